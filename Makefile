@@ -1,0 +1,53 @@
+# Everything a newcomer or CI needs. `make` alone prints this help.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Bytecode is compiled once at install, so that the first start is not the slow one.
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+
+.DEFAULT_GOAL := help
+.PHONY: help install install-dev run test check bench lock clean
+
+help: ## what can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
+
+run: install ## install, start everything on 127.0.0.1:8000 with the sample library
+	@$(BIN)/askgraph serve
+
+install: $(VENV)/.installed ## make .venv with .venv/bin/askgraph
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(not ((3, 11) <= sys.version_info[:2] <= (3, 13)))' || { echo "askgraph needs Python 3.11, 3.12 or 3.13; this is $$($(PYTHON) --version). Name one: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: $(VENV)/bin/python constraints.txt pyproject.toml
+	@echo "Installing askgraph into $(VENV) ..."
+	@$(PIP) install --require-hashes --no-deps -r constraints.txt
+	@$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+install-dev: $(VENV)/.installed-dev ## what tests and checks need
+
+$(VENV)/.installed-dev: $(VENV)/.installed constraints-dev.txt
+	@echo "Installing test tools ..."
+	@$(PIP) install --require-hashes --no-deps -r constraints-dev.txt
+	@touch $@
+
+check: install-dev ## ruff, mypy --strict, import-linter
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+
+test: install-dev ## all tests, on real embedded Postgres and Valkey, and real Chromium
+	@sh tests/install-chromium.sh
+	@$(BIN)/python -m pytest $(ARGS)
+
+bench: install-dev ## measure: ratios and counts, printed
+	@$(BIN)/python -m benchmarks
+
+lock: install-dev ## pin what pyproject.toml allows, with hashes and no registry names
+	@sh lock.sh
+
+clean: ## remove .venv and caches (embedded data lives in ASKGRAPH_HOME and stays)
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,251 @@
+"""Documents, their chunks, and what is found in them.
+
+Two kinds of types live here. What is stored or computed with is a frozen dataclass. What travels in the graph's
+state, in events and to clients is a `TypedDict` of plain JSON values, because checkpoints are read back with
+msgpack in strict mode, years later, by other versions of this code.
+
+Offsets (`start`, `end`) count characters (Python string indices, end exclusive) in the document's extracted text.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from typing_extensions import TypedDict
+
+
+class Box(TypedDict):
+    """A rectangle on a page, in percent (0-100) of the page's width and height, origin top left."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Where one line of extracted text stands on its page: `document.text[start:end]` is in `box` on `page`."""
+
+    start: int
+    end: int
+    page: int
+    """Counts from 1."""
+    box: Box
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A run of text under one heading. `heading_path` goes from the outermost heading to the innermost."""
+
+    start: int
+    end: int
+    heading_path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedDocument:
+    """What a reader makes of a file. `sections` cover `text` in order; `lines` is empty where pages do not exist."""
+
+    title: str
+    text: str
+    media_type: str
+    sections: tuple[Section, ...]
+    lines: tuple[Line, ...] = ()
+    pages: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A piece of a document small enough to embed, with where it stands.
+
+    `content_hash` covers the text and everything that is embedded with it (title, heading path), so that equal
+    hashes mean equal embeddings.
+    """
+
+    index: int
+    text: str
+    start: int
+    end: int
+    heading_path: tuple[str, ...]
+    content_hash: str
+    lines: tuple[Line, ...] = ()
+
+    @property
+    def page(self) -> int | None:
+        """The page on which the chunk begins."""
+        return self.lines[0].page if self.lines else None
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A stored document, without its text."""
+
+    id: str
+    workspace_id: str
+    source: str
+    """What identifies the document within its workspace: a path, a file name or an address."""
+    title: str
+    media_type: str
+    content_hash: str
+    pages: int | None
+    characters: int
+    chunks: int
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where a question may look: a workspace, and within it all documents or only those named."""
+
+    workspace_id: str
+    document_ids: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One row of one leg of a search. `score` is the leg's own: cosine similarity, or a BM25 sum."""
+
+    chunk_id: str
+    document_id: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A chunk as read back from the library, with what is needed to score, show and cite it."""
+
+    chunk_id: str
+    chunk_index: int
+    document_id: str
+    title: str
+    text: str
+    start: int
+    end: int
+    heading_path: tuple[str, ...] = ()
+    lines: tuple[Line, ...] = ()
+
+    @property
+    def page(self) -> int | None:
+        """The page on which the passage begins."""
+        return self.lines[0].page if self.lines else None
+
+
+class Candidate(TypedDict):
+    """What retrieve found, by reference: the text stays in the library until rerank has chosen."""
+
+    chunk_id: str
+    document_id: str
+    score: float
+    """The fused score; comparable within one retrieval only."""
+    dense: float | None
+    """Cosine similarity, or None where only the lexical leg found it."""
+    lexical: float | None
+    """BM25, or None where only the dense leg found it."""
+
+
+class TextLine(TypedDict):
+    """`Line` as it travels in state. Offsets are the document's."""
+
+    start: int
+    end: int
+    page: int
+    box: Box
+
+
+class Source(TypedDict):
+    """A chunk that is shown to the model, numbered from 1. Whole, so that a saved state explains itself even after
+    the document has changed."""
+
+    number: int
+    chunk_id: str
+    chunk_index: int
+    document_id: str
+    title: str
+    heading_path: list[str]
+    text: str
+    start: int
+    end: int
+    page: int | None
+    lines: list[TextLine]
+    score: float
+    """Relevance in 0-1 after rerank (after fusion where the mode does not rerank)."""
+    dense: float | None
+    lexical: float | None
+
+
+class Citation(TypedDict):
+    """Where a statement of the answer comes from. `text` is the snippet at `start`-`end` of the document."""
+
+    marker: int
+    document_id: str
+    title: str
+    chunk_id: str
+    chunk_index: int
+    page: int | None
+    bbox: Box | None
+    heading_path: list[str]
+    start: int
+    end: int
+    text: str
+    score: float
+
+
+Verdict = Literal["supported", "unsupported"]
+
+
+class Claim(TypedDict):
+    """One statement of the answer and what the check against its sources said. Offsets are the answer's."""
+
+    text: str
+    start: int
+    end: int
+    markers: list[int]
+    verdict: Verdict
+    reason: str
+    score: float
+    """How well the cited sources support it, 0-1."""
+
+
+class Verification(TypedDict):
+    """`skipped` where the mode does not verify or there was nothing to verify."""
+
+    status: Literal["skipped", "supported", "unsupported", "reconciled"]
+    claims: list[Claim]
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentReport:
+    """What became of one file."""
+
+    source: str
+    status: Literal["added", "updated", "unchanged", "failed"]
+    document_id: str | None = None
+    title: str | None = None
+    pages: int | None = None
+    chunks: int = 0
+    """Chunks that the document now has."""
+    embedded: int = 0
+    """Chunks that had to be embedded and written; the others were already there."""
+    error: str | None = None
+    """What was wrong and what to do, where status is ``failed``."""
+    code: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IngestReport:
+    """What became of all files of one ingestion."""
+
+    documents: list[DocumentReport] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def chunks(self) -> int:
+        """Chunks written, over all documents."""
+        return sum(d.embedded for d in self.documents)
+
+    @property
+    def failed(self) -> list[DocumentReport]:
+        """The files that could not be loaded."""
+        return [d for d in self.documents if d.status == "failed"]

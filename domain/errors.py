@@ -1,0 +1,176 @@
+"""Everything that askgraph raises on purpose.
+
+::
+
+    AskgraphError
+    ├── InputError                 the request is wrong; asking again unchanged is useless
+    │   ├── QuestionError          empty, too long, or not text
+    │   ├── UnknownMode
+    │   ├── StateError             a replay sets a key that does not exist, or a value of the wrong type
+    │   └── DocumentError          a file that cannot become a document
+    │       ├── UnreadableDocument     damaged, or not readable at all
+    │       ├── EncryptedDocument
+    │       ├── EmptyDocument
+    │       ├── ScannedDocument        pages, but no text on them
+    │       ├── OversizedDocument
+    │       ├── MistypedDocument       the content is not what the name says
+    │       └── UnsupportedDocument
+    ├── NotFound
+    │   ├── UnknownDocument
+    │   ├── UnknownThread
+    │   ├── UnknownRun
+    │   └── UnknownCheckpoint
+    ├── Unavailable                a part we depend on did not answer; asking again may help
+    │   ├── DatabaseUnavailable
+    │   ├── CacheUnavailable
+    │   ├── EmbedderUnavailable
+    │   └── ModelUnavailable
+    │       └── ModelTimeout
+    ├── ModelError                 the model answered, but not with something usable
+    │   ├── ModelRefused           the provider's content filter
+    │   ├── ModelRejectedKey
+    │   ├── ContextTooLong
+    │   └── ModelReplyCut          the stream ended before the model said it was finished
+    └── ConfigurationError         a setting is wrong; the process cannot start like this
+
+A class's docstring is its default message, so every error says something useful to a user even when raised
+bare. `code` is the stable name that the API and the event stream carry. Adapters translate their driver's
+errors into these at the edge; `app/api/errors.py` alone maps them to HTTP.
+"""
+
+import re
+
+
+class AskgraphError(Exception):
+    """Something went wrong inside askgraph."""
+
+    retryable: bool = False
+
+    def __init__(self, message: str | None = None) -> None:
+        self.message = message or " ".join((self.__doc__ or type(self).__name__).split())
+        super().__init__(self.message)
+
+    @property
+    def code(self) -> str:
+        """The class name in snake case, for example ``unknown_document``."""
+        return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(self).__name__).lower()
+
+
+class InputError(AskgraphError):
+    """The request is not valid."""
+
+
+class QuestionError(InputError):
+    """The question is empty, too long, or not text."""
+
+
+class UnknownMode(InputError):
+    """There is no mode of this name."""
+
+
+class StateError(InputError):
+    """The state cannot be changed like this."""
+
+
+class DocumentError(InputError):
+    """The file cannot become a document."""
+
+
+class UnreadableDocument(DocumentError):
+    """The file is damaged or cannot be read."""
+
+
+class EncryptedDocument(DocumentError):
+    """The file is protected by a password. Remove the password and try again."""
+
+
+class EmptyDocument(DocumentError):
+    """The file holds no text."""
+
+
+class ScannedDocument(DocumentError):
+    """The pages are pictures without a text layer. Run text recognition (OCR) on the file and try again."""
+
+
+class OversizedDocument(DocumentError):
+    """The file is larger than the limit."""
+
+
+class MistypedDocument(DocumentError):
+    """The file's content is not what its name says."""
+
+
+class UnsupportedDocument(DocumentError):
+    """This type of file is not supported. Markdown, plain text, HTML, PDF and DOCX are."""
+
+
+class NotFound(AskgraphError):
+    """There is no such thing."""
+
+
+class UnknownDocument(NotFound):
+    """There is no such document in this workspace."""
+
+
+class UnknownThread(NotFound):
+    """There is no such thread in this workspace."""
+
+
+class UnknownRun(NotFound):
+    """There is no such run in this workspace."""
+
+
+class UnknownCheckpoint(NotFound):
+    """There is no such checkpoint in this thread."""
+
+
+class Unavailable(AskgraphError):
+    """A part that askgraph depends on did not answer. Try again in a moment."""
+
+    retryable = True
+
+
+class DatabaseUnavailable(Unavailable):
+    """The database did not answer. Try again in a moment."""
+
+
+class CacheUnavailable(Unavailable):
+    """The cache did not answer."""
+
+
+class EmbedderUnavailable(Unavailable):
+    """The embedding model did not answer."""
+
+
+class ModelUnavailable(Unavailable):
+    """The language model did not answer. Try again in a moment."""
+
+
+class ModelTimeout(ModelUnavailable):
+    """The language model took too long. Try again in a moment."""
+
+
+class ModelError(AskgraphError):
+    """The language model's reply could not be used."""
+
+
+class ModelRefused(ModelError):
+    """The language model's provider refused the request."""
+
+
+class ModelRejectedKey(ModelError):
+    """The language model's provider did not accept the API key. Check OPENAI_API_KEY."""
+
+
+class ContextTooLong(ModelError):
+    """The prompt does not fit into the language model's context window."""
+
+
+class ModelReplyCut(ModelError):
+    """The language model's reply ended before it was finished. Try again."""
+
+    retryable = True
+
+
+class ConfigurationError(AskgraphError):
+    """A setting is wrong."""

@@ -1,0 +1,91 @@
+"""What a client sees while a question is being answered.
+
+Nodes emit these through LangGraph's custom stream; the turn runner adds `done` or `error`, without which a stream
+has not ended. `type` is the SSE event name, the rest is its data.
+"""
+
+from typing import Any, Literal
+
+from typing_extensions import NotRequired, TypedDict
+
+from domain.documents import Citation, Claim, Verification
+from domain.state import Route, Usage
+
+
+class Thinking(TypedDict):
+    type: Literal["thinking"]
+    step: str
+    """The name of the node that starts."""
+    detail: NotRequired[str]
+
+
+class Sources(TypedDict):
+    """What the answer will be written from. Sent before the first `content`."""
+
+    type: Literal["sources"]
+    citations: list[Citation]
+
+
+class Content(TypedDict):
+    type: Literal["content"]
+    token: str
+
+
+class CitationUsed(TypedDict):
+    """A marker has appeared in the answer for the first time."""
+
+    type: Literal["citation"]
+    citation: Citation
+
+
+class Verified(TypedDict):
+    type: Literal["verification"]
+    status: str
+    claims: list[Claim]
+
+
+class Correction(TypedDict):
+    """The text streamed so far does not stand; `answer` replaces all of it."""
+
+    type: Literal["correction"]
+    reason: str
+    answer: str
+    citations: list[Citation]
+
+
+class Done(TypedDict):
+    type: Literal["done"]
+    run_id: str
+    thread_id: str
+    answer: str
+    citations: list[Citation]
+    route: Route
+    mode: str
+    confidence: float
+    verification: Verification
+    cached: bool
+    usage: list[Usage]
+    cost: float | None
+    """US dollars; None where a model's price is not known."""
+    timings: dict[str, float]
+    """Milliseconds by node, plus `total`."""
+    warnings: list[str]
+    trace_url: str | None
+
+
+class Failed(TypedDict):
+    type: Literal["error"]
+    code: str
+    message: str
+    retryable: bool
+
+
+NodeEvent = Thinking | Sources | Content | CitationUsed | Verified | Correction
+"""What a node may emit."""
+
+Event = NodeEvent | Done | Failed
+
+
+def data_of(event: Event) -> dict[str, Any]:
+    """The event without its name: what goes into an SSE `data:` field."""
+    return {key: value for key, value in event.items() if key != "type"}

@@ -1,0 +1,204 @@
+"""What nodes and the application need from the outside, as protocols.
+
+Adapters in `app/adapters` implement them and translate their driver's errors into `domain.errors`. One contract
+suite per port (`tests/contracts`) is run by every adapter.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel
+
+from domain.documents import Chunk, Document, Match, ParsedDocument, Passage, Scope
+
+Vector = NDArray[np.float32]
+Schema = TypeVar("Schema", bound=BaseModel)
+
+
+class Embedder(Protocol):
+    """Text to vectors of unit length.
+
+    Raises `EmbedderUnavailable`.
+    """
+
+    name: str
+    """Identifies the model; stored with the index, because vectors of two models cannot be compared."""
+    dimension: int
+
+    async def embed_query(self, text: str) -> Vector:
+        """Shape (dimension,). Repeats are cheap."""
+        ...
+
+    async def embed_passages(self, texts: Sequence[str]) -> Vector:
+        """Shape (len(texts), dimension), in order. Text past the model's window is cut."""
+        ...
+
+
+class TokenEmbedder(Protocol):
+    """Text to one vector per token, for late interaction (ColBERT: Khattab & Zaharia, SIGIR 2020).
+
+    Raises `EmbedderUnavailable`.
+    """
+
+    async def embed_query_tokens(self, text: str) -> Vector:
+        """Shape (tokens, dimension), unit rows."""
+        ...
+
+
+class Library(Protocol):
+    """The searchable chunks. Every method sees only `scope`.
+
+    Raises `DatabaseUnavailable`.
+    """
+
+    async def search_dense(self, scope: Scope, embedding: Vector, limit: int) -> list[Match]:
+        """The nearest chunks by cosine similarity, best first."""
+        ...
+
+    async def search_lexical(self, scope: Scope, query: str, limit: int) -> list[Match]:
+        """The best chunks by BM25, best first; only chunks that share a term with the query."""
+        ...
+
+    async def read_passages(self, scope: Scope, chunk_ids: Sequence[str]) -> list[Passage]:
+        """In the order asked for. Chunks that are gone, or outside the scope, are left out."""
+        ...
+
+    async def read_titles(self, scope: Scope, limit: int) -> list[str]:
+        """Titles of the documents in scope, most recent first: what the library is about."""
+        ...
+
+
+class Reranker(Protocol):
+    """Scores how well each passage answers a question.
+
+    Raises `EmbedderUnavailable` or `ModelUnavailable`; the caller then keeps the fused order.
+    """
+
+    name: str
+
+    async def score(self, question: str, passages: Sequence[Passage]) -> list[float]:
+        """One score per passage, in order, in 0-1 and comparable between questions."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelUsage:
+    """What calls to a model consumed."""
+
+    model: str
+    input_tokens: int
+    output_tokens: int
+    cost: float | None
+    """US dollars; None where the model's price is not known."""
+
+
+class UsageSink(Protocol):
+    """Where a model reports what it consumed."""
+
+    def record(self, usage: ModelUsage) -> None: ...
+
+
+class ChatModel(Protocol):
+    """A language model.
+
+    Raises `ModelUnavailable`, `ModelTimeout`, `ModelRefused`, `ModelRejectedKey`, `ContextTooLong`,
+    `ModelReplyCut` or `ModelError`.
+    """
+
+    name: str
+
+    async def judge(self, messages: Sequence[Message], schema: type[Schema], sink: UsageSink) -> Schema:
+        """A reply that fits `schema`. `ModelError` where the reply does not, after one repair."""
+        ...
+
+    def stream(
+        self, messages: Sequence[Message], sink: UsageSink, *, temperature: float, max_tokens: int
+    ) -> AsyncIterator[str]:
+        """The reply's text as it comes. A stream that the provider did not finish raises `ModelReplyCut`."""
+        ...
+
+
+class TokenCounter(Protocol):
+    """Counts tokens as large models see them."""
+
+    def count(self, text: str) -> int: ...
+
+
+class DocumentStore(Protocol):
+    """Documents and their chunks, written.
+
+    Raises `DatabaseUnavailable`.
+    """
+
+    async def find(self, workspace_id: str, source: str) -> Document | None: ...
+
+    async def find_by_hash(self, workspace_id: str, content_hash: str) -> Document | None: ...
+
+    async def get(self, workspace_id: str, document_id: str) -> Document | None: ...
+
+    async def get_text(self, workspace_id: str, document_id: str) -> str | None: ...
+
+    async def list(self, workspace_id: str) -> Sequence[Document]: ...
+
+    async def stored_hashes(self, workspace_id: str, document_id: str) -> frozenset[str]:
+        """Content hashes of the chunks that the document has now."""
+        ...
+
+    async def replace(
+        self,
+        workspace_id: str,
+        source: str,
+        content_hash: str,
+        parsed: ParsedDocument,
+        chunks: Sequence[Chunk],
+        embeddings: dict[str, "ChunkVectors"],
+    ) -> Document:
+        """Make the document consist of exactly `chunks`, in one transaction, and advance the corpus generation.
+
+        `embeddings` holds vectors by content hash for the chunks that are new; chunks whose hash is already stored
+        keep their row and vectors (their position may change).
+        """
+        ...
+
+    async def delete(self, workspace_id: str, document_id: str) -> bool:
+        """Whether there was such a document. Removes its chunks and advances the corpus generation."""
+        ...
+
+    async def corpus_fingerprint(self, scope: Scope) -> str:
+        """Changes whenever a document in scope changes, comes or goes. One cheap query.
+
+        Raises `UnknownDocument` where the scope names a document that does not exist.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkVectors:
+    """What ingestion computes for one chunk: its embedding, and its token vectors for late interaction."""
+
+    embedding: Vector
+    tokens: bytes = b""
+    """Encoded by `app/adapters/late_interaction.py`; empty where no local reranker is in use."""
+
+
+class AnswerCache(Protocol):
+    """Finished answers by key. Never raises: a cache that is gone is a miss, warned about once."""
+
+    async def get(self, key: str) -> list[dict[str, Any]] | None:
+        """The stored events."""
+        ...
+
+    async def put(self, workspace_id: str, key: str, events: list[dict[str, Any]]) -> None: ...
+
+    async def forget(self, workspace_id: str) -> None:
+        """Drop every answer of the workspace."""
+        ...

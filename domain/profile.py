@@ -1,0 +1,75 @@
+"""A mode is the name of a profile, and a profile holds every knob of a run.
+
+The profile is copied into the state when a turn starts, so that a saved run says under which settings it ran, and
+a fork may change any of them.
+"""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+CitationStyle = Literal["number", "source", "citation", "chunk"]
+"""`[1]`, `[Source 1]`, `[Citation 1]` or `[cite:CHUNK_ID]`."""
+
+
+class _Knobs(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class RetrievalKnobs(_Knobs):
+    candidates: int = Field(20, ge=1, le=200)
+    """How many fused candidates go on."""
+    leg_limit: int = Field(50, ge=1, le=1000)
+    """How many rows each leg brings to the fusion."""
+    fusion: Literal["standardised", "rrf", "weighted", "dense"] = "standardised"
+    lexical_weight: float = Field(0.5, ge=0, le=5)
+    """`standardised`: z(dense) + lexical_weight * z(lexical). 0.5 is the best of the values measured on the public
+    sets (see docs/decisions)."""
+    dense_weight: float = Field(0.7, ge=0, le=1)
+    """`weighted`: dense_weight * dense + (1 - dense_weight) * lexical, each divided by its maximum."""
+    rrf_k: int = Field(60, ge=1)
+    """Cormack, Clarke & Buettcher, SIGIR 2009."""
+    similarity_threshold: float | None = Field(None, ge=0, le=1)
+    """Candidates whose cosine similarity is known and below this are dropped."""
+
+
+class RerankKnobs(_Knobs):
+    method: Literal["local", "none"] = "local"
+    keep: int = Field(5, ge=1, le=50)
+    """How many candidates become sources."""
+
+
+class GradeKnobs(_Knobs):
+    sufficient: float = Field(0.6, ge=0, le=1)
+    """Answer at once from here up."""
+    caveat: float = Field(0.4, ge=0, le=1)
+    """From here up, when no retry is left, answer with a caveat; below, abstain."""
+    max_retries: int = Field(2, ge=0, le=5)
+
+
+class GenerateKnobs(_Knobs):
+    citation_style: CitationStyle = "number"
+    source_tokens: int = Field(8000, ge=200)
+    """Token budget for the sources in the prompt."""
+    answer_tokens: int = Field(1000, ge=16)
+    max_sentences: int = Field(4, ge=1, le=20)
+    """How many sentences the extractive answerer quotes at most."""
+    temperature: float = Field(0.2, ge=0, le=2)
+
+
+class Profile(_Knobs):
+    name: str
+    retrieval: RetrievalKnobs = RetrievalKnobs()
+    rerank: RerankKnobs = RerankKnobs()
+    grade: GradeKnobs = GradeKnobs()
+    generate: GenerateKnobs = GenerateKnobs()
+    verify: bool = False
+    """Check every claim of the answer against the sources it cites, and reconcile what does not hold."""
+
+
+MODES: dict[str, Profile] = {
+    "fast": Profile(name="fast", rerank=RerankKnobs(method="none"), grade=GradeKnobs(max_retries=0)),
+    "standard": Profile(name="standard"),
+    "thorough": Profile(name="thorough", rerank=RerankKnobs(keep=8), verify=True),
+}
+"""The modes that ship. A deployment adds its own through the `profiles` setting."""

@@ -1,0 +1,67 @@
+"""The record of a run: the log of every turn, greetings and refusals too."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from domain.documents import Citation
+from domain.state import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """One execution of the graph, or one answer served from the cache."""
+
+    run_id: str
+    thread_id: str
+    workspace_id: str
+    mode: str
+    question: str
+    started_at: datetime
+    standalone_question: str = ""
+    queries: list[str] = field(default_factory=list)
+    document_ids: list[str] | None = None
+    route: str = ""
+    retries: int = 0
+    candidates: int = 0
+    sources: int = 0
+    top_score: float | None = None
+    confidence: float = 0.0
+    verification: str = "skipped"
+    cached: bool = False
+    answer: str = ""
+    citations: list[Citation] = field(default_factory=list)
+    usage: list[Usage] = field(default_factory=list)
+    cost: float | None = None
+    timings: dict[str, float] = field(default_factory=dict)
+    """Milliseconds by node, plus `total`."""
+    warnings: list[str] = field(default_factory=list)
+    error: str | None = None
+    """The code of the error that ended it."""
+    forked_from: dict[str, Any] | None = None
+    """`{"thread_id", "checkpoint_id", "changed"}` of a replay."""
+
+
+class RunLog(Protocol):
+    """Keeps the records. Raises `DatabaseUnavailable`."""
+
+    async def record(self, run: RunRecord) -> None: ...
+
+    async def get(self, workspace_id: str, run_id: str) -> RunRecord | None: ...
+
+    async def list_thread(self, workspace_id: str, thread_id: str) -> list[RunRecord]:
+        """Oldest first."""
+        ...
+
+
+class ThreadStore(Protocol):
+    """Who owns which thread. Raises `DatabaseUnavailable`."""
+
+    async def claim(self, workspace_id: str, thread_id: str) -> None:
+        """Create the thread, or do nothing where the workspace has it already.
+
+        Raises `UnknownThread` where another workspace owns the id: its existence is not revealed.
+        """
+        ...
+
+    async def exists(self, workspace_id: str, thread_id: str) -> bool: ...

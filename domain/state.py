@@ -1,0 +1,114 @@
+"""The graph's state: what a checkpoint holds.
+
+Only plain JSON values, so that strict msgpack reads them back and an engineer can read them too. Each node
+declares the part it reads and the part it writes as TypedDicts of its own; mypy then catches a misspelt key, which
+LangGraph would drop silently.
+"""
+
+from typing import Any, Literal
+
+from typing_extensions import TypedDict
+
+from domain.documents import Candidate, Citation, Source, Verification
+
+Route = Literal["needs_retrieval", "conversational", "out_of_scope"]
+Level = Literal["high", "medium", "low", "none"]
+
+MAX_QUESTION = 2000
+"""Characters; a longer question is refused before it costs anything."""
+
+REMEMBERED_TURNS = 12
+"""How many turns of a conversation stay in the state; older ones cannot be referred to any more."""
+
+
+class Usage(TypedDict):
+    """Model calls of one step."""
+
+    node: str
+    model: str
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cost: float | None
+    """US dollars; None where the model's price is not known."""
+
+
+class Step(TypedDict):
+    """What one execution of a node took. Written by the graph's instrumentation, not by nodes."""
+
+    node: str
+    ms: float
+    warnings: list[str]
+    usage: list[Usage]
+
+
+class Turn(TypedDict):
+    """A finished question and answer of the thread."""
+
+    run_id: str
+    question: str
+    standalone_question: str
+    route: Route
+    answer: str
+    documents: list[str]
+    """Titles of the documents cited."""
+
+
+class TurnInput(TypedDict):
+    """What starts a turn."""
+
+    run_id: str
+    question: str
+    workspace_id: str
+    document_ids: list[str] | None
+    mode: str
+    profile: dict[str, Any]
+
+
+class PerQuestion(TypedDict):
+    """The fields that belong to one question and must not leak into the next. `route` resets them all."""
+
+    standalone_question: str
+    route: Route
+    route_reason: str
+    query: str
+    """What is searched for: the standalone question, or its last reformulation."""
+    queries_tried: list[str]
+    retries: int
+    candidates: list[Candidate]
+    sources: list[Source]
+    confidence: float
+    level: Level
+    missing: list[str]
+    """Words of the question that no source covers; what a reformulation works on."""
+    answer: str
+    citations: list[Citation]
+    verification: Verification
+    steps: list[Step]
+
+
+class AnswerState(TurnInput, PerQuestion):
+    """Everything a checkpoint holds. `turns` alone outlives the question."""
+
+    turns: list[Turn]
+
+
+def blank_question() -> PerQuestion:
+    """The per-question fields before anything is known."""
+    return PerQuestion(
+        standalone_question="",
+        route="needs_retrieval",
+        route_reason="",
+        query="",
+        queries_tried=[],
+        retries=0,
+        candidates=[],
+        sources=[],
+        confidence=0.0,
+        level="none",
+        missing=[],
+        answer="",
+        citations=[],
+        verification={"status": "skipped", "claims": []},
+        steps=[],
+    )

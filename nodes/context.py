@@ -1,0 +1,51 @@
+"""What a run needs besides its state: the ports, and where usage and warnings go.
+
+LangGraph does not checkpoint the context; `app/services.py` builds one per run, on resume and replay too.
+"""
+
+from dataclasses import dataclass, field
+
+from domain.ports import ChatModel, Embedder, Library, ModelUsage, Reranker, TokenCounter
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What the running step consumed and what it wants to warn about. The graph's instrumentation empties it into
+    the step's record when the step ends."""
+
+    usage: list[ModelUsage] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def record(self, usage: ModelUsage) -> None:
+        """Add what one model call consumed."""
+        self.usage.append(usage)
+
+    def warn(self, message: str) -> None:
+        """Say, for the user and the run's record, that the step went on with less than it should have had."""
+        if message not in self.warnings:
+            self.warnings.append(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """The language models by tier. None throughout means that every step judges and answers locally."""
+
+    small: ChatModel | None = None
+    """Routes, grades, reformulates."""
+    large: ChatModel | None = None
+    """Writes answers."""
+    judge: ChatModel | None = None
+    """Verifies them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The ports of one run."""
+
+    library: Library
+    embedder: Embedder
+    tokens: TokenCounter
+    reranker: Reranker | None = None
+    """None where no local reranker could be loaded; modes that rerank then keep the fused order."""
+    models: Models = Models()
+    ledger: Ledger = field(default_factory=Ledger)
