@@ -65,6 +65,15 @@ class TurnInput(TypedDict):
     profile: dict[str, Any]
 
 
+class Attempt(TypedDict):
+    """What an earlier retrieval of the same question had found, kept in case the retry finds less."""
+
+    query: str
+    sources: list[Source]
+    confidence: float
+    missing: list[str]
+
+
 class PerQuestion(TypedDict):
     """The fields that belong to one question and must not leak into the next. `route` resets them all."""
 
@@ -77,7 +86,9 @@ class PerQuestion(TypedDict):
     retries: int
     candidates: list[Candidate]
     sources: list[Source]
+    previous: Attempt | None
     confidence: float
+    """How likely it is that the sources hold the answer, 0-1."""
     level: Level
     missing: list[str]
     """Words of the question that no source covers; what a reformulation works on."""
@@ -93,6 +104,11 @@ class AnswerState(TurnInput, PerQuestion):
     turns: list[Turn]
 
 
+def remember(turns: list[Turn], turn: Turn) -> list[Turn]:
+    """The conversation with `turn` added, or put in place of what the same run had said before."""
+    return [*(t for t in turns if t["run_id"] != turn["run_id"]), turn][-REMEMBERED_TURNS:]
+
+
 def blank_question() -> PerQuestion:
     """The per-question fields before anything is known."""
     return PerQuestion(
@@ -104,6 +120,7 @@ def blank_question() -> PerQuestion:
         retries=0,
         candidates=[],
         sources=[],
+        previous=None,
         confidence=0.0,
         level="none",
         missing=[],

@@ -1,0 +1,29 @@
+"""What counts as a question."""
+
+import re
+import unicodedata
+
+from domain.errors import QuestionError
+from domain.state import MAX_QUESTION
+
+_WHITE_SPACE = re.compile(r"\s+")
+
+
+def clean_question(text: str) -> str:
+    """The question with white space folded and control characters removed.
+
+    Raises `QuestionError` where nothing readable is left, or more than `MAX_QUESTION` characters are.
+    """
+    if not isinstance(text, str):
+        raise QuestionError("The question must be text.")
+    kept = "".join(c for c in text if c.isspace() or unicodedata.category(c) not in ("Cc", "Cs", "Cn"))
+    cleaned = _WHITE_SPACE.sub(" ", kept).strip()
+    if not cleaned:
+        raise QuestionError("The question is empty. Ask something.")
+    if not any(c.isalnum() for c in cleaned):
+        raise QuestionError("The question has no words in it. Ask something in words.")
+    if len(cleaned) > MAX_QUESTION:
+        raise QuestionError(
+            f"The question has {len(cleaned):,} characters; at most {MAX_QUESTION:,} are allowed. Shorten it."
+        )
+    return cleaned

@@ -1,0 +1,27 @@
+"""decline: a polite refusal of what no document can fulfil. No search, and no model either: it would add nothing."""
+
+from langgraph.runtime import Runtime
+from typing_extensions import TypedDict
+
+from domain.state import Turn
+from nodes.context import Context
+from nodes.local.smalltalk import decline as refuse
+from nodes.scope import scope_of
+from nodes.writing import Answered, AnswerWriter, finish_turn
+
+_TITLES_SHOWN = 5
+
+
+class DeclineUpdate(TypedDict):
+    """What decline writes."""
+
+    answer: str
+    turns: list[Turn]
+
+
+async def decline(state: Answered, runtime: Runtime[Context]) -> DeclineUpdate:
+    """Say what this service is for instead."""
+    titles = await runtime.context.library.read_titles(scope_of(state), _TITLES_SHOWN)
+    writer = AnswerWriter(runtime.stream_writer)
+    writer.write(refuse(state["question"], titles))
+    return DeclineUpdate(answer=writer.text, turns=finish_turn(state, writer.text, []))

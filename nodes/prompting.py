@@ -1,0 +1,36 @@
+"""How sources are shown to a model: the same way in every prompt."""
+
+import re
+from collections.abc import Sequence
+
+from domain.documents import Source
+from domain.ports import TokenCounter
+
+_FORGED_TAG = re.compile(r"</?\s*source\b[^>]*>", re.IGNORECASE)
+
+
+def show_sources(sources: Sequence[Source]) -> str:
+    """The sources, numbered, each in a tag of its own.
+
+    A document that contains such a tag would otherwise open a source of its own; it is defused.
+    """
+    return "\n\n".join(_show(source) for source in sources)
+
+
+def fit_sources(sources: Sequence[Source], budget: int, tokens: TokenCounter) -> list[Source]:
+    """The sources that fit into `budget` tokens: whole ones, dropped from the tail; the first always stays."""
+    kept: list[Source] = []
+    spent = 0
+    for source in sources:
+        spent += tokens.count(_show(source))
+        if kept and spent > budget:
+            break
+        kept.append(source)
+    return kept
+
+
+def _show(source: Source) -> str:
+    where = " › ".join([source["title"], *source["heading_path"]])
+    page = f' page="{source["page"]}"' if source["page"] else ""
+    text = _FORGED_TAG.sub("", source["text"])
+    return f'<source number="{source["number"]}" title="{_FORGED_TAG.sub("", where)}"{page}>\n{text}\n</source>'

@@ -1,0 +1,100 @@
+"""route: what kind of question is this, and what does it mean on its own?
+
+Cleans the question, makes a follow-up stand alone with the conversation, and classifies it. A false `out_of_scope`
+costs the user an answer while a wasted search costs milliseconds, so every doubt ends in `needs_retrieval`.
+"""
+
+from langgraph.runtime import Runtime
+from pydantic import BaseModel, Field
+
+from domain.errors import ModelError, ModelUnavailable
+from domain.ports import ChatModel, Message
+from domain.profile import MODES, Profile
+from domain.question import clean_question
+from domain.state import PerQuestion, Route, Turn, TurnInput, blank_question
+from nodes.context import Context
+from nodes.local.routing import classify
+from nodes.local.standalone import make_standalone
+from nodes.scope import scope_of
+
+PROMPT = """You prepare questions for a search over a team's documents.
+
+Classify the user's last message:
+- needs_retrieval: anything that documents might answer. When unsure, choose this.
+- conversational: greetings, thanks, small talk, or questions about you, the assistant.
+- out_of_scope: a request that no document can fulfil, such as playing music, setting an alarm or moving money.
+
+Also write standalone_question: the message rewritten so that it can be understood without the conversation, with
+pronouns and omissions filled in. Keep names, numbers and wording; add nothing that was not said. If it stands alone
+already, repeat it unchanged.
+
+Titles of some of the documents:
+{titles}"""
+
+_TURNS_SHOWN = 6
+_TITLES_SHOWN = 20
+
+
+class RouteInput(TurnInput):
+    """What route reads."""
+
+    turns: list[Turn]
+
+
+class RouteUpdate(TurnInput, PerQuestion):
+    """Everything that belongs to the question starts afresh here; a second turn inherits nothing of the first."""
+
+    turns: list[Turn]
+
+
+class Routing(BaseModel):
+    """The model's judgement."""
+
+    route: Route
+    standalone_question: str = Field(min_length=1, max_length=4000)
+    reason: str = ""
+
+
+async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
+    """Clean, make stand-alone, classify, and reset the per-question state."""
+    context = runtime.context
+    question = clean_question(state["question"])
+    # LangGraph Studio starts a run with as little as a question.
+    mode = state.get("mode") or "standard"
+    turns = state.get("turns") or []
+    update = RouteUpdate(
+        **blank_question(),
+        run_id=state.get("run_id") or "",
+        question=question,
+        workspace_id=state.get("workspace_id") or "default",
+        document_ids=state.get("document_ids"),
+        mode=mode,
+        profile=state.get("profile") or MODES.get(mode, MODES["standard"]).model_dump(),
+        turns=turns,
+    )
+    Profile.model_validate(update["profile"])
+
+    routing: Routing | None = None
+    if context.models.small is not None:
+        try:
+            routing = await _ask_model(context.models.small, update, context)
+        except (ModelError, ModelUnavailable) as error:
+            context.ledger.warn(f"The question was routed without the language model: {error.message}")
+    if routing is None:
+        kind, reason = await classify(question, context.embedder, follow_up=bool(turns))
+        standalone = make_standalone(question, turns) if kind == "needs_retrieval" else question
+        routing = Routing(route=kind, standalone_question=standalone, reason=reason)
+
+    update["route"] = routing.route
+    update["route_reason"] = routing.reason
+    update["standalone_question"] = update["query"] = routing.standalone_question.strip() or question
+    return update
+
+
+async def _ask_model(model: ChatModel, state: RouteUpdate, context: Context) -> Routing:
+    titles = await context.library.read_titles(scope_of(state), _TITLES_SHOWN)
+    messages = [Message("system", PROMPT.format(titles="\n".join(f"- {t}" for t in titles) or "(none yet)"))]
+    for turn in state["turns"][-_TURNS_SHOWN:]:
+        messages += [Message("user", turn["question"]), Message("assistant", turn["answer"])]
+    messages.append(Message("user", state["question"]))
+    return await model.judge(messages, Routing, context.ledger)

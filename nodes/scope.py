@@ -1,0 +1,18 @@
+"""What a node reads off the state's inputs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from domain.documents import Scope
+from domain.profile import Profile
+
+
+def scope_of(state: Mapping[str, Any]) -> Scope:
+    """Where the question may look."""
+    documents = state["document_ids"]
+    return Scope(state["workspace_id"], None if documents is None else tuple(documents))
+
+
+def profile_of(state: Mapping[str, Any]) -> Profile:
+    """The knobs of this run."""
+    return Profile.model_validate(state["profile"])
