@@ -1,0 +1,17 @@
+"""Token counts without a network."""
+
+import quicktok
+
+
+class O200kCounter:
+    """Counts tokens of the o200k_base encoding (GPT-4o and later). A `TokenCounter`.
+
+    quicktok ships its tables; tiktoken would fetch them from the network.
+    """
+
+    def __init__(self) -> None:
+        self._encoding = quicktok.get_encoding("o200k_base")
+
+    def count(self, text: str) -> int:
+        """Special tokens spelt out in the text count as ordinary text; a lone surrogate counts as a question mark."""
+        return int(self._encoding.count(text.encode("utf-8", "replace").decode("utf-8")))
