@@ -1,0 +1,78 @@
+"""Replies that need neither documents nor a model."""
+
+import re
+from collections.abc import Sequence
+
+_NAMED = 3
+"""How many titles a reply names; a list of everything would be noise."""
+
+_REPLIES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), answer)
+    for pattern, answer in (
+        (
+            r"\b(jokes?|funny|funniest|laugh|hilarious|amus\w+|entertain|bored|sing|trivia|fun facts?)\b",
+            "I am better with documents than with entertainment, I'm afraid. {offer}",
+        ),
+        (
+            r"\b(thanks?|thankful|thx|cheers|grateful|gratitude|appreciated?|great job|well done|big help|owe you)\b",
+            "You're welcome. {offer}",
+        ),
+        (r"\b(bye|goodbye|good ?night|farewell|see (you|ya)|later|take care|until next|have a (good|nice|great))\b",
+         "Goodbye, and come back whenever you have a question."),
+        (
+            r"\bhow('s| is| are| r)? (are |is )?(you|u|it|everything|things)\b(?! (old|made|built|work))|what'?s (up|new)|"
+            r"\bhow you are\b|wassup",
+            "I'm well, thank you. {offer}",
+        ),
+        (
+            r"\b(can|could|may|do|are|what|which) .*\b(ask|answer|help|do for|able|capable|topics?|know about|familiar)\b",
+            "I answer questions from your documents and show where each answer stands. {offer}",
+        ),
+        (
+            r"\b(volume|voice|accent|whisper|speak|talk|language|settings?|pair|sync|connect|call (me|you)|my name|"
+            r"your name to)\b",
+            "I can't change how I work from here, but I can answer questions about your documents. {offer}",
+        ),
+        (
+            r"\b(you|your|yourself|bot|ai|robot|human)\b",
+            "I'm an assistant, a computer program, and I answer questions from your documents. {offer}",
+        ),
+        (r"\b(meaning|purpose|point) of (life|existence)\b|\bwhy (are we|do we exist)\b",
+         "People have written whole libraries on that one. I keep to the documents I have. {offer}"),
+        (r"^\W*(no|nope|wrong|stop|cancel|never ?mind|forget)\b", "All right. {offer}"),
+        (r"^\W*(yes|yeah|yep|ok|okay|sure|great|nice|good|cool|perfect|maybe)\b", "Good. {offer}"),
+        (r"\b(hi+|hello+|hey+|good (morning|afternoon|evening|day)|greetings|howdy|yo)\b", "Hello! {offer}"),
+    )
+)  # fmt: skip
+
+
+def reply(question: str, titles: Sequence[str]) -> str:
+    """An answer to small talk, or to a question about the assistant. `titles` are of documents that may be asked
+    about, most interesting first."""
+    for pattern, answer in _REPLIES:
+        if pattern.search(question):
+            return answer.format(offer=_offer(titles))
+    return f"I'm here to answer questions about your documents. {_offer(titles)}"
+
+
+def decline(question: str, titles: Sequence[str]) -> str:
+    """A refusal of what documents cannot help with."""
+    action = re.match(
+        r"\W*(?:please|can you|could you)?\W*(?:set|start|play|turn|call|send|text|remind|add|book|order|pay|transfer|"
+        r"reserve|buy|open|take|skip|roll|flip|put|submit|block|write|translate)\b",
+        question,
+        re.IGNORECASE,
+    )
+    refusal = "I can't do that" if action else "I can't help with that"
+    return f"{refusal}: I only answer questions about the documents I have been given. {_offer(titles)}"
+
+
+def _offer(titles: Sequence[str]) -> str:
+    if not titles:
+        return "There are no documents yet; add some and ask me about them."
+    named = [f"“{title}”" for title in titles[:_NAMED]]
+    if len(titles) > _NAMED:
+        listed = ", ".join(named) + " and others"
+    else:
+        listed = " and ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
+    return f"You can ask me about {listed}."
