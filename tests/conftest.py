@@ -1,0 +1,84 @@
+"""Real parts for every test: embedded servers, the schema, the embedding model."""
+
+# ruff: noqa: E402 - the environment is cleared before the imports below
+
+import os
+from collections.abc import AsyncIterator
+from itertools import count
+from typing import TYPE_CHECKING
+
+# Before anything of ours is imported, so that no test reaches the developer's own data or a paid provider.
+for _name in list(os.environ):
+    if _name.startswith(("ASKGRAPH_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_")) or _name in ("DATABASE_URL", "REDIS_URL"):
+        del os.environ[_name]
+os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"
+
+import psycopg
+import pytest
+import pytest_asyncio
+import redis.asyncio
+from psycopg.sql import SQL, Identifier
+
+from app.adapters.embedded import Servers, open_servers
+
+if TYPE_CHECKING:
+    from app.adapters.onnx import OnnxEmbedder
+
+TEMPLATE = "template_of_tests"
+
+_numbers = count(1)
+
+
+def _replace_database(url: str, name: str) -> str:
+    return url.replace("@/askgraph?", f"@/{name}?")
+
+
+async def _administer(url: str, statement: SQL, **names: Identifier) -> None:
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        await connection.execute(statement.format(**names))
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def servers(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Servers]:
+    """Postgres and Valkey, for the whole session."""
+    async with open_servers(tmp_path_factory.mktemp("servers")) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def _template(servers: Servers) -> str:
+    """A database with the schema and nothing in it."""
+    from app.adapters.postgres.migrations import upgrade
+
+    assert servers.database_url
+    await _administer(servers.database_url, SQL("CREATE DATABASE {name}"), name=Identifier(TEMPLATE))
+    await upgrade(_replace_database(servers.database_url, TEMPLATE))
+    return TEMPLATE
+
+
+@pytest_asyncio.fixture
+async def database_url(servers: Servers, _template: str) -> AsyncIterator[str]:
+    """An empty database with the schema, of this test alone."""
+    assert servers.database_url
+    name = f"test_{next(_numbers)}"
+    create = SQL("CREATE DATABASE {name} TEMPLATE {template}")
+    await _administer(servers.database_url, create, name=Identifier(name), template=Identifier(_template))
+    yield _replace_database(servers.database_url, name)
+    await _administer(servers.database_url, SQL("DROP DATABASE {name} WITH (FORCE)"), name=Identifier(name))
+
+
+@pytest_asyncio.fixture
+async def redis_url(servers: Servers) -> str:
+    """An empty Valkey."""
+    assert servers.redis_url
+    async with redis.asyncio.Redis.from_url(servers.redis_url) as client:
+        await client.flushall()
+    return servers.redis_url
+
+
+@pytest.fixture(scope="session")
+def embedder() -> "OnnxEmbedder":
+    """The model that ships."""
+    from app.adapters.onnx import OnnxEmbedder
+
+    return OnnxEmbedder.load(threads=2)
