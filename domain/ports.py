@@ -79,8 +79,8 @@ class Reranker(Protocol):
 
     name: str
 
-    async def score(self, question: str, passages: Sequence[Passage]) -> list[float]:
-        """One score per passage, in order, in 0-1 and comparable between questions."""
+    async def score(self, scope: Scope, question: str, passages: Sequence[Passage]) -> list[float]:
+        """One score per passage of the scope, in order, in 0-1 and comparable between questions."""
         ...
 
 
@@ -173,6 +173,10 @@ class DocumentStore(Protocol):
         """Whether there was such a document. Removes its chunks and advances the corpus generation."""
         ...
 
+    async def is_untouched(self, workspace_id: str) -> bool:
+        """Whether the workspace has never held a document."""
+        ...
+
     async def corpus_fingerprint(self, scope: Scope) -> str:
         """Changes whenever a document in scope changes, comes or goes. One cheap query.
 
@@ -201,4 +205,8 @@ class AnswerCache(Protocol):
 
     async def forget(self, workspace_id: str) -> None:
         """Drop every answer of the workspace."""
+        ...
+
+    async def is_up(self) -> bool:
+        """Whether the cache answers now."""
         ...

@@ -9,7 +9,7 @@ from typing import Any
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
-from domain.citations import MarkerStream, cite, render_marker
+from domain.citations import MarkerStream, cite, render_marker, strip_markers
 from domain.documents import Citation, Source
 from domain.errors import ModelError, ModelUnavailable
 from domain.events import Sources
@@ -71,8 +71,7 @@ async def generate(state: GenerateInput, runtime: Runtime[Context]) -> GenerateU
             context.ledger.warn(f"The answer is quoted from the documents, not written: {error.message}")
     if not written:
         quoted = AnswerWriter(_ignore) if writer.text else writer
-        quoted.write(opening)
-        await _quote(quoted, state["standalone_question"], sources, profile, context)
+        await _quote(quoted, opening, state["standalone_question"], sources, profile, context)
         if quoted is not writer:
             writer.correct("The language model stopped before the answer was finished.", quoted.text, quoted.citations)
 
@@ -92,15 +91,14 @@ def _ignore(event: Any) -> None:
 
 
 async def _quote(
-    writer: AnswerWriter, question: str, sources: Sequence[Source], profile: Profile, context: Context
+    writer: AnswerWriter, opening: str, question: str, sources: Sequence[Source], profile: Profile, context: Context
 ) -> None:
     knobs = profile.generate
     quotes = await extract(question, sources, context.embedder, max_sentences=knobs.max_sentences)
     if not quotes:
-        writer.correct("No sentence of the sources answers the question.", ABSTENTION, []) if writer.text else (
-            writer.write(ABSTENTION)
-        )
+        writer.write(ABSTENTION)
         return
+    writer.write(opening)
     by_number = {source["number"]: source for source in sources}
     spans: dict[int, tuple[int, int]] = {}
     for quote in quotes:
@@ -108,8 +106,10 @@ async def _quote(
         spans[quote.number] = (min(start, quote.start), max(end, quote.end))
     for position, quote in enumerate(quotes):
         source = by_number[quote.number]
-        text = " ".join(quote.text.split())
-        writer.write(f"{' ' if position else ''}{text} {render_marker(quote.number, source['chunk_id'], knobs.citation_style)}")
+        marker = render_marker(quote.number, source["chunk_id"], knobs.citation_style)
+        # A document's own footnote numbers would read as citations of ours.
+        text = " ".join(strip_markers(quote.text).split())
+        writer.write(f"{' ' if position else ''}{text} {marker}")
         writer.cite(cite(source, spans[quote.number]))
 
 
@@ -122,13 +122,14 @@ async def _write_with_model(
     context: Context,
 ) -> None:
     knobs = profile.generate
-    by_number = {source["number"]: source for source in sources}
-    markers = MarkerStream({number: source["chunk_id"] for number, source in by_number.items()}, knobs.citation_style)
+    markers = MarkerStream([source["chunk_id"] for source in sources], knobs.citation_style)
 
-    def pass_on(text: str) -> None:
-        writer.write(text)
-        for number in markers.take_new():
-            writer.cite(cite(by_number[number]))
+    def pass_on(pieces: list[str | int]) -> None:
+        for piece in pieces:
+            if isinstance(piece, int):
+                writer.cite(cite(sources[piece - 1]))
+            else:
+                writer.write(piece)
 
     messages = [Message("system", PROMPT.format(abstention=ABSTENTION))]
     for turn in state["turns"][-_TURNS_SHOWN:]:

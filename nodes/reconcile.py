@@ -94,11 +94,12 @@ async def _ask_model(
     listed = "\n".join(f"{n}. {claim['text']} ({claim['reason']})" for n, claim in enumerate(unsupported, 1))
     messages = [Message("system", PROMPT), Message("user", f"{show_sources(sources)}\n\nClaims:\n{listed}")]
     reply = await model.judge(messages, Repairs, context.ledger)
-    chunk_ids = {source["number"]: source["chunk_id"] for source in sources}
+    chunk_ids = [source["chunk_id"] for source in sources]
     repairs: dict[int, str] = {}
     for claim, rewrite in zip(unsupported, reply.rewrites, strict=False):
         markers = MarkerStream(chunk_ids, style)
-        text = (markers.feed(rewrite) + markers.finish()).strip()
+        pieces = [*markers.feed(rewrite), *markers.finish()]
+        text = "".join(piece for piece in pieces if isinstance(piece, str)).strip()
         checked = await check_claims(text, sources, context)
         if checked and all(c["verdict"] == "supported" for c in checked):
             repairs[claim["start"]] = text

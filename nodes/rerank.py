@@ -33,14 +33,15 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
     context = runtime.context
     knobs = profile_of(state).rerank
     candidates = {c["chunk_id"]: c for c in state["candidates"]}
-    passages = await context.library.read_passages(scope_of(state), list(candidates))
+    scope = scope_of(state)
+    passages = await context.library.read_passages(scope, list(candidates))
     if not passages:
         return RerankUpdate(sources=[])
 
     scores: list[float] | None = None
     if knobs.method != "none" and context.reranker is not None:
         try:
-            scores = await context.reranker.score(state["standalone_question"], passages)
+            scores = await context.reranker.score(scope, state["standalone_question"], passages)
         except (EmbedderUnavailable, ModelUnavailable) as error:
             context.ledger.warn(f"Kept the order of the search: {error.message}")
     relevance = blend([candidates[p.chunk_id] for p in passages], scores)

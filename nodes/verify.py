@@ -85,7 +85,7 @@ async def check_claims(answer: str, sources: list[Source], context: Context) -> 
             score=round(outcome.score, 4),
         )
 
-    chunk_ids = {source["number"]: source["chunk_id"] for source in sources}
+    chunk_ids = [source["chunk_id"] for source in sources]
     return list(await asyncio.gather(*(judge(*claim) for claim in split_claims(answer, chunk_ids))))
 
 

@@ -1,0 +1,66 @@
+"""The one place where an error becomes an HTTP response."""
+
+import logging
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.encoders import jsonable_encoder
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from domain.errors import AskgraphError, InputError, ModelError, NotFound, OversizedDocument, Unavailable
+
+logger = logging.getLogger("askgraph.api")
+
+_STATUS: list[tuple[type[AskgraphError], int]] = [
+    (OversizedDocument, 413),
+    (InputError, 422),
+    (NotFound, 404),
+    (Unavailable, 503),
+    (ModelError, 502),
+    (AskgraphError, 500),
+]
+
+
+def status_of(error: AskgraphError) -> int:
+    """The HTTP status for an error of ours."""
+    return next(status for kind, status in _STATUS if isinstance(error, kind))
+
+
+def error_body(code: str, message: str, *, retryable: bool = False, **more: Any) -> dict[str, Any]:
+    """The same shape as the stream's `error` event."""
+    return {"error": {"code": code, "message": message, "retryable": retryable, **more}}
+
+
+def register_error_handlers(app: FastAPI) -> None:
+    """Give every failure of `app` the shape of `error_body`."""
+
+    @app.exception_handler(AskgraphError)
+    async def handle_ours(request: Request, error: AskgraphError) -> JSONResponse:
+        status = status_of(error)
+        if status >= 500:
+            logger.error("%s %s: %s", request.method, request.url.path, error.message, exc_info=error)
+        headers = {"Retry-After": "2"} if error.retryable else None
+        return JSONResponse(error_body(error.code, error.message, retryable=error.retryable), status, headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def handle_validation(request: Request, error: RequestValidationError) -> JSONResponse:
+        details = [
+            {"field": ".".join(str(part) for part in e["loc"][1:]) or str(e["loc"][0]), "problem": e["msg"]}
+            for e in error.errors()
+        ]
+        message = "; ".join(f"{d['field']}: {d['problem']}" for d in details)
+        return JSONResponse(jsonable_encoder(error_body("invalid_request", message, details=details)), 422)
+
+    @app.exception_handler(HTTPException)
+    async def handle_http(request: Request, error: HTTPException) -> JSONResponse:
+        code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "http_error")
+        return JSONResponse(error_body(code, str(error.detail)), error.status_code, error.headers)
+
+    @app.exception_handler(Exception)
+    async def handle_unexpected(request: Request, error: Exception) -> JSONResponse:
+        logger.exception("%s %s failed unexpectedly", request.method, request.url.path, exc_info=error)
+        return JSONResponse(
+            error_body("internal_error", "Something went wrong inside askgraph; its log says what."), 500
+        )

@@ -1,0 +1,30 @@
+"""Whether the service works, and in which mode each part runs."""
+
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse
+
+from app.api.dependencies import ServicesDep
+from domain.errors import AskgraphError
+
+router = APIRouter(tags=["health"])
+
+
+@router.get("/healthz")
+async def healthz(services: ServicesDep) -> JSONResponse:
+    """200 while questions can be answered: the database is needed, the cache and the models are not."""
+    problem: str | None = None
+    try:
+        await services.ping()
+    except AskgraphError as error:
+        problem = error.message
+    cache = "up" if await services.answers.is_up() else "down"
+    body = {
+        "status": "down" if problem else "ok",
+        "database": "down" if problem else "up",
+        "cache": cache,
+        "models": services.models_problem or "ok",
+        "problem": problem,
+        "parts": services.parts,
+        "modes": list(services.modes),
+    }
+    return JSONResponse(body, 503 if problem else 200)

@@ -1,0 +1,34 @@
+"""What the API takes. What it gives are the TypedDicts of `domain`."""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+WorkspaceId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+ThreadId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$")]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class ChatRequest(_Body):
+    """A question."""
+
+    question: str
+    thread_id: ThreadId | None = None
+    """Continue this conversation; unset: start one."""
+    document_ids: list[str] | None = Field(None, min_length=1, max_length=500)
+    """Answer from these documents only; unset: from all of the workspace."""
+    mode: str = "standard"
+    workspace: WorkspaceId = "default"
+
+
+class ReplayRequest(_Body):
+    """Run on from a saved state."""
+
+    checkpoint_id: str
+    set: dict[str, Any] = Field(default_factory=dict)
+    """State fields to change first; `profile.rerank.keep` reaches into the profile."""
+    mode: str | None = None
+    workspace: WorkspaceId = "default"

@@ -1,0 +1,268 @@
+"""The command line. Each command opens the same services as the server, so it works with or without one running."""
+
+import asyncio
+import json
+import logging
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import aclosing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from domain.errors import AskgraphError, InputError, NotFound, StateError
+
+if TYPE_CHECKING:
+    from app.services import Services
+    from domain.events import Event
+
+cli = typer.Typer(
+    name="askgraph",
+    help="Answer questions from your documents, with sources. Everything runs on this machine unless told otherwise.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+WorkspaceOption = Annotated[str, typer.Option("--workspace", "-w", help="The workspace (tenant).")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+@cli.command()
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = 8000,
+) -> None:
+    """Serve the page and the API."""
+    from app.server import run_server
+
+    _configure_logging(logging.INFO)
+    _run(run_server(host, port))
+
+
+@cli.command()
+def ask(
+    question: Annotated[str, typer.Argument(help="What to ask.")],
+    mode: Annotated[str, typer.Option("--mode", "-m", help="fast, standard, thorough, or one of your own.")] = "standard",
+    document: Annotated[list[str] | None, typer.Option(help="Answer from this document only; repeatable.")] = None,
+    thread: Annotated[str | None, typer.Option(help="Continue this conversation.")] = None,
+    workspace: WorkspaceOption = "default",
+    as_json: JsonOption = False,
+) -> None:
+    """Ask a question and read the answer as it is written, with its sources."""
+
+    async def work(services: "Services") -> int:
+        from app.runs.turns import Ask, Turns
+
+        turns = Turns(services)
+        events = await turns.start(
+            Ask(
+                question=question,
+                workspace_id=workspace,
+                thread_id=thread,
+                document_ids=tuple(document) if document else None,
+                mode=mode,
+            )
+        )
+        code = await _show(events, as_json)
+        await turns.close()
+        return code
+
+    _run(_with_services(work))
+
+
+@cli.command()
+def ingest(
+    paths: Annotated[list[Path], typer.Argument(help="Files and folders: Markdown, text, HTML, PDF, DOCX.")],
+    workspace: WorkspaceOption = "default",
+    as_json: JsonOption = False,
+) -> None:
+    """Add documents, or bring them up to date. The same content twice changes nothing."""
+
+    async def work(services: "Services") -> int:
+        from app.api.documents import describe_ingest
+        from app.terminal import print_ingest, show_progress
+
+        with show_progress(enabled=not as_json) as progress:
+            report = await services.ingestion.add_paths(workspace, paths, progress=progress)
+        if as_json:
+            print(json.dumps(describe_ingest(report), ensure_ascii=False))
+        else:
+            print_ingest(report)
+        return 1 if report.failed else 0
+
+    _run(_with_services(work))
+
+
+@cli.command()
+def documents(workspace: WorkspaceOption = "default", as_json: JsonOption = False) -> None:
+    """List the documents."""
+
+    async def work(services: "Services") -> int:
+        from app.api.documents import describe_document
+        from app.terminal import print_documents
+
+        found = await services.documents.list(workspace)
+        if as_json:
+            print(json.dumps([describe_document(d) for d in found], ensure_ascii=False))
+        else:
+            print_documents(found)
+        return 0
+
+    _run(_with_services(work))
+
+
+@cli.command()
+def delete(
+    document_ids: Annotated[list[str], typer.Argument(help="Ids, as `askgraph documents` lists them.")],
+    workspace: WorkspaceOption = "default",
+) -> None:
+    """Remove documents, their chunks, and the answers cached from them."""
+
+    async def work(services: "Services") -> int:
+        missing = [d for d in document_ids if not await services.ingestion.delete(workspace, d)]
+        for document_id in missing:
+            print(f"askgraph: there is no document {document_id!r} in this workspace.", file=sys.stderr)
+        return 1 if missing else 0
+
+    _run(_with_services(work))
+
+
+@cli.command()
+def history(
+    thread: Annotated[str, typer.Argument(help="The thread's id.")],
+    workspace: WorkspaceOption = "default",
+    as_json: JsonOption = False,
+) -> None:
+    """Show every saved step of a thread: its node, what it changed, its time, its checkpoint."""
+
+    async def work(services: "Services") -> int:
+        from app.runs.history import read_history
+        from app.terminal import print_history
+        from domain.errors import UnknownThread
+
+        if not await services.threads.exists(workspace, thread):
+            raise UnknownThread(f"There is no thread {thread!r} in this workspace.")
+        steps = await read_history(services.graph, thread)
+        if as_json:
+            print(json.dumps({"thread_id": thread, "steps": steps}, ensure_ascii=False))
+        else:
+            print_history(steps)
+        return 0
+
+    _run(_with_services(work))
+
+
+@cli.command()
+def replay(
+    thread: Annotated[str, typer.Argument(help="The thread's id.")],
+    checkpoint: Annotated[str, typer.Option("--from", help="The checkpoint to run on from (see `askgraph history`).")],
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", help="Change the state first: key=value, for example profile.rerank.keep=3.")
+    ] = None,
+    mode: Annotated[str | None, typer.Option("--mode", "-m", help="Run on in another mode.")] = None,
+    workspace: WorkspaceOption = "default",
+    as_json: JsonOption = False,
+) -> None:
+    """Run on from a saved state, changed or not, as a branch in a thread of its own."""
+
+    async def work(services: "Services") -> int:
+        from app.runs.replay import open_branch
+        from app.runs.turns import Turns
+
+        turns = Turns(services)
+        branch = await open_branch(services, workspace, thread, checkpoint, _parse_changes(changes or []), mode)
+        code = await _show(turns.resume(branch), as_json)
+        await turns.close()
+        return code
+
+    _run(_with_services(work))
+
+
+@cli.command()
+def graph(
+    format: Annotated[Literal["mermaid", "ascii", "png"], typer.Option(help="How to draw it.")] = "ascii",
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
+) -> None:
+    """Draw the graph as it runs, without a network."""
+    from app.drawing import draw
+    from graphs.answer import build_answer_graph
+
+    if format == "png" and output is None and sys.stdout.isatty():
+        _fail(InputError("A PNG cannot be shown here. Name a file: --output graph.png"))
+    picture = draw(build_answer_graph(), format)
+    data = picture if isinstance(picture, bytes) else picture.encode()
+    if output is not None:
+        output.write_bytes(data)
+    else:
+        sys.stdout.buffer.write(data if format == "png" else data.rstrip(b"\n") + b"\n")
+
+
+def main() -> None:
+    """The entry point."""
+    cli()
+
+
+def _run(work: Coroutine[Any, Any, int]) -> None:
+    """Run a command to its exit code, with an error of ours said in one line."""
+    try:
+        code = asyncio.run(work)
+    except AskgraphError as error:
+        _fail(error)
+    except KeyboardInterrupt:
+        code = 130
+    raise typer.Exit(code)
+
+
+def _fail(error: AskgraphError) -> None:
+    print(f"askgraph: {error.message}", file=sys.stderr)
+    raise typer.Exit(2 if isinstance(error, InputError | NotFound) else 1)
+
+
+async def _with_services(work: Callable[["Services"], Awaitable[int]]) -> int:
+    from app.services import open_services
+    from app.settings import read_settings
+
+    _configure_logging(logging.WARNING)
+    async with open_services(read_settings()) as services:
+        return await work(services)
+
+
+async def _show(events: AsyncIterator["Event"], as_json: bool) -> int:
+    """Follow a turn on the terminal, or print it as JSON at its end."""
+    if not as_json:
+        from app.terminal import print_events
+
+        async with aclosing(events) as open_events:  # type: ignore[type-var]
+            return await print_events(open_events)
+    from app.api.streams import make_answer
+    from app.runs.turns import collect
+
+    ended, seen = await collect(events)
+    if ended["type"] == "error":
+        print(json.dumps({"error": {k: v for k, v in ended.items() if k != "type"}}, ensure_ascii=False))
+        return 1
+    print(json.dumps(make_answer(ended, seen), ensure_ascii=False))
+    return 0
+
+
+def _parse_changes(changes: list[str]) -> dict[str, str]:
+    parsed = {}
+    for change in changes:
+        key, separator, value = change.partition("=")
+        if not separator or not key:
+            raise StateError(f"--set takes key=value, not {change!r}.")
+        parsed[key.strip()] = value
+    return parsed
+
+
+def _configure_logging(level: int) -> None:
+    logging.basicConfig(
+        level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
+    )
+    logging.getLogger("askgraph").setLevel(level)
+
+
+if __name__ == "__main__":
+    main()

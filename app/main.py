@@ -1,0 +1,44 @@
+"""The HTTP application."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from fastapi import FastAPI
+from fastapi.responses import FileResponse
+from typing_extensions import TypedDict
+
+from app.api import chat, documents, graph, health, threads
+from app.api.errors import register_error_handlers
+from app.runs.turns import Turns
+from app.services import Services
+
+PAGE = Path(__file__).parent / "api" / "page.html"
+
+
+class Lifespan(TypedDict):
+    """What lives as long as the application does."""
+
+    services: Services
+    turns: Turns
+
+
+def make_app(services: Services) -> FastAPI:
+    """The application on open services. Whoever opened them closes them."""
+
+    @asynccontextmanager
+    async def live(app: FastAPI) -> AsyncIterator[Lifespan]:
+        turns = Turns(services)
+        yield Lifespan(services=services, turns=turns)
+        await turns.close()
+
+    app = FastAPI(title="askgraph", description="Question answering over a team's documents.", lifespan=live)
+    register_error_handlers(app)
+    for module in (chat, documents, threads, graph, health):
+        app.include_router(module.router)
+
+    @app.get("/", include_in_schema=False)
+    async def page() -> FileResponse:
+        return FileResponse(PAGE, headers={"Cache-Control": "no-cache"})
+
+    return app

@@ -1,0 +1,90 @@
+"""A thread's saved states, step by step."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from langgraph.types import StateSnapshot
+from typing_extensions import TypedDict
+
+from domain.errors import UnknownThread
+from domain.state import Step
+from graphs.answer import AnswerGraph
+
+
+class HistoryStep(TypedDict):
+    """One saved state: which node made it, and what it changed."""
+
+    checkpoint_id: str
+    parent_checkpoint_id: str | None
+    run_id: str | None
+    node: str
+    """The node that ran; `__start__` where a question came in, `cache` where a cached answer was remembered, `fork`
+    where a replay began."""
+    changed: dict[str, Any]
+    """The new values of the state's fields that differ from the step before."""
+    ms: float | None
+    """Milliseconds in the node; None where no node ran."""
+    next: list[str]
+    """What runs next; empty at the end of a turn."""
+    created_at: str
+
+
+async def read_history(graph: AnswerGraph, thread_id: str) -> list[HistoryStep]:
+    """The thread's steps, oldest first.
+
+    Raises `UnknownThread` where nothing was saved.
+    """
+    snapshots = [s async for s in graph.aget_state_history({"configurable": {"thread_id": thread_id}})]
+    if not snapshots:
+        raise UnknownThread(f"Thread {thread_id!r} has no saved states.")
+    by_id = {checkpoint_id_of(snapshot): snapshot for snapshot in snapshots}
+    steps = []
+    for snapshot in sorted(snapshots, key=lambda s: s.created_at or ""):
+        parent = by_id.get(_parent_id_of(snapshot) or "")
+        # The state in which LangGraph files the input has not been through a node yet; the next one shows it.
+        if (snapshot.metadata or {}).get("source") != "input":
+            steps.append(_describe(snapshot, parent, by_id))
+    return steps
+
+
+def checkpoint_id_of(snapshot: StateSnapshot) -> str:
+    """The checkpoint that a snapshot was read from."""
+    return str(snapshot.config["configurable"]["checkpoint_id"])
+
+
+def node_of(snapshot: StateSnapshot, parent: StateSnapshot | None) -> str:
+    """The node whose update the snapshot holds."""
+    metadata: Mapping[str, Any] = snapshot.metadata or {}
+    if metadata.get("source") in ("update", "fork"):
+        return "cache" if metadata.get("cached") else "fork"
+    return parent.next[0] if parent is not None and parent.next else "__start__"
+
+
+def _parent_id_of(snapshot: StateSnapshot) -> str | None:
+    return snapshot.parent_config["configurable"]["checkpoint_id"] if snapshot.parent_config else None
+
+
+def _describe(
+    snapshot: StateSnapshot, parent: StateSnapshot | None, by_id: Mapping[str, StateSnapshot]
+) -> HistoryStep:
+    before = parent
+    if before is not None and (before.metadata or {}).get("source") == "input":
+        before = by_id.get(_parent_id_of(before) or "")
+    old = before.values if before is not None else {}
+    node = node_of(snapshot, parent)
+    steps: list[Step] = snapshot.values.get("steps") or []
+    return HistoryStep(
+        checkpoint_id=checkpoint_id_of(snapshot),
+        parent_checkpoint_id=_parent_id_of(snapshot),
+        run_id=snapshot.values.get("run_id") or None,
+        node=node,
+        changed={
+            key: value
+            for key, value in snapshot.values.items()
+            if key != "steps" and (key not in old or old[key] != value)
+        },
+        ms=steps[-1]["ms"] if steps and steps[-1]["node"] == node else None,
+        next=list(snapshot.next),
+        created_at=snapshot.created_at or datetime.min.isoformat(),
+    )

@@ -1,0 +1,93 @@
+"""Serving: the socket, the sample library, the banner, and a stop that leaves nothing behind."""
+
+import socket
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+import uvicorn
+
+from app.main import make_app
+from app.services import Services, open_services
+from app.settings import read_settings
+from app.terminal import err, out
+from domain.documents import Scope
+from domain.errors import ConfigurationError
+
+LIBRARY = Path(__file__).parent / "library"
+"""The sample library that ships with askgraph."""
+
+SAMPLE_QUESTION = "How often must the anemometer bearings be replaced?"
+
+DRAIN_SECONDS = 5
+"""How long running streams may take to finish after Ctrl-C."""
+
+
+async def run_server(host: str, port: int) -> int:
+    """Serve until told to stop. The exit code."""
+    settings = read_settings()
+    listener = _listen(host, port)
+    host, port = listener.getsockname()[:2]
+    async with open_services(settings) as services:
+        if settings.load_samples:
+            await load_samples(services)
+        app = make_app(services)
+        config = uvicorn.Config(
+            app, log_config=None, access_log=False, timeout_graceful_shutdown=DRAIN_SECONDS, lifespan="on"
+        )
+        server = _Server(config, lambda: print_banner(services, host, port))
+        await server.serve(sockets=[listener])
+    return 0
+
+
+async def load_samples(services: Services) -> None:
+    """Load the sample library into the default workspace, unless that workspace has ever held a document."""
+    if await services.documents.is_untouched("default"):
+        report = await services.ingestion.add_paths("default", [LIBRARY])
+        for failed in report.failed:
+            err.print(f"[yellow]{failed.source}: {failed.error}[/yellow]")
+
+
+def print_banner(services: Services, host: str, port: int) -> None:
+    """Where it is, how to ask, and which mode each part runs in."""
+    address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    out.print(f"\n[bold]askgraph {version('askgraph')}[/bold] is ready: [bold]{address}/[/bold]\n")
+    for part, running in services.parts.items():
+        out.print(f"  {part:<11} {running}")
+    if services.models_problem:
+        out.print(f"  [red]models      {services.models_problem}[/red]")
+    out.print("\nAsk on the page, or here:\n")
+    out.print(
+        f"  curl -N {address}/api/chat -H 'Content-Type: application/json' "
+        f"-d '{{\"question\": \"{SAMPLE_QUESTION}\"}}'\n"
+    )
+    out.print("Ctrl-C stops everything.\n")
+
+
+class _Server(uvicorn.Server):
+    """Says that it is ready once it is."""
+
+    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._announce = announce
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._announce()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Taken before anything is started, so that a port in use costs nothing."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(1024)
+    except OSError as error:
+        listener.close()
+        raise ConfigurationError(
+            f"Cannot listen on {host}:{port} ({error.strerror}). Choose another port: askgraph serve --port 8001"
+        ) from error
+    return listener

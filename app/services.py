@@ -1,0 +1,177 @@
+"""Opens, wires and closes what the service uses. The only module that knows every adapter."""
+
+import hashlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import domain
+import graphs
+import nodes
+from app.adapters.embedded import open_servers
+from app.adapters.langsmith import open_tracing
+from app.adapters.late_interaction import LateInteractionEncoder, LateInteractionReranker
+from app.adapters.onnx import OnnxEmbedder
+from app.adapters.postgres.checkpoints import open_saver
+from app.adapters.postgres.conversations import PostgresRunLog, PostgresThreadStore
+from app.adapters.postgres.documents import PostgresDocumentStore
+from app.adapters.postgres.embedding_model import pin_embedder
+from app.adapters.postgres.library import PostgresLibrary
+from app.adapters.postgres.migrations import upgrade
+from app.adapters.postgres.pool import open_pool, ping, translated_errors
+from app.adapters.redis import RedisAnswerCache
+from app.adapters.tokens import O200kCounter
+from app.ingest.pipeline import Ingestion
+from app.settings import Settings, read_modes
+from domain.ports import AnswerCache, DocumentStore, Embedder, Library, Reranker, TokenCounter
+from domain.profile import Profile
+from domain.runs import RunLog, ThreadStore
+from graphs.answer import AnswerGraph, build_answer_graph
+from nodes.context import Context, Models
+
+logger = logging.getLogger("askgraph.services")
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """Everything that a request may need, open."""
+
+    settings: Settings
+    modes: dict[str, Profile]
+    graph: AnswerGraph
+    documents: DocumentStore
+    library: Library
+    embedder: Embedder
+    reranker: Reranker
+    tokens: TokenCounter
+    models: Models
+    answers: AnswerCache
+    runs: RunLog
+    threads: ThreadStore
+    ingestion: Ingestion
+    fingerprint: str
+    """Of the machine's code and models: answers of another machine are not this one's."""
+    callbacks: list[Any]
+    """LangChain callbacks of every run: the tracer, where tracing is on."""
+    trace_url: Callable[[str], str | None]
+    translating_errors: Callable[[], AbstractContextManager[None]]
+    """Around calls to the graph: the checkpointer's driver errors become ours."""
+    parts: dict[str, str]
+    """Which mode each part runs in, in words, for people who start the service."""
+    models_problem: str | None
+    """What is wrong with the language models, found at start; None where they answered or none are used."""
+    ping: Callable[[], Awaitable[None]]
+    """Raises `DatabaseUnavailable` where the database does not answer."""
+
+    def make_context(self) -> Context:
+        """The context of one run. Every call of the graph takes one: it is not checkpointed."""
+        return Context(
+            library=self.library,
+            embedder=self.embedder,
+            tokens=self.tokens,
+            reranker=self.reranker,
+            models=self.models,
+        )
+
+
+@asynccontextmanager
+async def open_services(settings: Settings) -> AsyncIterator[Services]:
+    """Everything open, and closed again in reverse order.
+
+    Raises `ConfigurationError` and `DatabaseUnavailable`, with what to do.
+    """
+    modes = read_modes(settings)
+    async with AsyncExitStack() as stack:
+        database_url = settings.database_url and settings.database_url.get_secret_value()
+        redis_url = settings.redis_url and settings.redis_url.get_secret_value()
+        parts = {"database": "external Postgres", "cache": "external Redis"}
+        if not (database_url and redis_url):
+            servers = await stack.enter_async_context(
+                open_servers(settings.home, postgres=not database_url, redis=not redis_url)
+            )
+            if servers.database_url:
+                database_url, parts["database"] = servers.database_url, f"embedded Postgres in {settings.home}"
+            if servers.redis_url:
+                redis_url, parts["cache"] = servers.redis_url, f"embedded Valkey in {settings.home}"
+        assert database_url and redis_url
+        await upgrade(database_url)
+        pool = await stack.enter_async_context(open_pool(database_url))
+        embedder = OnnxEmbedder.load()
+        stack.callback(embedder.close)
+        await pin_embedder(pool, embedder)
+        library = PostgresLibrary(pool)
+        documents = PostgresDocumentStore(pool)
+        answers = RedisAnswerCache(redis_url, ttl=timedelta(hours=settings.answer_ttl_hours))
+        stack.push_async_callback(answers.close)
+        reranker = LateInteractionReranker(embedder, library)
+        models, problem = await _open_models(settings, stack)
+        tracing = stack.enter_context(open_tracing())
+        parts |= {
+            "answerer": settings.answerer,
+            "embeddings": f"local {embedder.name}",
+            "tracing": "LangSmith" if tracing else "off",
+        }
+        names = [model.name for model in (models.small, models.large, models.judge) if model is not None]
+        yield Services(
+            settings=settings,
+            modes=modes,
+            graph=build_answer_graph(await open_saver(pool)),
+            documents=documents,
+            library=library,
+            embedder=embedder,
+            reranker=reranker,
+            tokens=O200kCounter(),
+            models=models,
+            answers=answers,
+            runs=PostgresRunLog(pool),
+            threads=PostgresThreadStore(pool),
+            ingestion=Ingestion(
+                documents,
+                LateInteractionEncoder(embedder),
+                answers,
+                max_bytes=settings.max_document_mb * 1_000_000,
+            ),
+            fingerprint=fingerprint_machine(embedder.name, reranker.name, *names),
+            callbacks=[tracing.tracer] if tracing else [],
+            trace_url=tracing.trace_url if tracing else lambda run_id: None,
+            translating_errors=translated_errors,
+            parts=parts,
+            models_problem=problem,
+            ping=lambda: ping(pool),
+        )
+
+
+async def _open_models(settings: Settings, stack: AsyncExitStack) -> tuple[Models, str | None]:
+    """The language models, and what is wrong with them. Local judgement stands in for one that does not answer."""
+    if not (settings.openai_api_key or settings.openai_base_url):
+        return Models(), None
+    # Importing the SDK takes longer than starting everything else, so only a deployment that uses it pays.
+    from app.adapters.openai import check_models, connect_models
+
+    models = connect_models(
+        api_key=settings.openai_api_key.get_secret_value() if settings.openai_api_key else None,
+        base_url=settings.openai_base_url,
+        small=settings.model_small,
+        large=settings.model_large,
+        judge=settings.model_judge,
+        timeout=settings.model_timeout,
+    )
+    problem = await check_models(models)
+    if problem:
+        logger.error("%s", problem)
+    return models, problem
+
+
+def fingerprint_machine(*names: str) -> str:
+    """A digest of the code that decides what an answer says (domain, nodes, graphs, prompts among it) and of the
+    names of the models in use."""
+    digest = hashlib.sha256("\0".join(names).encode())
+    for package in (domain, nodes, graphs):
+        root = Path(str(package.__file__)).parent
+        for file in sorted(root.rglob("*.py")):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()

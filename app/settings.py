@@ -1,0 +1,98 @@
+"""What a deployment may set, read from the environment by the entry points, never at import."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from pydantic import AliasChoices, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from domain.errors import ConfigurationError
+from domain.profile import MODES, Profile
+
+
+def _default_home() -> Path:
+    return Path("~/.askgraph").expanduser()
+
+
+class Settings(BaseSettings):
+    """`ASKGRAPH_*`, and the names that other tools use already: `DATABASE_URL`, `REDIS_URL`, `OPENAI_*`."""
+
+    model_config = SettingsConfigDict(env_prefix="ASKGRAPH_", populate_by_name=True, env_ignore_empty=True)
+
+    home: Path = Field(default_factory=_default_home)
+    """Where embedded Postgres and Valkey keep their data."""
+    database_url: SecretStr | None = Field(None, validation_alias=AliasChoices("DATABASE_URL"))
+    """An external Postgres with pgvector; unset: an embedded one."""
+    redis_url: SecretStr | None = Field(None, validation_alias=AliasChoices("REDIS_URL"))
+    """An external Redis or Valkey; unset: an embedded one."""
+    openai_api_key: SecretStr | None = Field(None, validation_alias=AliasChoices("OPENAI_API_KEY"))
+    openai_base_url: str | None = Field(None, validation_alias=AliasChoices("OPENAI_BASE_URL"))
+    model_small: str = "gpt-5-nano"
+    """Routes, grades, reformulates."""
+    model_large: str = "gpt-5-mini"
+    """Writes answers."""
+    model_judge: str = "gpt-5-mini"
+    """Verifies answers in modes that do."""
+    model_timeout: float = Field(60, gt=0)
+    """Seconds for one call."""
+    profiles: Path | None = None
+    """A TOML file of modes; each may name the mode that it `extends`."""
+    load_samples: bool = True
+    """Whether `askgraph serve` loads the sample library into an empty default workspace."""
+    max_document_mb: int = Field(50, ge=1)
+    answer_ttl_hours: float = Field(24, gt=0)
+    """How long the cache keeps an answer."""
+
+    @property
+    def answerer(self) -> str:
+        """Which answerer this deployment uses, in words."""
+        if self.openai_api_key or self.openai_base_url:
+            return f"model ({self.model_large}{f' at {self.openai_base_url}' if self.openai_base_url else ''})"
+        return "local (quotes the documents; set OPENAI_API_KEY or OPENAI_BASE_URL for written answers)"
+
+
+def read_settings(**overrides: Any) -> Settings:
+    """The settings of this process.
+
+    Raises `ConfigurationError` naming each variable that is wrong.
+    """
+    try:
+        return Settings(**overrides)
+    except ValidationError as error:
+        lines = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
+        raise ConfigurationError("Wrong settings. " + "; ".join(lines)) from error
+
+
+def read_modes(settings: Settings) -> dict[str, Profile]:
+    """The shipped modes and the deployment's own.
+
+    A profiles file looks like this::
+
+        [brief]
+        extends = "standard"
+        generate.citation_style = "source"
+        generate.max_sentences = 2
+
+    Raises `ConfigurationError` where the file cannot be read or sets a knob that does not exist.
+    """
+    modes = dict(MODES)
+    if settings.profiles is None:
+        return modes
+    try:
+        tables = tomllib.loads(settings.profiles.read_text("utf-8"))
+        for name, table in tables.items():
+            base = modes[table.pop("extends", "standard")].model_dump()
+            modes[name] = Profile.model_validate(merge_knobs(base, table) | {"name": name})
+    except (OSError, tomllib.TOMLDecodeError, KeyError, AttributeError, ValidationError) as error:
+        raise ConfigurationError(f"The profiles file {settings.profiles} cannot be used: {error}") from error
+    return modes
+
+
+def merge_knobs(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """`base` with `changes` laid over it, group by group."""
+    merged = dict(base)
+    for key, value in changes.items():
+        known = merged.get(key)
+        merged[key] = merge_knobs(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
+    return merged

@@ -1,0 +1,126 @@
+"""What people see in a terminal."""
+
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from app.runs.history import HistoryStep
+from domain.documents import Citation, Document, IngestReport
+from domain.events import Event
+
+out = Console(soft_wrap=True, highlight=False)
+err = Console(stderr=True, soft_wrap=True, highlight=False)
+
+_SHOWN = 110
+"""Characters of a changed value in the history."""
+
+
+async def print_events(events: AsyncIterator[Event]) -> int:
+    """The answer as it is written, then its sources. The exit code."""
+    async for event in events:
+        match event["type"]:
+            case "thinking":
+                if err.is_terminal:
+                    err.print(f"[dim]{event['step']} …[/dim]")
+            case "content":
+                sys.stdout.write(event["token"])
+                sys.stdout.flush()
+            case "correction":
+                out.print(f"\n\n[yellow]Corrected:[/yellow] {escape(event['reason'])}\n\n{escape(event['answer'])}")
+            case "error":
+                err.print(f"\n[red]{escape(event['message'])}[/red]")
+                return 1
+            case "done":
+                print()
+                print_citations(event["citations"])
+                for warning in event["warnings"]:
+                    err.print(f"[yellow]{escape(warning)}[/yellow]")
+                cached = ", from the cache" if event["cached"] else ""
+                out.print(
+                    f"\n[dim]confidence {event['confidence']:.2f} · {event['timings']['total']:.0f} ms{cached} · "
+                    f"thread {event['thread_id']}[/dim]"
+                )
+    return 0
+
+
+def print_citations(citations: Sequence[Citation]) -> None:
+    """The sources under an answer."""
+    if citations:
+        out.print("\n[bold]Sources[/bold]")
+    for citation in sorted(citations, key=lambda c: c["marker"]):
+        where = " › ".join([citation["title"], *citation["heading_path"]])
+        page = f", page {citation['page']}" if citation["page"] else ""
+        snippet = " ".join(citation["text"].split())
+        out.print(f"  \\[{citation['marker']}] [bold]{escape(where)}[/bold]{page}\n      [dim]{escape(snippet)}[/dim]")
+
+
+def print_history(steps: Sequence[HistoryStep]) -> None:
+    """A thread's saved steps."""
+    run = None
+    for step in steps:
+        if step["run_id"] != run:
+            run = step["run_id"]
+            out.print(f"\n[bold]run {run}[/bold]")
+        ms = f"{step['ms']:.1f} ms" if step["ms"] is not None else ""
+        following = ", ".join(step["next"]) or "end"
+        out.print(f"[bold cyan]{step['node']:<12}[/bold cyan] {ms:>10}  → {following:<12} [dim]{step['checkpoint_id']}[/dim]")
+        for key, value in step["changed"].items():
+            out.print(f"    {key} = {escape(_shorten(value))}")
+
+
+def print_documents(documents: Sequence[Document]) -> None:
+    """The documents of a workspace."""
+    table = Table(box=None, pad_edge=False)
+    for column in ("id", "title", "pages", "chunks", "source"):
+        table.add_column(column, justify="right" if column in ("pages", "chunks") else "left", overflow="fold")
+    for d in documents:
+        table.add_row(d.id, escape(d.title), str(d.pages or ""), str(d.chunks), escape(d.source))
+    out.print(table)
+
+
+def print_ingest(report: IngestReport) -> None:
+    """What became of each file."""
+    for d in report.documents:
+        if d.status == "failed":
+            err.print(f"[red]failed[/red]     {escape(d.source)}: {escape(d.error or '')}")
+        else:
+            pages = f", {d.pages} pages" if d.pages else ""
+            note = f" ({escape(d.error)})" if d.error else ""
+            out.print(f"{d.status:<10} {escape(d.source)}: {d.chunks} chunks, {d.embedded} new{pages}{note}")
+    taken = len(report.documents) - len(report.failed)
+    rate = f" ({report.chunks / report.seconds:.0f} chunks/s)" if report.seconds and report.chunks else ""
+    out.print(
+        f"{taken} documents, {report.chunks} chunks written, {len(report.failed)} failed, {report.seconds:.1f} s{rate}"
+    )
+
+
+@contextmanager
+def show_progress(*, enabled: bool) -> Iterator[Callable[[str, int, int], None] | None]:
+    """A bar per file: called with the file's name, the chunks done, and all its chunks."""
+    if not enabled or not err.is_terminal:
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True) as progress:
+        tasks: dict[str, Any] = {}
+
+        def update(source: str, done: int, total: int) -> None:
+            if source not in tasks:
+                tasks[source] = progress.add_task(escape(source[-60:]), total=total)
+            progress.update(tasks[source], completed=done, total=total)
+
+        yield update
+
+
+def _shorten(value: Any) -> str:
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        named = [v.get("title") or v.get("chunk_id") or v.get("question") or v.get("text") for v in value]
+        value = f"{len(value)}: {named}"
+    text = " ".join(str(value).split())
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
