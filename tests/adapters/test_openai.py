@@ -1,0 +1,193 @@
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+import openai
+import pytest
+import pytest_asyncio
+from pydantic import BaseModel, Field
+
+from app.adapters.openai import OpenAIChat, check_models, close_models, connect_models
+from domain.ports import ChatModel, Message
+from tests.contracts.chat_model import SOURCE, ChatModelContract, Judgement, Sink
+from tests.wire.openai import OpenAIServer, serve_openai
+
+ASK = [Message("system", "You judge."), Message("user", "Judge.")]
+
+
+@pytest_asyncio.fixture
+async def server() -> AsyncIterator[OpenAIServer]:
+    async with serve_openai() as server:
+        yield server
+
+
+@pytest_asyncio.fixture
+async def http() -> AsyncIterator[httpx2.AsyncClient]:
+    async with openai.DefaultAsyncHttpxClient() as http:
+        yield http
+
+
+@pytest.fixture
+def model(server: OpenAIServer, http: httpx2.AsyncClient) -> OpenAIChat:
+    return chat(server, http)
+
+
+def chat(server: OpenAIServer, http: httpx2.AsyncClient, name: str = "gpt-4.1-mini", timeout: float = 10) -> OpenAIChat:
+    return OpenAIChat(name, api_key="key", base_url=server.base_url, timeout=timeout, http=http)
+
+
+async def read(model: ChatModel, sink: Sink | None = None, question: str = "How long is the notice period?") -> str:
+    messages = [Message("system", "You answer."), Message("user", f"{SOURCE}\n\nQuestion: {question}")]
+    pieces = [piece async for piece in model.stream(messages, sink or Sink(), temperature=0.2, max_tokens=100)]
+    return "".join(pieces)
+
+
+class TestContract(ChatModelContract):
+    """`OpenAIChat` over the real protocol."""
+
+
+@pytest.mark.parametrize("formats", [("json_object",), ()])
+async def test_falls_back_where_the_server_knows_no_schemas(
+    model: OpenAIChat, server: OpenAIServer, formats: tuple[str, ...]
+) -> None:
+    server.behaviour.formats = formats
+    assert (await model.judge(ASK, Judgement, Sink())).kind == "good"
+    asked = len(server.requests)
+    assert (await model.judge(ASK, Judgement, Sink())).kind == "good"
+    assert len(server.requests) == asked + 1, "what the server understands is remembered"
+
+
+async def test_notices_a_server_that_ignores_the_format(model: OpenAIChat, server: OpenAIServer) -> None:
+    server.behaviour.ignores_format = True
+    assert (await model.judge(ASK, Judgement, Sink())).kind == "good"
+    asked = len(server.requests)
+    assert (await model.judge(ASK, Judgement, Sink())).kind == "good"
+    assert len(server.requests) == asked + 1
+
+
+async def test_asks_strictly_and_leaves_out_what_strict_mode_refuses(model: OpenAIChat, server: OpenAIServer) -> None:
+    await model.judge(ASK, Judgement, Sink())
+    (request,) = server.requests
+    asked = request["response_format"]["json_schema"]
+    assert asked["strict"] is True
+    assert set(asked["schema"]["required"]) == set(Judgement.model_fields), "a property named like a keyword stays"
+    assert "maxLength" not in json.dumps(asked)
+
+
+async def test_reads_json_out_of_a_code_fence(model: OpenAIChat, server: OpenAIServer) -> None:
+    class Verdict(BaseModel):
+        good: bool
+
+    server.behaviour.replies = ['Sure:\n```json\n{"good": true}\n```']
+    assert (await model.judge(ASK, Verdict, Sink())).good
+    assert len(server.requests) == 1
+
+
+async def test_repairs_once_with_the_error_in_hand(model: OpenAIChat, server: OpenAIServer) -> None:
+    class Share(BaseModel):
+        share: float = Field(ge=0, le=1)
+
+    server.behaviour.replies = ['{"share": 40}', '{"share": 0.4}']
+    sink = Sink()
+    assert (await model.judge(ASK, Share, sink)).share == 0.4
+    assert "less than or equal to 1" in server.requests[1]["messages"][-1]["content"]
+    assert len(sink.usage) == 2
+
+
+async def test_a_model_that_refuses_a_parameter_is_asked_without_it(
+    server: OpenAIServer, http: httpx2.AsyncClient
+) -> None:
+    server.behaviour.fixed_temperature = True
+    model = chat(server, http, "some-thinker")
+    assert "six weeks" in await read(model)
+    assert ["temperature" in request for request in server.requests] == [True, False]
+    await model.judge(ASK, Judgement, Sink())
+    assert "temperature" not in server.requests[2]
+
+
+async def test_a_reasoning_model_gets_room_to_think(server: OpenAIServer, http: httpx2.AsyncClient) -> None:
+    server.behaviour.fixed_temperature = True
+    await read(chat(server, http, "gpt-5-mini"))
+    (request,) = server.requests
+    assert request["reasoning_effort"] == "minimal"
+    assert request["max_completion_tokens"] > 1000
+    assert "temperature" not in request
+
+
+@pytest.mark.parametrize(
+    ("name", "dollars_per_token"),
+    [("gpt-4.1-mini", (0.4e-6, 1.6e-6)), ("gpt-4.1-mini-2025-04-14", (0.4e-6, 1.6e-6)), ("llama-at-home", None)],
+)
+async def test_costs_what_the_price_table_says(
+    server: OpenAIServer, http: httpx2.AsyncClient, name: str, dollars_per_token: tuple[float, float] | None
+) -> None:
+    sink = Sink()
+    await read(chat(server, http, name), sink)
+    (usage,) = sink.usage
+    if dollars_per_token is None:
+        assert usage.cost is None
+    else:
+        expected = usage.input_tokens * dollars_per_token[0] + usage.output_tokens * dollars_per_token[1]
+        assert usage.cost == pytest.approx(expected)
+
+
+async def test_a_call_of_unknown_size_is_recorded_all_the_same(model: OpenAIChat, server: OpenAIServer) -> None:
+    server.behaviour.sends_usage = False
+    sink = Sink()
+    await read(model, sink)
+    await model.judge(ASK, Judgement, sink)
+    assert [(u.input_tokens, u.output_tokens, u.cost) for u in sink.usage] == [(0, 0, None)] * 2
+
+
+async def test_leaving_a_stream_closes_the_connection(model: OpenAIChat, server: OpenAIServer) -> None:
+    server.behaviour.rate = 20
+    stream = model.stream([Message("user", "Hello!")], Sink(), temperature=0, max_tokens=50)
+    async for _ in stream:
+        break
+    await stream.aclose()  # type: ignore[attr-defined]
+    await asyncio.wait_for(server.abandoned.wait(), 10)
+
+
+async def connected(server: OpenAIServer, **changes: Any) -> str | None:
+    settings = {"api_key": "key", "base_url": server.base_url, "small": "a", "large": "b", "judge": "b", "timeout": 5.0}
+    models = connect_models(**{**settings, **changes})
+    try:
+        return await check_models(models)
+    finally:
+        await close_models(models)
+
+
+async def test_the_check_finds_nothing_wrong(server: OpenAIServer) -> None:
+    assert await connected(server) is None
+    server.behaviour.models = ("a", "b:latest")
+    assert await connected(server) is None
+
+
+async def test_the_check_says_that_the_key_is_wrong(server: OpenAIServer) -> None:
+    server.behaviour.api_key = "another"
+    assert "OPENAI_API_KEY" in (await connected(server) or "")
+
+
+async def test_the_check_names_a_model_that_is_not_there(server: OpenAIServer) -> None:
+    server.behaviour.models = ("a", "c")
+    assert "'b'" in (await connected(server) or "")
+
+
+async def test_the_check_needs_no_list_of_models(server: OpenAIServer) -> None:
+    server.behaviour.lists_models = False
+    assert await connected(server) is None
+
+
+async def test_the_check_says_that_nobody_answers() -> None:
+    async with serve_openai() as gone:
+        pass
+    assert "does not answer" in (await connected(gone) or "")
+
+
+async def test_a_local_server_needs_no_key(server: OpenAIServer) -> None:
+    models = connect_models(api_key="", base_url=server.base_url, small="a", large="b", judge="c", timeout=5)
+    assert models.large is not None
+    assert "six weeks" in await read(models.large)
+    await close_models(models)

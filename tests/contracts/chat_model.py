@@ -1,0 +1,89 @@
+"""What every `ChatModel` must do. An adapter's tests inherit from the class and provide the fixture `model`: a model
+that understands askgraph's prompts, real or over `tests/wire`."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from domain.ports import ChatModel, Message, ModelUsage
+
+SOURCE = """<source number="1" title="Handbook">
+The notice period is six weeks. Holidays are thirty days a year.
+</source>"""
+
+
+@dataclass
+class Sink:
+    """Keeps what is recorded."""
+
+    usage: list[ModelUsage] = field(default_factory=list)
+
+    def record(self, usage: ModelUsage) -> None:
+        self.usage.append(usage)
+
+
+class Part(BaseModel):
+    label: str
+    weight: float = Field(ge=0, le=1)
+
+
+class Judgement(BaseModel):
+    """Every kind of field that the nodes' schemas use."""
+
+    kind: Literal["good", "bad"]
+    certain: bool
+    count: int
+    parts: list[Part] = Field(default_factory=list, max_length=10)
+    reason: str = Field("", min_length=0, max_length=4000)
+    format: str = ""
+
+
+class ChatModelContract:
+    async def test_judges_in_the_shape_asked_for(self, model: ChatModel) -> None:
+        sink = Sink()
+        judgement = await model.judge([Message("system", "You judge."), Message("user", "Judge.")], Judgement, sink)
+        assert isinstance(judgement, Judgement)
+        assert judgement.kind in ("good", "bad")
+        assert len(sink.usage) == 1
+
+    async def test_streams_a_reply_in_pieces(self, model: ChatModel) -> None:
+        sink = Sink()
+        messages = [
+            Message("system", "You answer."),
+            Message("user", f"{SOURCE}\n\nQuestion: How long is the notice period?"),
+        ]
+        pieces = [piece async for piece in model.stream(messages, sink, temperature=0.2, max_tokens=200)]
+        assert len(pieces) > 1
+        assert all(pieces)
+        assert "six weeks" in "".join(pieces)
+
+    async def test_records_what_a_call_consumed(self, model: ChatModel) -> None:
+        sink = Sink()
+        messages = [Message("user", "Hello, who are you?")]
+        async for _ in model.stream(messages, sink, temperature=0.0, max_tokens=50):
+            assert not sink.usage, "recorded before the call was over"
+        (usage,) = sink.usage
+        assert usage.model == model.name
+        assert usage.input_tokens > 0
+        assert usage.output_tokens > 0
+
+    async def test_understands_every_role(self, model: ChatModel) -> None:
+        conversation = [
+            Message("system", "You are polite."),
+            Message("user", "Hello!"),
+            Message("assistant", "Hello. How can I help?"),
+            Message("user", "Who are you?"),
+        ]
+        reply = [piece async for piece in model.stream(conversation, Sink(), temperature=0.0, max_tokens=50)]
+        assert "".join(reply).strip()
+
+    async def test_may_be_left_in_the_middle(self, model: ChatModel) -> None:
+        stream = model.stream([Message("user", "Hello!")], Sink(), temperature=0.0, max_tokens=50)
+        async for _ in stream:
+            break
+        await stream.aclose()  # type: ignore[attr-defined]
+        again = [
+            piece async for piece in model.stream([Message("user", "Hi!")], Sink(), temperature=0.0, max_tokens=50)
+        ]
+        assert again

@@ -1,0 +1,360 @@
+"""A loopback server that speaks OpenAI's chat completions protocol, with faults on demand.
+
+The protocol is that of https://platform.openai.com/docs/api-reference/chat; what the model says comes from
+`tests/wire/answers.py`. In a test::
+
+    async with serve_openai(faults=["rate_limit"]) as server:
+        ...  # server.base_url, server.requests, server.behaviour
+
+As a process: ``python -m tests.wire.openai --port 8100 --ttft 200ms --rate 50``; `PUT /behaviour` changes fields of
+`Behaviour` while it runs, `GET /requests` returns what it has received.
+"""
+
+import argparse
+import asyncio
+import json
+import re
+import time
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, get_args
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from tests.wire.answers import reply_to
+
+Json = dict[str, Any]
+
+Fault = Literal[
+    "rate_limit",  # 429 with Retry-After
+    "no_quota",  # 429 that no retry will cure
+    "server_error",  # 500
+    "unauthorized",  # 401
+    "forbidden",  # 403
+    "context_length",  # 400 context_length_exceeded
+    "policy",  # 400 content_filter, as Azure sends it
+    "content_filter",  # the reply ends with finish_reason content_filter
+    "refusal",  # a message with `refusal` and no content
+    "length",  # the reply ends with finish_reason length
+    "silent_length",  # the same, without a word: a reasoning model that thought too long
+    "stall_before",  # nothing at all for `stall` seconds
+    "stall_within",  # headers and one delta, then nothing for `stall` seconds
+    "cut",  # the socket closes in the middle of the reply
+    "no_finish",  # the stream ends in good order, but finish_reason never came
+    "stream_error",  # an error object in the middle of the stream
+    "malformed",  # not JSON
+    "empty",  # no choices
+    "prose",  # words where JSON was asked for
+    "misfit",  # JSON that does not fit the schema
+]
+
+# Keywords that strict structured outputs refuse. https://platform.openai.com/docs/guides/structured-outputs
+_REFUSED_KEYWORDS = ("default", "minLength", "maxLength")
+
+
+@dataclass
+class Behaviour:
+    """How the server behaves. Times are in seconds."""
+
+    ttft: float = 0.0
+    """Before the first token."""
+    rate: float = 0.0
+    """Tokens a second; 0 is as fast as the socket takes them."""
+    models: tuple[str, ...] = ()
+    """What `/models` lists and what may be asked for; empty: nothing is listed and every name is served."""
+    lists_models: bool = True
+    """False: `/models` is 404, as on some local servers."""
+    api_key: str | None = None
+    """Any other key is 401."""
+    formats: tuple[str, ...] = ("json_schema", "json_object")
+    """The response formats that are understood; others are 400."""
+    ignores_format: bool = False
+    """Response formats are accepted and ignored, as some local servers do."""
+    fixed_temperature: bool = False
+    """Any temperature but 1 is 400, as with reasoning models."""
+    sends_usage: bool = True
+    retry_after: float = 0.01
+    stall: float = 30.0
+    faults: list[Fault] = field(default_factory=list)
+    """One for each chat request to come; afterwards all is well."""
+    fault: Fault | None = None
+    """For every chat request."""
+    replies: list[str] = field(default_factory=list)
+    """Said word for word, one for each chat request to come, before `answers` takes over."""
+
+
+class OpenAIServer:
+    """The running server."""
+
+    def __init__(self, behaviour: Behaviour) -> None:
+        self.behaviour = behaviour
+        self.requests: list[Json] = []
+        """Bodies of the chat requests, in order."""
+        self.headers: list[dict[str, str]] = []
+        self.abandoned = asyncio.Event()
+        """Set when a client has closed a stream before its end."""
+        self.base_url = ""
+        self.app = Starlette(
+            routes=[
+                Route("/v1/chat/completions", self._complete, methods=["POST"]),
+                Route("/v1/models", self._list_models),
+                Route("/behaviour", self._behave, methods=["PUT"]),
+                Route("/requests", self._report),
+            ]
+        )
+
+    async def _behave(self, request: Request) -> Response:
+        for name, value in (await request.json()).items():
+            if name not in {f.name for f in fields(Behaviour)}:
+                return _refuse(400, f"There is no behaviour {name!r}.")
+            setattr(self.behaviour, name, value)
+        return JSONResponse({})
+
+    async def _report(self, request: Request) -> Response:
+        return JSONResponse(self.requests)
+
+    async def _list_models(self, request: Request) -> Response:
+        if refusal := self._check_key(request):
+            return refusal
+        if self.behaviour.fault == "stall_before":
+            await asyncio.sleep(self.behaviour.stall)
+        if not self.behaviour.lists_models:
+            return _refuse(404, "Not found.")
+        listed = [{"id": name, "object": "model", "created": 0, "owned_by": "tests"} for name in self.behaviour.models]
+        return JSONResponse({"object": "list", "data": listed})
+
+    def _check_key(self, request: Request) -> Response | None:
+        expected = self.behaviour.api_key
+        if expected is not None and request.headers.get("authorization") != f"Bearer {expected}":
+            return _refuse(401, "Incorrect API key provided.", "invalid_api_key")
+        return None
+
+    async def _complete(self, request: Request) -> Response:
+        body = await request.json()
+        self.requests.append(body)
+        self.headers.append(dict(request.headers))
+        behaviour = self.behaviour
+        fault = behaviour.faults.pop(0) if behaviour.faults else behaviour.fault
+        if refusal := self._check_key(request) or self._check_body(body) or await self._fail_early(fault):
+            return refusal
+
+        response_format = body.get("response_format") or {}
+        schema = response_format.get("json_schema", {}).get("schema")
+        if behaviour.ignores_format and response_format:
+            fault, schema = "prose", None
+        if behaviour.replies:
+            text = behaviour.replies.pop(0)
+        else:
+            text = "Certainly! Here you are." if fault == "prose" else reply_to(body["messages"], schema)
+        if fault == "misfit":
+            text = json.dumps({"unexpected": True})
+        finish = "stop"
+        if fault in ("length", "silent_length"):
+            finish = "length"
+            text = text[: len(text) // 2] if fault == "length" else ""
+        if fault == "content_filter":
+            finish, text = "content_filter", text[: len(text) // 2]
+        reply = _Reply(body["model"], text, finish, _count_tokens(body["messages"]))
+        if body.get("stream"):
+            with_usage = behaviour.sends_usage and bool((body.get("stream_options") or {}).get("include_usage"))
+            return StreamingResponse(self._stream(reply, fault, with_usage), media_type="text/event-stream")
+        await asyncio.sleep(behaviour.ttft + (len(reply.tokens) / behaviour.rate if behaviour.rate else 0))
+        return _finish_at_once(reply, fault, behaviour.sends_usage)
+
+    def _check_body(self, body: Json) -> Response | None:
+        if not isinstance(body.get("model"), str) or not body.get("messages"):
+            return _refuse(400, "You must provide a model and messages.")
+        if self.behaviour.models and body["model"] not in self.behaviour.models:
+            return _refuse(404, f"The model `{body['model']}` does not exist.", "model_not_found")
+        if self.behaviour.fixed_temperature and body.get("temperature", 1) != 1:
+            message = "Unsupported value: 'temperature' does not support this value with this model."
+            return _refuse(400, message, "unsupported_value", param="temperature")
+        response_format = body.get("response_format")
+        if response_format is None or self.behaviour.ignores_format:
+            return None
+        if response_format["type"] not in self.behaviour.formats:
+            return _refuse(
+                400, f"response_format {response_format['type']!r} is not supported.", param="response_format"
+            )
+        if response_format["type"] == "json_object":
+            if not any("json" in message["content"].lower() for message in body["messages"]):
+                return _refuse(400, "'messages' must contain the word 'json' to use 'response_format' json_object.")
+            return None
+        described = json.dumps(response_format["json_schema"]["schema"])
+        for keyword in _REFUSED_KEYWORDS:
+            if f'"{keyword}":' in described:
+                return _refuse(400, f"Invalid schema for response_format: '{keyword}' is not permitted.")
+        if response_format["json_schema"].get("strict") and '"additionalProperties": false' not in described:
+            return _refuse(400, "Invalid schema for response_format: 'additionalProperties' must be false.")
+        return None
+
+    async def _fail_early(self, fault: Fault | None) -> Response | None:
+        if fault == "stall_before":
+            await asyncio.sleep(self.behaviour.stall)
+        if fault == "rate_limit":
+            wait = {"retry-after": str(self.behaviour.retry_after)}
+            return _refuse(429, "Rate limit reached.", "rate_limit_exceeded", headers=wait)
+        if fault == "malformed":
+            return Response('{"choices": [{"mess', media_type="application/json")
+        refusals: dict[str, tuple[int, str, str]] = {
+            "no_quota": (429, "You exceeded your current quota.", "insufficient_quota"),
+            "server_error": (500, "The server had an error.", "server_error"),
+            "unauthorized": (401, "Incorrect API key provided.", "invalid_api_key"),
+            "forbidden": (403, "You are not allowed to use this model.", "forbidden"),
+            "context_length": (400, "This model's maximum context length is 10 tokens.", "context_length_exceeded"),
+            "policy": (400, "The prompt triggered the content management policy.", "content_filter"),
+        }
+        if fault in refusals:
+            wait = {"retry-after": str(self.behaviour.retry_after)}
+            status, message, code = refusals[fault]
+            return _refuse(status, message, code, headers=wait)
+        return None
+
+    async def _stream(self, reply: "_Reply", fault: Fault | None, with_usage: bool) -> AsyncIterator[bytes]:
+        behaviour = self.behaviour
+        try:
+            await asyncio.sleep(behaviour.ttft)
+            if fault == "empty":
+                yield _event(reply.chunk([]))
+                yield b"data: [DONE]\n\n"
+                return
+            yield _event(reply.chunk([reply.choice({"role": "assistant", "content": ""})]))
+            start = time.monotonic()
+            for position, token in enumerate(reply.tokens):
+                if behaviour.rate:
+                    await asyncio.sleep(max(0.0, start + position / behaviour.rate - time.monotonic()))
+                yield _event(reply.chunk([reply.choice({"content": token})]))
+                if fault == "stall_within":
+                    await asyncio.sleep(behaviour.stall)
+                if position == len(reply.tokens) // 2:
+                    if fault == "cut":
+                        raise ConnectionAbortedError
+                    if fault == "stream_error":
+                        yield _event({"error": {"message": "The server had an error.", "type": "server_error"}})
+                        return
+            if fault != "no_finish":
+                yield _event(reply.chunk([reply.choice({}, finish=reply.finish)]))
+            if with_usage:
+                yield _event({**reply.chunk([]), "usage": reply.usage()})
+            yield b"data: [DONE]\n\n"
+        except (asyncio.CancelledError, GeneratorExit):
+            self.abandoned.set()
+            raise
+
+
+@dataclass
+class _Reply:
+    model: str
+    text: str
+    finish: str
+    prompt_tokens: int
+
+    def __post_init__(self) -> None:
+        self.id = f"chatcmpl-{uuid.uuid4().hex}"
+        self.tokens = re.findall(r"\s*\S{1,5}|\s+", self.text)
+
+    def usage(self) -> Json:
+        return {
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": len(self.tokens),
+            "total_tokens": self.prompt_tokens + len(self.tokens),
+            "prompt_tokens_details": {"cached_tokens": 0},
+        }
+
+    def chunk(self, choices: list[Json]) -> Json:
+        return {
+            "id": self.id,
+            "object": "chat.completion.chunk",
+            "created": int(time.time()),
+            "model": self.model,
+            "choices": choices,
+        }
+
+    def choice(self, delta: Json, finish: str | None = None) -> Json:
+        return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+
+
+def _finish_at_once(reply: _Reply, fault: Fault | None, with_usage: bool) -> Response:
+    message: Json = {"role": "assistant", "content": reply.text, "refusal": None}
+    if fault == "refusal":
+        message = {"role": "assistant", "content": None, "refusal": "I cannot help with that."}
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": reply.finish}
+    body = {**reply.chunk([] if fault == "empty" else [choice]), "object": "chat.completion"}
+    if with_usage:
+        body["usage"] = reply.usage()
+    return JSONResponse(body)
+
+
+def _count_tokens(messages: list[Json]) -> int:
+    return sum(len(str(message["content"])) // 4 + 4 for message in messages)
+
+
+def _event(data: Json) -> bytes:
+    return f"data: {json.dumps(data)}\n\n".encode()
+
+
+def _refuse(
+    status: int,
+    message: str,
+    code: str | None = None,
+    *,
+    param: str | None = None,
+    headers: dict[str, str] | None = None,
+) -> Response:
+    error = {"message": message, "type": "invalid_request_error", "param": param, "code": code}
+    return JSONResponse({"error": error}, status_code=status, headers=headers)
+
+
+@asynccontextmanager
+async def serve_app(app: Any, port: int = 0) -> AsyncIterator[str]:
+    """Serve an ASGI application on loopback, in this event loop; gives its address, for example
+    ``http://127.0.0.1:51234``."""
+    config = uvicorn.Config(
+        app, host="127.0.0.1", port=port, log_config=None, log_level="critical", ws="none", lifespan="off",
+        timeout_graceful_shutdown=1,
+    )  # fmt: skip
+    server = uvicorn.Server(config)
+    sock = config.bind_socket()
+    # uvicorn's own `serve` would take over the process's signal handlers.
+    task = asyncio.create_task(server._serve(sockets=[sock]))
+    try:
+        yield f"http://127.0.0.1:{sock.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        await task
+        sock.close()
+
+
+@asynccontextmanager
+async def serve_openai(**behaviour: Any) -> AsyncIterator[OpenAIServer]:
+    """A server for one test. Keyword arguments are fields of `Behaviour`."""
+    server = OpenAIServer(Behaviour(**behaviour))
+    async with serve_app(server.app) as address:
+        server.base_url = f"{address}/v1"
+        yield server
+
+
+def _seconds(text: str) -> float:
+    return float(text[:-2]) / 1000 if text.endswith("ms") else float(text.rstrip("s"))
+
+
+def main() -> None:
+    """Serve until interrupted."""
+    parser = argparse.ArgumentParser(description="OpenAI's chat protocol on loopback")
+    parser.add_argument("--port", type=int, default=8100)
+    parser.add_argument("--ttft", type=_seconds, default=0.0, help="before the first token: 200ms or 0.2s")
+    parser.add_argument("--rate", type=float, default=0.0, help="tokens a second; 0 is as fast as possible")
+    parser.add_argument("--fault", choices=get_args(Fault), default=None, help="for every request")
+    given = parser.parse_args()
+    server = OpenAIServer(Behaviour(ttft=given.ttft, rate=given.rate, fault=given.fault))
+    uvicorn.run(server.app, host="127.0.0.1", port=given.port, log_level="warning", ws="none", lifespan="off")
+
+
+if __name__ == "__main__":
+    main()
