@@ -1,0 +1,175 @@
+"""Documents into chunks: by section and page first, then by paragraph, line, sentence and word."""
+
+import hashlib
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from semantic_text_splitter import TextSplitter
+
+from domain.documents import Chunk, Line, ParsedDocument
+
+SIZE = 500
+OVERLAP = 50
+
+_SPAN = 20_000
+"""Characters given to the splitter at once: finding character offsets costs it quadratic time."""
+_TINY = 4
+"""A piece below a `_TINY`-th of the chunk size is too small to be found and understood alone."""
+_BOUNDARY = re.compile(r"\n\s*|(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])")
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A run of text that stays together: one section's part of one page, or tiny ones merged."""
+
+    start: int
+    end: int
+    path: tuple[str, ...]
+    page: int | None
+
+
+def split(parsed: ParsedDocument, *, size: int = SIZE, overlap: int = OVERLAP) -> list[Chunk]:
+    """Chunks of at most `size` characters, in order; together they hold all of the text but white space.
+
+    Neither a section's end nor a page's is crossed, except that tiny neighbouring sections are put together under
+    the heading they share. Neighbours within a section share up to `overlap` characters, where those are whole
+    sentences or lines, or where a sentence had to be cut.
+    """
+    chunks: list[Chunk] = []
+    line_ends = [line.end for line in parsed.lines]
+    line_starts = [line.start for line in parsed.lines]
+    for piece in _merge(_cut(parsed), parsed.text, size):
+        for start, end in _split_piece(parsed.text, piece, size, overlap):
+            text = parsed.text[start:end]
+            first, last = bisect_right(line_ends, start), bisect_left(line_starts, end)
+            chunks.append(
+                Chunk(
+                    index=len(chunks),
+                    text=text,
+                    start=start,
+                    end=end,
+                    heading_path=piece.path,
+                    content_hash=_hash(parsed.title, piece.path, text),
+                    lines=parsed.lines[first:last],
+                )
+            )
+    return chunks
+
+
+def embedding_text(title: str, heading_path: tuple[str, ...], text: str) -> str:
+    """What is embedded, and searched by words, for a chunk: its title and headings on a line, then its text."""
+    headings = heading_path[1:] if heading_path[:1] == (title,) else heading_path
+    return f"{' › '.join((title, *headings))}\n{text}"
+
+
+def _hash(title: str, heading_path: tuple[str, ...], text: str) -> str:
+    return hashlib.sha256("\0".join((title, *heading_path, text)).encode()).hexdigest()
+
+
+def _cut(parsed: ParsedDocument) -> Iterator[_Piece]:
+    """The sections, cut where a page begins, so that a chunk has one page to be cited by."""
+    breaks = list(_find_pages(parsed.lines))
+    for section in parsed.sections:
+        inside = [(start, page) for start, page in breaks if section.start < start < section.end]
+        before = [page for start, page in breaks if start <= section.start]
+        starts = [(section.start, before[-1] if before else None), *inside]
+        for (start, page), (end, _) in zip(starts, [*starts[1:], (section.end, None)], strict=True):
+            if parsed.text[start:end].strip():
+                yield _Piece(start, end, section.heading_path, page)
+
+
+def _find_pages(lines: tuple[Line, ...]) -> Iterator[tuple[int, int]]:
+    page = None
+    for line in lines:
+        if line.page != page:
+            page = line.page
+            yield line.start, page
+
+
+def _merge(pieces: Iterator[_Piece], text: str, size: int) -> Iterator[_Piece]:
+    """Put tiny pieces together with what follows: a heading without text with its first subsection, tiny sections
+    with their tiny siblings."""
+    held: _Piece | None = None
+    for piece in pieces:
+        if held is None:
+            held = piece
+            continue
+        shared = _share(held.path, piece.path)
+        is_small = held.end - held.start < size // _TINY
+        fits = piece.end - held.start <= size
+        if held.page != piece.page or not is_small:
+            merged = None
+        elif shared == held.path:
+            merged = piece.path
+        elif fits and shared and piece.end - piece.start < size // _TINY:
+            merged = shared
+        else:
+            merged = None
+        if merged is None:
+            yield held
+            held = piece
+        else:
+            held = _Piece(held.start, piece.end, merged, piece.page)
+    if held is not None:
+        yield held
+
+
+def _share(left: tuple[str, ...], right: tuple[str, ...]) -> tuple[str, ...]:
+    length = 0
+    while length < min(len(left), len(right)) and left[length] == right[length]:
+        length += 1
+    return left[:length]
+
+
+@lru_cache(maxsize=8)
+def _make_splitter(size: int, overlap: int) -> TextSplitter:
+    return TextSplitter(size, overlap=overlap)
+
+
+def _split_piece(text: str, piece: _Piece, size: int, overlap: int) -> Iterator[tuple[int, int]]:
+    splitter = _make_splitter(size, overlap)
+    held: tuple[int, int] | None = None
+    for span_start, span_end in _find_spans(text, piece):
+        for offset, part in splitter.chunk_indices(text[span_start:span_end]):
+            start, end = span_start + offset, span_start + offset + len(part)
+            if held is None:
+                held = start, end
+                continue
+            # the splitter leaves a line alone that stands before a long paragraph, such as a heading
+            is_tiny = min(held[1] - held[0], end - start) < size // _TINY
+            if is_tiny and end - held[0] <= size:
+                held = held[0], end
+                continue
+            yield held
+            held = (_find_whole(text, start, held[1]) if start < held[1] else start), end
+    if held is not None:
+        yield held
+
+
+def _find_spans(text: str, piece: _Piece) -> Iterator[tuple[int, int]]:
+    """The piece in parts of about `_SPAN` characters, cut at paragraphs or lines where there are any."""
+    start = piece.start
+    while piece.end - start > _SPAN:
+        earliest, latest = start + _SPAN // 2, start + _SPAN
+        cuts = (text.rfind(separator, earliest, latest) for separator in ("\n\n", "\n", " "))
+        cut = next((cut for cut in cuts if cut >= 0), latest)
+        yield start, cut
+        start = cut
+    yield start, piece.end
+
+
+def _find_whole(text: str, start: int, reached: int) -> int:
+    """Where the overlap of `text[start:reached]` may begin so as not to begin inside a sentence or a table row.
+
+    Where the chunk before ended inside a sentence there may be no such place; the overlap then stays as it is.
+    """
+    end = reached + len(text[reached : reached + 50]) - len(text[reached : reached + 50].lstrip())
+    if _BOUNDARY.search(text, max(0, start - 3), end) is None:
+        return start
+    for found in _BOUNDARY.finditer(text, max(0, start - 3), end):
+        if found.end() >= start:
+            return found.end()
+    return start

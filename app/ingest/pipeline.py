@@ -1,0 +1,202 @@
+"""Read, chunk, embed, store."""
+
+import asyncio
+import hashlib
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from app.ingest.chunking import OVERLAP, SIZE, embedding_text, split
+from app.ingest.reading import MAX_BYTES, find_kind, read_document
+from domain.documents import Chunk, DocumentReport, IngestReport, ParsedDocument
+from domain.errors import DocumentError, OversizedDocument, UnreadableDocument, UnsupportedDocument
+from domain.ports import AnswerCache, ChunkVectors, DocumentStore, Embedder
+
+BATCH = 32
+"""Chunks handed to the embedder at once."""
+
+_log = logging.getLogger(__name__)
+
+
+class TokenEncoder(Protocol):
+    """Token vectors of passages for late interaction, packed for storage.
+
+    Raises `EmbedderUnavailable`.
+    """
+
+    async def encode(self, texts: Sequence[str]) -> list[bytes]: ...
+
+
+class Ingestion:
+    """Brings files into a workspace's library and removes them."""
+
+    def __init__(
+        self,
+        store: DocumentStore,
+        embedder: Embedder,
+        cache: AnswerCache,
+        *,
+        token_encoder: TokenEncoder | None = None,
+        chunk_size: int = SIZE,
+        chunk_overlap: int = OVERLAP,
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._cache = cache
+        self._token_encoder = token_encoder
+        self._chunk_size = chunk_size
+        self._chunk_overlap = chunk_overlap
+        self._max_bytes = max_bytes
+
+    async def add(
+        self, workspace_id: str, source: str, data: bytes, *, media_type: str | None = None
+    ) -> DocumentReport:
+        """Add a file, or replace what `source` held before; only chunks that are not stored are embedded.
+
+        Content that is known already, from this source or another, is left alone: the report is ``unchanged`` and
+        names the document that has it. A file that cannot be read gives a report with status ``failed``.
+
+        Raises `DatabaseUnavailable` and `EmbedderUnavailable`.
+        """
+        content_hash = hashlib.sha256(data).hexdigest()
+        existing = await self._store.find(workspace_id, source)
+        # a source whose content has changed is updated even to what another source says: its old text must go
+        known = existing or await self._store.find_by_hash(workspace_id, content_hash)
+        if known is not None and known.content_hash == content_hash:
+            return DocumentReport(source, "unchanged", known.id, known.title, known.pages, known.chunks)
+        try:
+            parsed, chunks = await asyncio.to_thread(self._prepare, source, data, media_type)
+        except DocumentError as error:
+            return _report_failure(source, error)
+        stored = await self._store.stored_hashes(workspace_id, existing.id) if existing else frozenset()
+        vectors = await self._embed(parsed, [chunk for chunk in chunks if chunk.content_hash not in stored])
+        document = await self._store.replace(workspace_id, source, content_hash, parsed, chunks, vectors)
+        if existing is not None:
+            await self._cache.forget(workspace_id)  # no cached answer quotes what the document no longer says
+        return DocumentReport(
+            source=source,
+            status="updated" if existing else "added",
+            document_id=document.id,
+            title=document.title,
+            pages=document.pages,
+            chunks=document.chunks,
+            embedded=len(vectors),
+        )
+
+    async def add_paths(
+        self,
+        workspace_id: str,
+        paths: Sequence[Path | str],
+        *,
+        progress: Callable[[DocumentReport], None] | None = None,
+    ) -> IngestReport:
+        """Add files, and folders with all that is in them; `progress` hears of each file when it is done.
+
+        In folders, hidden files and files of types that are not supported are passed over; a file named in `paths`
+        must be supported. A file that fails does not stop the others.
+
+        Raises `DatabaseUnavailable` and `EmbedderUnavailable`.
+        """
+        started = time.perf_counter()
+        report = IngestReport()
+        done: set[Path] = set()
+        for path in paths:
+            for found in await asyncio.to_thread(lambda given=path: list(_find_files(Path(given)))):
+                if isinstance(found, DocumentReport):
+                    outcome = found
+                elif found in done:
+                    continue
+                else:
+                    done.add(found)
+                    outcome = await self._add_file(workspace_id, found)
+                report.documents.append(outcome)
+                if progress is not None:
+                    progress(outcome)
+        report.seconds = time.perf_counter() - started
+        return report
+
+    async def delete(self, workspace_id: str, document_id: str) -> bool:
+        """Whether there was such a document. Cached answers of the workspace are forgotten.
+
+        Raises `DatabaseUnavailable`.
+        """
+        deleted = await self._store.delete(workspace_id, document_id)
+        if deleted:
+            await self._cache.forget(workspace_id)
+        return deleted
+
+    async def _add_file(self, workspace_id: str, path: Path) -> DocumentReport:
+        try:
+            data = await asyncio.to_thread(_load, path, self._max_bytes)
+        except DocumentError as error:
+            return _report_failure(str(path), error)
+        return await self.add(workspace_id, str(path), data)
+
+    def _prepare(self, source: str, data: bytes, media_type: str | None) -> tuple[ParsedDocument, list[Chunk]]:
+        parsed = read_document(source, data, media_type=media_type, max_bytes=self._max_bytes)
+        return parsed, split(parsed, size=self._chunk_size, overlap=self._chunk_overlap)
+
+    async def _embed(self, parsed: ParsedDocument, chunks: Sequence[Chunk]) -> dict[str, ChunkVectors]:
+        """Vectors by content hash; what the document says repeatedly is embedded once."""
+        texts = {chunk.content_hash: embedding_text(parsed.title, chunk.heading_path, chunk.text) for chunk in chunks}
+        hashes = list(texts)
+        vectors: dict[str, ChunkVectors] = {}
+        for first in range(0, len(hashes), BATCH):
+            batch = hashes[first : first + BATCH]
+            passages = [texts[content_hash] for content_hash in batch]
+            embeddings = await self._embedder.embed_passages(passages)
+            tokens = await self._token_encoder.encode(passages) if self._token_encoder else [b""] * len(batch)
+            for content_hash, embedding, packed in zip(batch, embeddings, tokens, strict=True):
+                vectors[content_hash] = ChunkVectors(embedding, packed)
+        return vectors
+
+
+def _find_files(path: Path) -> Iterator[Path | DocumentReport]:
+    """The files that a path stands for, resolved and sorted, or the report of why there are none."""
+    path = path.expanduser().resolve()
+    if path.is_file():
+        yield path
+        return
+    if not path.is_dir():
+        problem = "It is neither a file nor a folder." if path.exists() else "There is no such file or folder."
+        yield _report_failure(str(path), UnreadableDocument(f"{path}: {problem} Check the path."))
+        return
+    supported = passed_over = 0
+    for folder, folders, names in os.walk(path):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            file = Path(folder, name)
+            if name.startswith(".") or not file.is_file():
+                continue
+            if find_kind(name) is None:
+                passed_over += 1
+            else:
+                supported += 1
+                yield file.resolve()
+    if passed_over:
+        _log.info("%s: passed over %d files of types that are not supported", path, passed_over)
+    if not supported:
+        yield _report_failure(
+            str(path),
+            UnsupportedDocument(f"{path}: The folder holds no Markdown, plain text, HTML, PDF or DOCX file."),
+        )
+
+
+def _load(path: Path, max_bytes: int) -> bytes:
+    try:
+        size = path.stat().st_size
+        if size > max_bytes:
+            raise OversizedDocument(
+                f"{path.name}: The file has {size / 2**20:.1f} MB; {max_bytes / 2**20:.0f} MB are the limit. Split it."
+            )
+        return path.read_bytes()
+    except OSError as error:
+        raise UnreadableDocument(f"{path.name}: {error.strerror}. Check its permissions and retry.") from error
+
+
+def _report_failure(source: str, error: DocumentError) -> DocumentReport:
+    return DocumentReport(source, "failed", error=error.message, code=error.code)

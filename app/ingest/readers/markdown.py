@@ -1,0 +1,109 @@
+import re
+from collections.abc import Iterator, Sequence
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from selectolax.lexbor import LexborHTMLParser
+
+from app.ingest.readers.assembly import Assembly, clean, squeeze
+from app.ingest.readers.html import add_html
+from app.ingest.readers.plain import decode
+from domain.documents import ParsedDocument
+
+MEDIA_TYPE = "text/markdown"
+
+_PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+_FRONT_MATTER = re.compile(r"\s*---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+_FRONT_TITLE = re.compile(r"^title[ \t]*:[ \t]*(.+?)[ \t]*$", re.MULTILINE)
+
+
+def read_markdown(source: str, data: bytes) -> ParsedDocument:
+    """Markdown without its markup, because the text is quoted, embedded and searched as it stands.
+
+    Code keeps its lines, a table row becomes ``cell | cell``, list items keep their markers, and a link keeps its
+    address where that is not relative. Front matter stays as the first block; its ``title`` names the document.
+    """
+    text = clean(decode(data))
+    assembly = Assembly()
+    title = None
+    if front := _FRONT_MATTER.match(text):
+        if found := _FRONT_TITLE.search(front[1]):
+            title = found[1].strip("\"'")
+        assembly.add_block(_FRONT_TITLE.sub("", front[1], count=1))
+        text = text[front.end() :]
+    _add_tokens(assembly, _PARSER.parse(text))
+    return assembly.finish(title, source, MEDIA_TYPE)
+
+
+def _add_tokens(assembly: Assembly, tokens: Sequence[Token]) -> None:
+    lists: list[int | None] = []
+    marker, gap = "", "\n\n"
+    heading = 0
+    row: list[str] | None = None
+    for token in tokens:
+        match token.type:
+            case "heading_open":
+                heading = int(token.tag[1])
+            case "heading_close":
+                heading, gap = 0, "\n\n"
+            case "bullet_list_open":
+                lists.append(None)
+            case "ordered_list_open":
+                lists.append(int(token.attrGet("start") or 1))
+            case "bullet_list_close" | "ordered_list_close":
+                lists.pop()
+                if not lists:
+                    gap = "\n\n"
+            case "list_item_open":
+                number = lists[-1]
+                marker = "  " * (len(lists) - 1) + ("- " if number is None else f"{number}. ")
+                if number is not None:
+                    lists[-1] = number + 1
+            case "tr_open":
+                row = []
+            case "tr_close" if row is not None:
+                if any(row):
+                    assembly.add_block(" | ".join(row), gap=gap)
+                    gap = "\n"
+                row = None
+            case "table_close":
+                gap = "\n\n"
+            case "inline":
+                text = "".join(_spell(token.children or ()))
+                if heading:
+                    assembly.add_heading(heading, text)
+                elif row is not None:
+                    row.append(squeeze(text))
+                else:
+                    assembly.add_block(marker + text, gap=gap if marker else "\n\n")
+                    gap, marker = ("\n" if marker else "\n\n"), ""
+            case "fence" | "code_block":
+                assembly.add_block(marker + token.content)
+                gap, marker = "\n\n", ""
+            case "html_block":
+                add_html(assembly, LexborHTMLParser(token.content))
+            case _:
+                pass
+
+
+def _spell(tokens: Sequence[Token]) -> Iterator[str]:
+    """The words of inline tokens; raw tags are markup and go."""
+    address, words = "", ""
+    for token in tokens:
+        match token.type:
+            case "text" | "code_inline":
+                words += token.content
+                yield token.content
+            case "softbreak" | "hardbreak":
+                yield "\n"
+            case "image":
+                words += token.content
+                yield "".join(_spell(token.children or ()))
+            case "link_open":
+                address, words = str(token.attrGet("href") or ""), ""
+            case "link_close":
+                bare = address.removeprefix("mailto:")
+                if re.match(r"[a-z][a-z0-9+.-]*:", address, re.IGNORECASE) and bare not in words:
+                    yield f" ({bare})"
+            case _:
+                pass

@@ -1,0 +1,349 @@
+"""PDF by PDFium: text lines in reading order, each with its box on the page.
+
+PDFium gives characters in the order of the content stream, with blanks put between words and line breaks where
+the baseline changes. That order is kept, because it is right for columns; pieces that continue a line to the
+right (the cells of a table row) are put on one line.
+"""
+
+import ctypes
+import re
+import threading
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import fmean
+
+import pypdfium2
+from pypdfium2 import raw
+
+from app.ingest.readers.assembly import Assembly, name_title, squeeze
+from domain.documents import Box, Line, ParsedDocument
+from domain.errors import EncryptedDocument, OversizedDocument, ScannedDocument, UnreadableDocument
+
+MEDIA_TYPE = "application/pdf"
+
+MAX_PAGES = 5000
+
+_PDFIUM = threading.Lock()
+"""PDFium is not thread-safe at all, not even between documents. Held for a page at a time, so that a long file does
+not keep a short one waiting."""
+
+_HYPHEN = "\x02"
+"""What PDFium gives for a hyphen that ends a line; it omits the line break after it."""
+_LINE = re.compile(r"[^\r\n\x02]+\x02?|\x02")
+_WORD = re.compile(r"[^\s\x02]+")
+_UNITS = 10_000_000
+"""Side of the imaginary device on which PDFium shows the page: its mapping yields whole numbers."""
+_LARGER = 1.15
+"""A line whose type is this much larger than the body's is a heading."""
+_LONGEST_HEADING = 150
+_SPARSE = 15
+"""Characters per page; a file of pictures with less text than that is a scan with stamps or page numbers on it."""
+_ITEM = re.compile(r"[•▪◦‣●○■□☐☑☒–—-] |\(?(?:\d{1,3}|[A-Za-z]|[ivxIVX]{1,4})[.)] ")
+"""How a list item begins."""
+
+
+@dataclass(slots=True)
+class _Run:
+    """Characters on one line. Coordinates are points on the page as shown, from its top left."""
+
+    text: str
+    left: float
+    top: float
+    right: float
+    bottom: float
+    heights: list[float] = field(default_factory=list)
+    tabular: bool = False
+    """There is a gap in it wider than a blank can be."""
+
+    @property
+    def height(self) -> float:
+        """Of the type: superscripts enlarge the box, but hardly the mean."""
+        return fmean(self.heights)
+
+    @property
+    def sideways(self) -> bool:
+        return self.bottom - self.top > 3 * self.height
+
+
+@dataclass(frozen=True, slots=True)
+class _PageLine:
+    text: str
+    height: float
+    """Of the type, in points."""
+    gap: str
+    """What stands between the line before and this one: a blank where the paragraph goes on, a line break in
+    tables and lists, an empty line before a paragraph."""
+    box: Box
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    lines: list[_PageLine]
+    is_picture: bool
+    """It has an image and hardly any text."""
+
+
+class _View:
+    """Maps page coordinates (origin bottom left, before cropping and rotation) to points on the page as shown."""
+
+    def __init__(self, page: pypdfium2.PdfPage) -> None:
+        self.width, self.height = page.get_size()
+        self._x, self._y = self._map(page, 0, 0)
+        x_unit, y_unit = self._map(page, 1000, 0), self._map(page, 0, 1000)
+        self._xx, self._xy = (x_unit[0] - self._x) / 1000, (x_unit[1] - self._y) / 1000
+        self._yx, self._yy = (y_unit[0] - self._x) / 1000, (y_unit[1] - self._y) / 1000
+
+    def _map(self, page: pypdfium2.PdfPage, x: float, y: float) -> tuple[float, float]:
+        across, down = ctypes.c_int(), ctypes.c_int()
+        raw.FPDF_PageToDevice(page, 0, 0, _UNITS, _UNITS, 0, x, y, across, down)
+        return across.value / _UNITS * self.width, down.value / _UNITS * self.height
+
+    def show(self, box: raw.FS_RECTF) -> tuple[float, float, float, float]:
+        """Left, top, right, bottom."""
+        x1 = self._x + self._xx * box.left + self._yx * box.bottom
+        x2 = self._x + self._xx * box.right + self._yx * box.top
+        y1 = self._y + self._xy * box.left + self._yy * box.bottom
+        y2 = self._y + self._xy * box.right + self._yy * box.top
+        return min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2)
+
+    def measure(self, run: _Run) -> Box:
+        """The run's box in percent, within the page."""
+        left, right = (min(100.0, max(0.0, x / self.width * 100)) for x in (run.left, run.right))
+        top, bottom = (min(100.0, max(0.0, y / self.height * 100)) for y in (run.top, run.bottom))
+        return Box(x=round(left, 3), y=round(top, 3), width=round(right - left, 3), height=round(bottom - top, 3))
+
+
+def read_pdf(source: str, data: bytes) -> ParsedDocument:
+    """Text with line boxes. Pages are set apart by an empty line.
+
+    A word broken at a line's end is put together again: with its hyphen, or without where the document also has the
+    word unbroken and unhyphenated.
+
+    Raises `EncryptedDocument`, `UnreadableDocument`, `OversizedDocument` and `ScannedDocument`.
+    """
+    with _PDFIUM:
+        document = _open(data)
+        count = len(document)
+        metadata = squeeze(document.get_metadata_value("Title"))
+    try:
+        if count > MAX_PAGES:
+            raise OversizedDocument(f"The PDF has {count} pages; {MAX_PAGES} are the limit. Split the file.")
+        pages: list[_Page] = []
+        for index in range(count):
+            with _PDFIUM:
+                pages.append(_read_page(document, index))
+    finally:
+        with _PDFIUM:
+            document.close()
+    characters = sum(len(line.text) for page in pages for line in page.lines)
+    if characters < _SPARSE * count and sum(page.is_picture for page in pages) * 2 > count:
+        raise ScannedDocument
+    return _assemble(source, pages, metadata)
+
+
+def _open(data: bytes) -> pypdfium2.PdfDocument:
+    try:
+        return pypdfium2.PdfDocument(data)
+    except pypdfium2.PdfiumError as error:
+        if error.err_code in (raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY):
+            raise EncryptedDocument("The PDF is protected by a password. Save it without one and try again.") from error
+        raise UnreadableDocument("The PDF is damaged or incomplete. Copy or download it again.") from error
+
+
+def _read_page(document: pypdfium2.PdfDocument, index: int) -> _Page:
+    try:
+        page = document[index]
+        text_page = page.get_textpage()
+    except pypdfium2.PdfiumError as error:
+        raise UnreadableDocument(f"Page {index + 1} of the PDF is damaged. Print it to a new PDF and retry.") from error
+    try:
+        view = _View(page)
+        runs = _join_rows(_split_runs(text_page.raw, view))
+        is_sparse = sum(len(run.text) for run in runs) < _SPARSE
+        return _Page(_lay_out(runs, view), is_sparse and _has_image(page))
+    finally:
+        text_page.close()
+        page.close()
+
+
+def _has_image(page: pypdfium2.PdfPage) -> bool:
+    return any(True for _ in page.get_objects(filter=(raw.FPDF_PAGEOBJ_IMAGE,), max_depth=3))
+
+
+def _split_runs(text_page: raw.FPDF_TEXTPAGE, view: _View) -> list[_Run]:
+    """The page's characters, cut where PDFium breaks the line."""
+    read_code, read_box = raw.FPDFText_GetUnicode, raw.FPDFText_GetLooseCharBox
+    codes = [read_code(text_page, index) for index in range(raw.FPDFText_CountChars(text_page))]
+    characters = "".join([chr(code) if code < 0x110000 else "�" for code in codes])
+    box = raw.FS_RECTF()
+    reference = ctypes.byref(box)
+    runs: list[_Run] = []
+    for line in _LINE.finditer(characters):
+        text = squeeze(_join_surrogates(line[0].replace(_HYPHEN, "-")))
+        if not text:
+            continue
+        run: _Run | None = None
+        for word in _WORD.finditer(characters, line.start(), line.end()):
+            # the ends of its words enclose a line; asking for every character would take twice the time
+            for index in (word.start(), word.end() - 1) if len(word[0]) > 1 else (word.start(),):
+                if not read_box(text_page, index, reference):
+                    continue
+                left, top, right, bottom = view.show(box)
+                if run is None:
+                    run = _Run(text, left, top, right, bottom)
+                    runs.append(run)
+                elif index == word.start() and left - run.right > 1.5 * (bottom - top):
+                    run.tabular = True
+                run.left, run.top = min(run.left, left), min(run.top, top)
+                run.right, run.bottom = max(run.right, right), max(run.bottom, bottom)
+                run.heights.append(bottom - top)
+    return runs
+
+
+def _join_surrogates(text: str) -> str:
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _join_rows(runs: Iterable[_Run]) -> list[_Run]:
+    """Runs that continue the run before on its right, at the same height, become one."""
+    rows: list[_Run] = []
+    for run in runs:
+        if rows and _continues(rows[-1], run):
+            row = rows[-1]
+            row.tabular |= run.tabular or run.left - row.right > 1.5 * run.height
+            row.text += " " + run.text
+            row.left, row.top = min(row.left, run.left), min(row.top, run.top)
+            row.right, row.bottom = max(row.right, run.right), max(row.bottom, run.bottom)
+            row.heights += run.heights
+        else:
+            rows.append(run)
+    return rows
+
+
+def _continues(row: _Run, run: _Run) -> bool:
+    shared = min(row.bottom, run.bottom) - max(row.top, run.top)
+    return (
+        run.left >= row.right - 1
+        and shared > 0.5 * min(row.bottom - row.top, run.bottom - run.top) > 0
+        and not row.sideways
+        and not run.sideways
+    )
+
+
+def _lay_out(runs: Sequence[_Run], view: _View) -> list[_PageLine]:
+    """Decide where paragraphs end, and which line breaks are only the right margin's."""
+    lines: list[_PageLine] = []
+    block: list[_Run] = []
+    for run in runs:
+        if block and not -0.8 < (run.top - block[-1].bottom) / max(run.height, 1) < 0.6:
+            lines += _break_lines(block, view)
+            block = []
+        block.append(run)
+    return lines + _break_lines(block, view)
+
+
+def _break_lines(block: Sequence[_Run], view: _View) -> list[_PageLine]:
+    margin = max((run.right for run in block), default=0.0)
+    lines: list[_PageLine] = []
+    for before, run in zip([None, *block], block, strict=False):
+        if before is None:
+            gap = "\n\n"
+        elif re.search(r"\w-$", before.text) and re.match(r"\w", run.text):
+            gap = ""
+        else:
+            gap = " " if _flows(before, run, margin) else "\n"
+        lines.append(_PageLine(run.text, run.height, gap, view.measure(run)))
+    return lines
+
+
+def _flows(before: _Run, run: _Run, margin: float) -> bool:
+    """Whether a sentence goes on: the line was full, so that the next word did not fit on it any more."""
+    if before.tabular or run.tabular or _ITEM.match(run.text) or abs(before.height - run.height) > 0.1 * run.height:
+        return False
+    first_word = len(run.text.split(maxsplit=1)[0]) + 1
+    return before.right + first_word * (run.right - run.left) / len(run.text) > margin
+
+
+def _assemble(source: str, pages: list[_Page], metadata: str) -> ParsedDocument:
+    assembly = Assembly()
+    placed: list[Line] = []
+    words = _collect_words(pages)
+    levels = _rank_headings(pages)
+    for number, page in enumerate(pages, start=1):
+        heading, opened, level = "", 0, None
+        for line, following in zip(page.lines, [*page.lines[1:], None], strict=False):
+            before, level = level, levels.get(_key(line))
+            continued = level is not None and level == before and line.gap != "\n\n" and len(heading) < _LONGEST_HEADING
+            text = _mend(line.text, following, words)
+            start = assembly.add_block(text, gap=line.gap)
+            placed.append(Line(start, start + len(text), number, line.box))
+            if level is not None:
+                heading, opened = (f"{heading} {line.text}", opened) if continued else (line.text, start)
+                assembly.open_section(level, heading, opened)
+    # without a title in the metadata, the file's name beats the largest line, which is often "Form 10-K" or a logo
+    document = assembly.finish(metadata if _is_title(metadata) else name_title(source), source, MEDIA_TYPE)
+    return replace(document, lines=tuple(placed), pages=len(pages))
+
+
+def _collect_words(pages: list[_Page]) -> frozenset[str]:
+    return frozenset(
+        word for page in pages for line in page.lines for word in re.findall(r"[^\W\d_]+", line.text.lower())
+    )
+
+
+def _mend(text: str, following: _PageLine | None, words: frozenset[str]) -> str:
+    """The line without the hyphen at its end where that only broke a word."""
+    if following is not None and following.gap == "":
+        broken, rest = re.search(r"[^\W\d_]+(?=-$)", text), re.match(r"[^\W\d_]+", following.text)
+        if broken and rest and rest[0][0].islower() and (broken[0] + rest[0]).lower() in words:
+            return text[:-1]
+    return text
+
+
+def _rank_headings(pages: list[_Page]) -> dict[tuple[float, str], int]:
+    """Which lines are headings, and of which level: short lines in type larger than the body's, the largest first.
+
+    What stands on several pages is a running title, not a heading.
+    """
+    body = _measure_body(page.lines for page in pages)
+    found: Counter[tuple[float, str]] = Counter()
+    for page in pages:
+        smallest = _LARGER * max(body, _measure_body([page.lines]))  # an annex may be set in larger type throughout
+        found.update({_key(line) for line in page.lines if line.height >= smallest and _reads_like_heading(line.text)})
+    often = max(2, len(pages) // 10)
+    keys = [key for key, count in found.items() if count <= often]
+    sizes = sorted({size for size, _ in keys}, reverse=True)
+    return {key: sizes.index(key[0]) + 1 for key in keys}
+
+
+def _key(line: _PageLine) -> tuple[float, str]:
+    """Equal for lines that look and read alike, page numbers aside."""
+    return _round(line.height), re.sub(r"\d+", "0", line.text)
+
+
+def _round(height: float) -> float:
+    return round(height * 2) / 2
+
+
+def _measure_body(pages: Iterable[list[_PageLine]]) -> float:
+    """The height in which most characters are set."""
+    characters: Counter[float] = Counter()
+    for lines in pages:
+        for line in lines:
+            characters[_round(line.height)] += len(line.text)
+    return max(characters, key=lambda height: characters[height], default=0.0)
+
+
+def _reads_like_heading(text: str) -> bool:
+    return len(text) <= _LONGEST_HEADING and text[-1] not in ".,;" and re.search(r"[^\W\d_]{2}", text) is not None
+
+
+def _is_title(text: str) -> bool:
+    """Whether a metadata title was written by a person: authoring tools leave file names and numbers there."""
+    letters = sum(map(str.isalpha, text))
+    return (
+        letters >= 4
+        and letters * 2 > len(text)
+        and not re.search(r"\.\w{2,5}$|^untitled|^microsoft |^document\d*$", text, re.IGNORECASE)
+    )
