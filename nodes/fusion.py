@@ -1,0 +1,110 @@
+"""How the legs of a search become one ranking, and how a ranking becomes relevance.
+
+Pure functions. Constants were chosen by measuring on public question sets (docs/decisions/retrieval-fusion.md).
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domain.documents import Candidate, Match
+from domain.profile import RetrievalKnobs
+
+_Scores = NDArray[np.float64]
+
+RERANKED = (-6.68, 0.66, 7.95)
+"""log-odds = a + b * z(fused) + c * rerank score. Logistic fit of "this chunk holds what the question asks for" on the
+20 best candidates of four sets; b to c is the ratio that ranks best."""
+
+FUSED = (-4.08, 0.91, 4.15)
+"""The same without a reranker: a + b * z(fused) + c * cosine similarity."""
+
+USUAL_SIMILARITY = 0.4
+"""Stands in for the cosine where the whole dense leg is missing: the mean over candidates of the fit."""
+
+
+def fuse(dense: Sequence[Match], lexical: Sequence[Match], knobs: RetrievalKnobs) -> list[Candidate]:
+    """One ranking of everything that either leg found, best first.
+
+    Where a leg did not return a candidate, its score there is taken to be the leg's lowest: the true score is that or
+    less. A leg that is empty takes no part. Candidates known to be less similar than `knobs.similarity_threshold` are
+    dropped.
+    """
+    by_dense = {match.chunk_id: match for match in dense}
+    by_lexical = {match.chunk_id: match for match in lexical}
+    found = by_lexical | by_dense
+    if knobs.fusion == "dense" and dense:
+        found = by_dense
+    # Dense order first, so that ties do not depend on anything else.
+    chunk_ids = [*(i for i in by_dense if i in found), *(i for i in by_lexical if i in found and i not in by_dense)]
+    scores = _score(chunk_ids, dense, lexical, knobs)
+    candidates = [
+        Candidate(
+            chunk_id=chunk_id,
+            document_id=found[chunk_id].document_id,
+            score=float(score),
+            dense=by_dense[chunk_id].score if chunk_id in by_dense else None,
+            lexical=by_lexical[chunk_id].score if chunk_id in by_lexical else None,
+        )
+        for chunk_id, score in zip(chunk_ids, scores, strict=True)
+    ]
+    threshold = knobs.similarity_threshold
+    kept = [c for c in candidates if threshold is None or c["dense"] is None or c["dense"] >= threshold]
+    return sorted(kept, key=lambda candidate: -candidate["score"])
+
+
+def blend(candidates: Sequence[Candidate], rerank: Sequence[float] | None) -> list[float]:
+    """Relevance of each candidate, in order: an estimate of the probability that it holds what the question asks for,
+    0-1 and comparable between questions.
+
+    `rerank` are the scores of the local reranker, None where none ran. They are weighed with the fused score, not put
+    in its place: alone, they rank long abstracts worse than the search did.
+    """
+    if not candidates:
+        return []
+    fused = _standardise(np.array([candidate["score"] for candidate in candidates]))
+    if rerank is None:
+        base, by_fused, by_other = FUSED
+        known = [c["dense"] for c in candidates if c["dense"] is not None]
+        lowest = min(known, default=USUAL_SIMILARITY)
+        other = np.array([lowest if c["dense"] is None else c["dense"] for c in candidates])
+    else:
+        base, by_fused, by_other = RERANKED
+        other = np.array(rerank)
+    relevance: list[float] = (1 / (1 + np.exp(-(base + by_fused * fused + by_other * other)))).tolist()
+    return relevance
+
+
+def _score(chunk_ids: list[str], dense: Sequence[Match], lexical: Sequence[Match], knobs: RetrievalKnobs) -> _Scores:
+    if knobs.fusion == "dense":
+        return _spread(chunk_ids, dense or lexical)
+    if knobs.fusion == "rrf":
+        return _rank(chunk_ids, dense, knobs.rrf_k) + _rank(chunk_ids, lexical, knobs.rrf_k)
+    by_dense, by_lexical = _spread(chunk_ids, dense), _spread(chunk_ids, lexical)
+    if knobs.fusion == "weighted":
+        return knobs.dense_weight * _scale(by_dense) + (1 - knobs.dense_weight) * _scale(by_lexical)
+    return _standardise(by_dense) + knobs.lexical_weight * _standardise(by_lexical)
+
+
+def _spread(chunk_ids: list[str], leg: Sequence[Match]) -> _Scores:
+    """The leg's scores over all candidates."""
+    scores = {match.chunk_id: match.score for match in leg}
+    lowest = min(scores.values(), default=0.0)
+    return np.array([scores.get(chunk_id, lowest) for chunk_id in chunk_ids], dtype=np.float64)
+
+
+def _rank(chunk_ids: list[str], leg: Sequence[Match], k: int) -> _Scores:
+    """Reciprocal ranks; 0 where the leg did not return the candidate, as the formula's authors have it."""
+    ranks = {match.chunk_id: 1 / (k + rank) for rank, match in enumerate(leg, 1)}
+    return np.array([ranks.get(chunk_id, 0.0) for chunk_id in chunk_ids], dtype=np.float64)
+
+
+def _standardise(scores: _Scores) -> _Scores:
+    deviation = scores.std() if len(scores) else 0.0
+    return (scores - scores.mean()) / deviation if deviation > 0 else np.zeros_like(scores)
+
+
+def _scale(scores: _Scores) -> _Scores:
+    highest = scores.max(initial=0.0)
+    return scores / highest if highest > 0 else scores

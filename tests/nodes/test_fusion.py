@@ -1,0 +1,95 @@
+import pytest
+
+from domain.documents import Candidate, Match
+from domain.profile import RetrievalKnobs
+from nodes.fusion import blend, fuse
+
+
+def leg(**scores: float) -> list[Match]:
+    return [Match(chunk_id, f"document of {chunk_id}", score) for chunk_id, score in scores.items()]
+
+
+def ids(candidates: list[Candidate]) -> list[str]:
+    return [candidate["chunk_id"] for candidate in candidates]
+
+
+DENSE = leg(a=0.9, b=0.5, c=0.4, d=0.39)
+LEXICAL = leg(b=12.0, e=11.0, a=3.0)
+
+
+@pytest.mark.parametrize("fusion", ["standardised", "rrf", "weighted"])
+def test_what_both_legs_rank_high_comes_first(fusion: str) -> None:
+    candidates = fuse(DENSE, LEXICAL, RetrievalKnobs.model_validate({"fusion": fusion}))
+    assert set(ids(candidates)) == {"a", "b", "c", "d", "e"}
+    assert set(ids(candidates)[:2]) == {"a", "b"}
+    scores = [candidate["score"] for candidate in candidates]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_legs_scores_are_kept_beside_the_fused_one() -> None:
+    found = {c["chunk_id"]: c for c in fuse(DENSE, LEXICAL, RetrievalKnobs())}
+    assert (found["b"]["dense"], found["b"]["lexical"]) == (0.5, 12.0)
+    assert (found["c"]["dense"], found["c"]["lexical"]) == (0.4, None)
+    assert (found["e"]["dense"], found["e"]["lexical"]) == (None, 11.0)
+    assert found["e"]["document_id"] == "document of e"
+
+
+def test_the_lexical_weight_decides_between_the_legs() -> None:
+    dense, lexical = leg(a=0.9, b=0.5, c=0.1), leg(b=9.0, a=5.0, c=1.0)
+    assert ids(fuse(dense, lexical, RetrievalKnobs(lexical_weight=0.1)))[0] == "a"
+    assert ids(fuse(dense, lexical, RetrievalKnobs(lexical_weight=3)))[0] == "b"
+    assert ids(fuse(dense, lexical, RetrievalKnobs(fusion="weighted", dense_weight=0.9)))[0] == "a"
+    assert ids(fuse(dense, lexical, RetrievalKnobs(fusion="weighted", dense_weight=0.1)))[0] == "b"
+
+
+def test_reciprocal_rank_is_the_published_formula() -> None:
+    found = {c["chunk_id"]: c["score"] for c in fuse(DENSE, LEXICAL, RetrievalKnobs(fusion="rrf", rrf_k=60))}
+    assert found["a"] == pytest.approx(1 / 61 + 1 / 63)
+    assert found["e"] == pytest.approx(1 / 62)
+
+
+def test_absence_from_a_leg_counts_as_its_lowest_score() -> None:
+    found = {c["chunk_id"]: c["score"] for c in fuse(leg(a=0.8, b=0.4), leg(c=5.0), RetrievalKnobs())}
+    assert found["b"] == pytest.approx(found["c"])
+
+
+@pytest.mark.parametrize("fusion", ["standardised", "rrf", "weighted", "dense"])
+def test_one_leg_alone_keeps_its_order(fusion: str) -> None:
+    knobs = RetrievalKnobs.model_validate({"fusion": fusion})
+    assert ids(fuse([], LEXICAL, knobs)) == ["b", "e", "a"]
+    assert ids(fuse(DENSE, [], knobs)) == ["a", "b", "c", "d"]
+    assert fuse([], [], knobs) == []
+
+
+def test_dense_fusion_ignores_what_only_words_found() -> None:
+    assert ids(fuse(DENSE, LEXICAL, RetrievalKnobs(fusion="dense"))) == ["a", "b", "c", "d"]
+
+
+def test_candidates_known_to_be_unlike_are_dropped() -> None:
+    assert set(ids(fuse(DENSE, LEXICAL, RetrievalKnobs(similarity_threshold=0.45)))) == {"a", "b", "e"}
+
+
+def test_relevance_is_a_probability_that_follows_both_scores() -> None:
+    candidates = fuse(DENSE, LEXICAL, RetrievalKnobs())
+    relevance = blend(candidates, [0.8] * len(candidates))
+    assert relevance == sorted(relevance, reverse=True)
+    assert all(0 < value < 1 for value in relevance)
+    last_is_best = blend(candidates, [*[0.3] * (len(candidates) - 1), 0.95])
+    assert max(last_is_best) == last_is_best[-1]
+
+
+def test_relevance_compares_questions() -> None:
+    """Standardising alone would give the best of every list the same score."""
+    candidates = fuse(DENSE, LEXICAL, RetrievalKnobs())
+    assert blend(candidates, [0.9, 0.6, 0.5, 0.5, 0.5])[0] > blend(candidates, [0.5, 0.2, 0.1, 0.1, 0.1])[0] + 0.3
+    near = fuse(leg(a=0.85, b=0.3, c=0.3), [], RetrievalKnobs())
+    far = fuse(leg(a=0.25, b=0.1, c=0.1), [], RetrievalKnobs())
+    assert blend(near, None)[0] > blend(far, None)[0] + 0.2
+
+
+def test_relevance_without_a_dense_leg() -> None:
+    relevance = blend(fuse([], LEXICAL, RetrievalKnobs()), None)
+    assert relevance == sorted(relevance, reverse=True)
+    assert blend([], None) == []
+    [alone] = blend(fuse(leg(a=0.7), [], RetrievalKnobs()), None)
+    assert 0 < alone < 1
