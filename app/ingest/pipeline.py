@@ -5,7 +5,7 @@ import hashlib
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -102,10 +102,10 @@ class Ingestion:
         Raises `DatabaseUnavailable` and `EmbedderUnavailable`.
         """
         started = time.perf_counter()
-        report = IngestReport()
+        reports: list[DocumentReport] = []
         done: set[Path] = set()
         for path in paths:
-            for found in await asyncio.to_thread(lambda given=path: list(_find_files(Path(given)))):
+            for found in await asyncio.to_thread(_find_files, Path(path)):
                 if isinstance(found, DocumentReport):
                     outcome = found
                 elif found in done:
@@ -113,11 +113,10 @@ class Ingestion:
                 else:
                     done.add(found)
                     outcome = await self._add_file(workspace_id, found)
-                report.documents.append(outcome)
+                reports.append(outcome)
                 if progress is not None:
                     progress(outcome)
-        report.seconds = time.perf_counter() - started
-        return report
+        return IngestReport(reports, time.perf_counter() - started)
 
     async def delete(self, workspace_id: str, document_id: str) -> bool:
         """Whether there was such a document. Cached answers of the workspace are forgotten.
@@ -155,17 +154,16 @@ class Ingestion:
         return vectors
 
 
-def _find_files(path: Path) -> Iterator[Path | DocumentReport]:
+def _find_files(path: Path) -> list[Path | DocumentReport]:
     """The files that a path stands for, resolved and sorted, or the report of why there are none."""
     path = path.expanduser().resolve()
     if path.is_file():
-        yield path
-        return
+        return [path]
     if not path.is_dir():
         problem = "It is neither a file nor a folder." if path.exists() else "There is no such file or folder."
-        yield _report_failure(str(path), UnreadableDocument(f"{path}: {problem} Check the path."))
-        return
-    supported = passed_over = 0
+        return [_report_failure(str(path), UnreadableDocument(f"{path}: {problem} Check the path."))]
+    files: list[Path | DocumentReport] = []
+    passed_over = 0
     for folder, folders, names in os.walk(path):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
@@ -175,15 +173,13 @@ def _find_files(path: Path) -> Iterator[Path | DocumentReport]:
             if find_kind(name) is None:
                 passed_over += 1
             else:
-                supported += 1
-                yield file.resolve()
+                files.append(file.resolve())
     if passed_over:
         _log.info("%s: passed over %d files of types that are not supported", path, passed_over)
-    if not supported:
-        yield _report_failure(
-            str(path),
-            UnsupportedDocument(f"{path}: The folder holds no Markdown, plain text, HTML, PDF or DOCX file."),
-        )
+    if files:
+        return files
+    problem = "The folder holds no Markdown, plain text, HTML, PDF or DOCX file."
+    return [_report_failure(str(path), UnsupportedDocument(f"{path}: {problem}"))]
 
 
 def _load(path: Path, max_bytes: int) -> bytes:

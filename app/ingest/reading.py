@@ -105,7 +105,7 @@ def read_document(
         if not data.strip(b"\x00 \t\r\n"):
             raise EmptyDocument("The file is empty. Check that it was saved or uploaded completely.")
         kind = _decide(source, data, media_type)
-        document = _READERS[kind](source, data)
+        document = _read(kind, source, data)
         if not document.text.strip():
             raise EmptyDocument(f"The {kind} file holds no text that could be searched.")
         if len(document.text) > MAX_CHARACTERS:
@@ -115,6 +115,17 @@ def read_document(
     except DocumentError as error:
         raise type(error)(f"{name}: {error.message}") from error
     return document
+
+
+def _read(kind: Kind, source: str, data: bytes) -> ParsedDocument:
+    try:
+        return _READERS[kind](source, data)
+    except DocumentError:
+        raise
+    except Exception as error:  # noqa: BLE001 - nobody can list how parsers fail on foreign files
+        raise UnreadableDocument(
+            f"The {kind} file cannot be read ({type(error).__name__}: {error}). Save it again and retry."
+        ) from error
 
 
 def _find_name(source: str) -> str:
@@ -133,7 +144,7 @@ def _decide(source: str, data: bytes, media_type: str | None) -> Kind:
     declared = _BY_SUFFIX.get(suffix)
     found = _recognise(data)
     if declared is None:
-        if found in ("PDF", "DOCX", "HTML"):
+        if found == "PDF" or found == "DOCX" or found == "HTML":  # spelt out, because mypy narrows no other form
             return found
         declared = _BY_MEDIA_TYPE.get((media_type or "").split(";")[0].strip().lower())
         if declared is None:
@@ -150,9 +161,7 @@ def _confirm_binary(declared: Literal["PDF", "DOCX"], found: str | None, data: b
     if found == declared:
         return declared
     if found is None and _is_binary(data):
-        raise UnreadableDocument(
-            f"The {declared} file is damaged: its beginning is missing. Copy or download it again."
-        )
+        raise UnreadableDocument(f"The {declared} file is damaged: its beginning is wrong. Copy or download it again.")
     what = {None: "plain text", "HTML": "a web page (HTML)", "DOCX": "a Word file (DOCX)"}.get(found, found)
     raise MistypedDocument(f"The name says {declared}, but the content is {what}. Give it the right extension.")
 

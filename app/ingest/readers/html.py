@@ -8,12 +8,51 @@ from domain.documents import ParsedDocument
 
 MEDIA_TYPE = "text/html"
 
-_DROPPED = frozenset("script style nav template noscript svg iframe object embed select datalist".split())
+_DROPPED = frozenset(
+    {"script", "style", "nav", "template", "noscript", "svg", "iframe", "object", "embed", "select", "datalist"}
+)
 _HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _BLOCKS = frozenset(
-    "address article aside blockquote body caption dd details dialog div dl dt fieldset figcaption figure footer form "
-    "header hgroup hr legend li main ol p pre search section summary table tbody tfoot thead tr ul".split()
+    # fmt: off
+    {
+        "address",
+        "article",
+        "aside",
+        "blockquote",
+        "body",
+        "caption",
+        "dd",
+        "details",
+        "dialog",
+        "div",
+        "dl",
+        "dt",
+        "fieldset",
+        "figcaption",
+        "figure",
+        "footer",
+        "form",
+        "header",
+        "hgroup",
+        "hr",
+        "legend",
+        "li",
+        "main",
+        "ol",
+        "p",
+        "pre",
+        "search",
+        "section",
+        "summary",
+        "table",
+        "tbody",
+        "tfoot",
+        "thead",
+        "tr",
+        "ul",
+    }
+    # fmt: on
 )
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 
@@ -143,10 +182,8 @@ class _Walk:
     def _flush(self) -> None:
         raw = "".join(self.inline)
         self.inline.clear()
-        if self.preformatted:
-            text = clean(raw).strip("\n")
-        else:
-            text = "\n".join(filter(None, map(squeeze, raw.split("\v"))))
+        lines = [clean(raw).strip("\n")] if self.preformatted else filter(None, map(squeeze, raw.split("\v")))
+        text = "\n".join(lines)
         if text.strip():
             marker, self.marker = self.marker, ""
             self._add(marker + text, tight=bool(marker))

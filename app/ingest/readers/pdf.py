@@ -271,7 +271,8 @@ def _assemble(source: str, pages: list[_Page], metadata: str) -> ParsedDocument:
     words = _collect_words(pages)
     levels = _rank_headings(pages)
     for number, page in enumerate(pages, start=1):
-        heading, opened, level = "", 0, None
+        heading, opened = "", 0
+        level: int | None = None
         for line, following in zip(page.lines, [*page.lines[1:], None], strict=False):
             before, level = level, levels.get(_key(line))
             continued = level is not None and level == before and line.gap != "\n\n" and len(heading) < _LONGEST_HEADING

@@ -27,8 +27,8 @@ def decode(data: bytes, *, declared: str | None = None) -> str:
     for mark, encoding in _BOMS:
         if data.startswith(mark):
             return data.decode(encoding, errors="replace")
-    if encoding := _find_utf16(data):
-        return data.decode(encoding, errors="replace")
+    if utf16 := _find_utf16(data):
+        return data.decode(utf16, errors="replace")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
