@@ -21,17 +21,22 @@ BATCH = 32
 _log = logging.getLogger(__name__)
 
 
-class TokenEncoder(Protocol):
-    """Token vectors of passages for late interaction, packed for storage.
+class PassageEncoder(Protocol):
+    """Computes what is stored for a chunk besides its embedding, in one run of the model.
 
     Raises `EmbedderUnavailable`.
     """
 
-    async def encode(self, texts: Sequence[str]) -> list[bytes]: ...
+    async def encode(self, texts: Sequence[str]) -> list[ChunkVectors]:
+        """Embedding and token vectors of each text, in order."""
+        ...
 
 
 class Ingestion:
-    """Brings files into a workspace's library and removes them."""
+    """Brings files into a workspace's library and removes them.
+
+    With an `encoder`, chunks are stored with token vectors for the local reranker; otherwise with the embedding only.
+    """
 
     def __init__(
         self,
@@ -39,7 +44,7 @@ class Ingestion:
         embedder: Embedder,
         cache: AnswerCache,
         *,
-        token_encoder: TokenEncoder | None = None,
+        encoder: PassageEncoder | None = None,
         chunk_size: int = SIZE,
         chunk_overlap: int = OVERLAP,
         max_bytes: int = MAX_BYTES,
@@ -47,7 +52,7 @@ class Ingestion:
         self._store = store
         self._embedder = embedder
         self._cache = cache
-        self._token_encoder = token_encoder
+        self._encoder = encoder
         self._chunk_size = chunk_size
         self._chunk_overlap = chunk_overlap
         self._max_bytes = max_bytes
@@ -147,10 +152,11 @@ class Ingestion:
         for first in range(0, len(hashes), BATCH):
             batch = hashes[first : first + BATCH]
             passages = [texts[content_hash] for content_hash in batch]
-            embeddings = await self._embedder.embed_passages(passages)
-            tokens = await self._token_encoder.encode(passages) if self._token_encoder else [b""] * len(batch)
-            for content_hash, embedding, packed in zip(batch, embeddings, tokens, strict=True):
-                vectors[content_hash] = ChunkVectors(embedding, packed)
+            if self._encoder is None:
+                encoded = [ChunkVectors(embedding) for embedding in await self._embedder.embed_passages(passages)]
+            else:
+                encoded = await self._encoder.encode(passages)
+            vectors.update(zip(batch, encoded, strict=True))
         return vectors
 
 

@@ -60,6 +60,8 @@ _READERS: dict[Kind, Callable[[str, bytes], ParsedDocument]] = {
     "PDF": read_pdf,
     "DOCX": read_docx,
 }
+_UNMISTAKABLE: dict[str | None, Kind] = {"PDF": "PDF", "DOCX": "DOCX", "HTML": "HTML"}
+"""Kinds that content alone tells."""
 _SIGNATURES = (
     (b"\x89PNG\r\n\x1a\n", "a PNG picture"),
     (b"\xff\xd8\xff", "a JPEG picture"),
@@ -122,7 +124,7 @@ def _read(kind: Kind, source: str, data: bytes) -> ParsedDocument:
         return _READERS[kind](source, data)
     except DocumentError:
         raise
-    except Exception as error:  # noqa: BLE001 - nobody can list how parsers fail on foreign files
+    except Exception as error:  # nobody can list how parsers fail on foreign files
         raise UnreadableDocument(
             f"The {kind} file cannot be read ({type(error).__name__}: {error}). Save it again and retry."
         ) from error
@@ -144,8 +146,8 @@ def _decide(source: str, data: bytes, media_type: str | None) -> Kind:
     declared = _BY_SUFFIX.get(suffix)
     found = _recognise(data)
     if declared is None:
-        if found == "PDF" or found == "DOCX" or found == "HTML":  # spelt out, because mypy narrows no other form
-            return found
+        if found in _UNMISTAKABLE:
+            return _UNMISTAKABLE[found]
         declared = _BY_MEDIA_TYPE.get((media_type or "").split(";")[0].strip().lower())
         if declared is None:
             if suffix or found is not None:

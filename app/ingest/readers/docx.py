@@ -20,9 +20,6 @@ MAX_XML = 64 * 2**20
 MAX_UNPACKED = 512 * 2**20
 """Bytes of all parts once unpacked, pictures included."""
 
-_DAMAGE = (KeyError, ValueError, AttributeError, IndexError, zipfile.BadZipFile, SyntaxError, OSError, EOFError)
-"""python-docx checks little: a part that is missing or malformed surfaces as any of these. lxml's parse errors are
-SyntaxErrors."""
 _HEADING = re.compile(r"heading (\d)", re.IGNORECASE)
 
 
@@ -30,12 +27,103 @@ def read_docx(source: str, data: bytes) -> ParsedDocument:
     """A Word document: headings, paragraphs, lists and tables in their order.
 
     Raises `OversizedDocument` before anything is unpacked where the parts would be too large, `UnreadableDocument`
-    where the file is damaged.
+    where the archive is damaged, and whatever python-docx meets in a part that is missing or malformed.
     """
     _check_size(data)
+    document = Document(io.BytesIO(data))
+    assembly = Assembly()
+    shown_title = _add_content(assembly, document)
+    return assembly.finish(shown_title or document.core_properties.title, source, MEDIA_TYPE)
+
+
+def _check_size(data: bytes) -> None:
     try:
-        document = Document(io.BytesIO(data))
-        assembly = Assembly()
-        shown_title = _add_content(assembly, document)
-        return assembly.finish(shown_title or document.core_properties.title, source, MEDIA_TYPE)
-    except _DAMAGE as error:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            parts = archive.infolist()
+    except (zipfile.BadZipFile, ValueError, OSError, EOFError) as error:
+        raise UnreadableDocument("The Word file is damaged or incomplete. Copy or download it again.") from error
+    xml = sum(part.file_size for part in parts if part.filename.endswith((".xml", ".rels")))
+    if xml > MAX_XML or sum(part.file_size for part in parts) > MAX_UNPACKED:
+        raise OversizedDocument(
+            f"The Word file unpacks to more than this service reads ({MAX_XML // 2**20} MB of text parts). Split it."
+        )
+
+
+def _add_content(assembly: Assembly, document: WordDocument) -> str | None:
+    """Returns the first paragraph in the style Title. The property of that name is often a template's."""
+    title: str | None = None
+    gap = "\n\n"
+    for block in _iterate(document):
+        if isinstance(block, Table):
+            for number, row in enumerate(_spell_rows(block)):
+                assembly.add_block(row, gap="\n" if number else "\n\n")
+            gap = "\n\n"
+            continue
+        text = clean(_spell(block)).strip()
+        if not text:
+            continue
+        style = (block.style.name if block.style is not None else None) or ""
+        if found := _HEADING.match(style):
+            assembly.add_heading(int(found[1]), text)
+            gap = "\n\n"
+        elif style.lower() == "title":
+            title = title or text
+            assembly.add_block(text)
+        elif style.lower().startswith("list") or _is_numbered(block):
+            assembly.add_block(f"- {text}", gap=gap)
+            gap = "\n"
+        else:
+            assembly.add_block(text)
+            gap = "\n\n"
+    return title
+
+
+def _iterate(document: WordDocument) -> Iterator[Paragraph | Table]:
+    """Paragraphs and tables in order, those inside content controls too, which python-docx leaves out."""
+    for element in document.element.body.iter(qn("w:p"), qn("w:tbl")):
+        if any(ancestor.tag in (qn("w:tbl"), qn("w:txbxContent")) for ancestor in element.iterancestors()):
+            continue
+        yield Paragraph(element, document) if element.tag == qn("w:p") else Table(element, document)
+
+
+def _spell(paragraph: Paragraph) -> str:
+    """All words of a paragraph, those in links, insertions and text boxes too. Deleted text lives in other tags."""
+    words: list[str] = []
+    for node in paragraph._p.iter(qn("w:t"), qn("w:tab"), qn("w:br"), qn("w:cr"), qn("w:noBreakHyphen"), qn("w:p")):
+        if node.tag == qn("w:t"):
+            if not any(ancestor.tag == _FALLBACK for ancestor in node.iterancestors()):
+                words.append(node.text or "")
+        elif node.tag == qn("w:noBreakHyphen"):
+            words.append("-")
+        elif node.tag == qn("w:tab"):
+            if node.getparent().tag == qn("w:r"):
+                words.append(" ")
+        elif node is not paragraph._p:
+            words.append("\n")
+    return "".join(words)
+
+
+_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+"""Word writes a text box twice, the second time for old readers."""
+
+
+def _spell_rows(table: Table) -> Iterator[str]:
+    for row in table.rows:
+        cells: list[str] = []
+        seen: list[object] = []
+        for cell in row.cells:
+            if cell._tc not in seen:  # a merged cell is listed once per column it spans
+                seen.append(cell._tc)
+                cells.append(_spell_cell(cell))
+        if any(cells):
+            yield " | ".join(cells)
+
+
+def _spell_cell(cell: _Cell) -> str:
+    paragraphs = (p for p in cell._tc.iter(qn("w:p")) if not any(a.tag == qn("w:p") for a in p.iterancestors()))
+    return squeeze(" ".join(_spell(Paragraph(element, cell)) for element in paragraphs))
+
+
+def _is_numbered(paragraph: Paragraph) -> bool:
+    properties = paragraph._p.pPr
+    return properties is not None and properties.numPr is not None
