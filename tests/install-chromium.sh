@@ -3,10 +3,6 @@
 # CI (CI=true), where this script fails instead.
 set -u
 
-find_chromium() {
-    command -v chromium || command -v chromium-browser || command -v google-chrome
-}
-
 give_up() {
     echo "install-chromium: $1" >&2
     if [ "${CI:-}" = true ]; then
@@ -16,7 +12,7 @@ give_up() {
     exit 0
 }
 
-if find_chromium >/dev/null; then
+if command -v chromium >/dev/null; then
     exit 0
 fi
 command -v apt-get >/dev/null || give_up "there is no chromium and no apt-get. Install chromium yourself."
@@ -38,4 +34,4 @@ if ! install && ! { $as_root apt-get update -qq >"$log" 2>&1 && install; }; then
     tail -n 5 "$log" >&2
     give_up "apt-get could not install chromium."
 fi
-find_chromium >/dev/null || give_up "chromium was installed, but is not on the PATH."
+command -v chromium >/dev/null || give_up "chromium was installed, but is not on the PATH."
