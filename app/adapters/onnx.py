@@ -124,6 +124,11 @@ class OnnxEmbedder:
             for position, (pooled, tokens) in zip(positions, encoded, strict=True):
                 yield position, pooled, tokens
 
+    def close(self) -> None:
+        """End the worker threads; what they are computing is finished, what waits is dropped."""
+        self._queries.shutdown(cancel_futures=True)
+        self._passages.shutdown(cancel_futures=True)
+
     async def _embed_query(self, text: str) -> _Encoded:
         return await asyncio.get_running_loop().run_in_executor(self._queries, self._recall, text)
 

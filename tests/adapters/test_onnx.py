@@ -1,4 +1,5 @@
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,10 @@ BREAD = "Knead the dough for ten minutes and let it rise."
 
 
 @pytest.fixture(scope="module")
-def embedder() -> OnnxEmbedder:
-    return OnnxEmbedder.load()
+def embedder() -> Iterator[OnnxEmbedder]:
+    embedder = OnnxEmbedder.load()
+    yield embedder
+    embedder.close()
 
 
 async def test_query_is_nearest_to_the_passage_that_answers_it(embedder: OnnxEmbedder) -> None:
