@@ -1,0 +1,83 @@
+import io
+import re
+import socket
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from app.drawing import ACCENT, draw
+from graphs.answer import AnswerGraph, build_answer_graph
+
+
+@pytest.fixture(scope="module")
+def graph() -> AnswerGraph:
+    return build_answer_graph(None)
+
+
+@pytest.fixture(autouse=True)
+def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: Any, **kwargs: Any) -> None:
+        raise AssertionError("a drawing opened a connection")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+
+
+def edges_of(graph: AnswerGraph) -> set[tuple[str, str, str]]:
+    return {(edge.source, str(edge.data or ""), edge.target) for edge in graph.get_graph().edges}
+
+
+def test_mermaid_holds_every_edge_with_a_plain_label(graph: AnswerGraph) -> None:
+    text = draw(graph, "mermaid")
+    assert text.startswith("graph TD;")
+    assert "&" not in text
+    assert "<" not in text
+    drawn = {
+        (source, label or "", target)
+        for source, label, target in re.findall(r"^ +(\w+) (?:-->|-\. (.+?) \.->) (\w+);$", text, re.MULTILINE)
+    }
+    assert drawn == edges_of(graph)
+
+
+def test_text_holds_every_edge_under_its_step(graph: AnswerGraph) -> None:
+    text = draw(graph, "ascii")
+    drawn = set()
+    step = ""
+    for line in text.splitlines():
+        if edge := re.fullmatch(r"  [|`]-- (.+?) -*--> (\w+)(?:   \(back\))?", line):
+            drawn.add((step, edge[1].replace("always", ""), edge[2]))
+        else:
+            step = line
+    assert drawn == edges_of(graph)
+
+
+def test_text_fits_a_terminal(graph: AnswerGraph) -> None:
+    text = draw(graph, "ascii")
+    assert text.isascii()
+    assert max(map(len, text.splitlines())) <= 120
+
+
+def test_text_goes_from_start_to_end_and_marks_the_loop(graph: AnswerGraph) -> None:
+    lines = draw(graph, "ascii").splitlines()
+    steps = [line for line in lines if not line.startswith(" ")]
+    assert steps[0] == "__start__"
+    assert steps[-1] == "__end__"
+    assert sorted(steps) == sorted(graph.get_graph().nodes)
+    assert [line.split("--> ")[1] for line in lines if line.endswith("(back)")] == ["retrieve   (back)"]
+
+
+def test_png_shows_steps_and_the_way_back(graph: AnswerGraph) -> None:
+    image = Image.open(io.BytesIO(draw(graph, "png")), formats=["PNG"]).convert("RGB")
+    assert 800 < image.width < 3000
+    assert 800 < image.height < 3000
+    wanted = tuple(bytes.fromhex(ACCENT[1:]))
+    pixels = image.load()
+    assert pixels is not None
+    # The one edge that runs upward has the accent's colour and passes outside all boxes: a long upright line.
+    longest = 0
+    for x in range(image.width):
+        run = 0
+        for y in range(image.height):
+            run = run + 1 if pixels[x, y] == wanted else 0
+            longest = max(longest, run)
+    assert longest > 150
