@@ -1,0 +1,56 @@
+"""Who owns which thread, and the log of every run."""
+
+from dataclasses import fields
+from typing import Any
+
+from psycopg.rows import DictRow
+from psycopg.types.json import Jsonb
+
+from app.adapters.postgres import sql
+from app.adapters.postgres.pool import Pool, open_session
+from domain.errors import UnknownThread
+from domain.runs import RunRecord
+
+
+class PostgresThreadStore:
+    """Threads and their workspaces in PostgreSQL."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def claim(self, workspace_id: str, thread_id: str) -> None:
+        async with open_session(self._pool, workspace_id) as session:
+            if await session.fetch_one(sql.CLAIM_THREAD, thread_id=thread_id) is None:
+                raise UnknownThread
+
+    async def exists(self, workspace_id: str, thread_id: str) -> bool:
+        async with open_session(self._pool, workspace_id) as session:
+            return await session.fetch_one(sql.THREAD_EXISTS, thread_id=thread_id) is not None
+
+
+class PostgresRunLog:
+    """The record of every run in PostgreSQL, one column per field."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def record(self, run: RunRecord) -> None:
+        values: dict[str, Any] = {
+            field.name: Jsonb(value) if isinstance(value := getattr(run, field.name), list | dict) else value
+            for field in fields(run)
+        }
+        async with open_session(self._pool, run.workspace_id) as session:
+            await session.execute(sql.RECORD_RUN, **values)
+
+    async def get(self, workspace_id: str, run_id: str) -> RunRecord | None:
+        async with open_session(self._pool, workspace_id) as session:
+            row = await session.fetch_one(sql.GET_RUN, run_id=run_id)
+        return _read_run(row) if row else None
+
+    async def list_thread(self, workspace_id: str, thread_id: str) -> list[RunRecord]:
+        async with open_session(self._pool, workspace_id) as session:
+            return [_read_run(row) for row in await session.fetch(sql.LIST_THREAD_RUNS, thread_id=thread_id)]
+
+
+def _read_run(row: DictRow) -> RunRecord:
+    return RunRecord(**row)

@@ -1,0 +1,108 @@
+"""Search: the dense and the lexical leg, and reading what they found."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from app.adapters.postgres import sql
+from app.adapters.postgres.lexical import CANDIDATES, count_terms, plan_search
+from app.adapters.postgres.pool import Pool, open_session
+from domain.documents import Line, Match, Passage, Scope
+from domain.ports import Vector
+
+EXACT_ROWS = 10_000
+"""Up to this many chunks in scope every one is compared; above, the HNSW index is searched."""
+
+
+def parse_ids(ids: Sequence[str]) -> list[UUID]:
+    """Those of the ids that can be one: all others name nothing that is stored."""
+    parsed = []
+    for text in ids:
+        try:
+            parsed.append(UUID(text))
+        except ValueError:
+            continue
+    return parsed
+
+
+class PostgresLibrary:
+    """The searchable chunks, in PostgreSQL with pgvector."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def search_dense(self, scope: Scope, embedding: Vector, limit: int) -> list[Match]:
+        query = sql.SEARCH_DENSE if scope.document_ids is None else sql.SEARCH_DENSE_IN_DOCUMENTS
+        async with open_session(self._pool, scope.workspace_id) as session:
+            rows = await session.fetch(
+                query,
+                prepare=False,
+                embedding=embedding,
+                limit=limit,
+                exact_rows=EXACT_ROWS,
+                document_ids=parse_ids(scope.document_ids or ()),
+            )
+        return [Match(str(row["chunk_id"]), str(row["document_id"]), row["score"]) for row in rows]
+
+    async def search_lexical(self, scope: Scope, query: str, limit: int) -> list[Match]:
+        terms = count_terms(scope.workspace_id, query)
+        if not terms:
+            return []
+        async with open_session(self._pool, scope.workspace_id) as session:
+            counts = await session.fetch(sql.COUNT_TERMS, terms=sorted(terms))
+            frequencies = {row["term"]: row["chunks"] for row in counts}
+            chunks = frequencies.pop(None, 0)
+            plan = plan_search(terms, chunks, frequencies)
+            if plan is None:
+                return []
+            rows = await session.fetch(
+                sql.SEARCH_LEXICAL if scope.document_ids is None else sql.SEARCH_LEXICAL_IN_DOCUMENTS,
+                prepare=False,
+                rare=plan.rare,
+                support=plan.support,
+                weights=plan.weights,
+                candidates=CANDIDATES,
+                limit=limit,
+                document_ids=parse_ids(scope.document_ids or ()),
+            )
+        return [Match(str(row["chunk_id"]), str(row["document_id"]), row["score"]) for row in rows]
+
+    async def read_passages(self, scope: Scope, chunk_ids: Sequence[str]) -> list[Passage]:
+        async with open_session(self._pool, scope.workspace_id) as session:
+            rows = await session.fetch(sql.READ_PASSAGES, chunk_ids=parse_ids(chunk_ids))
+        allowed = None if scope.document_ids is None else set(parse_ids(scope.document_ids))
+        found = {row["chunk_id"]: row for row in rows if allowed is None or row["document_id"] in allowed}
+        return [
+            Passage(
+                chunk_id=str(row["chunk_id"]),
+                chunk_index=row["chunk_index"],
+                document_id=str(row["document_id"]),
+                title=row["title"],
+                text=row["content"],
+                start=row["start_offset"],
+                end=row["end_offset"],
+                heading_path=tuple(row["heading_path"]),
+                lines=tuple(_read_line(line) for line in row["lines"]),
+            )
+            for row in (found.get(chunk_id) for chunk_id in parse_ids(chunk_ids))
+            if row is not None
+        ]
+
+    async def read_titles(self, scope: Scope, limit: int) -> list[str]:
+        async with open_session(self._pool, scope.workspace_id) as session:
+            rows = await session.fetch(
+                sql.READ_TITLES,
+                limit=limit,
+                document_ids=None if scope.document_ids is None else parse_ids(scope.document_ids),
+            )
+        return [row["title"] for row in rows]
+
+    async def read_tokens(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, bytes]:
+        """Encoded token vectors by chunk id, for late interaction. Chunks without any are left out."""
+        async with open_session(self._pool, scope.workspace_id) as session:
+            rows = await session.fetch(sql.READ_TOKENS, chunk_ids=parse_ids(chunk_ids))
+        return {str(row["chunk_id"]): row["tokens"] for row in rows}
+
+
+def _read_line(line: list[float]) -> Line:
+    start, end, page, x, y, width, height = line
+    return Line(int(start), int(end), int(page), {"x": x, "y": y, "width": width, "height": height})

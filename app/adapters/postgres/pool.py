@@ -1,0 +1,147 @@
+"""Connections: how they are opened, configured and lent out, and what their failures are called."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, LiteralString
+
+import psycopg
+from pgvector.psycopg import register_vector_async  # type: ignore[import-untyped]
+from psycopg import AsyncConnection, AsyncCursor
+from psycopg.rows import DictRow, dict_row
+from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
+
+from domain.errors import ConfigurationError, DatabaseUnavailable, InputError
+
+Pool = AsyncConnectionPool[AsyncConnection[DictRow]]
+
+WAIT_SECONDS = 5.0
+"""How long a caller waits for a connection, and a connection for the server, before the database counts as gone."""
+
+_SETTINGS = {
+    # Without iterative scans a filtered HNSW search returns too few rows; relaxed order is put right by sorting.
+    "hnsw.iterative_scan": "relaxed_order",
+    "hnsw.ef_search": "120",
+    "hnsw.max_scan_tuples": "40000",
+    # The planner overestimates scans over arrays and vectors, and compiling them takes longer than running them.
+    "jit": "off",
+}
+
+
+@asynccontextmanager
+async def open_pool(database_url: str, *, max_size: int = 16) -> AsyncIterator[Pool]:
+    """A pool of connections for our queries and for LangGraph's `AsyncPostgresSaver`, which requires autocommit,
+    dict rows and `prepare_threshold=0`.
+
+    The schema must exist (`migrations.upgrade`). Each connection is checked before it is lent, so that one the
+    server has dropped is replaced and no caller sees it.
+
+    Raises `DatabaseUnavailable` where the server does not answer, `ConfigurationError` where it has no pgvector.
+    """
+    with translated_errors():
+        # A pool retries in silence whatever is wrong; a first connection of our own says what it is.
+        async with await AsyncConnection.connect(database_url, connect_timeout=int(WAIT_SECONDS)) as first:
+            await _require_vector(first)
+    pool = Pool(
+        database_url,
+        kwargs={
+            "autocommit": True,
+            "row_factory": dict_row,
+            "prepare_threshold": 0,
+            "connect_timeout": int(WAIT_SECONDS),
+            "application_name": "askgraph",
+        },
+        min_size=2,
+        max_size=max_size,
+        timeout=WAIT_SECONDS,
+        # The pool doubles its delay between attempts for as long as this: kept short, it is back soon after the
+        # server is, because a caller that finds no connection starts afresh.
+        reconnect_timeout=WAIT_SECONDS,
+        check=Pool.check_connection,
+        configure=_configure,
+        open=False,
+    )
+    async with pool:
+        yield pool
+
+
+async def _require_vector(connection: AsyncConnection[Any]) -> None:
+    row = await (await connection.execute("SELECT to_regtype('vector') IS NOT NULL")).fetchone()
+    if row is None or not row[0]:
+        raise ConfigurationError(
+            "The database has not been prepared: its schema and the extension pgvector are missing."
+        )
+
+
+async def _configure(connection: AsyncConnection[DictRow]) -> None:
+    await register_vector_async(connection)
+    for name, value in _SETTINGS.items():
+        await connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+
+
+async def ping(pool: Pool) -> None:
+    """Return once the server has answered.
+
+    Raises `DatabaseUnavailable` where it does not.
+    """
+    with translated_errors():
+        async with pool.connection() as connection:
+            await connection.execute("SELECT 1")
+
+
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    """The one place where psycopg's errors become ours."""
+    try:
+        yield
+    except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, PoolClosed) as error:
+        raise DatabaseUnavailable from error
+    except (psycopg.DataError, UnicodeEncodeError) as error:
+        raise InputError(f"The database cannot hold this text: {error}") from error
+
+
+class Session:
+    """A connection for the queries of one workspace. Every statement of ours passes here and finds the workspace's
+    id as `%(workspace_id)s`."""
+
+    def __init__(self, connection: AsyncConnection[DictRow], workspace_id: str) -> None:
+        self._connection = connection
+        self.workspace_id = workspace_id
+
+    async def fetch(self, query: LiteralString, *, prepare: bool = True, **params: Any) -> list[DictRow]:
+        """All rows. With `prepare=False` the server plans for these very parameters, for statements whose best plan
+        depends on them."""
+        cursor = await self.execute(query, prepare=prepare, **params)
+        return await cursor.fetchall()
+
+    async def fetch_one(self, query: LiteralString, **params: Any) -> DictRow | None:
+        """The first row, if there is one."""
+        return await (await self.execute(query, **params)).fetchone()
+
+    async def execute(self, query: LiteralString, *, prepare: bool = True, **params: Any) -> AsyncCursor[DictRow]:
+        """Run a statement; the cursor holds what it returned."""
+        parameters = params | {"workspace_id": self.workspace_id}
+        return await self._connection.execute(query, parameters, prepare=prepare, binary=True)
+
+    async def copy(self, statement: LiteralString, types: list[str], rows: list[tuple[Any, ...]]) -> None:
+        """Load rows with binary COPY, by far the fastest way in."""
+        if not rows:
+            return
+        async with self._connection.cursor() as cursor, cursor.copy(statement) as copy:
+            copy.set_types(types)
+            for row in rows:
+                await copy.write_row(row)
+
+
+@asynccontextmanager
+async def open_session(pool: Pool, workspace_id: str, *, transaction: bool = False) -> AsyncIterator[Session]:
+    """Borrow a connection; each statement commits by itself, or all together where `transaction` says so.
+
+    Raises `DatabaseUnavailable`, and `InputError` for text that PostgreSQL cannot hold, such as a NUL character.
+    """
+    with translated_errors():
+        async with pool.connection() as connection:
+            if transaction:
+                async with connection.transaction():
+                    yield Session(connection, workspace_id)
+            else:
+                yield Session(connection, workspace_id)

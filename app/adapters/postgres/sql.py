@@ -1,0 +1,275 @@
+"""Every statement, so that a reader and a database administrator find them in one place.
+
+`%(workspace_id)s` is bound by `pool.Session`; no statement goes without it.
+"""
+
+from typing import LiteralString
+
+# --- search -----------------------------------------------------------------------------------------------------
+
+_DENSE: LiteralString = """
+    -- Few chunks in scope: compare every one, found by the b-tree. Many: walk the HNSW index. PostgreSQL runs only
+    -- the branch whose condition on `size` holds.
+    WITH size AS MATERIALIZED ({size}),
+    exact AS (
+        SELECT id, document_id, embedding <=> %(embedding)s AS distance
+        FROM chunks
+        WHERE workspace_id = %(workspace_id)s {in_documents}
+          AND (SELECT chunks FROM size) <= %(exact_rows)s
+        ORDER BY distance, id
+        LIMIT %(limit)s
+    ),
+    approximate AS (
+        -- IS TRUE keeps the b-tree out: it would fetch and sort the whole workspace.
+        SELECT id, document_id, embedding <=> %(embedding)s AS distance
+        FROM chunks
+        WHERE (workspace_id = %(workspace_id)s) IS TRUE {in_documents_of_index}
+          AND (SELECT chunks FROM size) > %(exact_rows)s
+        ORDER BY embedding::halfvec(384) <=> %(embedding)s::halfvec(384)
+        LIMIT %(limit)s
+    )
+    SELECT id AS chunk_id, document_id, 1 - distance AS score
+    FROM (SELECT * FROM exact UNION ALL SELECT * FROM approximate) AS found
+    ORDER BY distance, id
+"""
+
+SEARCH_DENSE: LiteralString = _DENSE.format(
+    size="SELECT chunks FROM workspaces WHERE workspace_id = %(workspace_id)s",
+    in_documents="",
+    in_documents_of_index="",
+)
+
+SEARCH_DENSE_IN_DOCUMENTS: LiteralString = _DENSE.format(
+    size="""
+        SELECT coalesce(sum(chunks), 0) AS chunks FROM documents
+        WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+    """,
+    in_documents="AND document_id = ANY(%(document_ids)s::uuid[])",
+    in_documents_of_index="AND (document_id = ANY(%(document_ids)s::uuid[])) IS TRUE",
+)
+
+# How many chunks hold each term; in the row without a term, how many chunks there are.
+COUNT_TERMS: LiteralString = """
+    SELECT term, chunks FROM term_frequencies
+    WHERE workspace_id = %(workspace_id)s AND term = ANY(%(terms)s::int[])
+    UNION ALL
+    SELECT NULL, chunks FROM workspaces WHERE workspace_id = %(workspace_id)s
+"""
+
+_LEXICAL: LiteralString = """
+    WITH candidates AS MATERIALIZED (
+        SELECT chunk_id, document_id, -(impacts <#> %(weights)s) AS score
+        FROM chunk_terms
+        WHERE workspace_id = %(workspace_id)s {in_documents}
+          AND terms && %(rare)s::int[] AND terms && %(support)s::int[]
+        LIMIT %(candidates)s
+    )
+    SELECT chunk_id, document_id, score FROM candidates
+    ORDER BY score DESC, chunk_id
+    LIMIT %(limit)s
+"""
+
+SEARCH_LEXICAL: LiteralString = _LEXICAL.format(in_documents="")
+
+SEARCH_LEXICAL_IN_DOCUMENTS: LiteralString = _LEXICAL.format(
+    in_documents="AND document_id = ANY(%(document_ids)s::uuid[])"
+)
+
+READ_PASSAGES: LiteralString = """
+    SELECT c.id AS chunk_id, c.document_id, c.content, c.heading_path, d.title,
+           p.chunk_index, p.start_offset, p.end_offset, p.lines
+    FROM chunks c
+    JOIN chunk_places p ON p.chunk_id = c.id
+    JOIN documents d ON d.document_id = c.document_id
+    WHERE c.workspace_id = %(workspace_id)s AND c.id = ANY(%(chunk_ids)s::uuid[])
+"""
+
+READ_TITLES: LiteralString = """
+    SELECT title FROM documents
+    WHERE workspace_id = %(workspace_id)s
+      AND (%(document_ids)s::uuid[] IS NULL OR document_id = ANY(%(document_ids)s::uuid[]))
+    ORDER BY updated_at DESC, document_id
+    LIMIT %(limit)s
+"""
+
+READ_TOKENS: LiteralString = """
+    SELECT chunk_id, tokens FROM chunk_tokens
+    WHERE workspace_id = %(workspace_id)s AND chunk_id = ANY(%(chunk_ids)s::uuid[])
+"""
+
+# --- documents --------------------------------------------------------------------------------------------------
+
+_DOCUMENT: LiteralString = (
+    "document_id, workspace_id, source, title, media_type, content_hash, pages, characters, chunks, "
+    "created_at, updated_at"
+)
+
+FIND_DOCUMENT: LiteralString = f"""
+    SELECT {_DOCUMENT} FROM documents WHERE workspace_id = %(workspace_id)s AND source = %(source)s
+"""
+
+FIND_DOCUMENT_BY_HASH: LiteralString = f"""
+    SELECT {_DOCUMENT} FROM documents
+    WHERE workspace_id = %(workspace_id)s AND content_hash = %(content_hash)s
+    ORDER BY created_at, document_id
+    LIMIT 1
+"""
+
+GET_DOCUMENT: LiteralString = f"""
+    SELECT {_DOCUMENT} FROM documents
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+"""
+
+GET_TEXT: LiteralString = """
+    SELECT text FROM documents
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+"""
+
+LIST_DOCUMENTS: LiteralString = f"""
+    SELECT {_DOCUMENT} FROM documents WHERE workspace_id = %(workspace_id)s ORDER BY source
+"""
+
+CREATE_WORKSPACE: LiteralString = """
+    INSERT INTO workspaces (workspace_id) VALUES (%(workspace_id)s) ON CONFLICT DO NOTHING
+"""
+
+# Also the lock that makes changes of one document follow each other. clock_timestamp, because a change that had to
+# wait began, for now(), before the one it waited for.
+UPSERT_DOCUMENT: LiteralString = f"""
+    INSERT INTO documents
+        (document_id, workspace_id, source, title, media_type, content_hash, pages, characters, chunks, text)
+    VALUES
+        (%(document_id)s, %(workspace_id)s, %(source)s, %(title)s, %(media_type)s, %(content_hash)s, %(pages)s,
+         %(characters)s, %(chunks)s, %(text)s)
+    ON CONFLICT (document_id) DO UPDATE SET
+        title = excluded.title, media_type = excluded.media_type, content_hash = excluded.content_hash,
+        pages = excluded.pages, characters = excluded.characters, chunks = excluded.chunks, text = excluded.text,
+        updated_at = clock_timestamp()
+    RETURNING {_DOCUMENT}
+"""
+
+LOCK_DOCUMENT: LiteralString = """
+    SELECT FROM documents
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+    FOR UPDATE
+"""
+
+DELETE_DOCUMENT: LiteralString = """
+    DELETE FROM documents
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+"""
+
+GET_GENERATION: LiteralString = "SELECT generation FROM workspaces WHERE workspace_id = %(workspace_id)s"
+
+FINGERPRINT_DOCUMENTS: LiteralString = """
+    SELECT document_id, content_hash, updated_at FROM documents
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+"""
+
+# --- chunks -----------------------------------------------------------------------------------------------------
+
+STORED_CHUNKS: LiteralString = """
+    SELECT id AS chunk_id, content_hash FROM chunks
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+"""
+
+READ_VECTORS: LiteralString = """
+    SELECT DISTINCT ON (c.content_hash) c.content_hash, c.embedding, coalesce(t.tokens, '') AS tokens
+    FROM chunks c LEFT JOIN chunk_tokens t ON t.chunk_id = c.id
+    WHERE c.workspace_id = %(workspace_id)s AND c.document_id = %(document_id)s
+      AND c.content_hash = ANY(%(content_hashes)s::text[])
+"""
+
+# Its places, terms and token vectors go with a chunk.
+DELETE_CHUNKS: LiteralString = """
+    DELETE FROM chunks WHERE workspace_id = %(workspace_id)s AND id = ANY(%(chunk_ids)s::uuid[])
+"""
+
+MOVE_CHUNKS: LiteralString = """
+    UPDATE chunk_places AS p
+    SET chunk_index = n.chunk_index, start_offset = n.start_offset, end_offset = n.end_offset, lines = n.lines
+    FROM unnest(%(chunk_ids)s::uuid[], %(indexes)s::int[], %(starts)s::int[], %(ends)s::int[], %(lines)s::jsonb[])
+        AS n (chunk_id, chunk_index, start_offset, end_offset, lines)
+    WHERE p.workspace_id = %(workspace_id)s AND p.chunk_id = n.chunk_id
+      AND (p.chunk_index, p.start_offset, p.end_offset, p.lines)
+          IS DISTINCT FROM (n.chunk_index, n.start_offset, n.end_offset, n.lines)
+"""
+
+COPY_CHUNKS: LiteralString = """
+    COPY chunks (id, workspace_id, document_id, content_hash, heading_path, content, metadata, embedding)
+    FROM STDIN WITH (FORMAT binary)
+"""
+
+COPY_PLACES: LiteralString = """
+    COPY chunk_places (chunk_id, workspace_id, chunk_index, start_offset, end_offset, lines)
+    FROM STDIN WITH (FORMAT binary)
+"""
+
+COPY_TERMS: LiteralString = """
+    COPY chunk_terms (chunk_id, workspace_id, document_id, terms, impacts) FROM STDIN WITH (FORMAT binary)
+"""
+
+COPY_TOKENS: LiteralString = """
+    COPY chunk_tokens (chunk_id, workspace_id, tokens) FROM STDIN WITH (FORMAT binary)
+"""
+
+COUNT_CHUNK_TERMS: LiteralString = """
+    SELECT term, count(*) AS chunks
+    FROM chunk_terms, unnest(terms) AS term
+    WHERE workspace_id = %(workspace_id)s AND chunk_id = ANY(%(chunk_ids)s::uuid[])
+    GROUP BY term
+"""
+
+# The terms come in ascending order, so that two changes never wait for each other's rows in a circle.
+ADD_TERMS: LiteralString = """
+    INSERT INTO term_frequencies AS f (workspace_id, term, chunks)
+    SELECT %(workspace_id)s, term, change
+    FROM unnest(%(terms)s::int[], %(changes)s::int[]) AS n (term, change)
+    ON CONFLICT (workspace_id, term) DO UPDATE SET chunks = f.chunks + excluded.chunks
+"""
+
+ADVANCE_GENERATION: LiteralString = """
+    UPDATE workspaces SET generation = generation + 1, chunks = chunks + %(chunks)s
+    WHERE workspace_id = %(workspace_id)s
+"""
+
+# --- conversations ----------------------------------------------------------------------------------------------
+
+# Returns no row where another workspace owns the id.
+CLAIM_THREAD: LiteralString = """
+    INSERT INTO threads (thread_id, workspace_id) VALUES (%(thread_id)s, %(workspace_id)s)
+    ON CONFLICT (thread_id) DO UPDATE SET thread_id = excluded.thread_id
+        WHERE threads.workspace_id = excluded.workspace_id
+    RETURNING thread_id
+"""
+
+THREAD_EXISTS: LiteralString = """
+    SELECT FROM threads WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
+"""
+
+_RUN: LiteralString = (
+    "run_id, thread_id, workspace_id, mode, question, started_at, standalone_question, queries, document_ids, route, "
+    "retries, candidates, sources, top_score, confidence, verification, cached, answer, citations, usage, cost, "
+    "timings, warnings, error, forked_from"
+)
+
+# A run that is resumed after a crash is recorded again under its id.
+RECORD_RUN: LiteralString = f"""
+    INSERT INTO runs ({_RUN})
+    VALUES
+        (%(run_id)s, %(thread_id)s, %(workspace_id)s, %(mode)s, %(question)s, %(started_at)s,
+         %(standalone_question)s, %(queries)s, %(document_ids)s, %(route)s, %(retries)s, %(candidates)s, %(sources)s,
+         %(top_score)s, %(confidence)s, %(verification)s, %(cached)s, %(answer)s, %(citations)s, %(usage)s, %(cost)s,
+         %(timings)s, %(warnings)s, %(error)s, %(forked_from)s)
+    ON CONFLICT (workspace_id, run_id) DO UPDATE SET ({_RUN}) = ROW (excluded.*)
+"""
+
+GET_RUN: LiteralString = f"""
+    SELECT {_RUN} FROM runs WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
+"""
+
+LIST_THREAD_RUNS: LiteralString = f"""
+    SELECT {_RUN} FROM runs
+    WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
+    ORDER BY started_at, run_id
+"""

@@ -1,0 +1,113 @@
+"""Words of a text as lexical search and the local checks see them.
+
+Two texts that mean the same word should give the same term: compatibility forms, case, accents and English
+inflection are levelled, and words that carry no meaning of their own are dropped, among them the question words and
+auxiliaries that open most questions. A compound that holds a digit (``IL-6``, ``covid-19``, ``v2.1``) gives its
+parts and the compound itself, so that a code finds exactly itself and also what shares a part with it.
+"""
+
+import re
+import threading
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+
+import Stemmer
+
+STOP_WORDS = frozenset(
+    """
+    a about above across after afterwards again against all almost along already also although always am among an and
+    another any anybody anyhow anyone anything anyway are aren't around as at away be became because become becomes
+    been before beforehand behind being below beside besides between beyond both but by can can't cannot could couldn't
+    despite did didn't do does doesn't doing don't done down due during each either else elsewhere enough especially
+    etc even ever every everybody everyone everything everywhere exactly except few for from further furthermore gave
+    get gets getting give given gives giving go goes going got had hadn't has hasn't have haven't having he he'd he'll
+    he's hence her here here's hereby hers herself him himself his how how's however i i'd i'll i'm i've if in indeed
+    instead into is isn't it it'd it'll it's its itself just kind know known latter least less let let's like likely
+    made mainly make makes making many may maybe me mean means meanwhile might mightn't mine more moreover most mostly
+    much must mustn't my myself namely near need needn't neither never nevertheless next no nobody none nonetheless nor
+    not nothing now nowhere of off often on once one one's ones only onto or other others otherwise ought our ours
+    ourselves out over own particular per perhaps please possible possibly put quite rather really regarding said same
+    say says see seem seemed seeming seems seen several shall shan't she she'd she'll she's should shouldn't show shown
+    shows since so some somebody somehow someone something sometime sometimes somewhat somewhere still such sure take
+    taken tell than that that'd that'll that's the their theirs them themselves then thence there there'd there'll
+    there's thereafter thereby therefore therein these they they'd they'll they're they've thing things this those
+    though through throughout thus to together too took toward towards under unless unlike until up upon use used uses
+    using usually various very via want was wasn't way we we'd we'll we're we've well went were weren't what what'd
+    what'll what're what's whatever when when's whenever where where'd where's whereas whereby wherein wherever whether
+    which whichever while whilst who who'd who'll who's whoever whole whom whose why why's will with within without
+    won't would wouldn't yes yet you you'd you'll you're you've your yours yourself yourselves
+    """.split()  # noqa: SIM905 - a literal of 400 quoted words would be harder to read
+)
+"""Function words, question words, auxiliaries and light verbs. Longer than most lists on purpose: on the public
+question sets the length gained both quality and speed (docs/decisions)."""
+
+_LONGEST = 64
+"""Characters of a word that count. Longer runs are encoded data; a bounded term keeps the index bounded."""
+
+_WORD = re.compile(
+    r"""
+    (?:[^\W\d_]\.){2,}                                  # initials: u.s. e.g.
+    | \d{1,3}(?:,\d{3})+(?:\.\d+)?                      # 1,234,567.89
+    | [^\W_]+ (?: ['\-–./:_+] [^\W_]+ )*                # a word, contraction or compound
+    """,
+    re.VERBOSE,
+)
+_PARTS = re.compile(r"[^\W_]+")
+_DIGIT = re.compile(r"\d")
+_DECIMAL = re.compile(r"\d+\.\d+")
+_COMBINING = re.compile(r"[\u0300-\u036f]")
+
+_stemmers = threading.local()
+
+
+@lru_cache(maxsize=200_000)
+def _stem(word: str) -> str:
+    # A Snowball stemmer keeps a buffer, so each thread has its own.
+    if not hasattr(_stemmers, "english"):
+        _stemmers.english = Stemmer.Stemmer("english")
+    stem: str = _stemmers.english.stemWord(word)
+    return stem
+
+
+def _fold(text: str) -> str:
+    if text.isascii():
+        return text.lower()
+    text = unicodedata.normalize("NFKC", text).casefold().replace("’", "'").replace("‐", "-").replace("‑", "-")
+    return text if text.isascii() else _COMBINING.sub("", unicodedata.normalize("NFD", text))
+
+
+def _split(text: str) -> Iterator[tuple[str, ...]]:
+    """Each word of the text as the terms it stands for, the whole first; stop words are left out."""
+    for match in _WORD.finditer(_fold(text)):
+        word = match.group()
+        if word.isalnum():
+            if word not in STOP_WORDS:
+                yield (word[:_LONGEST],)
+        elif "'" in word and word in STOP_WORDS:
+            continue
+        elif word.endswith("."):
+            yield (word.replace(".", "")[:_LONGEST],)
+        elif "," in word:
+            yield (word.replace(",", "")[:_LONGEST],)
+        elif _DECIMAL.fullmatch(word):
+            yield (word[:_LONGEST],)
+        else:
+            parts = [p[:_LONGEST] for p in _PARTS.findall(word.removesuffix("'s")) if p not in STOP_WORDS]
+            if _DIGIT.search(word):
+                # Dots stay in the compound: version 2.1 is not 21. Other joints go: IL-6 is IL6.
+                yield (re.sub(r"[^\w.]|_", "", word)[:_LONGEST], *parts)
+            else:
+                for part in parts:
+                    yield (part,)
+
+
+def analyse(text: str) -> list[str]:
+    """The text's index terms, stemmed, in order and with repeats. The same for passages and queries."""
+    return [_stem(term) for terms in _split(text) for term in terms]
+
+
+def content_words(text: str) -> list[str]:
+    """The text's meaningful words, levelled but not stemmed, in order and with repeats. A compound that holds a
+    digit is one word."""
+    return [terms[0] for terms in _split(text)]
