@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Any, TypeVar, cast
 
 import orjson
@@ -13,7 +14,6 @@ from redis.exceptions import RedisError
 
 logger = logging.getLogger(__name__)
 
-KEEP_SECONDS = 24 * 60 * 60
 TIMEOUT_SECONDS = 0.25
 """For connecting and for each reply: what a dead cache may cost an answer, once."""
 PAUSE_SECONDS = 5.0
@@ -23,9 +23,11 @@ Result = TypeVar("Result")
 
 
 class RedisAnswerCache:
-    """Finished answers for 24 hours. Never raises; see `domain.ports.AnswerCache`."""
+    """Finished answers, kept for `ttl`. Never raises; see `domain.ports.AnswerCache`."""
 
-    def __init__(self, redis_url: str, *, pause_seconds: float = PAUSE_SECONDS) -> None:
+    def __init__(
+        self, redis_url: str, *, ttl: timedelta = timedelta(hours=24), pause_seconds: float = PAUSE_SECONDS
+    ) -> None:
         self._redis = Redis.from_url(
             redis_url,
             socket_timeout=TIMEOUT_SECONDS,
@@ -33,6 +35,7 @@ class RedisAnswerCache:
             # A connection that the server has closed meanwhile is opened again once, without waiting.
             retry=Retry(NoBackoff(), 1),
         )
+        self._ttl = ttl
         self._pause_seconds = pause_seconds
         self._paused_until = 0.0
         self._gone = False
@@ -50,11 +53,11 @@ class RedisAnswerCache:
     async def put(self, workspace_id: str, key: str, events: list[dict[str, Any]]) -> None:
         async def store() -> None:
             async with self._redis.pipeline(transaction=True) as pipeline:
-                pipeline.set(_answer_key(key), orjson.dumps(events), ex=KEEP_SECONDS)
+                pipeline.set(_answer_key(key), orjson.dumps(events), ex=self._ttl)
                 pipeline.zadd(_index_key(workspace_id), {key: time.time()})
                 # Keys whose answers have expired leave the index here; it expires itself with its last answer.
-                pipeline.zremrangebyscore(_index_key(workspace_id), 0, time.time() - KEEP_SECONDS)
-                pipeline.expire(_index_key(workspace_id), KEEP_SECONDS)
+                pipeline.zremrangebyscore(_index_key(workspace_id), 0, time.time() - self._ttl.total_seconds())
+                pipeline.expire(_index_key(workspace_id), self._ttl)
                 await pipeline.execute()
 
         await self._try(store)

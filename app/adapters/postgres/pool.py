@@ -64,6 +64,13 @@ async def open_pool(database_url: str, *, max_size: int = 16) -> AsyncIterator[P
         yield pool
 
 
+async def ping(pool: Pool) -> None:
+    """Return where the database answers; raises `DatabaseUnavailable` where it does not."""
+    with translated_errors():
+        async with pool.connection() as connection:
+            await connection.execute("SELECT 1")
+
+
 async def _require_vector(connection: AsyncConnection[Any]) -> None:
     row = await (await connection.execute("SELECT to_regtype('vector') IS NOT NULL")).fetchone()
     if row is None or not row[0]:
