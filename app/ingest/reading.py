@@ -65,12 +65,12 @@ _UNMISTAKABLE: dict[str | None, Kind] = {"PDF": "PDF", "DOCX": "DOCX", "HTML": "
 _SIGNATURES = (
     (b"\x89PNG\r\n\x1a\n", "a PNG picture"),
     (b"\xff\xd8\xff", "a JPEG picture"),
-    (b"GIF8", "a GIF picture"),
+    (b"GIF87a", "a GIF picture"),
+    (b"GIF89a", "a GIF picture"),
     (b"II*\x00", "a TIFF picture"),
     (b"MM\x00*", "a TIFF picture"),
-    (b"RIFF", "a RIFF media file"),
     (b"\x1f\x8b", "a gzip archive"),
-    (b"BZh", "a bzip2 archive"),
+    (b"BZh91AY&SY", "a bzip2 archive"),
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
     (b"\xfd7zXZ\x00", "an xz archive"),
     (b"Rar!\x1a\x07", "a RAR archive"),
@@ -178,7 +178,7 @@ def _confirm_text(declared: Kind, found: str | None, data: bytes) -> Kind:
 
 def _recognise(data: bytes) -> str | None:
     """``PDF``, ``DOCX``, ``HTML``, a description of something we do not read, or None for text and the unknown."""
-    if b"%PDF-" in data[:1024]:
+    if data.lstrip().startswith(b"%PDF-") or (b"%PDF-" in data[:1024] and b"startxref" in data[-1024:]):
         return "PDF"
     if data.startswith(_OLE):
         if "EncryptedPackage".encode("utf-16-le") in data:
@@ -214,6 +214,7 @@ def _recognise_zip(data: bytes) -> str:
 
 def _is_binary(data: bytes) -> bool:
     """Whether this is not text: zero characters, or many control characters."""
-    text = decode(data[:65536])
-    controls = sum(1 for character in text if character < " " and character not in "\t\n\r\f\v\b\x1b")
-    return "\0" in decode(data) or controls * 50 > len(text)
+    text = decode(data)
+    start = text[:65536]
+    controls = sum(1 for character in start if character < " " and character not in "\t\n\r\f\v\b\x1b")
+    return "\0" in text or controls * 50 > len(start)

@@ -222,10 +222,11 @@ def _join_rows(runs: Iterable[_Run]) -> list[_Run]:
 
 
 def _continues(row: _Run, run: _Run) -> bool:
+    """A tenth of the height must be shared: cells are often centred beside a cell of two lines."""
     shared = min(row.bottom, run.bottom) - max(row.top, run.top)
     return (
         run.left >= row.right - 1
-        and shared > 0.5 * min(row.bottom - row.top, run.bottom - run.top) > 0
+        and shared > 0.1 * min(row.bottom - row.top, run.bottom - run.top) > 0
         and not row.sideways
         and not run.sideways
     )

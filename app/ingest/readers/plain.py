@@ -38,8 +38,17 @@ def decode(data: bytes, *, declared: str | None = None) -> str:
             return data.decode(declared)
         except (LookupError, UnicodeDecodeError):
             pass
-    guess = from_bytes(data).best()
-    return data.decode(guess.encoding if guess else "cp1252", errors="replace")
+    return data.decode(_guess(data), errors="replace")
+
+
+def _guess(data: bytes) -> str:
+    matches = from_bytes(data)
+    best = matches.best()
+    if best is None:
+        return "cp1252"
+    # a short text fits several code pages equally well; the Western one is by far the commonest
+    tied = (match.encoding for match in matches if (match.chaos, match.coherence) == (best.chaos, best.coherence))
+    return "cp1252" if "cp1252" in tied else best.encoding
 
 
 def _find_utf16(data: bytes) -> str | None:
