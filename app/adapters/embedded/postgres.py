@@ -42,6 +42,7 @@ SETTINGS = {
     # Nothing replicates from here, so a bulk load into a new table need not be logged twice.
     "wal_level": "minimal",
     "max_wal_senders": "0",
+    "max_logical_replication_workers": "0",
     # Compiling takes longer than any of our queries.
     "jit": "off",
     "random_page_cost": "1.1",
