@@ -47,10 +47,10 @@ def weigh_chunk(workspace_id: str, text: str) -> dict[int, float]:
 
 @dataclass(frozen=True, slots=True)
 class LexicalQuery:
-    """What to look up and how to score it. A candidate holds one of `rare` and one of `support`."""
+    """What to look up and how to score it. A candidate holds one of `rare` and, unless None, one of `support`."""
 
     rare: list[int]
-    support: list[int]
+    support: list[int] | None
     weights: SparseVector
 
 
@@ -75,14 +75,11 @@ def plan_search(terms: Counter[int], chunks: int, frequencies: dict[int, int]) -
         for term in known
     }
     rare: list[int] = []
-    budget = max(CANDIDATES, frequencies[known[0]])
-    if chunks <= CANDIDATES:
-        rare = known
-    else:
-        for term in known:
-            budget -= frequencies[term]
-            if budget < 0:
-                break
-            rare.append(term)
-    too_common = frequencies[known[0]] > CANDIDATES and len(known) > 1
-    return LexicalQuery(rare, known[1:] if too_common else known, SparseVector(weights, TERM_IDS))
+    postings = 0
+    for term in known:
+        postings += frequencies[term]
+        if rare and postings > CANDIDATES and chunks > CANDIDATES:
+            break
+        rare.append(term)
+    too_common = len(known) > 1 and frequencies[known[0]] > CANDIDATES
+    return LexicalQuery(rare, known[1:] if too_common else None, SparseVector(weights, TERM_IDS))

@@ -9,7 +9,7 @@ from app.adapters.postgres.pool import Pool, open_session
 from domain.documents import Line, Match, Passage, Scope
 from domain.ports import Vector
 
-EXACT_ROWS = 10_000
+EXACT_ROWS = 5_000
 """Up to this many chunks in scope every one is compared; above, the HNSW index is searched."""
 
 
@@ -47,22 +47,24 @@ class PostgresLibrary:
         terms = count_terms(scope.workspace_id, query)
         if not terms:
             return []
+        document_ids = None if scope.document_ids is None else parse_ids(scope.document_ids)
         async with open_session(self._pool, scope.workspace_id) as session:
-            counts = await session.fetch(sql.COUNT_TERMS, terms=sorted(terms))
+            counts = await session.fetch(sql.COUNT_TERMS, terms=sorted(terms), document_ids=document_ids)
             frequencies = {row["term"]: row["chunks"] for row in counts}
-            chunks = frequencies.pop(None, 0)
-            plan = plan_search(terms, chunks, frequencies)
+            in_documents = frequencies.pop(-1)
+            plan = plan_search(terms, frequencies.pop(None, 0), frequencies)
             if plan is None:
                 return []
+            few = document_ids is not None and in_documents <= CANDIDATES
             rows = await session.fetch(
-                sql.SEARCH_LEXICAL if scope.document_ids is None else sql.SEARCH_LEXICAL_IN_DOCUMENTS,
+                sql.SEARCH_LEXICAL_IN_DOCUMENTS if few else sql.SEARCH_LEXICAL,
                 prepare=False,
                 rare=plan.rare,
                 support=plan.support,
                 weights=plan.weights,
                 candidates=CANDIDATES,
                 limit=limit,
-                document_ids=parse_ids(scope.document_ids or ()),
+                document_ids=document_ids,
             )
         return [Match(str(row["chunk_id"]), str(row["document_id"]), row["score"]) for row in rows]
 

@@ -48,20 +48,28 @@ SEARCH_DENSE_IN_DOCUMENTS: LiteralString = _DENSE.format(
     in_documents_of_index="AND (document_id = ANY(%(document_ids)s::uuid[])) IS TRUE",
 )
 
-# How many chunks hold each term; in the row without a term, how many chunks there are.
+# How many chunks hold each term; without a term, how many chunks the workspace has; with the term -1, how many of
+# these are in the documents in scope.
 COUNT_TERMS: LiteralString = """
     SELECT term, chunks FROM term_frequencies
     WHERE workspace_id = %(workspace_id)s AND term = ANY(%(terms)s::int[])
     UNION ALL
     SELECT NULL, chunks FROM workspaces WHERE workspace_id = %(workspace_id)s
+    UNION ALL
+    SELECT -1, coalesce(sum(chunks), 0) FROM documents
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
 """
 
-_LEXICAL: LiteralString = """
+# The GIN index finds chunks with a rare term, IS TRUE keeps the b-tree out. The planner sees the parameters and drops
+# the conditions that are NULL.
+SEARCH_LEXICAL: LiteralString = """
     WITH candidates AS MATERIALIZED (
         SELECT chunk_id, document_id, -(impacts <#> %(weights)s) AS score
         FROM chunk_terms
-        WHERE workspace_id = %(workspace_id)s {in_documents}
-          AND terms && %(rare)s::int[] AND terms && %(support)s::int[]
+        WHERE (workspace_id = %(workspace_id)s) IS TRUE
+          AND terms && %(rare)s::int[]
+          AND (%(support)s::int[] IS NULL OR terms && %(support)s::int[])
+          AND (%(document_ids)s::uuid[] IS NULL OR (document_id = ANY(%(document_ids)s::uuid[])) IS TRUE)
         LIMIT %(candidates)s
     )
     SELECT chunk_id, document_id, score FROM candidates
@@ -69,11 +77,18 @@ _LEXICAL: LiteralString = """
     LIMIT %(limit)s
 """
 
-SEARCH_LEXICAL: LiteralString = _LEXICAL.format(in_documents="")
-
-SEARCH_LEXICAL_IN_DOCUMENTS: LiteralString = _LEXICAL.format(
-    in_documents="AND document_id = ANY(%(document_ids)s::uuid[])"
-)
+# Scores every chunk of a few documents.
+SEARCH_LEXICAL_IN_DOCUMENTS: LiteralString = """
+    WITH scored AS MATERIALIZED (
+        SELECT chunk_id, document_id, -(impacts <#> %(weights)s) AS score
+        FROM chunk_terms
+        WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+    )
+    SELECT chunk_id, document_id, score FROM scored
+    WHERE score > 0
+    ORDER BY score DESC, chunk_id
+    LIMIT %(limit)s
+"""
 
 READ_PASSAGES: LiteralString = """
     SELECT c.id AS chunk_id, c.document_id, c.content, c.heading_path, d.title,
