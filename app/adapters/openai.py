@@ -56,6 +56,9 @@ _CONSTRAINTS = {
     "default", "format", "maxItems", "maxLength", "maximum", "minItems", "minLength", "minimum", "pattern",
 }  # fmt: skip
 
+_PASSING = (408, 409, 429)
+"""Statuses below 500 that the SDK retries, so that asking again later may help."""
+
 _CONTEXT_EXCEEDED = re.compile(r"context.?(length|size|window)", re.IGNORECASE)
 _FORMAT_REFUSED = re.compile(r"response.?format|json.?schema|json.?object|structured output|grammar", re.IGNORECASE)
 _UNUSABLE = (ValueError, KeyError, TypeError, IndexError)
@@ -159,7 +162,8 @@ class OpenAIChat:
         except (openai.OpenAIError, *_UNUSABLE):
             return None
         if listed and not listed & {self.name, f"{self.name}:latest"}:
-            return f"The server at {self.server.base_url} does not list a model {self.name!r}; it lists {', '.join(sorted(listed)[:5])}."
+            some = ", ".join(sorted(listed)[:5])
+            return f"The server at {self.server.base_url} does not list a model {self.name!r}; it lists {some}."
         return None
 
     async def aclose(self) -> None:
@@ -180,7 +184,8 @@ class OpenAIChat:
                     options["response_format"] = {"type": "json_object"}
             try:
                 with _translated(self.name):
-                    reply = await self.client.ainvoke(asked, **self._fit(options))
+                    async with asyncio.timeout(self._timeout):
+                        reply = await self.client.ainvoke(asked, **self._fit(options))
             except ModelError as error:
                 if isinstance(error.__cause__, openai.LengthFinishReasonError):
                     self._record_completion(error.__cause__, sink)
@@ -302,8 +307,8 @@ class _PlainStream:
 def connect_models(*, api_key: str, base_url: str | None, small: str, large: str, judge: str, timeout: float) -> Models:
     """The three tiers, over one connection pool. Nothing is asked of the server yet.
 
-    `api_key` may be empty where `base_url` names a server that wants none. `timeout` is in seconds, for one reply or
-    one piece of a streamed reply.
+    `api_key` may be empty where `base_url` names a server that wants none. `timeout` is in seconds, for one judgement
+    with all retries, or for one piece of a streamed reply.
     """
     http = openai.DefaultAsyncHttpxClient(timeout=timeout)
 
@@ -415,11 +420,11 @@ def _translate(error: Exception, name: str) -> AskgraphError:
             return ModelError("The account behind OPENAI_API_KEY has no quota left.")
         case ContextOverflowError():
             return ContextTooLong()
-        case openai.BadRequestError() if _CONTEXT_EXCEEDED.search(error.message):
+        case openai.APIError() if _CONTEXT_EXCEEDED.search(error.message):
             return ContextTooLong()
         case openai.BadRequestError() if error.code in ("content_filter", "content_policy_violation"):
             return ModelRefused()
-        case openai.BadRequestError() | openai.UnprocessableEntityError():
+        case openai.APIStatusError() if error.status_code < 500 and error.status_code not in _PASSING:
             return ModelError(f"The language model {name} did not accept the request: {error.message}")
         case openai.OpenAIError() | httpx2.HTTPError():
             return ModelUnavailable()

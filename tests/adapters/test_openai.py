@@ -186,6 +186,12 @@ async def test_the_check_says_that_nobody_answers() -> None:
     assert "does not answer" in (await connected(gone) or "")
 
 
+async def test_the_check_does_not_wait_for_long(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.adapters.openai._CHECK_SECONDS", 0.2)
+    server.behaviour.fault = "stall_before"
+    assert "does not answer" in (await connected(server) or "")
+
+
 async def test_a_local_server_needs_no_key(server: OpenAIServer) -> None:
     models = connect_models(api_key="", base_url=server.base_url, small="a", large="b", judge="c", timeout=5)
     assert models.large is not None

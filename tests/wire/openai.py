@@ -28,6 +28,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from tests.wire.answers import reply_to
+from tests.wire.serving import serve_app
 
 Json = dict[str, Any]
 
@@ -309,26 +310,6 @@ def _refuse(
 ) -> Response:
     error = {"message": message, "type": "invalid_request_error", "param": param, "code": code}
     return JSONResponse({"error": error}, status_code=status, headers=headers)
-
-
-@asynccontextmanager
-async def serve_app(app: Any, port: int = 0) -> AsyncIterator[str]:
-    """Serve an ASGI application on loopback, in this event loop; gives its address, for example
-    ``http://127.0.0.1:51234``."""
-    config = uvicorn.Config(
-        app, host="127.0.0.1", port=port, log_config=None, log_level="critical", ws="none", lifespan="off",
-        timeout_graceful_shutdown=1,
-    )  # fmt: skip
-    server = uvicorn.Server(config)
-    sock = config.bind_socket()
-    # uvicorn's own `serve` would take over the process's signal handlers.
-    task = asyncio.create_task(server._serve(sockets=[sock]))
-    try:
-        yield f"http://127.0.0.1:{sock.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        await task
-        sock.close()
 
 
 @asynccontextmanager

@@ -1,0 +1,154 @@
+"""A loopback server that records what the LangSmith SDK sends.
+
+It takes the ingestion protocol that the SDK speaks: `/runs/multipart` (zstd-compressed or not), `/runs/batch`, and
+single `/runs`; `/info` and `/sessions` answer as the service does. In a test::
+
+    async with serve_langsmith() as recorder:
+        ...  # recorder.url, recorder.runs, recorder.tree()
+
+The SDK sends from threads; wait for it with ``await asyncio.to_thread(client.flush)``. As a process:
+``python -m tests.wire.langsmith --port 8200``; `GET /recorded` returns the runs.
+"""
+
+import argparse
+import json
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from email.parser import BytesParser
+from typing import Any
+
+import uvicorn
+import zstandard
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from tests.wire.serving import serve_app
+
+Json = dict[str, Any]
+
+PROJECT_ID = "11111111-1111-4111-8111-111111111111"
+TENANT_ID = "22222222-2222-4222-8222-222222222222"
+
+
+class LangSmithRecorder:
+    """The running server. `runs` holds each run once, in the order in which they arrived, with what later updates
+    added."""
+
+    def __init__(self, *, compressed: bool = False) -> None:
+        self.url = ""
+        self.requests: list[str] = []
+        """The path of each request for ingestion."""
+        self._compressed = compressed
+        self._runs: dict[str, Json] = {}
+        self.app = Starlette(
+            routes=[
+                Route("/info", self._inform),
+                Route("/sessions", self._list_projects),
+                Route("/runs/multipart", self._take_parts, methods=["POST"]),
+                Route("/runs/batch", self._take_batch, methods=["POST"]),
+                Route("/runs", self._take_run, methods=["POST"]),
+                Route("/runs/{run_id}", self._take_run, methods=["PATCH"]),
+                Route("/recorded", self._report),
+            ]
+        )
+
+    @property
+    def runs(self) -> list[Json]:
+        return list(self._runs.values())
+
+    def tree(self) -> list[Any]:
+        """The names of the runs as nested lists: ``["answer", ["route"], ["generate", ["ChatOpenAI"]]]`` for each
+        root, siblings in the order in which they started."""
+        roots = [run for run in self.runs if not run.get("parent_run_id")]
+        return [self._subtree(run) for run in _in_order(roots)]
+
+    def _subtree(self, run: Json) -> list[Any]:
+        children = [child for child in self.runs if child.get("parent_run_id") == run["id"]]
+        return [run["name"], *(self._subtree(child) for child in _in_order(children))]
+
+    async def _inform(self, request: Request) -> Response:
+        return JSONResponse(
+            {
+                "version": "tests",
+                "instance_flags": {"zstd_compression_enabled": self._compressed},
+                "batch_ingest_config": {
+                    "use_multipart_endpoint": True,
+                    "size_limit": 100,
+                    "size_limit_bytes": 20_971_520,
+                    "scale_up_nthreads_limit": 4,
+                    "scale_up_qsize_trigger": 1000,
+                    "scale_down_nempty_trigger": 4,
+                },
+            }
+        )
+
+    async def _list_projects(self, request: Request) -> Response:
+        name = request.query_params.get("name", "default")
+        project = {"id": PROJECT_ID, "tenant_id": TENANT_ID, "name": name, "reference_dataset_id": None}
+        return JSONResponse([{**project, "start_time": "2026-01-01T00:00:00"}])
+
+    async def _take_parts(self, request: Request) -> Response:
+        body = await request.body()
+        if request.headers.get("content-encoding") == "zstd":
+            body = zstandard.ZstdDecompressor().stream_reader(body).read()
+        header = f"Content-Type: {request.headers['content-type']}\r\n\r\n".encode()
+        for part in BytesParser().parsebytes(header + body).walk():
+            name = part.get_param("name", header="content-disposition")
+            if not isinstance(name, str):
+                continue
+            # "post.<run id>" or "patch.<run id>", then perhaps ".inputs", ".outputs", …
+            operation, run_id, *field = name.split(".")
+            if operation in ("post", "patch"):
+                payload = part.get_payload(decode=True)
+                assert isinstance(payload, bytes)
+                value = json.loads(payload)
+                self._merge(run_id, {field[0]: value} if field else value)
+        self.requests.append("/runs/multipart")
+        return JSONResponse({}, status_code=202)
+
+    async def _take_batch(self, request: Request) -> Response:
+        body = await request.json()
+        for run in [*body.get("post", []), *body.get("patch", [])]:
+            self._merge(run["id"], run)
+        self.requests.append("/runs/batch")
+        return JSONResponse({}, status_code=202)
+
+    async def _take_run(self, request: Request) -> Response:
+        run = await request.json()
+        self._merge(request.path_params.get("run_id") or run["id"], run)
+        self.requests.append("/runs")
+        return JSONResponse({}, status_code=202)
+
+    async def _report(self, request: Request) -> Response:
+        return JSONResponse(self.runs)
+
+    def _merge(self, run_id: str, update: Json) -> None:
+        run = self._runs.setdefault(run_id, {"id": run_id})
+        run.update({key: value for key, value in update.items() if value is not None})
+
+
+def _in_order(runs: Iterable[Json]) -> list[Json]:
+    return sorted(runs, key=lambda run: run["dotted_order"])
+
+
+@asynccontextmanager
+async def serve_langsmith(*, compressed: bool = False) -> AsyncIterator[LangSmithRecorder]:
+    """A recorder for one test. `compressed`: tell the SDK that it may compress."""
+    recorder = LangSmithRecorder(compressed=compressed)
+    async with serve_app(recorder.app) as address:
+        recorder.url = address
+        yield recorder
+
+
+def main() -> None:
+    """Serve until interrupted."""
+    parser = argparse.ArgumentParser(description="LangSmith's ingestion on loopback")
+    parser.add_argument("--port", type=int, default=8200)
+    given = parser.parse_args()
+    uvicorn.run(LangSmithRecorder().app, host="127.0.0.1", port=given.port, log_level="warning", lifespan="off")
+
+
+if __name__ == "__main__":
+    main()
