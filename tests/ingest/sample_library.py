@@ -198,9 +198,7 @@ def make_incident_report() -> bytes:
     document.core_properties.author = "Lindenhof Instruments"
     document.core_properties.created = document.core_properties.modified = _DATE.replace(tzinfo=None)
     document.add_paragraph("Incident LI-2025-03: Barometer Drift", style="Title")
-    document.add_paragraph(
-        "Report of 11 April 2025 by Jonas Feld, head of engineering. Severity 2. Status: closed."
-    )
+    document.add_paragraph("Report of 11 April 2025 by Jonas Feld, head of engineering. Severity 2. Status: closed.")
     document.add_heading("Summary", level=1)
     document.add_paragraph(
         "From 17 February to 27 March 2025, weather stations of the type WS-400 with the firmware 4.1.0 or 4.1.1 "

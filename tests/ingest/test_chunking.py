@@ -1,0 +1,162 @@
+"""What every chunking must keep, over odd texts; and where the cuts fall."""
+
+import random
+from itertools import pairwise
+
+import pytest
+
+from app.ingest.chunking import embedding_text, split
+from app.ingest.reading import read_document
+from domain.documents import Box, Line, ParsedDocument, Section
+
+ALPHABETS = [
+    "abc ",
+    "Wörter über Straßen. ",
+    "雨は空から降る水です。",
+    "👩‍👩‍👧🎉🏳️‍🌈 x",
+    "e\u0301a\u0308\u200d ",
+    "مرحبا بالعالم ",
+    "a | b\n",
+    "\n \t.",
+    "x",
+]
+
+
+def make_document(text: str, *sections: tuple[int, tuple[str, ...]], lines: tuple[Line, ...] = ()) -> ParsedDocument:
+    starts = [start for start, _ in sections] or [0]
+    paths = [path for _, path in sections] or [()]
+    ends = [*starts[1:], len(text)]
+    return ParsedDocument(
+        title="Title",
+        text=text,
+        media_type="text/plain",
+        sections=tuple(Section(*place) for place in zip(starts, ends, paths, strict=True)),
+        lines=lines,
+    )
+
+
+def make_text(generator: random.Random) -> str:
+    words = []
+    for _ in range(generator.randint(1, 400)):
+        alphabet = generator.choice(ALPHABETS)
+        words.append("".join(generator.choice(alphabet) for _ in range(generator.randint(1, 30))))
+        words.append(generator.choice(["", " ", " ", "\n", "\n\n", ". "]))
+    return "".join(words)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_text_is_lost_and_offsets_are_exact(seed: int) -> None:
+    generator = random.Random(seed)
+    text = make_text(generator)
+    cuts = sorted(generator.sample(range(1, len(text)), min(len(text) - 1, generator.randint(0, 8))))
+    headings = [("A",), ("A", "B"), ("C",), ()]
+    document = make_document(text, (0, ()), *[(cut, generator.choice(headings)) for cut in cuts])
+    size = generator.choice([20, 100, 500])
+    overlap = generator.choice([0, size // 10, size // 3])
+    chunks = split(document, size=size, overlap=overlap)
+    assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
+    covered = bytearray(len(text))
+    reached = 0
+    for chunk in chunks:
+        assert text[chunk.start : chunk.end] == chunk.text
+        assert chunk.text.strip()
+        assert len(chunk.text) <= size
+        assert chunk.end > reached
+        assert chunk.start >= reached - overlap
+        reached = chunk.end
+        covered[chunk.start : chunk.end] = b"\1" * len(chunk.text)
+    assert not [text[i] for i in range(len(text)) if not covered[i] and not text[i].isspace()]
+
+
+def test_offsets_count_characters_past_emoji() -> None:
+    text = "🎉" * 40 + "\n\n" + "ü" * 40 + "\n\n" + "The end."
+    chunks = split(make_document(text), size=45, overlap=0)
+    assert [text[c.start : c.end] for c in chunks] == ["🎉" * 40, "ü" * 40, "The end."]
+
+
+def test_long_text_is_split_whole() -> None:
+    """Longer than the span that the splitter is given at once, with and without places to cut at."""
+    for text in ("word " * 30_000, "x" * 70_000, "A line of text.\n" * 6_000, "A paragraph of text.\n\n" * 5_000):
+        chunks = split(make_document(text))
+        assert chunks[-1].end == len(text.rstrip())
+        assert all(two.start <= one.end + 2 for one, two in pairwise(chunks))
+
+
+def test_sections_are_not_mixed() -> None:
+    one, two = "Rain. " * 40, "Snow. " * 40
+    chunks = split(make_document(one + two, (0, ("Rain",)), (len(one), ("Snow",))))
+    assert {(c.heading_path, word) for c in chunks for word in c.text.split()} == {
+        (("Rain",), "Rain."),
+        (("Snow",), "Snow."),
+    }
+
+
+def test_a_heading_without_text_goes_with_its_first_subsection() -> None:
+    document = read_document("a.md", b"# Rain\n\n## Buckets\n\n" + b"Buckets hold water. " * 20)
+    [chunk] = split(document)
+    assert chunk.text.startswith("Rain\n\nBuckets\n\nBuckets hold")
+    assert chunk.heading_path == ("Rain", "Buckets")
+
+
+def test_tiny_sisters_share_a_chunk_under_their_parent() -> None:
+    document = read_document(
+        "a.md", b"# Terms\n\n" + b"Intro. " * 30 + b"\n\n## AWS\n\nStation.\n\n## DAU\n\nUnit.\n\n# Other\n\nEnd."
+    )
+    assert [(c.heading_path, c.text.splitlines()[0]) for c in split(document)] == [
+        (("Terms",), "Terms"),
+        (("Terms",), "AWS"),
+        (("Other",), "Other"),
+    ]
+
+
+def test_pages_are_not_mixed_and_lines_are_those_of_the_chunk() -> None:
+    rows = [f"Line {n} says what the weather was on day {n}." for n in range(40)]
+    lines, text = [], ""
+    for number, row in enumerate(rows):
+        text += ("" if not text else "\n\n" if number % 10 == 0 else "\n") + row
+        lines.append(Line(len(text) - len(row), len(text), 1 + number // 10, Box(x=1, y=number, width=50, height=1)))
+    chunks = split(make_document(text, lines=tuple(lines)), size=150, overlap=0)
+    assert [line for chunk in chunks for line in chunk.lines] == lines
+    for chunk in chunks:
+        assert {line.page for line in chunk.lines} == {chunk.page}
+        assert [text[line.start : line.end] for line in chunk.lines] == chunk.text.split("\n")
+
+
+def test_table_rows_are_not_cut() -> None:
+    rows = [f"part {n} | {n * 3} euros | stored in the shelf number {n}" for n in range(60)]
+    chunks = split(make_document("\n".join(rows)))
+    assert len(chunks) > 5
+    assert all(row in rows for chunk in chunks for row in chunk.text.split("\n"))
+
+
+def test_overlap_is_whole_sentences() -> None:
+    sentences = [f"Sentence {n} is here." for n in range(100)]
+    chunks = split(make_document(" ".join(sentences)), size=200, overlap=50)
+    assert all(chunk.text.startswith("Sentence") and chunk.text.endswith(".") for chunk in chunks)
+    assert any(two.start < one.end for one, two in pairwise(chunks))
+
+
+def test_a_cut_sentence_overlaps() -> None:
+    chunks = split(make_document("word " * 300), size=200, overlap=50)
+    assert all(0 < one.end - two.start <= 50 for one, two in pairwise(chunks))
+
+
+def test_a_short_line_is_not_left_alone() -> None:
+    chunks = split(make_document("Maintenance\n" + "The bucket is rinsed. " * 15))
+    assert chunks[0].text.startswith("Maintenance\nThe bucket")
+
+
+def test_equal_hashes_mean_equal_embeddings() -> None:
+    one, two = split(make_document("Same text.\n\n" + "x" * 490 + "\n\nSame text.")), split(make_document("Same text."))
+    assert one[0].content_hash == two[0].content_hash
+    other = split(make_document("Same text.", (0, ("Rain",))))[0]
+    assert other.content_hash != one[0].content_hash
+    assert len({chunk.content_hash for chunk in one}) == len({chunk.text for chunk in one})
+    joined = split(make_document("c", (0, ("a", "b"))))[0], split(make_document("c", (0, ("ab",))))[0]
+    assert joined[0].content_hash != joined[1].content_hash
+
+
+def test_what_is_embedded_says_where_it_stands() -> None:
+    assert embedding_text("Manual", ("Rain", "Buckets"), "Rinse.") == "Manual › Rain › Buckets\nRinse."
+    assert embedding_text("Manual", ("Manual", "Rain"), "Rinse.") == "Manual › Rain\nRinse."
+    assert embedding_text("Manual", (), "Rinse.") == "Manual\nRinse."

@@ -1,0 +1,220 @@
+"""PDF: words, rows, headings, and where each line stands on its page."""
+
+import io
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from fpdf import FPDF
+from pypdf import PdfReader, PdfWriter
+from pypdf.generic import RectangleObject
+
+from app.ingest.reading import read_document
+from domain.documents import Box, Line, ParsedDocument
+
+WIDTH, HEIGHT = 600.0, 800.0
+"""Points."""
+
+
+def make_pdf(*pages: Callable[[FPDF], None], title: str = "") -> bytes:
+    pdf = FPDF(unit="pt", format=(WIDTH, HEIGHT))
+    pdf.set_auto_page_break(False)
+    if title:
+        pdf.set_title(title)
+    for draw in pages:
+        pdf.add_page()
+        pdf.set_font("helvetica", size=12)
+        draw(pdf)
+    return bytes(pdf.output())
+
+
+def write(x: float, y: float, text: str, size: float = 12) -> Callable[[FPDF], None]:
+    def draw(pdf: FPDF) -> None:
+        pdf.set_font("helvetica", size=size)
+        pdf.text(x, y, text)
+
+    return draw
+
+
+def draw_all(*steps: Callable[[FPDF], None]) -> Callable[[FPDF], None]:
+    def draw(pdf: FPDF) -> None:
+        for step in steps:
+            step(pdf)
+
+    return draw
+
+
+def measure(text: str, size: float = 12) -> float:
+    pdf = FPDF(unit="pt")
+    pdf.set_font("helvetica", size=size)
+    return pdf.get_string_width(text)
+
+
+def check_lines(document: ParsedDocument) -> None:
+    """Lines hold all of the text, in order."""
+    reached = 0
+    for line in document.lines:
+        assert line.start >= reached
+        assert not document.text[reached : line.start].strip()
+        assert document.text[line.start : line.end].strip() == document.text[line.start : line.end] != ""
+        reached = line.end
+    assert reached == len(document.text)
+
+
+def find(document: ParsedDocument, text: str) -> Line:
+    [line] = [line for line in document.lines if text in document.text[line.start : line.end]]
+    return line
+
+
+def check_box(
+    box: Box, x: float, baseline: float, width: float, *, page: tuple[float, float] = (WIDTH, HEIGHT)
+) -> None:
+    """Within a point of a line of 12-point Helvetica drawn at this place."""
+    assert box["x"] * page[0] / 100 == pytest.approx(x, abs=1)
+    assert box["width"] * page[0] / 100 == pytest.approx(width, abs=1)
+    top, bottom = box["y"] * page[1] / 100, (box["y"] + box["height"]) * page[1] / 100
+    assert baseline - 13 < top < baseline - 8
+    assert baseline <= bottom < baseline + 4
+
+
+def test_boxes_are_where_the_text_was_drawn() -> None:
+    first, second = "The rain gauge holds four litres.", "Snow is measured apart."
+    document = read_document(
+        "a.pdf", make_pdf(draw_all(write(60, 100, first), write(300, 700, second)), write(60, 50, "Next"))
+    )
+    assert document.text == f"{first}\n\n{second}\n\nNext"
+    assert document.pages == 2
+    assert [line.page for line in document.lines] == [1, 1, 2]
+    check_lines(document)
+    check_box(find(document, first).box, 60, 100, measure(first))
+    check_box(find(document, second).box, 300, 700, measure(second))
+    check_box(find(document, "Next").box, 60, 50, measure("Next"))
+
+
+@pytest.mark.parametrize("rotation", [90, 180, 270])
+def test_boxes_follow_the_rotation_of_the_page(rotation: int) -> None:
+    """The page is shown turned, so the line is measured as the reader sees it, on its side."""
+    text = "Measured on its side"
+    writer = PdfWriter(clone_from=PdfReader(io.BytesIO(make_pdf(write(60, 100, text)))))
+    writer.pages[0].rotate(rotation)
+    buffer = io.BytesIO()
+    writer.write(buffer)
+    document = read_document("a.pdf", buffer.getvalue())
+    assert document.text == text
+    box = document.lines[0].box
+    left, right = 60 / WIDTH * 100, (60 + measure(text)) / WIDTH * 100
+    top, bottom = (100 - 13) / HEIGHT * 100, (100 + 4) / HEIGHT * 100
+    seen = (box["x"], box["y"], box["x"] + box["width"], box["y"] + box["height"])
+    expected = {
+        90: (100 - bottom, left, 100 - top, right),
+        180: (100 - right, 100 - bottom, 100 - left, 100 - top),
+        270: (top, 100 - right, bottom, 100 - left),
+    }[rotation]
+    assert seen == pytest.approx(expected, abs=0.6)
+
+
+def test_boxes_count_from_the_crop_box() -> None:
+    text = "Cropped"
+    writer = PdfWriter(clone_from=PdfReader(io.BytesIO(make_pdf(write(160, 300, text)))))
+    writer.pages[0].cropbox = RectangleObject((100, 200, 500, 700))
+    buffer = io.BytesIO()
+    writer.write(buffer)
+    document = read_document("a.pdf", buffer.getvalue())
+    # 100 points are cut off on the left and 100 at the top; 400 by 500 remain
+    check_box(document.lines[0].box, 60, 200, measure(text), page=(400, 500))
+
+
+def test_cells_of_a_row_stay_on_one_line() -> None:
+    rows = [("Quantity", "2024", "2025"), ("Rain in mm", "812", "790"), ("Days with snow", "31", "(12)")]
+    cells = [write(60 + 180 * c, 100 + 20 * r, cell) for r, row in enumerate(rows) for c, cell in enumerate(row)]
+    document = read_document("a.pdf", make_pdf(draw_all(*cells)))
+    assert [line.split() for line in document.text.split("\n") if line] == [" ".join(row).split() for row in rows]
+    check_lines(document)
+
+
+def test_columns_are_read_one_after_the_other() -> None:
+    left = ["Rain falls from clouds", "when drops grow heavy"]
+    right = ["Snow falls when the", "air is below freezing"]
+    steps = [write(x, 100 + 14 * n, text) for x, column in ((60, left), (320, right)) for n, text in enumerate(column)]
+    text = read_document("a.pdf", make_pdf(draw_all(*steps))).text
+    assert text.split() == " ".join([*left, *right]).split()
+
+
+def test_a_paragraph_is_one_line_of_text_and_lists_are_not() -> None:
+    lines = [
+        "A sentence that is long enough to fill the whole line",
+        "goes on here, and it ends there. Another one follows",
+        "it.",
+    ]
+    items = ["- first item", "- second item"]
+    steps = [write(60, 100 + 14 * n, text) for n, text in enumerate([*lines, *items])]
+    document = read_document("a.pdf", make_pdf(draw_all(*steps)))
+    assert document.text == " ".join(lines) + "\n" + "\n".join(items)
+    assert len(document.lines) == 5
+    check_lines(document)
+
+
+def test_broken_words_are_put_together() -> None:
+    lines = [
+        "The barometer is a well-",
+        "known part; this baro-",
+        "meter drifts in long-",
+        "term use, see WS-",
+        "400 for more.",
+    ]
+    steps = [write(60, 100 + 14 * n, text) for n, text in enumerate(lines)]
+    document = read_document("a.pdf", make_pdf(draw_all(*steps)))
+    assert " ".join(document.text.split()) == (
+        "The barometer is a well-known part; this barometer drifts in long-term use, see WS-400 for more."
+    )
+    check_lines(document)
+
+
+def test_larger_type_makes_headings_and_running_titles_do_not() -> None:
+    def page(number: int, heading: str, sub: str) -> Callable[[FPDF], None]:
+        body = [
+            write(60, 200 + 14 * n, f"Body text of chapter {number}, line {n}, is set in small type.") for n in range(8)
+        ]
+        return draw_all(write(60, 40, "Running title", 16), write(60, 100, heading, 24), write(60, 160, sub, 16), *body)
+
+    document = read_document(
+        "a.pdf", make_pdf(page(1, "Rain", "Buckets"), page(2, "Snow", "Rulers"), page(3, "Wind", "Vanes"))
+    )
+    assert [section.heading_path for section in document.sections] == [
+        (),
+        ("Rain",),
+        ("Rain", "Buckets"),
+        ("Snow",),
+        ("Snow", "Rulers"),
+        ("Wind",),
+        ("Wind", "Vanes"),
+    ]
+    assert document.sections[-1].end == len(document.text)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "title"),
+    [
+        ("Rain and Snow", "Rain and Snow"),
+        ("", "annual report"),
+        ("0000012927-23-000007", "annual report"),
+        ("Microsoft Word - Document1", "annual report"),
+        ("final_v3.indd", "annual report"),
+    ],
+)
+def test_the_title_is_one_that_a_person_wrote(metadata: str, title: str) -> None:
+    assert read_document("/x/annual_report.pdf", make_pdf(write(60, 100, "Text"), title=metadata)).title == title
+
+
+def test_pages_without_text_are_counted() -> None:
+    document = read_document("a.pdf", make_pdf(write(60, 100, "One"), lambda pdf: None, write(60, 100, "Three")))
+    assert document.pages == 3
+    assert [line.page for line in document.lines] == [1, 3]
+
+
+def test_several_threads_may_read_at_once() -> None:
+    files = [make_pdf(*[write(60, 100, f"File {n} page {page}") for page in range(20)]) for n in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        texts = list(pool.map(lambda data: read_document("a.pdf", data).text, files * 3))
+    for number, text in enumerate(texts):
+        assert text.count(f"File {number % 4} page") == 20

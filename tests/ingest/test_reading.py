@@ -1,0 +1,219 @@
+"""What a file is, and what is said about one that cannot be read."""
+
+import io
+import zipfile
+from pathlib import Path
+
+import pytest
+from docx import Document
+from fpdf import FPDF
+from PIL import Image
+from pypdf import PdfReader, PdfWriter
+
+from app.ingest.reading import find_kind, read_document
+from domain.errors import (
+    DocumentError,
+    EmptyDocument,
+    EncryptedDocument,
+    MistypedDocument,
+    OversizedDocument,
+    ScannedDocument,
+    UnreadableDocument,
+    UnsupportedDocument,
+)
+
+DOCX_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+
+
+def make_pdf(text: str = "The gauge holds four litres of rain water.") -> bytes:
+    pdf = FPDF()
+    pdf.add_page()
+    pdf.set_font("helvetica", size=12)
+    pdf.multi_cell(0, 6, text)
+    return bytes(pdf.output())
+
+
+def make_docx(text: str = "The gauge holds four litres.") -> bytes:
+    document = Document()
+    document.add_paragraph(text)
+    buffer = io.BytesIO()
+    document.save(buffer)
+    return buffer.getvalue()
+
+
+def make_scan() -> bytes:
+    picture = io.BytesIO()
+    Image.new("RGB", (200, 300), "white").save(picture, "PNG")
+    pdf = FPDF()
+    for _ in range(2):
+        pdf.add_page()
+        pdf.image(picture, x=0, y=0, w=210)
+    return bytes(pdf.output())
+
+
+def encrypt(data: bytes, *, user: str, owner: str) -> bytes:
+    writer = PdfWriter(clone_from=PdfReader(io.BytesIO(data)))
+    writer.encrypt(user_password=user, owner_password=owner, algorithm="AES-256")
+    buffer = io.BytesIO()
+    writer.write(buffer)
+    return buffer.getvalue()
+
+
+def make_zip(**parts: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def make_bomb() -> bytes:
+    """A Word file of 100 kB whose text would take 100 MB."""
+    buffer = io.BytesIO(make_docx())
+    with zipfile.ZipFile(buffer, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("word/appendix.xml", bytes(100 * 2**20))
+    return buffer.getvalue()
+
+
+def make_png() -> bytes:
+    buffer = io.BytesIO()
+    Image.new("RGB", (4, 4)).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+ENCRYPTED_DOCX = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(512) + "EncryptedPackage".encode("utf-16-le") + bytes(64)
+OLD_DOC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(512) + "WordDocument".encode("utf-16-le") + bytes(64)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "error", "hint"),
+    [
+        ("cut.pdf", b"%PDF-1.7\n" + b"garbage " * 50, UnreadableDocument, "damaged"),
+        ("cut.docx", make_docx()[:9000], UnreadableDocument, "damaged"),
+        ("noise.pdf", bytes(range(256)) * 8, UnreadableDocument, "damaged"),
+        ("part-missing.docx", make_zip(**{"word/document.xml": b"<w:document/>"}), UnreadableDocument, "Save it again"),
+        ("secret.pdf", encrypt(make_pdf(), user="a", owner="b"), EncryptedDocument, "password"),
+        ("secret.docx", ENCRYPTED_DOCX, EncryptedDocument, "password"),
+        ("nothing.md", b"", EmptyDocument, "empty"),
+        ("blank.txt", b" \n\t\r\n ", EmptyDocument, "empty"),
+        ("blank.html", b"<html><script>x()</script><body></body></html>", EmptyDocument, "no text"),
+        ("blank.docx", make_docx(" "), EmptyDocument, "no text"),
+        ("blank.pdf", make_pdf(" "), EmptyDocument, "no text"),
+        ("scan.pdf", make_scan(), ScannedDocument, "OCR"),
+        ("bomb.docx", make_bomb(), OversizedDocument, "unpacks"),
+        ("page.pdf", b"<!DOCTYPE html><html><body>404</body></html>", MistypedDocument, "HTML"),
+        ("words.pdf", b"only words", MistypedDocument, "plain text"),
+        ("report.pdf", make_docx(), MistypedDocument, "DOCX"),
+        ("report.docx", make_pdf(), MistypedDocument, "PDF"),
+        ("plain.docx", make_zip(readme=b"hello"), MistypedDocument, "ZIP"),
+        ("sheet.docx", make_zip(**{"xl/workbook.xml": b"<x/>"}), MistypedDocument, "Excel"),
+        ("old.docx", OLD_DOC, MistypedDocument, "save it as DOCX"),
+        ("picture.txt", make_png(), MistypedDocument, "PNG"),
+        ("paper.txt", make_pdf(), MistypedDocument, "PDF"),
+        ("zeros.md", b"# Title\n\nText with \x00 zero bytes\x00.", MistypedDocument, "binary"),
+        ("noise.html", bytes(range(1, 32)) * 40, MistypedDocument, "binary"),
+        ("table.xlsx", make_zip(**{"xl/workbook.xml": b"<x/>"}), UnsupportedDocument, "Excel"),
+        ("table.csv", b"a,b\n1,2\n", UnsupportedDocument, ".csv"),
+        ("photo", make_png(), UnsupportedDocument, "PNG"),
+        ("letter.doc", OLD_DOC, UnsupportedDocument, "save it as DOCX"),
+    ],
+)
+def test_unusable_files_say_what_is_wrong(name: str, data: bytes, error: type[DocumentError], hint: str) -> None:
+    with pytest.raises(DocumentError) as caught:
+        read_document(f"/some/folder/{name}", data)
+    assert type(caught.value) is error
+    assert caught.value.message.startswith(f"{name}: ")
+    assert hint in caught.value.message
+
+
+def test_a_file_over_the_limit_is_refused_before_it_is_read() -> None:
+    with pytest.raises(OversizedDocument, match=r"big.txt: The file has 3.0 MB; 2 MB are the limit"):
+        read_document("big.txt", b"x" * 3 * 2**20, max_bytes=2 * 2**20)
+
+
+def test_text_over_the_limit_is_refused() -> None:
+    with pytest.raises(OversizedDocument, match="characters"):
+        read_document("big.txt", b"word " * 2_100_000)
+
+
+def test_a_pdf_that_only_restricts_printing_is_read() -> None:
+    document = read_document("open.pdf", encrypt(make_pdf(), user="", owner="b"))
+    assert "four litres" in document.text
+
+
+@pytest.mark.parametrize(
+    ("source", "data", "media_type", "expected"),
+    [
+        ("upload", make_pdf(), None, "application/pdf"),
+        ("upload.final", make_docx(), "application/octet-stream", DOCX_TYPE),
+        ("https://example.org/page?id=3.pdf", b"<!-- a --><html><p>Hi</html>", None, "text/html"),
+        ("https://example.org/notes.md?raw=1", b"# Notes", "text/plain", "text/markdown"),
+        ("upload.tmp", b"# Notes", "text/markdown; charset=utf-8", "text/markdown"),
+        ("README", b"Read me.", None, "text/plain"),
+        ("C:\\docs\\PAPER.PDF", make_pdf(), None, "application/pdf"),
+        ("about.md", b"A file that starts with %PDF- is a PDF; one with RIFF is a sound.", None, "text/markdown"),
+        ("riff.txt", b"RIFFs and %PDF- strings are words here.", None, "text/plain"),
+    ],
+)
+def test_content_and_name_decide_the_type(source: str, data: bytes, media_type: str | None, expected: str) -> None:
+    assert read_document(source, data, media_type=media_type).media_type == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("a/b.MD", "Markdown"), ("x.htm", "HTML"), ("x.tar.gz", None), (".md", None), ("docx", None), ("a.pdf", "PDF")],
+)
+def test_extensions_promise_a_kind(name: str, kind: str | None) -> None:
+    assert find_kind(name) == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("Über die Straße gehen 5 € an Frau Müller.", "utf-8"),
+        ("Über die Straße gehen 5 € an Frau Müller.", "utf-8-sig"),
+        ("Über die Straße gehen 5 € an Frau Müller.", "cp1252"),
+        ("El niño comió una piña mañana", "latin-1"),
+        ("naïve café déjà vu", "utf-16"),
+        ("naïve café déjà vu", "utf-16-le"),
+        ("naïve café déjà vu", "utf-16-be"),
+        ("naïve café déjà vu", "utf-32"),
+        ("Привет, мир. Это простой текст на русском языке.", "cp1251"),
+        ("👩‍👩‍👧 emoji 🎉", "utf-8"),
+    ],
+)
+@pytest.mark.parametrize("name", ["note.txt", "note.md", "note.html"])
+def test_text_in_many_encodings_is_read(name: str, text: str, encoding: str) -> None:
+    assert read_document(name, text.encode(encoding)).text == text
+
+
+def test_html_in_its_declared_encoding_is_read() -> None:
+    page = '<html><head><meta charset="koi8-r"></head><body><p>Привет</p></body></html>'
+    assert read_document("a.html", page.encode("koi8-r")).text == "Привет"
+
+
+@pytest.mark.parametrize("name", ["odd.txt", "odd.md", "odd.html"])
+def test_what_cannot_be_stored_goes_and_the_rest_stays(name: str) -> None:
+    odd = "one\x07 two\u200b\ufeff three\u00ad-four\x1b[0m five\r\nsix\u2028seven\u0085eight e\u0301"
+    text = read_document(name, odd.encode()).text
+    assert not any(character < " " and character not in "\n\t" for character in text)
+    text.encode("utf-8")
+    assert "one two three-four" in text
+    assert "é" in text
+    for word in ("five", "six", "seven", "eight"):
+        assert word in text.split()
+
+
+def test_an_undecodable_byte_costs_one_character() -> None:
+    text = read_document("cut.txt", b"\xef\xbb\xbfgood \xff text").text
+    assert text == "good � text"
+
+
+def test_every_file_of_the_sample_library_is_read() -> None:
+    from app.library import FOLDER
+
+    files = [file for file in Path(FOLDER).iterdir() if find_kind(file.name)]
+    assert len(files) == 8
+    documents = [read_document(str(file), file.read_bytes()) for file in files]
+    assert len({document.title for document in documents}) == 8
+    assert all(len(document.sections) > 3 for document in documents)

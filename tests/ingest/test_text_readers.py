@@ -1,0 +1,246 @@
+"""Markdown, HTML, Word and plain text: what is kept, what goes, and under which heading it stands."""
+
+import io
+from collections.abc import Iterable
+
+import pytest
+from docx import Document
+from docx.oxml import parse_xml
+from docx.oxml.ns import nsdecls
+
+from app.ingest.reading import read_document
+from domain.documents import ParsedDocument
+
+
+def list_sections(document: ParsedDocument) -> list[tuple[tuple[str, ...], str]]:
+    return [(s.heading_path, document.text[s.start : s.end].strip()) for s in document.sections]
+
+
+def check_cover(document: ParsedDocument) -> None:
+    """Sections follow one another without gaps and hold all of the text."""
+    assert document.sections[0].start == 0
+    assert document.sections[-1].end == len(document.text)
+    for one, two in zip(document.sections, document.sections[1:], strict=False):
+        assert one.end == two.start
+
+
+MARKDOWN = """\
+---
+title: "Field guide"
+author: Mara
+---
+Preface with **bold**, `code[1]`, a [link](https://a.example/x) and a [relative one](other.md).
+
+# Rain
+
+Rain is *measured*
+with a gauge.
+
+## Buckets
+
+1. Rinse
+2. Dry
+   - with a cloth
+   - with air
+
+| Part | Price |
+| --- | --: |
+| bucket | **12** |
+| a \\| b | 3 |
+
+```python
+if wet:
+    dry()
+```
+
+# Snow
+<div>Snow <b>falls</b> &amp; stays</div>
+
+> Quoted ![a snow flake](flake.png)
+"""
+
+
+def test_markdown_keeps_words_and_drops_markup() -> None:
+    document = read_document("guide.md", MARKDOWN.encode())
+    assert document.title == "Field guide"
+    check_cover(document)
+    assert list_sections(document) == [
+        (
+            (),
+            "author: Mara\n\nPreface with bold, code[1], a link (https://a.example/x) and a relative one.",
+        ),
+        (("Rain",), "Rain\n\nRain is measured\nwith a gauge."),
+        (
+            ("Rain", "Buckets"),
+            "Buckets\n\n1. Rinse\n2. Dry\n  - with a cloth\n  - with air\n\n"
+            "Part | Price\nbucket | 12\na | b | 3\n\nif wet:\n    dry()",
+        ),
+        (("Snow",), "Snow\n\nSnow falls & stays\n\nQuoted a snow flake"),
+    ]
+
+
+def test_markdown_without_front_matter_is_named_by_its_first_heading_or_file() -> None:
+    assert read_document("a/b_c.md", b"Text\n\n## Second\n").title == "Second"
+    assert read_document("a/b_c.md", b"Text only").title == "b c"
+
+
+def test_a_rule_is_not_front_matter() -> None:
+    assert read_document("a.md", b"---\n\n# One\n\nTwo\n").text == "One\n\nTwo"
+
+
+HTML = """\
+<title>Rain &amp; Snow</title>
+<nav><h2>Menu</h2><a href=/>Home</a></nav>
+<style>p { color: red }</style>
+<p>Intro<br>second&nbsp;line <b>bo</b>ld
+<h1>Rain</h1>
+<div hidden>secret</div><p style="display: none">gone</p><template><p>later</p></template>
+<table><thead><tr><th>Month<th>mm</thead>
+<tr><td><p>May</p><p>June</p><td>12
+<tr><td>July<td><ul><li>3</ul></table>
+<h3>Deep</h3>
+<ol start=3><li>three<li>four<ul><li>inner</ul></ol>
+<pre>
+  keep
+    this
+</pre>
+<script>alert("no")</script>
+<h2>Snow</h2>
+<p>Unclosed <i>tags &lt;b&gt; &eacute;
+"""
+
+
+def test_messy_html_reads_as_seen() -> None:
+    document = read_document("page.html", HTML.encode())
+    assert document.title == "Rain & Snow"
+    check_cover(document)
+    assert list_sections(document) == [
+        ((), "Intro\nsecond line bold"),
+        (("Rain",), "Rain\n\nMonth | mm\nMay June | 12\nJuly | 3"),
+        (("Rain", "Deep"), "Deep\n\n3. three\n4. four\n  - inner\n\n  keep\n    this"),
+        (("Rain", "Snow"), "Snow\n\nUnclosed tags <b> é"),
+    ]
+
+
+def test_html_nested_thousands_deep_is_read() -> None:
+    page = "<div>" * 20_000 + "bottom" + "</div>" * 20_000
+    assert read_document("deep.html", page.encode()).text == "bottom"
+
+
+def test_html_without_title_is_named_by_its_heading() -> None:
+    assert read_document("x.html", b"<h1>Hello <em>you</em></h1><p>Text").title == "Hello you"
+
+
+def write_docx(blocks: Iterable[tuple[str, str]], title: str = "") -> bytes:
+    document = Document()
+    document.core_properties.title = title
+    for style, text in blocks:
+        document.add_paragraph(text, style=style)
+    buffer = io.BytesIO()
+    document.save(buffer)
+    return buffer.getvalue()
+
+
+def test_word_headings_lists_and_text() -> None:
+    data = write_docx(
+        [
+            ("Title", "Annual report"),
+            ("Normal", "Preface"),
+            ("Heading 1", "Rain"),
+            ("List Bullet", "one"),
+            ("List Number", "two"),
+            ("Normal", "after"),
+            ("Heading 2", "Buckets"),
+            ("Normal", "Text"),
+            ("Heading 1", "Snow"),
+        ],
+        title="Template of 2003",
+    )
+    document = read_document("r.docx", data)
+    assert document.title == "Annual report"
+    check_cover(document)
+    assert list_sections(document) == [
+        ((), "Annual report\n\nPreface"),
+        (("Rain",), "Rain\n\n- one\n- two\n\nafter"),
+        (("Rain", "Buckets"), "Buckets\n\nText"),
+        (("Snow",), "Snow"),
+    ]
+
+
+def test_word_tables_stand_where_they_are() -> None:
+    document = Document()
+    document.add_paragraph("before")
+    table = document.add_table(rows=3, cols=3)
+    for row in range(3):
+        for column in range(3):
+            table.cell(row, column).text = f"{row}{column}"
+    table.cell(1, 0).merge(table.cell(1, 1)).text = "wide"
+    table.cell(2, 2).text = "two\nlines"
+    document.add_paragraph("after")
+    buffer = io.BytesIO()
+    document.save(buffer)
+    text = read_document("t.docx", buffer.getvalue()).text
+    assert text == "before\n\n00 | 01 | 02\nwide | 12\n20 | 21 | two lines\n\nafter"
+
+
+def test_word_links_insertions_and_content_controls_are_read_and_deletions_are_not() -> None:
+    document = Document()
+    paragraph = document.add_paragraph("See ")
+    for xml in (
+        "<w:hyperlink {}><w:r><w:t>the manual</w:t></w:r></w:hyperlink>",
+        '<w:ins {} w:id="1" w:author="a"><w:r><w:t xml:space="preserve"> now</w:t></w:r></w:ins>',
+        '<w:del {} w:id="2" w:author="a"><w:r><w:delText>never</w:delText></w:r></w:del>',
+        "<w:r {}><w:tab/><w:t>x</w:t><w:noBreakHyphen/><w:t>y</w:t></w:r>",
+    ):
+        paragraph._p.append(parse_xml(xml.format(nsdecls("w"))))
+    control = parse_xml(
+        f"<w:sdt {nsdecls('w')}><w:sdtContent><w:p><w:r><w:t>form field</w:t></w:r></w:p></w:sdtContent></w:sdt>"
+    )
+    paragraph._p.addnext(control)
+    buffer = io.BytesIO()
+    document.save(buffer)
+    assert read_document("l.docx", buffer.getvalue()).text == "See the manual now x-y\n\nform field"
+
+
+PLAIN = """\
+Release notes
+
+Everything new.
+
+Version 2
+=========
+Text of two.
+
+Fixes
+-----
+- a bug
+
+Version 1
+=========
+----------------
+not a heading above
+"""
+
+
+def test_underlined_lines_of_plain_text_are_headings() -> None:
+    document = read_document("notes.txt", PLAIN.encode())
+    assert document.title == "Release notes"
+    check_cover(document)
+    assert list_sections(document) == [
+        ((), "Release notes\n\nEverything new."),
+        (("Version 2",), "Version 2\n\nText of two."),
+        (("Version 2", "Fixes"), "Fixes\n\n- a bug"),
+        (("Version 1",), "Version 1\n\n----------------\nnot a heading above"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("A sentence that ends.\nMore.", "meeting notes"),
+        ("\n\n  Agenda  \n\nfirst", "Agenda"),
+        ("x" * 500, "meeting notes"),
+    ],
+)
+def test_plain_text_is_named_by_a_short_first_line_or_its_file(text: str, title: str) -> None:
+    assert read_document("/tmp/meeting_notes.txt", text.encode()).title == title
