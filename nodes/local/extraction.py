@@ -1,6 +1,9 @@
 """Finds the sentences that answer a question."""
 
-from collections.abc import Sequence
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from domain.documents import Source
@@ -9,12 +12,63 @@ from domain.sentences import split_sentences
 from domain.terms import analyse
 
 _EMBEDDED = 24
-"""Sentences that are embedded; the others were left behind lexically. Keeps the step within 150 ms."""
+"""Passages that are embedded; the others are left behind lexically. Keeps the step within 150 ms."""
+
+COVERAGE = 0.5
+"""What covering all words of the question counts, beside a cosine similarity of 1 (benchmarks/extraction.py)."""
+
+CONTEXT = 0.5
+"""Share of a word's weight where only the heading, the title or the lead-in has it, not the sentence."""
+
+EXPECTED = 0.1
+"""Gained by a sentence that holds the kind of thing asked for, lost by one that does not (benchmarks/extraction.py)."""
+
+RELEVANCE = 0.1
+"""What the relevance of the source counts: between two like sentences, the better document's."""
+
+CLOSE = 0.1
+"""How far behind the best a further sentence may be (benchmarks/extraction.py)."""
+
+CLOSE_IF_NEW = 0.2
+"""The same for one that covers words of the question which the chosen ones leave open, or belongs to a list."""
+
+_LONGEST_LIST = 700
+"""Characters of a list that is quoted whole with its lead-in."""
+
+_MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
+_DATE = rf"\b\d{{4}}\b|\b(?:{_MONTHS})\b|\bcentur|\b\d{{1,2}}[:.]\d\d\b|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\b\d+\w* (?:day|week|month|year)s?\b|\b(?:daily|weekly|monthly|yearly|annually)\b"  # noqa: E501
+_QUANTITY = (
+    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|hundred|thousand|[mb]illion|half|"
+    r"third|quarter|once|twice|no limit|unlimited)\b"
+)
+_REASON = r"\b(?:because|due to|since|therefore|so that|in order|as a result|reason|caused?|led to|to avoid|thus)\b"
+_EXPECTATIONS: tuple[tuple[re.Pattern[str], re.Pattern[str] | None], ...] = tuple(
+    (re.compile(asked, re.IGNORECASE), re.compile(given, re.IGNORECASE) if given else None)
+    for asked, given in (
+        (r"^\W*(?:since |until )?when\b|\b(?:what|which) (?:year|date|day|month|decade|century|time)\b", _DATE),
+        (
+            r"\bhow (?:many|much|long|old|far|often|large|big|tall|high|fast|deep|wide|soon|late)\b|"
+            r"\bwhat (?:percentage|percent|number|amount|fraction|proportion|price|fee|cost)\b",
+            _QUANTITY,
+        ),
+        (r"^\W*why\b|\bwhat (?:caused|causes|reason)\b", _REASON),
+        (r"^\W*(?:who|whom|whose|where)\b|\b(?:what|which) (?:person|company|city|country|state|place|region)\b", None),
+    )
+)
+"""A kind of question and what an answer to it holds; None stands for a name that the question does not have."""
+
+_NAME = re.compile(r"(?<=[^.!?:] )[A-Z]\w+")
+_ENUMERATION = re.compile(
+    r"^\W*(?:list|name|enumerate)\b|\b(?:what|which) (?:are|were|\w+s\b)|\bwhat all\b|\bsteps\b", re.IGNORECASE
+)
+_LEANING = re.compile(r"^(?:it|its|they|their|he|his|she|her|this|these|those|such|however|but)\b", re.IGNORECASE)
+_ITEM = re.compile(r"(?:[-*+•▪◦‣●○–—]|\(?\d{1,3}[.)]|\(?[a-z][.)])\s")
+_RULE = re.compile(r"[\s|:=+-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A sentence that answers: `start`-`end` of the document of source `number`, and exactly the text there."""
+    """A passage that answers: `start`-`end` of the document of source `number`, and exactly the text there."""
 
     number: int
     start: int
@@ -23,34 +77,161 @@ class Quote:
     score: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Passage:
+    """A sentence, item or row that may be quoted, and what it needs before it to be understood."""
+
+    source: Source
+    start: int
+    end: int
+    lead: tuple[int, int] | None = None
+    listed: bool = False
+
+    @property
+    def text(self) -> str:
+        return self.source["text"][self.start : self.end]
+
+    @property
+    def context(self) -> str:
+        lead = self.source["text"][slice(*self.lead)] if self.lead else ""
+        return " ".join([self.source["title"], *self.source["heading_path"], lead])
+
+    def quote(self, span: tuple[int, int], score: float) -> Quote:
+        offset = self.source["start"]
+        text = self.source["text"][slice(*span)]
+        return Quote(self.source["number"], offset + span[0], offset + span[1], text, score)
+
+
 async def extract(question: str, sources: Sequence[Source], embedder: Embedder, *, max_sentences: int) -> list[Quote]:
-    """The few sentences of `sources` that answer best, in reading order; none where there are no sources.
+    """The sentences of `sources` that answer best, fewer than `max_sentences` where few say it, in reading order.
+
+    A sentence that leans on the one before it, a list item and a table row come with what they lean on; a list that
+    answers comes whole. None where there are no sources.
 
     Raises `EmbedderUnavailable`.
     """
-    wanted = set(analyse(question))
-    seen: set[tuple[str, int, int]] = set()
-    found: list[tuple[float, Quote]] = []
-    for source in sources:
-        for start, end in split_sentences(source["text"]):
-            place = (source["document_id"], source["start"] + start, source["start"] + end)
-            if place in seen:
-                continue
-            seen.add(place)
-            text = source["text"][start:end]
-            coverage = len(wanted & set(analyse(text))) / max(1, len(wanted))
-            found.append((coverage, Quote(source["number"], place[1], place[2], text, 0.0)))
-    found.sort(key=lambda item: -item[0])
-    found = found[:_EMBEDDED]
-    if not found:
+    passages = [passage for source in sources for passage in _split(source)]
+    wanted = _weigh_terms(question, passages)
+    coverage = [_cover(wanted, passage) for passage in passages]
+    chosen = sorted(range(len(passages)), key=lambda i: -coverage[i])[:_EMBEDDED]
+    if not chosen:
         return []
     vector = await embedder.embed_query(question)
-    vectors = await embedder.embed_passages([quote.text for _, quote in found])
-    ranked = sorted(
+    vectors = await embedder.embed_passages([_show(passages[i]) for i in chosen])
+    scored = sorted(
         (
-            Quote(quote.number, quote.start, quote.end, quote.text, float(vectors[row] @ vector) + coverage)
-            for row, (coverage, quote) in enumerate(found)
+            (
+                float(vectors[row] @ vector)
+                + COVERAGE * coverage[i]
+                + EXPECTED * _meet_expectation(question, passages[i].text)
+                + RELEVANCE * passages[i].source["score"],
+                passages[i],
+            )
+            for row, i in enumerate(chosen)
         ),
-        key=lambda quote: -quote.score,
+        key=lambda item: -item[0],
     )
-    return sorted(ranked[:max_sentences], key=lambda quote: (quote.number, quote.start))
+    return _select(scored, set(wanted), bool(_ENUMERATION.search(question)), max_sentences)
+
+
+def _split(source: Source) -> Iterator[_Passage]:
+    """What of a source may be quoted. Headings and ruled lines are no answers."""
+    text = source["text"]
+    spans = split_sentences(text)
+    lead: tuple[int, int] | None = None
+    header: tuple[int, int] | None = None
+    for position, (start, end) in enumerate(spans):
+        piece = text[start:end]
+        is_row = piece.startswith("|") or "\t" in piece
+        if _RULE.fullmatch(piece) or piece.startswith("#"):
+            lead = None
+            continue
+        if is_row and header is None:
+            header = (start, end)
+            continue
+        if is_row:
+            yield _Passage(source, start, end, lead=header)
+            continue
+        header = None
+        if piece.endswith(":"):
+            lead = (start, end)
+            items = [span for span in spans[position + 1 :] if span[1] - start <= _LONGEST_LIST]
+            last = end
+            for item_start, item_end in items:
+                if not _ITEM.match(text[item_start:item_end]):
+                    break
+                last = item_end
+            yield _Passage(source, start, last, listed=last > end)
+        elif _ITEM.match(piece):
+            yield _Passage(source, start, end, lead=lead)
+        else:
+            lead = None
+            previous = spans[position - 1] if position and _LEANING.match(piece) else None
+            yield _Passage(source, start, end, lead=previous)
+
+
+def _show(passage: _Passage) -> str:
+    """What is embedded: an item means little without the line that announces it."""
+    if passage.lead and not _LEANING.match(passage.text):
+        return f"{passage.source['text'][slice(*passage.lead)]} {passage.text}"
+    return passage.text
+
+
+def _weigh_terms(question: str, passages: Sequence[_Passage]) -> dict[str, float]:
+    """The question's terms by how few of the passages have them (the idf of BM25), adding up to 1."""
+    terms = set(analyse(question))
+    held = Counter(term for passage in passages for term in terms & set(analyse(passage.text)))
+    weights = {t: math.log(1 + (len(passages) - held[t] + 0.5) / (held[t] + 0.5)) for t in terms}
+    total = sum(weights.values())
+    return {term: weight / total for term, weight in weights.items()}
+
+
+def _cover(wanted: dict[str, float], passage: _Passage) -> float:
+    own = set(analyse(passage.text))
+    around = set(analyse(passage.context))
+    return sum(w if t in own else CONTEXT * w if t in around else 0.0 for t, w in wanted.items())
+
+
+def _meet_expectation(question: str, text: str) -> int:
+    """1 where the text holds the kind of thing asked for, -1 where it does not, 0 where any sentence may answer."""
+    for asked, given in _EXPECTATIONS:
+        if asked.search(question):
+            if given is not None:
+                return 1 if given.search(text) else -1
+            known = set(re.findall(r"\w+", question.lower()))
+            return 1 if any(name.lower() not in known for name in _NAME.findall(text)) else -1
+    return 0
+
+
+def _select(
+    scored: Sequence[tuple[float, _Passage]], wanted: set[str], enumerating: bool, max_sentences: int
+) -> list[Quote]:
+    best = scored[0][0]
+    quotes: list[Quote] = []
+    places: list[tuple[str, int, int]] = []
+    texts: set[str] = set()
+    missing = set(wanted)
+    for score, passage in scored:
+        terms = set(analyse(passage.text))
+        new = bool(missing & terms) or (enumerating and passage.lead is not None)
+        if len(quotes) == max_sentences:
+            break
+        if score < best - (CLOSE_IF_NEW if new else CLOSE):
+            continue
+        spans = [passage.lead, (passage.start, passage.end)] if passage.lead else [(passage.start, passage.end)]
+        for span in spans[-(max_sentences - len(quotes)) :]:
+            quote = passage.quote(span, score)
+            place = (passage.source["document_id"], quote.start, quote.end)
+            words = " ".join(quote.text.lower().split())
+            if words in texts or any(_overlap(place, other) for other in places):
+                continue
+            quotes.append(quote)
+            places.append(place)
+            texts.add(words)
+        missing -= terms
+    return sorted(quotes, key=lambda quote: (quote.number, quote.start))
+
+
+def _overlap(one: tuple[str, int, int], other: tuple[str, int, int]) -> bool:
+    """Whether two places share text, as they do where chunks overlap."""
+    return one[0] == other[0] and one[1] < other[2] and other[1] < one[2]

@@ -16,7 +16,7 @@ from domain.ports import Embedder
 from domain.sentences import split_sentences
 from domain.terms import STOP_WORDS, analyse
 
-SUPPORTED = 0.665
+SUPPORTED = 0.7
 """Score from which a claim counts as supported: the best common threshold of the public sets
 (benchmarks/verification.py)."""
 
