@@ -1,0 +1,110 @@
+"""Chromium, the real service to look at, and a stand-in that streams what a test tells it to."""
+
+import asyncio
+import os
+import re
+import shutil
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, async_playwright
+
+from tests.page.scripted import Script, serve_script
+
+CHROMIUM = shutil.which("chromium")
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+STATION = """# Falke weather station
+
+## Warranty
+The Falke weather station has a warranty of 36 months from the date of purchase.
+Claims are handled by Petra Lindqvist in Malmo.
+
+## Battery
+The battery of the Falke lasts 14 months. Replace it with two AA lithium cells.
+"""
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    """Debian's Chromium. Without one the tests are skipped, except in CI."""
+    if CHROMIUM is None:
+        reason = "There is no chromium on the PATH; tests/install-chromium.sh installs it."
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    async with async_playwright() as playwright:
+        running = await playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        yield running
+        await running.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def page(browser: Browser) -> AsyncIterator[Page]:
+    """An empty window. An uncaught error or a breach of the page's policy in it fails the test."""
+    context = await browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+    context.set_default_timeout(15_000)
+    window = await context.new_page()
+    problems: list[str] = []
+    window.on("pageerror", lambda error: problems.append(str(error)))
+    window.on("console", lambda m: problems.append(m.text) if "Content Security Policy" in m.text else None)
+    yield window
+    await context.close()
+    assert problems == []
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
+    """The address of `askgraph serve` with one document, on embedded servers of its own."""
+    home = tmp_path_factory.mktemp("home")
+    document = tmp_path_factory.mktemp("files") / "station.md"
+    document.write_text(STATION)
+    environment = {**os.environ, "ASKGRAPH_HOME": str(home), "ASKGRAPH_LOAD_SAMPLES": "false", "NO_COLOR": "1"}
+    askgraph = str(Path(sys.executable).with_name("askgraph"))
+    process = await asyncio.create_subprocess_exec(
+        askgraph,
+        *("serve", "--port", "0"),
+        env=environment,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    assert process.stdout is not None
+    output = ""
+    try:
+        async with asyncio.timeout(60):
+            while (address := re.search(r"http://127\.0\.0\.1:\d+", output)) is None:
+                line = await process.stdout.readline()
+                assert line, f"askgraph serve ended:\n{output}"
+                output += line.decode()
+        adding = await asyncio.create_subprocess_exec(
+            askgraph, "ingest", str(document), env=environment, stdout=asyncio.subprocess.DEVNULL
+        )
+        assert await adding.wait() == 0
+        # Nobody reads the log from here on, and a full pipe would stop the server.
+        draining = asyncio.create_task(process.stdout.read())
+        yield address[0]
+        process.terminate()
+        await process.wait()
+        await draining
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def script() -> AsyncIterator[Script]:
+    """A stand-in for the service; call it with what it is to reply."""
+    async with serve_script() as running:
+        yield running

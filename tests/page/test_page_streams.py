@@ -1,0 +1,212 @@
+"""How the page shows a stream, whatever the stream does. The service's side is scripted."""
+
+import re
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.page.scripted import WAIT, Script, ask, citation, done, event
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+HOSTILE = '<img src=x onerror="window.hurt = true"><script>window.hurt = true</script>'
+
+
+async def test_a_stream_cut_anywhere_reads_the_same(page: Page, script: Script) -> None:
+    answer = "Größe – 25 días [1].\n\n日本 😀 **bold** `a[1]`"
+    head = ": a comment\r\n\r\n" + 'retry: 10\nevent: sources\rdata: {\ndata:"citations": []}\n\n'
+    data = (
+        head.encode()
+        + event("content", token=answer)
+        + event("citation", citation=citation(1))
+        + done(answer, [citation(1)])
+    )
+    await page.goto(await script([bytes([byte]) for byte in data]))
+    await ask(page, "q")
+    await expect(page.locator(".answer p").first).to_have_text("Größe – 25 días 1.")
+    await expect(page.locator(".answer strong")).to_have_text("bold")
+    await expect(page.locator(".answer code")).to_have_text("a[1]")
+    await expect(page.locator("#turns .note")).to_have_count(0)
+
+
+async def test_an_event_without_its_end_is_not_shown(page: Page, script: Script) -> None:
+    await page.goto(await script([event("content", token="Half"), b'event: done\ndata: {"answer": "Half"}\n']))
+    await ask(page, "q")
+    await expect(page.locator("#turns .note.bad")).to_contain_text("connection broke")
+
+
+async def test_a_cut_stream_is_shown_as_cut_and_can_be_asked_again(page: Page, script: Script) -> None:
+    whole = [event("content", token="Whole."), done("Whole.", [])]
+    await page.goto(await script([event("content", token="Every emplo")], whole))
+    await ask(page, "q")
+    await expect(page.locator(".answer")).to_have_text("Every emplo")
+    await expect(page.locator("#turns .note.bad")).to_contain_text("only a part")
+    await expect(page.locator(".facts")).to_have_count(0)
+    await page.get_by_role("button", name="Try again").click()
+    await expect(page.locator(".answer")).to_have_text("Whole.")
+    await expect(page.locator(".turn")).to_have_count(1)
+    await expect(page.locator("#turns .note.bad")).to_have_count(0)
+
+
+async def test_an_error_in_the_stream_says_what_to_do(page: Page, script: Script) -> None:
+    failed = event("error", code="database_unavailable", message="The database did not answer.", retryable=True)
+    await page.goto(await script([event("thinking", step="route"), failed]))
+    await ask(page, "q")
+    await expect(page.locator("#turns .note.bad")).to_contain_text("The database did not answer.")
+    await expect(page.get_by_role("button", name="Try again")).to_be_visible()
+
+
+async def test_a_refused_question_says_why(page: Page, script: Script) -> None:
+    body = {"error": {"code": "question_error", "message": "The question is too long.", "retryable": False}}
+    await page.goto(await script((422, body), (502, {})))
+    await ask(page, "q")
+    await expect(page.locator("#turns .note.bad")).to_contain_text("The question is too long.")
+    await ask(page, "q")
+    await expect(page.locator("#turns .note.bad").last).to_contain_text("status 502")
+
+
+async def test_a_server_that_is_gone_is_named(page: Page, script: Script) -> None:
+    await page.goto(await script())
+    await page.route("**/api/chat", lambda route: route.abort())
+    await ask(page, "q")
+    await expect(page.locator("#turns .note.bad")).to_contain_text("cannot be reached")
+
+
+async def test_stop_ends_the_stream_and_keeps_what_came(page: Page, script: Script) -> None:
+    await page.goto(await script([event("thinking", step="generate"), event("content", token="So far"), WAIT]))
+    await page.get_by_label("Question").fill("q")
+    await page.get_by_role("button", name="Ask", exact=True).click()
+    await expect(page.locator(".step")).to_have_text("Writing…")
+    await expect(page.locator(".answer")).to_have_text("So far")
+    await page.get_by_role("button", name="Stop").click()
+    await expect(page.locator("#turns .note")).to_contain_text("You stopped this answer")
+    await expect(page.get_by_role("button", name="Ask", exact=True)).to_be_visible()
+
+
+async def test_a_correction_is_shown_openly(page: Page, script: Script) -> None:
+    claim = {
+        "text": "It is 30.",
+        "start": 0,
+        "end": 9,
+        "markers": [1],
+        "verdict": "unsupported",
+        "reason": "It says 25.",
+        "score": 0.2,
+    }
+    await page.goto(
+        await script(
+            [
+                event("sources", citations=[citation(1)]),
+                event("content", token="It is 30 [1]."),
+                event("verification", status="unsupported", claims=[claim]),
+                event(
+                    "correction",
+                    reason="1 of 1 statements was rewritten.",
+                    answer="It is 25 [1].",
+                    citations=[citation(1)],
+                ),
+                done("It is 25 [1].", [citation(1)], confidence=0.7),
+            ]
+        )
+    )
+    await ask(page, "q")
+    await expect(page.locator("#turns .withdrawn .note")).to_contain_text("1 of 1 statements was rewritten.")
+    await expect(page.locator("del")).to_have_text("It is 30 [1].")
+    await expect(page.locator(".answer")).to_have_text("It is 25 1.")
+    await expect(page.locator(".claims")).to_contain_text("Not supported (20 %): “It is 30.” It says 25.")
+    await expect(page.locator(".confidence")).to_have_text("Medium confidence")
+    await expect(page.locator(".caveat")).to_be_visible()
+
+
+async def test_markers_of_every_style_and_none_without_a_source(page: Page, script: Script) -> None:
+    answer = "A [1] b [Source 2] c [Citation 1] d [cite:c2] e [7] f\n```\nx[1]\n```\nend"
+    await page.goto(await script([done(answer, [citation(1), citation(2)])]))
+    await ask(page, "q")
+    assert await page.locator(".answer .marker").all_text_contents() == ["1", "2", "1", "2"]
+    await expect(page.locator(".answer")).to_contain_text("[7]")
+    await expect(page.locator(".answer pre")).to_have_text("x[1]\n")
+
+
+async def test_hostile_text_is_inert_wherever_it_comes_from(page: Page, script: Script) -> None:
+    source = citation(1, title=HOSTILE, heading_path=[HOSTILE], text=HOSTILE)
+    claim = {
+        "text": HOSTILE,
+        "start": 0,
+        "end": 1,
+        "markers": [1],
+        "verdict": "supported",
+        "reason": HOSTILE,
+        "score": 1,
+    }
+    end = done(
+        f"{HOSTILE} [1] **{HOSTILE}**",
+        [source],
+        warnings=[HOSTILE],
+        verification={"status": "supported", "claims": [claim]},
+        mode=HOSTILE,
+        trace_url="javascript:window.hurt=true",
+    )
+    error = event("error", code="x", message=HOSTILE, retryable=False)
+    await page.goto(await script([event("thinking", step=HOSTILE, detail=HOSTILE), end], [error]))
+    await ask(page, HOSTILE)
+    await page.locator(".marker").first.hover()
+    await expect(page.locator("#tip")).to_contain_text(HOSTILE)
+    await ask(page, "q")
+    assert await page.locator("main img, main script, main a, #tip img").count() == 0
+    assert await page.evaluate("() => window.hurt") is None
+
+
+async def test_text_cannot_become_markup_even_by_mistake(page: Page, script: Script) -> None:
+    await page.goto(await script())
+    outcome = "() => { try { document.body.innerHTML = '<i></i>'; return 'set'; } catch (e) { return e.name; } }"
+    assert await page.evaluate(outcome) == "TypeError"
+
+
+async def test_enter_sends_and_shift_enter_does_not(page: Page, script: Script) -> None:
+    await page.goto(await script([done("Hello.", [])]))
+    box = page.get_by_label("Question")
+    await expect(box).to_be_focused()
+    await page.keyboard.type("one")
+    await page.keyboard.press("Shift+Enter")
+    await page.keyboard.type("two")
+    await expect(box).to_have_value("one\ntwo")
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".question")).to_have_text("one\ntwo")
+    await expect(box).to_have_value("")
+
+
+async def test_new_conversation_forgets_the_thread(page: Page, script: Script) -> None:
+    address = await script([done("A.", [])], [done("B.", [])])
+    await page.goto(address)
+    await ask(page, "q")
+    assert page.url.endswith("#thread=t-1")
+    await page.get_by_role("button", name="New conversation").click()
+    await expect(page.locator(".turn")).to_have_count(0)
+    assert "#" not in page.url
+    async with page.expect_request("**/api/chat") as sent:
+        await ask(page, "q")
+    body = (await sent.value).post_data_json
+    assert body == {"question": "q", "mode": "standard", "document_ids": None, "thread_id": None}
+
+
+@pytest.mark.parametrize("width", [320, 360, 1280])
+async def test_nothing_runs_off_the_side(page: Page, script: Script, width: int) -> None:
+    word = "Donaudampfschifffahrtsgesellschaftskapitän" * 3
+    sources = [citation(1, title=word, heading_path=[word], text=word), citation(2)]
+    await page.set_viewport_size({"width": width, "height": 740})
+    await page.goto(
+        await script([event("sources", citations=sources), done(f"{word} [1]\n```\n{word * 3}\n```", sources[:1])])
+    )
+    await ask(page, word)
+    assert await page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+    for control in ("Ask", "Add files", "New conversation"):
+        box = await page.get_by_role("button", name=control, exact=True).bounding_box()
+        assert box
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+
+
+async def test_the_cache_is_named(page: Page, script: Script) -> None:
+    await page.goto(await script([done("A [1].", [citation(1)], cached=True)]))
+    await ask(page, "q")
+    await expect(page.locator(".badge.cached")).to_have_text(re.compile("cache", re.IGNORECASE))
