@@ -1,0 +1,53 @@
+from collections.abc import AsyncIterator
+
+import pytest_asyncio
+
+from app.adapters.postgres.conversations import PostgresRunLog, PostgresThreadStore
+from app.adapters.postgres.documents import PostgresDocumentStore
+from app.adapters.postgres.library import PostgresLibrary
+from app.adapters.postgres.pool import Pool, open_pool
+from tests.contracts.conversations import RunLogContract, ThreadStoreContract
+from tests.contracts.document_store import DocumentStoreContract
+from tests.contracts.library import LibraryContract
+
+
+@pytest_asyncio.fixture
+async def pool(database_url: str) -> AsyncIterator[Pool]:
+    async with open_pool(database_url) as pool:
+        yield pool
+
+
+@pytest_asyncio.fixture
+async def documents(pool: Pool) -> PostgresDocumentStore:
+    return PostgresDocumentStore(pool)
+
+
+@pytest_asyncio.fixture
+async def library(pool: Pool) -> PostgresLibrary:
+    return PostgresLibrary(pool)
+
+
+@pytest_asyncio.fixture
+async def runs(pool: Pool) -> PostgresRunLog:
+    return PostgresRunLog(pool)
+
+
+@pytest_asyncio.fixture
+async def threads(pool: Pool) -> PostgresThreadStore:
+    return PostgresThreadStore(pool)
+
+
+class TestPostgresLibrary(LibraryContract):
+    pass
+
+
+class TestPostgresDocumentStore(DocumentStoreContract):
+    pass
+
+
+class TestPostgresRunLog(RunLogContract):
+    pass
+
+
+class TestPostgresThreadStore(ThreadStoreContract):
+    pass

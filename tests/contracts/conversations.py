@@ -1,0 +1,107 @@
+"""What every `RunLog` and every `ThreadStore` must do. An adapter's tests inherit from the classes and provide the
+fixtures `runs` and `threads`, over an empty store."""
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from domain.errors import UnknownThread
+from domain.runs import RunLog, RunRecord, ThreadStore
+
+START = datetime(2026, 11, 21, 9, 30, 0, 123456, tzinfo=UTC)
+
+GREETING = RunRecord("run-1", "thread-1", "a", "fast", "Hello", START)
+ANSWER = RunRecord(
+    run_id="run-2",
+    thread_id="thread-1",
+    workspace_id="a",
+    mode="thorough",
+    question="How long?",
+    started_at=START + timedelta(seconds=5),
+    standalone_question="How long is the warranty?",
+    queries=["warranty", "warranty months"],
+    document_ids=["4b7c"],
+    route="needs_retrieval",
+    retries=1,
+    candidates=20,
+    sources=5,
+    top_score=0.71,
+    confidence=0.83,
+    verification="supported",
+    cached=True,
+    answer='36 months [1]. "Quoted" and 🏛.',
+    citations=[
+        {
+            "marker": 1,
+            "document_id": "4b7c",
+            "title": "Handbook",
+            "chunk_id": "9f",
+            "chunk_index": 3,
+            "page": 2,
+            "bbox": {"x": 1.5, "y": 2, "width": 30, "height": 4},
+            "heading_path": ["Warranty"],
+            "start": 10,
+            "end": 40,
+            "text": "36 months",
+            "score": 0.9,
+        }
+    ],
+    usage=[
+        {"node": "generate", "model": "m", "calls": 1, "input_tokens": 900, "output_tokens": 40, "cost": 0.002},
+    ],
+    cost=0.002,
+    timings={"retrieve": 12.5, "total": 80.25},
+    warnings=["The embedding model did not answer."],
+    error="model_timeout",
+    forked_from={"thread_id": "t", "checkpoint_id": "c", "changed": ["mode"]},
+)
+
+
+class RunLogContract:
+    @pytest.mark.parametrize("run", [GREETING, ANSWER, replace(ANSWER, document_ids=[])])
+    async def test_reads_back_what_was_recorded(self, runs: RunLog, run: RunRecord) -> None:
+        await runs.record(run)
+        assert await runs.get("a", run.run_id) == run
+
+    async def test_lists_a_thread_oldest_first(self, runs: RunLog) -> None:
+        await runs.record(ANSWER)
+        await runs.record(GREETING)
+        await runs.record(replace(GREETING, run_id="run-3", thread_id="thread-2"))
+        assert await runs.list_thread("a", "thread-1") == [GREETING, ANSWER]
+        assert await runs.list_thread("a", "thread-3") == []
+
+    async def test_a_run_recorded_again_is_the_same_run(self, runs: RunLog) -> None:
+        await runs.record(GREETING)
+        finished = replace(GREETING, answer="Hello!", route="conversational")
+        await runs.record(finished)
+        assert await runs.list_thread("a", "thread-1") == [finished]
+
+    async def test_workspaces_do_not_see_each_other(self, runs: RunLog) -> None:
+        await runs.record(GREETING)
+        assert await runs.get("b", GREETING.run_id) is None
+        assert await runs.list_thread("b", GREETING.thread_id) == []
+        await runs.record(replace(GREETING, workspace_id="b", question="Other"))
+        assert await runs.get("a", GREETING.run_id) == GREETING
+
+
+class ThreadStoreContract:
+    async def test_a_claimed_thread_exists(self, threads: ThreadStore) -> None:
+        assert not await threads.exists("a", "thread-1")
+        await threads.claim("a", "thread-1")
+        await threads.claim("a", "thread-1")
+        assert await threads.exists("a", "thread-1")
+
+    async def test_another_workspace_cannot_have_it(self, threads: ThreadStore) -> None:
+        await threads.claim("a", "thread-1")
+        with pytest.raises(UnknownThread):
+            await threads.claim("b", "thread-1")
+        assert not await threads.exists("b", "thread-1")
+        assert await threads.exists("a", "thread-1")
+
+    async def test_one_of_many_claims_wins(self, threads: ThreadStore) -> None:
+        names = [f"w{i}" for i in range(8)]
+        results = await asyncio.gather(*(threads.claim(n, "thread-1") for n in names), return_exceptions=True)
+        assert sorted(type(r).__name__ for r in results) == ["NoneType"] + ["UnknownThread"] * 7
+        assert [await threads.exists(n, "thread-1") for n in names] == [r is None for r in results]

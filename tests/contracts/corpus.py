@@ -1,0 +1,49 @@
+"""Documents for the storage suites: real chunks, and vectors that say which chunk they belong to."""
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from domain.documents import Chunk, Document, Line, ParsedDocument
+from domain.ports import ChunkVectors, DocumentStore, Vector
+
+DIMENSION = 384
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def vector_of(text: str) -> Vector:
+    """A unit vector that depends on the text alone; those of two texts are nearly orthogonal."""
+    seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
+    vector = np.random.default_rng(seed).standard_normal(DIMENSION).astype(np.float32)
+    return vector / np.float32(np.linalg.norm(vector))
+
+
+def split(title: str, paragraphs: Sequence[str]) -> tuple[ParsedDocument, list[Chunk]]:
+    """A document of one page with a chunk for each paragraph."""
+    text = "\n\n".join(paragraphs)
+    chunks, start = [], 0
+    for index, paragraph in enumerate(paragraphs):
+        end = start + len(paragraph)
+        line = Line(start, end, 1, {"x": 10.5, "y": 2.0 * index, "width": 80.0, "height": 1.5})
+        chunks.append(Chunk(index, paragraph, start, end, (title,), digest(f"{title}\n{paragraph}"), (line,)))
+        start = end + 2
+    return ParsedDocument(title, text, "text/plain", (), pages=1), chunks
+
+
+async def store(
+    documents: DocumentStore, workspace_id: str, source: str, paragraphs: Sequence[str], title: str = "Handbook"
+) -> Document:
+    """Ingest the way `app/ingest` does: only chunks that are not stored yet bring their vectors."""
+    parsed, chunks = split(title, paragraphs)
+    known = await documents.find(workspace_id, source)
+    stored = await documents.stored_hashes(workspace_id, known.id) if known else frozenset[str]()
+    vectors = {
+        chunk.content_hash: ChunkVectors(vector_of(chunk.text), chunk.text.encode())
+        for chunk in chunks
+        if chunk.content_hash not in stored
+    }
+    return await documents.replace(workspace_id, source, digest(parsed.text), parsed, chunks, vectors)

@@ -1,0 +1,172 @@
+"""What every `DocumentStore` must do. An adapter's tests inherit from the class and provide the fixtures `documents`
+and `library`, both over the same empty store."""
+
+import asyncio
+from uuid import uuid4
+
+import pytest
+
+from domain.documents import Passage, Scope
+from domain.errors import InputError, UnknownDocument
+from domain.ports import ChunkVectors, DocumentStore, Library
+from tests.contracts.corpus import digest, split, store, vector_of
+
+ALPHA, BETA, GAMMA = "Alpha comes first.", "Beta follows alpha.", "Gamma closes the row."
+
+
+async def read_all(library: Library, workspace_id: str = "a") -> list[Passage]:
+    """Every chunk, in the order in which they stand."""
+    matches = await library.search_dense(Scope(workspace_id), vector_of(ALPHA), 1000)
+    passages = await library.read_passages(Scope(workspace_id), [m.chunk_id for m in matches])
+    return sorted(passages, key=lambda p: (p.document_id, p.chunk_index))
+
+
+class DocumentStoreContract:
+    async def test_keeps_what_it_was_given(self, documents: DocumentStore) -> None:
+        document = await store(documents, "a", "greek.md", [ALPHA, BETA], title="Greek 🏛 𝛂")
+        assert (document.workspace_id, document.source, document.title) == ("a", "greek.md", "Greek 🏛 𝛂")
+        assert (document.pages, document.chunks, document.media_type) == (1, 2, "text/plain")
+        text = f"{ALPHA}\n\n{BETA}"
+        assert (document.characters, document.content_hash) == (len(text), digest(text))
+        assert await documents.get_text("a", document.id) == text
+        assert await documents.get("a", document.id) == document
+        assert await documents.find("a", "greek.md") == document
+        assert await documents.find_by_hash("a", digest(text)) == document
+        assert list(await documents.list("a")) == [document]
+
+    async def test_does_not_know_what_is_not_there(self, documents: DocumentStore) -> None:
+        document = await store(documents, "a", "greek.md", [ALPHA])
+        for workspace_id, document_id in (("b", document.id), ("a", str(uuid4())), ("a", "no id"), ("a", "")):
+            assert await documents.get(workspace_id, document_id) is None
+            assert await documents.get_text(workspace_id, document_id) is None
+            assert await documents.stored_hashes(workspace_id, document_id) == frozenset()
+            assert not await documents.delete(workspace_id, document_id)
+        assert await documents.find("b", "greek.md") is None
+        assert await documents.find_by_hash("b", document.content_hash) is None
+        assert list(await documents.list("b")) == []
+        assert await documents.get("a", document.id) is not None
+
+    async def test_the_same_source_is_the_same_document(self, documents: DocumentStore) -> None:
+        first = await store(documents, "a", "greek.md", [ALPHA])
+        second = await store(documents, "a", "greek.md", [ALPHA, BETA], title="Handbook")
+        other = await store(documents, "b", "greek.md", [ALPHA])
+        assert first.id == second.id != other.id
+        assert first.created_at == second.created_at < second.updated_at
+        assert await documents.get("a", first.id) == second
+
+    async def test_unchanged_chunks_keep_their_id_and_move(self, documents: DocumentStore, library: Library) -> None:
+        document = await store(documents, "a", "greek.md", [ALPHA, BETA])
+        before = {p.text: p for p in await read_all(library)}
+        assert await documents.stored_hashes("a", document.id) == {digest(f"Handbook\n{t}") for t in (ALPHA, BETA)}
+        await store(documents, "a", "greek.md", [GAMMA, BETA])
+        after = await read_all(library)
+        assert [p.text for p in after] == [GAMMA, BETA]
+        assert after[1].chunk_id == before[BETA].chunk_id
+        assert after[1].start == len(GAMMA) + 2 != before[BETA].start
+        assert after[1].lines[0].start == after[1].start
+        assert await documents.stored_hashes("a", document.id) == {digest(f"Handbook\n{t}") for t in (GAMMA, BETA)}
+
+    async def test_a_chunk_that_comes_back_has_its_old_id(self, documents: DocumentStore, library: Library) -> None:
+        await store(documents, "a", "greek.md", [ALPHA])
+        [before] = await read_all(library)
+        await store(documents, "a", "greek.md", [BETA])
+        await store(documents, "a", "greek.md", [ALPHA])
+        [after] = await read_all(library)
+        assert after.chunk_id == before.chunk_id
+
+    async def test_chunks_that_say_the_same_are_told_apart(self, documents: DocumentStore, library: Library) -> None:
+        await store(documents, "a", "greek.md", [ALPHA])
+        repeated = await store(documents, "a", "greek.md", [ALPHA, BETA, ALPHA])
+        passages = await read_all(library)
+        assert [p.text for p in passages] == [ALPHA, BETA, ALPHA]
+        assert len({p.chunk_id for p in passages}) == repeated.chunks == 3
+        assert [m.score for m in await library.search_dense(Scope("a"), vector_of(ALPHA), 2)] == pytest.approx([1, 1])
+
+    async def test_a_document_without_chunks(self, documents: DocumentStore, library: Library) -> None:
+        await store(documents, "a", "greek.md", [ALPHA])
+        document = await store(documents, "a", "greek.md", [])
+        assert document.chunks == 0
+        assert await read_all(library) == []
+
+    async def test_delete_removes_everything(self, documents: DocumentStore, library: Library) -> None:
+        document = await store(documents, "a", "greek.md", [ALPHA])
+        await store(documents, "a", "latin.md", [BETA])
+        assert not await documents.delete("b", document.id)
+        assert await documents.delete("a", document.id)
+        assert not await documents.delete("a", document.id)
+        assert [p.text for p in await read_all(library)] == [BETA]
+        assert await library.search_lexical(Scope("a"), "first", 5) == []
+        assert [d.source for d in await documents.list("a")] == ["latin.md"]
+
+    async def test_a_failed_change_changes_nothing(self, documents: DocumentStore, library: Library) -> None:
+        document = await store(documents, "a", "greek.md", [ALPHA])
+        before = await documents.corpus_fingerprint(Scope("a"))
+        with pytest.raises(InputError):
+            await store(documents, "a", "greek.md", [BETA, "A NUL\x00 character"])
+        assert await documents.get("a", document.id) == document
+        assert [p.text for p in await read_all(library)] == [ALPHA]
+        assert await documents.corpus_fingerprint(Scope("a")) == before
+
+    async def test_concurrent_changes_of_one_document_follow_each_other(
+        self, documents: DocumentStore, library: Library
+    ) -> None:
+        async def put(number: int) -> None:
+            parsed, chunks = split("Handbook", [ALPHA, f"Paragraph {number} of its own.", f"Another {number}."])
+            vectors = {c.content_hash: ChunkVectors(vector_of(c.text)) for c in chunks}
+            await documents.replace("a", "greek.md", digest(parsed.text), parsed, chunks, vectors)
+
+        await asyncio.gather(*(put(number) for number in range(12)))
+        passages = await read_all(library)
+        assert [p.chunk_index for p in passages] == [0, 1, 2]
+        [number] = {p.text.rstrip(".").split()[1] for p in passages[1:]}
+        document = await documents.find("a", "greek.md")
+        assert document is not None
+        assert document.content_hash == digest(split("", [p.text for p in passages])[0].text)
+        assert {p.text for p in passages} == {ALPHA, f"Paragraph {number} of its own.", f"Another {number}."}
+
+    async def test_concurrent_changes_of_many_documents(self, documents: DocumentStore, library: Library) -> None:
+        words = ["river", "mountain", "forest", "desert", "island", "valley"]
+        paragraphs = [" ".join(words[i:] + words[:i]) for i in range(6)]
+        for _ in range(2):
+            await asyncio.gather(
+                *(store(documents, "a", f"{i}.md", paragraphs[i % 6 :], title=f"T{i}") for i in range(12))
+            )
+        removed = await documents.find("a", "0.md")
+        assert removed is not None
+        await asyncio.gather(
+            documents.delete("a", removed.id), *(store(documents, "a", f"{i}.md", paragraphs[:2]) for i in range(1, 12))
+        )
+        assert len(await read_all(library)) == 22
+        assert len(await library.search_lexical(Scope("a"), "river", 100)) == 22
+
+    async def test_fingerprint_of_a_workspace_changes_with_every_change(self, documents: DocumentStore) -> None:
+        seen = [await documents.corpus_fingerprint(Scope("a"))]
+        document = await store(documents, "a", "greek.md", [ALPHA])
+        seen.append(await documents.corpus_fingerprint(Scope("a")))
+        await store(documents, "a", "greek.md", [BETA])
+        seen.append(await documents.corpus_fingerprint(Scope("a")))
+        await documents.delete("a", document.id)
+        seen.append(await documents.corpus_fingerprint(Scope("a")))
+        await store(documents, "b", "greek.md", [BETA])
+        assert len(set(seen)) == 4
+        assert await documents.corpus_fingerprint(Scope("a")) == seen[-1]
+
+    async def test_fingerprint_of_documents_changes_with_these_only(self, documents: DocumentStore) -> None:
+        greek = await store(documents, "a", "greek.md", [ALPHA])
+        latin = await store(documents, "a", "latin.md", [ALPHA])
+        before = await documents.corpus_fingerprint(Scope("a", (greek.id,)))
+        both = await documents.corpus_fingerprint(Scope("a", (greek.id, latin.id)))
+        assert both == await documents.corpus_fingerprint(Scope("a", (latin.id, greek.id))) != before
+        await store(documents, "a", "latin.md", [BETA])
+        assert await documents.corpus_fingerprint(Scope("a", (greek.id,))) == before
+        assert await documents.corpus_fingerprint(Scope("a", (greek.id, latin.id))) != both
+        await store(documents, "a", "greek.md", [GAMMA])
+        assert await documents.corpus_fingerprint(Scope("a", (greek.id,))) != before
+
+    async def test_fingerprint_names_the_document_that_does_not_exist(self, documents: DocumentStore) -> None:
+        document = await store(documents, "a", "greek.md", [ALPHA])
+        for missing in (str(uuid4()), "no-id"):
+            with pytest.raises(UnknownDocument, match=missing):
+                await documents.corpus_fingerprint(Scope("a", (document.id, missing)))
+        with pytest.raises(UnknownDocument, match=document.id):
+            await documents.corpus_fingerprint(Scope("b", (document.id,)))

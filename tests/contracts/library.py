@@ -1,0 +1,138 @@
+"""What every `Library` must do. An adapter's tests inherit from the class and provide the fixtures `library` and
+`documents`, both over the same empty store."""
+
+import asyncio
+from uuid import uuid4
+
+import numpy as np
+import pytest
+
+from domain.documents import Scope
+from domain.ports import DocumentStore, Library
+from tests.contracts.corpus import store, vector_of
+
+WARRANTY = "The Falke weather station has a warranty of 36 months."
+BATTERY = "Its battery lasts 14 months and is replaced with two lithium cells."
+INTERLEUKIN = "Serum levels of IL-6 rose in patients with covid-19."
+VERSION = "Version 2.1 of the firmware introduces naïve mode."
+
+
+class LibraryContract:
+    async def test_dense_search_finds_the_nearest_first(self, library: Library, documents: DocumentStore) -> None:
+        document = await store(documents, "a", "falke.md", [WARRANTY, BATTERY, INTERLEUKIN])
+        wanted = 0.9 * vector_of(BATTERY) + 0.3 * vector_of(WARRANTY)
+        matches = await library.search_dense(Scope("a"), wanted.astype(np.float32) / np.linalg.norm(wanted), 2)
+        passages = await library.read_passages(Scope("a"), [m.chunk_id for m in matches])
+        assert [p.text for p in passages] == [BATTERY, WARRANTY]
+        assert {m.document_id for m in matches} == {document.id}
+        assert matches[0].score == pytest.approx(0.9 / np.hypot(0.9, 0.3), abs=0.1)
+        assert matches[0].score > matches[1].score
+
+    async def test_dense_similarity_of_the_same_vector_is_one(self, library: Library, documents: DocumentStore) -> None:
+        await store(documents, "a", "falke.md", [WARRANTY])
+        [match] = await library.search_dense(Scope("a"), vector_of(WARRANTY), 5)
+        assert match.score == pytest.approx(1, abs=1e-5)
+
+    async def test_lexical_search_ranks_by_shared_rare_terms(self, library: Library, documents: DocumentStore) -> None:
+        await store(documents, "a", "falke.md", [WARRANTY, BATTERY, INTERLEUKIN])
+        matches = await library.search_lexical(Scope("a"), "How long does the battery of the station last?", 5)
+        passages = await library.read_passages(Scope("a"), [m.chunk_id for m in matches])
+        assert [p.text for p in passages] == [BATTERY, WARRANTY]
+        assert matches[0].score > matches[1].score > 0
+
+    @pytest.mark.parametrize(
+        ("query", "text"),
+        [
+            ("IL-6", INTERLEUKIN),
+            ("il6", INTERLEUKIN),
+            ("COVID‑19 patient", INTERLEUKIN),
+            ("v naive", VERSION),
+            ("2.1", VERSION),
+            ("batteries", BATTERY),
+        ],
+    )
+    async def test_lexical_search_levels_spelling(
+        self, library: Library, documents: DocumentStore, query: str, text: str
+    ) -> None:
+        await store(documents, "a", "falke.md", [WARRANTY, BATTERY, INTERLEUKIN, VERSION])
+        matches = await library.search_lexical(Scope("a"), query, 1)
+        assert [p.text for p in await library.read_passages(Scope("a"), [m.chunk_id for m in matches])] == [text]
+
+    async def test_lexical_search_finds_words_of_title_and_heading(
+        self, library: Library, documents: DocumentStore
+    ) -> None:
+        document = await store(documents, "a", "falke.md", [WARRANTY], title="Meteorology")
+        await store(documents, "a", "amsel.md", [BATTERY], title="Gardening")
+        assert [m.document_id for m in await library.search_lexical(Scope("a"), "meteorology", 5)] == [document.id]
+
+    @pytest.mark.parametrize("query", ["", "  ", "what is the", "zebra", "?!", "' or 1=1 --"])
+    async def test_lexical_search_returns_only_what_shares_a_term(
+        self, library: Library, documents: DocumentStore, query: str
+    ) -> None:
+        await store(documents, "a", "falke.md", [WARRANTY, BATTERY])
+        assert await library.search_lexical(Scope("a"), query, 5) == []
+
+    async def test_a_replaced_text_is_not_found_any_more(self, library: Library, documents: DocumentStore) -> None:
+        await store(documents, "a", "falke.md", [WARRANTY, BATTERY])
+        await store(documents, "a", "falke.md", [BATTERY, VERSION])
+        assert await library.search_lexical(Scope("a"), "warranty", 5) == []
+        assert len(await library.search_dense(Scope("a"), vector_of(WARRANTY), 5)) == 2
+        assert len(await library.search_lexical(Scope("a"), "battery firmware", 5)) == 2
+
+    async def test_searches_see_their_workspace_only(self, library: Library, documents: DocumentStore) -> None:
+        await store(documents, "a", "falke.md", [WARRANTY])
+        other = await store(documents, "b", "falke.md", [WARRANTY, BATTERY])
+        foreign = [m.chunk_id for m in await library.search_dense(Scope("b"), vector_of(WARRANTY), 5)]
+        assert len(foreign) == 2
+        assert await library.search_lexical(Scope("a"), "battery", 5) == []
+        assert len(await library.search_dense(Scope("a"), vector_of(BATTERY), 5)) == 1
+        assert await library.read_passages(Scope("a"), foreign) == []
+        assert await library.search_dense(Scope("a", (other.id,)), vector_of(WARRANTY), 5) == []
+        assert await library.search_lexical(Scope("a", (other.id,)), "warranty", 5) == []
+        assert await library.read_titles(Scope("a", (other.id,)), 5) == []
+        assert await library.search_dense(Scope("nobody"), vector_of(WARRANTY), 5) == []
+        assert await library.search_lexical(Scope("nobody"), "warranty", 5) == []
+
+    async def test_searches_see_the_chosen_documents_only(self, library: Library, documents: DocumentStore) -> None:
+        falke = await store(documents, "a", "falke.md", [WARRANTY, BATTERY])
+        amsel = await store(documents, "a", "amsel.md", [WARRANTY, VERSION])
+        scope = Scope("a", (amsel.id,))
+        dense = await library.search_dense(scope, vector_of(BATTERY), 10)
+        lexical = await library.search_lexical(scope, "warranty battery", 10)
+        assert {m.document_id for m in dense} == {m.document_id for m in lexical} == {amsel.id}
+        assert (len(dense), len(lexical)) == (2, 1)
+        outside = [m.chunk_id for m in await library.search_lexical(Scope("a", (falke.id,)), "battery", 1)]
+        assert await library.read_passages(scope, outside) == []
+        nothing = Scope("a", ())
+        assert await library.search_dense(nothing, vector_of(BATTERY), 10) == []
+        assert await library.search_lexical(nothing, "warranty battery", 10) == []
+        assert await library.read_titles(nothing, 10) == []
+
+    async def test_passages_come_in_the_order_asked_for_and_whole(
+        self, library: Library, documents: DocumentStore
+    ) -> None:
+        document = await store(documents, "a", "falke.md", [WARRANTY, BATTERY, VERSION], title="Falke")
+        ids = [m.chunk_id for m in await library.search_dense(Scope("a"), vector_of(VERSION), 3)]
+        for order in (ids, ids[::-1]):
+            passages = await library.read_passages(Scope("a"), [order[0], str(uuid4()), "no id", *order[1:]])
+            assert [p.chunk_id for p in passages] == order
+        [passage] = await library.read_passages(Scope("a"), ids[:1])
+        text = await documents.get_text("a", document.id)
+        assert text is not None
+        assert passage.text == text[passage.start : passage.end] == VERSION
+        assert (passage.document_id, passage.title, passage.heading_path) == (document.id, "Falke", ("Falke",))
+        assert (passage.chunk_index, passage.page) == (2, 1)
+        [line] = passage.lines
+        assert (line.start, line.end, line.page) == (passage.start, passage.end, 1)
+        assert line.box == {"x": 10.5, "y": 4.0, "width": 80.0, "height": 1.5}
+
+    async def test_titles_come_most_recent_first(self, library: Library, documents: DocumentStore) -> None:
+        for title in ("First", "Second", "Third"):
+            await store(documents, "a", f"{title}.md", [WARRANTY], title=title)
+        await store(documents, "a", "First.md", [BATTERY], title="First again")
+        assert await library.read_titles(Scope("a"), 2) == ["First again", "Third"]
+
+    async def test_many_searches_at_once(self, library: Library, documents: DocumentStore) -> None:
+        await store(documents, "a", "falke.md", [WARRANTY, BATTERY])
+        found = await asyncio.gather(*(library.search_lexical(Scope("a"), "battery", 1) for _ in range(40)))
+        assert len({matches[0].chunk_id for matches in found}) == 1

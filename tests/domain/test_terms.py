@@ -1,0 +1,48 @@
+import pytest
+
+from domain.terms import STOP_WORDS, analyse, content_words
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("", []),
+        ("What is the warranty of it?", ["warranti"]),
+        ("Batteries battery", ["batteri", "batteri"]),
+        ("naïve Größe ﬁle", ["naiv", "gross", "file"]),
+        ("the company's O’Neil", ["compani", "o", "neil"]),
+        ("don't can’t won't", []),
+        ("state-of-the-art snake_case", ["state", "art", "snake", "case"]),
+        ("IL-6", ["il6", "il", "6"]),
+        ("IL6", ["il6"]),
+        ("covid‑19", ["covid19", "covid", "19"]),
+        ("v2.1", ["v2.1", "v2", "1"]),
+        ("3.5% of 1,234,567", ["3.5", "1234567"]),
+        ("in the U.S. on 2021-03-04.", ["us", "20210304", "2021", "03", "04"]),
+        ("naïve, then: end.", ["naiv", "end"]),
+        ("x" * 5000, ["x" * 64]),
+        ("\ud800 lone", ["lone"]),
+    ],
+)
+def test_analyse(text: str, terms: list[str]) -> None:
+    assert analyse(text) == terms
+
+
+def test_content_words_are_not_stemmed_and_keep_codes_whole() -> None:
+    assert content_words("How long do the batteries of the IL-6 reader last?") == [
+        "long",
+        "batteries",
+        "il6",
+        "reader",
+        "last",
+    ]
+
+
+def test_every_content_word_is_found_by_its_own_terms() -> None:
+    text = "The IL-6 of covid-19, v2.1 and the U.S. company's naïve 1,234.5 state-of-the-art"
+    assert {term for word in content_words(text) for term in analyse(word)} <= set(analyse(text)) | {"il6", "covid19"}
+
+
+def test_stop_words_are_written_as_texts_are_levelled() -> None:
+    assert all(word == word.casefold() and word.isascii() for word in STOP_WORDS)
+    assert analyse(" ".join(sorted(STOP_WORDS))) == []
