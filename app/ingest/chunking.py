@@ -16,7 +16,7 @@ OVERLAP = 50
 
 _SPAN = 20_000
 """Characters given to the splitter at once: finding character offsets costs it quadratic time."""
-_TINY = 4
+_TINY = 8
 """A piece below a `_TINY`-th of the chunk size is too small to be found and understood alone."""
 _BOUNDARY = re.compile(r"\n\s*|(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])")
 

@@ -1,0 +1,278 @@
+"""Ingestion into a real database with the real model: what is written, what is left alone, what fails alone."""
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from app.adapters.late_interaction import LateInteractionEncoder
+from app.adapters.onnx import OnnxEmbedder
+from app.adapters.postgres.documents import PostgresDocumentStore
+from app.adapters.postgres.library import PostgresLibrary
+from app.adapters.postgres.pool import Pool, open_pool
+from app.adapters.redis import RedisAnswerCache
+from app.ingest.pipeline import Ingestion
+from app.library import FOLDER
+from domain.documents import DocumentReport, Scope
+from domain.errors import DatabaseUnavailable
+
+TEAM = "team"
+
+GUIDE = """\
+# Guide
+
+## Rain
+
+Rain is measured with a tipping bucket gauge that has to be rinsed every month, because leaves block it.
+
+## Snow
+
+Snow depth is measured with ultrasound; the sensor hangs three metres above the ground and looks straight down.
+
+## Wind
+
+Wind is measured ten metres above the ground, far away from houses and trees, and averaged over ten minutes.
+"""
+
+
+@pytest_asyncio.fixture
+async def pool(database_url: str) -> AsyncIterator[Pool]:
+    async with open_pool(database_url, max_size=4) as pool:
+        yield pool
+
+
+@pytest.fixture
+def store(pool: Pool) -> PostgresDocumentStore:
+    return PostgresDocumentStore(pool)
+
+
+@pytest_asyncio.fixture
+async def cache(redis_url: str) -> AsyncIterator[RedisAnswerCache]:
+    cache = RedisAnswerCache(redis_url)
+    yield cache
+    await cache.close()
+
+
+@pytest.fixture
+def ingestion(store: PostgresDocumentStore, embedder: OnnxEmbedder, cache: RedisAnswerCache) -> Ingestion:
+    return Ingestion(store, embedder, cache)
+
+
+async def read_chunks(pool: Pool, document_id: str | None) -> dict[str, tuple[str, int, int]]:
+    """Text, start and end by chunk id."""
+    async with pool.connection() as connection:
+        rows = await connection.execute(
+            "SELECT c.id::text, c.content, p.start_offset, p.end_offset FROM chunks c JOIN chunk_places p ON p.chunk_id = c.id"
+            " WHERE c.document_id = %s",
+            [document_id],
+        )
+        return {row["id"]: (row["content"], row["start_offset"], row["end_offset"]) for row in await rows.fetchall()}
+
+
+async def test_a_document_is_added_and_found(
+    ingestion: Ingestion, pool: Pool, embedder: OnnxEmbedder, store: PostgresDocumentStore
+) -> None:
+    report = await ingestion.add(TEAM, "guide.md", GUIDE.encode())
+    assert report == DocumentReport("guide.md", "added", report.document_id, "Guide", None, chunks=3, embedded=3)
+    library = PostgresLibrary(pool)
+    vector = await embedder.embed_query("How often must the gauge be cleaned?")
+    best = (await library.search_dense(Scope(TEAM), vector, 1))[0]
+    [passage] = await library.read_passages(Scope(TEAM), [best.chunk_id])
+    assert "rinsed every month" in passage.text
+    assert passage.heading_path == ("Guide", "Rain")
+    assert await library.search_lexical(Scope(TEAM), "ultrasound", 5)
+    assert report.document_id is not None
+    assert (await store.get_text(TEAM, report.document_id) or "")[passage.start : passage.end] == passage.text
+
+
+async def test_the_same_content_twice_changes_nothing(ingestion: Ingestion, store: PostgresDocumentStore) -> None:
+    first = await ingestion.add(TEAM, "guide.md", GUIDE.encode())
+    before = await store.corpus_fingerprint(Scope(TEAM))
+    again = await ingestion.add(TEAM, "guide.md", GUIDE.encode())
+    assert (again.status, again.document_id, again.chunks, again.embedded) == ("unchanged", first.document_id, 3, 0)
+    elsewhere = await ingestion.add(TEAM, "copy/of/guide.md", GUIDE.encode())
+    assert (elsewhere.status, elsewhere.document_id, elsewhere.embedded) == ("unchanged", first.document_id, 0)
+    assert elsewhere.source == "copy/of/guide.md"
+    assert await store.corpus_fingerprint(Scope(TEAM)) == before
+    assert len(await store.list(TEAM)) == 1
+
+
+async def test_another_workspace_gets_its_own(ingestion: Ingestion, store: PostgresDocumentStore) -> None:
+    one = await ingestion.add(TEAM, "guide.md", GUIDE.encode())
+    other = await ingestion.add("other", "guide.md", GUIDE.encode())
+    assert other.status == "added"
+    assert other.document_id != one.document_id
+
+
+async def test_a_change_writes_only_what_changed(ingestion: Ingestion, pool: Pool) -> None:
+    first = await ingestion.add(TEAM, "guide.md", GUIDE.encode())
+    before = await read_chunks(pool, first.document_id)
+    changed = GUIDE.replace("every month", "every second month, and more often in autumn")
+    second = await ingestion.add(TEAM, "guide.md", changed.encode())
+    after = await read_chunks(pool, second.document_id)
+    assert (second.status, second.document_id, second.chunks, second.embedded) == ("updated", first.document_id, 3, 1)
+    kept = before.keys() & after.keys()
+    assert {before[chunk][0][:4] for chunk in kept} == {"Snow", "Wind"}
+    assert all(after[chunk][1] == before[chunk][1] + len(changed) - len(GUIDE) for chunk in kept)
+    assert sum("every second month" in text for text, _, _ in after.values()) == 1
+    assert not any("every month" in text for text, _, _ in after.values())
+
+
+async def test_a_removed_section_goes_and_nothing_is_embedded(ingestion: Ingestion, pool: Pool) -> None:
+    await ingestion.add(TEAM, "guide.md", GUIDE.encode())
+    report = await ingestion.add(TEAM, "guide.md", GUIDE[: GUIDE.index("## Wind")].encode())
+    assert (report.status, report.chunks, report.embedded) == ("updated", 2, 0)
+    assert len(await read_chunks(pool, report.document_id)) == 2
+
+
+async def test_repeated_text_is_embedded_once_and_stored_each_time(ingestion: Ingestion, pool: Pool) -> None:
+    notice = "This page is confidential and must not be passed on to anybody outside of the company. " * 5
+    pages = [f"{notice}\n\n" for _ in range(3)]
+    report = await ingestion.add(TEAM, "notice.txt", "".join(pages).encode())
+    assert (report.chunks, report.embedded) == (3, 1)
+    more = await ingestion.add(TEAM, "notice.txt", "".join([*pages, *pages]).encode())
+    assert (more.status, more.chunks, more.embedded) == ("updated", 6, 0)
+    assert len(await read_chunks(pool, more.document_id)) == 6
+
+
+async def test_a_source_that_comes_to_say_what_another_says_loses_its_old_text(
+    ingestion: Ingestion, pool: Pool, store: PostgresDocumentStore
+) -> None:
+    await ingestion.add(TEAM, "guide.md", GUIDE.encode())
+    await ingestion.add(TEAM, "draft.md", b"# Draft\n\nOld words.")
+    report = await ingestion.add(TEAM, "draft.md", GUIDE.encode())
+    assert report.status == "updated"
+    assert "Old words." not in {text for text, _, _ in (await read_chunks(pool, report.document_id)).values()}
+    assert [document.title for document in await store.list(TEAM)] == ["Guide", "Guide"]
+
+
+async def test_a_bad_file_leaves_what_was_stored(ingestion: Ingestion, store: PostgresDocumentStore) -> None:
+    first = await ingestion.add(TEAM, "guide.md", GUIDE.encode())
+    report = await ingestion.add(TEAM, "guide.md", b"\x89PNG\r\n\x1a\n\0\0\0")
+    assert (report.status, report.code) == ("failed", "mistyped_document")
+    assert "PNG" in (report.error or "")
+    assert report.document_id is None
+    assert [document.id for document in await store.list(TEAM)] == [first.document_id]
+
+
+async def test_deleting_and_updating_forget_cached_answers(ingestion: Ingestion, cache: RedisAnswerCache) -> None:
+    report = await ingestion.add(TEAM, "guide.md", GUIDE.encode())
+    await cache.put(TEAM, "key", [{"event": "done"}])
+    await ingestion.add(TEAM, "new.md", b"Something else.")
+    assert await cache.get("key")
+    await ingestion.add(TEAM, "guide.md", GUIDE.encode() + b"More.")
+    assert await cache.get("key") is None
+    await cache.put(TEAM, "key", [{"event": "done"}])
+    assert report.document_id is not None
+    assert not await ingestion.delete("other", report.document_id)
+    assert await cache.get("key")
+    assert await ingestion.delete(TEAM, report.document_id)
+    assert await cache.get("key") is None
+    assert not await ingestion.delete(TEAM, report.document_id)
+
+
+async def test_token_vectors_are_stored_with_an_encoder(
+    store: PostgresDocumentStore, embedder: OnnxEmbedder, cache: RedisAnswerCache, pool: Pool
+) -> None:
+    ingestion = Ingestion(store, embedder, cache, encoder=LateInteractionEncoder(embedder))
+    await ingestion.add(TEAM, "guide.md", GUIDE.encode())
+    async with pool.connection() as connection:
+        rows = await (await connection.execute("SELECT length(tokens) AS size FROM chunk_tokens")).fetchall()
+    assert len(rows) == 3
+    assert all(row["size"] > 0 for row in rows)
+
+
+async def test_folders_are_read_and_one_bad_file_stops_nothing(ingestion: Ingestion, tmp_path: Path) -> None:
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "a.md").write_text("# A\n\nText of a.")
+    (tmp_path / "b.pdf").write_bytes(b"%PDF-1.7 broken")
+    (tmp_path / "deep" / "er" / "c.TXT").write_text("Text of c.")
+    (tmp_path / "deep" / "table.csv").write_text("1,2")
+    (tmp_path / ".hidden.md").write_text("hidden")
+    (tmp_path / ".git" / "d.md").write_text("hidden")
+    os.mkfifo(tmp_path / "pipe.txt")
+    heard: list[str] = []
+    report = await ingestion.add_paths(
+        TEAM,
+        [
+            tmp_path,
+            tmp_path / "a.md",
+            tmp_path / "missing.md",
+            tmp_path / "deep" / "table.csv",
+            tmp_path / ".hidden.md",
+        ],
+        progress=lambda document: heard.append(document.source),
+    )
+    folder = tmp_path
+    assert [(document.source, document.status, document.code) for document in report.documents] == [
+        (str(folder / "a.md"), "added", None),
+        (str(folder / "b.pdf"), "failed", "unreadable_document"),
+        (str(folder / "deep" / "er" / "c.TXT"), "added", None),
+        (str(folder / "missing.md"), "failed", "unreadable_document"),
+        (str(folder / "deep" / "table.csv"), "failed", "unsupported_document"),
+        (str(folder / ".hidden.md"), "added", None),
+    ]
+    assert heard == [document.source for document in report.documents]
+    assert len(report.failed) == 3
+    assert report.chunks == 3
+    assert report.seconds > 0
+
+
+async def test_a_folder_without_documents_is_a_failure(ingestion: Ingestion, tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("1,2")
+    [report] = (await ingestion.add_paths(TEAM, [tmp_path])).documents
+    assert (report.status, report.code) == ("failed", "unsupported_document")
+    assert str(tmp_path) in (report.error or "")
+
+
+async def test_a_large_file_is_not_even_loaded(
+    store: PostgresDocumentStore, embedder: OnnxEmbedder, cache: RedisAnswerCache, tmp_path: Path
+) -> None:
+    with (tmp_path / "big.txt").open("wb") as file:
+        file.truncate(2**40)  # a file of holes that no memory would hold
+    ingestion = Ingestion(store, embedder, cache)
+    [report] = (await ingestion.add_paths(TEAM, [tmp_path / "big.txt"])).documents
+    assert (report.status, report.code) == ("failed", "oversized_document")
+
+
+async def test_a_dead_database_is_not_the_files_fault(
+    database_url: str, embedder: OnnxEmbedder, cache: RedisAnswerCache
+) -> None:
+    async with open_pool(database_url, max_size=2) as pool:
+        ingestion = Ingestion(PostgresDocumentStore(pool), embedder, cache)
+    with pytest.raises(DatabaseUnavailable):
+        await ingestion.add(TEAM, "guide.md", GUIDE.encode())
+
+
+QUESTIONS = [
+    ("How many days of paid holiday do employees have?", "30 days of paid holiday", None),
+    ("How much may a hotel night in Oslo cost?", "up to 180 euros", None),
+    ("What caused the barometer drift?", "coefficients of the individual sensor", None),
+    ("How long does the battery run the station without sun?", "21 days without sun", 1),
+    ("What does a red light that blinks twice mean?", "Battery below 11.6 V", 3),
+    ("How often is the rain gauge calibrated?", "Rain gauge (TBRG) | 12 months", None),
+    ("What is new in firmware 4.2.0?", "Lightning counter", None),
+    ("How long are access logs kept?", "180 days", None),
+    ("What does the satellite modem cost?", "SAT-1 | Satellite modem | 1,150", None),
+    ("What does TBRG stand for?", "tipping bucket rain gauge", None),
+]
+
+
+async def test_the_sample_library_holds_the_answers_where_they_are_looked_for(
+    ingestion: Ingestion, pool: Pool, embedder: OnnxEmbedder
+) -> None:
+    report = await ingestion.add_paths(TEAM, [FOLDER])
+    assert [document.status for document in report.documents] == ["added"] * 8
+    library = PostgresLibrary(pool)
+    missed = []
+    for question, answer, page in QUESTIONS:
+        dense = await library.search_dense(Scope(TEAM), await embedder.embed_query(question), 3)
+        lexical = await library.search_lexical(Scope(TEAM), question, 3)
+        passages = await library.read_passages(Scope(TEAM), [match.chunk_id for match in (*dense, *lexical)])
+        pages = {passage.page for passage in passages if answer in passage.text.replace("\n", " ")}
+        if page not in pages:
+            missed.append((question, [passage.text[:60] for passage in passages]))
+    assert not missed
