@@ -53,7 +53,7 @@ class Tracing:
         self._asked_at = -_LOOK_UP_AGAIN_SECONDS
         self.trace_url(UUID(int=0))
 
-    def trace_url(self, run_id: UUID) -> str | None:
+    def trace_url(self, run_id: UUID | str) -> str | None:
         """The page of a run; None while the project's address is not known. Never waits: the address is looked up in
         the background, at most once a minute, because a project exists only after its first trace."""
         if self._project_url is not None:

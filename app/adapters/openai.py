@@ -189,7 +189,7 @@ class OpenAIChat:
             except ModelError as error:
                 if isinstance(error.__cause__, openai.LengthFinishReasonError):
                     self._record_completion(error.__cause__, sink)
-                if self._learn(error.__cause__, options):
+                if self._learn(error.__cause__):
                     continue
                 if "response_format" in options and _FORMAT_REFUSED.search(str(error.__cause__)):
                     self._format = max(self._format, way + 1)
@@ -216,7 +216,7 @@ class OpenAIChat:
                             begun = True
                             yield chunk
             except AskgraphError as error:
-                if not begun and self._learn(error.__cause__, options):
+                if not begun and self._learn(error.__cause__):
                     continue
                 if begun and type(error) is ModelUnavailable:
                     raise ModelReplyCut from error
@@ -230,14 +230,17 @@ class OpenAIChat:
             options["reasoning_effort"] = self._effort
             if "max_tokens" in options:
                 options["max_tokens"] += _REASONING_TOKENS
+        if "max_completion_tokens" in self._refused and "max_tokens" in options:
+            # `ChatOpenAI` renames `max_tokens` to what OpenAI calls it now; some servers know the old name only.
+            options["extra_body"] = {"max_tokens": options.pop("max_tokens")}
         return {name: value for name, value in options.items() if name not in self._refused}
 
-    def _learn(self, cause: BaseException | None, options: dict[str, Any]) -> bool:
+    def _learn(self, cause: BaseException | None) -> bool:
         """Whether the server refused a parameter that it can be asked without; it is not sent again."""
-        if not isinstance(cause, openai.BadRequestError):
+        if not isinstance(cause, openai.BadRequestError | openai.UnprocessableEntityError):
             return False
-        for name in ("temperature", "reasoning_effort"):
-            if name not in self._refused and (cause.param == name or f"'{name}'" in cause.message):
+        for name in ("temperature", "reasoning_effort", "max_completion_tokens"):
+            if name not in self._refused and (cause.param == name or name in cause.message):
                 self._refused.add(name)
                 return True
         return False

@@ -107,6 +107,12 @@ async def test_a_model_that_refuses_a_parameter_is_asked_without_it(
     assert "temperature" not in server.requests[2]
 
 
+async def test_a_server_of_old_is_told_the_limit_in_its_words(model: OpenAIChat, server: OpenAIServer) -> None:
+    server.behaviour.knows_completion_tokens = False
+    assert "six weeks" in await read(model)
+    assert server.requests[-1]["max_tokens"] == 100
+
+
 async def test_a_reasoning_model_gets_room_to_think(server: OpenAIServer, http: httpx2.AsyncClient) -> None:
     server.behaviour.fixed_temperature = True
     await read(chat(server, http, "gpt-5-mini"))
@@ -139,6 +145,12 @@ async def test_a_call_of_unknown_size_is_recorded_all_the_same(model: OpenAIChat
     await read(model, sink)
     await model.judge(ASK, Judgement, sink)
     assert [(u.input_tokens, u.output_tokens, u.cost) for u in sink.usage] == [(0, 0, None)] * 2
+
+
+async def test_a_line_separator_in_the_text_does_not_split_a_chunk(model: OpenAIChat, server: OpenAIServer) -> None:
+    said = "Zürich\u2028Genf\x85Bern – 東京\r\nfin"
+    server.behaviour.replies = [said]
+    assert await read(model) == said
 
 
 async def test_leaving_a_stream_closes_the_connection(model: OpenAIChat, server: OpenAIServer) -> None:

@@ -79,6 +79,8 @@ class Behaviour:
     """Response formats are accepted and ignored, as some local servers do."""
     fixed_temperature: bool = False
     """Any temperature but 1 is 400, as with reasoning models."""
+    knows_completion_tokens: bool = True
+    """False: `max_completion_tokens` is 422, as on servers that only know its old name."""
     sends_usage: bool = True
     retry_after: float = 0.01
     stall: float = 30.0
@@ -176,6 +178,8 @@ class OpenAIServer:
         if self.behaviour.fixed_temperature and body.get("temperature", 1) != 1:
             message = "Unsupported value: 'temperature' does not support this value with this model."
             return _refuse(400, message, "unsupported_value", param="temperature")
+        if not self.behaviour.knows_completion_tokens and "max_completion_tokens" in body:
+            return _refuse(422, "max_completion_tokens: Extra inputs are not permitted")
         response_format = body.get("response_format")
         if response_format is None or self.behaviour.ignores_format:
             return None
@@ -297,7 +301,7 @@ def _count_tokens(messages: list[Json]) -> int:
 
 
 def _event(data: Json) -> bytes:
-    return f"data: {json.dumps(data)}\n\n".encode()
+    return f"data: {json.dumps(data, ensure_ascii=False)}\n\n".encode()
 
 
 def _refuse(
