@@ -7,50 +7,73 @@ from domain.state import Turn
 from domain.terms import analyse, content_words
 
 _POINTERS = re.compile(
-    r"\b(?:it|its|it's|itself|they|them|their|theirs|he|him|his|she|her|hers|this|that|these|those|there|"
-    r"the\s+(?:former|latter|same|other|others|first|second|third|last)(?:\s+one)?|one|ones|such|former|latter|"
-    r"above|previous|mentioned|else|instead|other|another|both|same)\b",
+    r"""\b(?:this|these|those|former|latter|above|previous|mentioned|else|instead
+        |the\s+(?:former|latter|same|others?|first|second|third|last)(?:\s+one)?|other\s+ones?|another\s+one)\b
+      | (?:^|\b(?:is|was|are|were|does|did|do|about|of|for|like|with|in|than|after|before|why|how|when)\s+)that\b
+        (?!\s+(?:the|an?|i|you|we|they)\b)
+      | (?<!\bis\ )(?<!\bare\ )(?<!\bwas\ )(?<!\bwere\ )\bthere\b(?!\s+(?:is|are|was|were|an?|any)\b)""",
+    re.VERBOSE | re.IGNORECASE,
+)
+"""Words that point out of the question, but not "that" as a conjunction nor "there is"."""
+
+_PRONOUNS = re.compile(
+    r"\b(?:it|its|it's|itself|they|them|their|theirs|he|him|his|she|her|hers)\b"
+    r"(?!\s+(?:is\s+)?(?:possible|necessary|allowed|true|legal|important|worth|safe|better)\b)",
     re.IGNORECASE,
 )
 _OPENERS = re.compile(
     r"^\W*(?:and|but|so|then|also|or|what\s+about|how\s+about|what\s+if|why(?:\s+not)?\s*\??$|how\s+so|really|"
-    r"more|tell\s+me\s+more|explain|elaborate|go\s+on|continue|for\s+example|such\s+as|i\s+meant?|no,|yes,|correction|oops)\b",
+    r"more|tell\s+me\s+more|explain|elaborate|go\s+on|continue|for\s+example|such\s+as|i\s+meant?|no,|yes,|"
+    r"correction|oops)\b",
     re.IGNORECASE,
 )
-_SHORT = 3
-"""A question with fewer meaningful words than this does not say what it is about."""
+_WHOLE = re.compile(
+    r"^\W*(?:what|who|whom|whose|when|where|why|how|which|is|are|was|were|do|does|did|can|could|should|would|will|has|"
+    r"have|had|may|must|am)\b",
+    re.IGNORECASE,
+)
+"""How a whole question begins; anything else may be a fragment."""
 
-_CONTEXT_WORDS = 8
-"""How many words of the conversation are added at most: more would drown the question itself."""
+OWN_WORDS = 3
+"""With fewer meaningful words before it, a pronoun points out of the question; with fewer in all, a fragment does not
+say what it is about (benchmarks/standalone.py)."""
+
+CONTEXT_WORDS = 6
+"""Words of the conversation that are added at most; more would drown the question (benchmarks/standalone.py)."""
 
 
 def make_standalone(question: str, turns: Sequence[Turn]) -> str:
     """The question with what it takes from the conversation in brackets: "How long is it valid? (warranty Lindenhof
     W2)". A question that stands alone already is returned as it is."""
-    turns = [turn for turn in turns if turn["route"] == "needs_retrieval"]
-    if not turns or not _leans_on_conversation(question):
+    searched = [turn for turn in turns if turn["route"] == "needs_retrieval"]
+    if not searched or not _leans_on_conversation(question):
         return question
     known = set(analyse(question))
     context: list[str] = []
-    for turn in reversed(turns):
+    for turn in reversed(searched):
         for word in _name_topics(turn["standalone_question"] or turn["question"]):
             terms = set(analyse(word))
-            if terms and not terms <= known:
+            if not terms <= known and len(context) < CONTEXT_WORDS:
                 known |= terms
                 context.append(word)
         if context:
-            break
-    return f"{question} ({' '.join(context[:_CONTEXT_WORDS])})" if context else question
+            return f"{question} ({' '.join(context)})"
+    return question
 
 
 def _leans_on_conversation(question: str) -> bool:
-    return (
-        len(set(content_words(question))) < _SHORT
-        or _OPENERS.search(question) is not None
-        or _POINTERS.search(question) is not None
-    )
+    if _OPENERS.search(question) or _POINTERS.search(question):
+        return True
+    if any(_count_words(question[: pronoun.start()]) < OWN_WORDS for pronoun in _PRONOUNS.finditer(question)):
+        return True
+    return _count_words(question) < (1 if _WHOLE.search(question) else OWN_WORDS)
+
+
+def _count_words(text: str) -> int:
+    return len(set(content_words(text)))
 
 
 def _name_topics(question: str) -> list[str]:
     """The meaningful words of a question as written, in order."""
-    return [word for word in re.findall(r"[\w][\w'’./-]*", question) if content_words(word)]
+    words = (word.rstrip(".'’/-") for word in re.findall(r"\w[\w'’./-]*", question))
+    return [word for word in words if content_words(word)]
