@@ -20,6 +20,10 @@ NEAREST = 0.45
 LEAD = 0.06
 """By how much the nearest prototype must beat the nearest document question (benchmarks/routing.py)."""
 
+_ABOUT_ASSISTANT = "a question about the assistant"
+_ADDRESS = re.compile(r"\b(?:you|your|you're|you've|yours|yourself|u|ai|bot|assistant)\b", re.IGNORECASE)
+"""Without one of these, "Who made it?" asks about something else."""
+
 _PROTOTYPES: dict[Route, dict[str, Sequence[str]]] = {
     "conversational": {
         "a greeting": (
@@ -29,6 +33,7 @@ _PROTOTYPES: dict[Route, dict[str, Sequence[str]]] = {
             "how are you doing today?",
             "how is everything going with you?",
             "what's new with you, buddy?",
+            "what is happening, mate?",
         ),
         "thanks or praise": (
             "thank you so much",
@@ -36,6 +41,9 @@ _PROTOTYPES: dict[Route, dict[str, Sequence[str]]] = {
             "great job, that was really helpful",
             "I appreciate what you did",
             "you are wonderful",
+            "many special thanks",
+            "I am in your debt",
+            "thanks for the assistance",
         ),
         "a goodbye": (
             "bye for now",
@@ -43,8 +51,9 @@ _PROTOTYPES: dict[Route, dict[str, Sequence[str]]] = {
             "have a nice evening",
             "talk to you later, take care",
             "it was nice chatting with you",
+            "until we meet again",
         ),
-        "a question about the assistant": (
+        _ABOUT_ASSISTANT: (
             "who are you?",
             "what are you called?",
             "do you have a name?",
@@ -69,9 +78,19 @@ _PROTOTYPES: dict[Route, dict[str, Sequence[str]]] = {
             "what is your favourite hobby?",
             "do you have feelings?",
             "what is your opinion about life?",
+            "which language model are you based on?",
+            "what are you good at answering?",
+            "what do people call you?",
+            "who designed and programmed you?",
+            "where were you built?",
+            "for how many years have you existed?",
+            "are you real?",
+            "what interests you?",
+        ),
+        "a question about life": (
             "what is the meaning of life?",
             "why do we exist?",
-            "which language model are you based on?",
+            "what is the purpose of human existence?",
         ),
         "a request for entertainment": (
             "tell me a joke",
@@ -80,6 +99,7 @@ _PROTOTYPES: dict[Route, dict[str, Sequence[str]]] = {
             "say something amusing",
             "tell me a fun fact",
             "give me some trivia about animals",
+            "share an interesting fun fact with me",
             "sing me a song",
             "I am bored, entertain me",
         ),
@@ -95,6 +115,11 @@ _PROTOTYPES: dict[Route, dict[str, Sequence[str]]] = {
             "could you say that again?",
             "okay, I understand",
             "you are useless",
+            "that is true",
+            "that statement is false",
+            "I would rather not",
+            "quit what you are doing right now",
+            "what did you just say?",
             "I like talking to you",
         ),
         "a wish for how the assistant behaves": (
@@ -111,6 +136,9 @@ _PROTOTYPES: dict[Route, dict[str, Sequence[str]]] = {
             "call me Anna",
             "do you remember my name?",
             "my name is Peter",
+            "change my name to Lisa",
+            "I would like to rename you",
+            "I want another language",
         ),
     },
     "out_of_scope": {
@@ -217,7 +245,7 @@ _COURTESY = re.compile(
       | good\s+(?:morning|afternoon|evening|day|night) | goodnight | greetings | (?:wh?at'?s|wa[sz])\s*up | yo | sup
       | (?:many\s+)?thanks?(?:\s+(?:you|u|again|a\s+(?:lot|bunch|million)|so\s+much|very\s+much))*
         (?:\s+for\s+(?:your|the|all\s+your)\s+(?:help|support|time|information|info|answer|explanation|assistance))?
-      | thx | ty | cheers | much\s+appreciated
+      | thx | ty | cheers | (?:much\s+)?appreciated | (?:i(?:'m|\s+am)\s+)?(?:so\s+|very\s+)?(?:thankful|grateful)
       | (?:good\s*)?bye(?:[\s-]*bye)? | farewell | see\s+(?:you|ya)(?:\s+(?:later|soon|tomorrow))? | cu | ciao
       | nice | great | cool | perfect | awesome | wonderful | excellent | wow | ok(?:ay)? | alright | all\s+right | sure
       | got\s+it | i\s+see | good\s+to\s+know | understood | yes | yeah | yep | no | nope | please | well | so
@@ -240,7 +268,8 @@ async def classify(question: str, embedder: Embedder, *, follow_up: bool) -> tup
         return "conversational", "It is a courtesy."
     if len(rest.split()) > _LONGEST_TALK:
         return "needs_retrieval", "It is longer than small talk."
-    nearest = await _find_nearest(rest, embedder)
+    addressed = _ADDRESS.search(rest) is not None
+    nearest = [found for found in await _find_nearest(rest, embedder) if addressed or found[1] != _ABOUT_ASSISTANT]
     route, kind, score = max(nearest, key=lambda found: found[2])
     documents = max(found[2] for found in nearest if found[0] == "needs_retrieval")
     lead = LEAD * 2 if follow_up else LEAD

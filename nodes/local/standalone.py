@@ -75,5 +75,9 @@ def _count_words(text: str) -> int:
 
 def _name_topics(question: str) -> list[str]:
     """The meaningful words of a question as written, in order."""
+    # The measure asked for belongs to that question only: "how long", "how many".
+    question = re.sub(
+        r"\bhow\s+(?:long|many|much|often|far|old|big|large|high|fast)\b", "", question, flags=re.IGNORECASE
+    )
     words = (word.rstrip(".'’/-") for word in re.findall(r"\w[\w'’./-]*", question))
     return [word for word in words if content_words(word)]
