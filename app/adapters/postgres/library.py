@@ -9,7 +9,7 @@ from app.adapters.postgres.pool import Pool, open_session
 from domain.documents import Line, Match, Passage, Scope
 from domain.ports import Vector
 
-EXACT_ROWS = 5_000
+EXACT_ROWS = 10_000
 """Up to this many chunks in scope every one is compared; above, the HNSW index is searched."""
 
 

@@ -38,12 +38,12 @@ async def open_pool(database_url: str, *, max_size: int = 16) -> AsyncIterator[P
     The schema must exist (`migrations.upgrade`). Each connection is checked before it is lent, so that one the
     server has dropped is replaced and no caller sees it.
 
-    Raises `DatabaseUnavailable` where the server does not answer, `ConfigurationError` where it has no pgvector.
+    Raises `DatabaseUnavailable` where the server does not answer, `ConfigurationError` where the schema is missing.
     """
     with translated_errors():
         # A pool retries in silence whatever is wrong; a first connection of our own says what it is.
         async with await AsyncConnection.connect(database_url, connect_timeout=int(WAIT_SECONDS)) as first:
-            await _require_vector(first)
+            await _require_schema(first)
     pool = Pool(
         database_url,
         kwargs={
@@ -67,12 +67,10 @@ async def open_pool(database_url: str, *, max_size: int = 16) -> AsyncIterator[P
         yield pool
 
 
-async def _require_vector(connection: AsyncConnection[Any]) -> None:
-    row = await (await connection.execute("SELECT to_regtype('vector') IS NOT NULL")).fetchone()
-    if row is None or not row[0]:
-        raise ConfigurationError(
-            "The database has not been prepared: its schema and the extension pgvector are missing."
-        )
+async def _require_schema(connection: AsyncConnection[Any]) -> None:
+    row = await (await connection.execute("SELECT to_regclass('chunks') IS NULL")).fetchone()
+    if row is None or row[0]:
+        raise ConfigurationError("The database has not been prepared: it lacks the schema.")
 
 
 async def _configure(connection: AsyncConnection[DictRow]) -> None:

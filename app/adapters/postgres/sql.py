@@ -26,11 +26,13 @@ _DENSE: LiteralString = """
         WHERE (workspace_id = %(workspace_id)s) IS TRUE {in_documents_of_index}
           AND (SELECT chunks FROM size) > %(exact_rows)s
         ORDER BY embedding::halfvec(384) <=> %(embedding)s::halfvec(384)
-        LIMIT %(limit)s
+        -- A filtered scan stops at the limit although later rows may be nearer: taking more makes up for it.
+        LIMIT 2 * %(limit)s
     )
     SELECT id AS chunk_id, document_id, 1 - distance AS score
     FROM (SELECT * FROM exact UNION ALL SELECT * FROM approximate) AS found
     ORDER BY distance, id
+    LIMIT %(limit)s
 """
 
 SEARCH_DENSE: LiteralString = _DENSE.format(

@@ -1,0 +1,98 @@
+import asyncio
+
+import pytest
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from psycopg import AsyncConnection
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.sql import SQL, Identifier
+
+from app.adapters.postgres import pool as pool_module
+from app.adapters.postgres.conversations import PostgresThreadStore
+from app.adapters.postgres.documents import PostgresDocumentStore
+from app.adapters.postgres.library import PostgresLibrary
+from app.adapters.postgres.pool import open_pool, ping
+from domain.documents import Scope
+from domain.errors import DatabaseUnavailable, InputError
+from tests.contracts.corpus import store
+
+DROP_ALL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()"
+
+
+async def administer(database_url: str, *statements: SQL | str) -> None:
+    """Run statements from another database of the same server, `{}` and `%s` standing for this one's name."""
+    name = conninfo_to_dict(database_url)["dbname"]
+    async with await AsyncConnection.connect(database_url, dbname="postgres", autocommit=True) as connection:
+        for statement in statements:
+            if isinstance(statement, SQL):
+                await connection.execute(statement.format(Identifier(str(name))))
+            else:
+                await connection.execute(statement.encode(), (name,))
+
+
+async def test_dropped_connections_are_replaced_unnoticed(database_url: str) -> None:
+    async with open_pool(database_url) as pool:
+        documents = PostgresDocumentStore(pool)
+        await asyncio.gather(*(documents.list("a") for _ in range(8)))
+        for _ in range(3):
+            await administer(database_url, DROP_ALL)
+            await asyncio.gather(*(documents.list("a") for _ in range(8)))
+        await store(documents, "a", "x.md", ["It works."])
+        assert len(await PostgresLibrary(pool).search_lexical(Scope("a"), "works", 5)) == 1
+
+
+async def test_a_database_that_goes_away_and_comes_back(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool_module, "WAIT_SECONDS", 1.0)
+    async with open_pool(database_url) as pool:
+        threads = PostgresThreadStore(pool)
+        await threads.claim("a", "t")
+        await administer(database_url, SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false"), DROP_ALL)
+        for _ in range(3):
+            with pytest.raises(DatabaseUnavailable):
+                await threads.exists("a", "t")
+        with pytest.raises(DatabaseUnavailable):
+            await ping(pool)
+        await administer(database_url, SQL("ALTER DATABASE {} ALLOW_CONNECTIONS true"))
+        for _ in range(20):
+            try:
+                assert await threads.exists("a", "t")
+                break
+            except DatabaseUnavailable:
+                continue
+        else:
+            pytest.fail("the pool did not recover")
+        await ping(pool)
+
+
+async def test_a_connection_lost_in_the_middle_of_a_change(database_url: str) -> None:
+    async with open_pool(database_url) as pool:
+        documents = PostgresDocumentStore(pool)
+        await store(documents, "a", "x.md", ["Earlier words."])
+        async with pool.connection() as blocker, blocker.transaction():
+            await blocker.execute("SELECT FROM workspaces FOR UPDATE")
+            change = asyncio.create_task(store(documents, "a", "x.md", ["Later words."]))
+            waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+            while (await blocker.execute(waiting)).rowcount == 0:
+                await blocker.execute("SELECT pg_sleep(0.01), pg_stat_clear_snapshot()")
+            await blocker.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE wait_event_type = 'Lock' AND datname = current_database()"
+            )
+            with pytest.raises(DatabaseUnavailable):
+                await change
+        [document] = await documents.list("a")
+        assert await documents.get_text("a", document.id) == "Earlier words."
+        assert len(await PostgresLibrary(pool).search_lexical(Scope("a"), "earlier", 5)) == 1
+
+
+async def test_text_that_postgres_cannot_hold_is_the_requests_fault(database_url: str) -> None:
+    async with open_pool(database_url) as pool:
+        for text in ("nul \x00", "lone surrogate \ud800"):
+            with pytest.raises(InputError):
+                await PostgresThreadStore(pool).claim("a", text)
+
+
+async def test_the_pool_serves_langgraphs_saver(database_url: str) -> None:
+    async with open_pool(database_url) as pool:
+        saver = AsyncPostgresSaver(pool)
+        await saver.setup()
+        assert await saver.aget_tuple({"configurable": {"thread_id": "t", "checkpoint_ns": ""}}) is None

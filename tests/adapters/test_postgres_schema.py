@@ -1,0 +1,194 @@
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from langchain_core.embeddings import Embeddings
+from langchain_postgres import PGEngine, PGVectorStore
+from psycopg import AsyncConnection
+from psycopg.sql import SQL, Identifier
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from app.adapters.embedded import Servers
+from app.adapters.postgres import sql
+from app.adapters.postgres.documents import PostgresDocumentStore
+from app.adapters.postgres.embedding_model import pin_embedder
+from app.adapters.postgres.library import PostgresLibrary
+from app.adapters.postgres.migrations import upgrade
+from app.adapters.postgres.pool import open_pool
+from domain.documents import Scope
+from domain.errors import ConfigurationError, DatabaseUnavailable
+from domain.ports import Vector
+from tests.contracts.corpus import store, vector_of
+
+
+async def fetch_value(url: str, query: Any) -> Any:
+    async with await AsyncConnection.connect(url, autocommit=True) as connection:
+        row = await (await connection.execute(query)).fetchone()
+    return row[0] if row else None
+
+
+@pytest_asyncio.fixture
+async def bare_url(servers: Servers) -> AsyncIterator[str]:
+    """A database without anything in it."""
+    assert servers.database_url
+    name = Identifier("bare")
+    async with await AsyncConnection.connect(servers.database_url, autocommit=True) as connection:
+        await connection.execute(SQL("CREATE DATABASE {}").format(name))
+        yield servers.database_url.replace("@/askgraph?", "@/bare?")
+        await connection.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(name))
+
+
+async def test_upgrades_from_the_first_with_what_is_there(bare_url: str) -> None:
+    await upgrade(bare_url, "0001")
+    # Written by hand, as the version that came with the first migration would: it knew no token vectors.
+    async with open_pool(bare_url) as pool, pool.connection() as connection:
+        await connection.execute("INSERT INTO workspaces VALUES ('a', 7, 1)")
+        await connection.execute(
+            "INSERT INTO documents (document_id, workspace_id, source, title, media_type, content_hash, "
+            "characters, chunks, text) VALUES ('aaaaaaaa-0000-0000-0000-000000000000', 'a', 'old.md', 'Old', "
+            "'text/plain', 'h', 9, 1, 'Old words')"
+        )
+        await connection.execute(
+            "INSERT INTO chunks VALUES ('bbbbbbbb-0000-0000-0000-000000000000', 'a', "
+            "'aaaaaaaa-0000-0000-0000-000000000000', 'h', '{}', 'Old words', '{}', %s)",
+            (vector_of("Old words"),),
+        )
+        await connection.execute(
+            "INSERT INTO chunk_places VALUES ('bbbbbbbb-0000-0000-0000-000000000000', 'a', 0, 0, 9, '[]')"
+        )
+    await upgrade(bare_url)
+    async with open_pool(bare_url) as pool:
+        documents, library = PostgresDocumentStore(pool), PostgresLibrary(pool)
+        [match] = await library.search_dense(Scope("a"), vector_of("Old words"), 5)
+        [passage] = await library.read_passages(Scope("a"), [match.chunk_id])
+        assert passage.text == "Old words"
+        assert await library.read_tokens(Scope("a"), [match.chunk_id]) == {}
+        assert await documents.corpus_fingerprint(Scope("a")) == "generation 7"
+        await store(documents, "a", "new.md", ["New words"])
+        assert [d.source for d in await documents.list("a")] == ["new.md", "old.md"]
+
+
+async def test_upgrading_again_changes_nothing(database_url: str) -> None:
+    before = await fetch_value(database_url, "SELECT version_num FROM alembic_version")
+    await upgrade(database_url)
+    assert await fetch_value(database_url, "SELECT version_num FROM alembic_version") == before
+
+
+async def test_two_processes_and_two_threads_upgrade_at_once(bare_url: str) -> None:
+    code = (
+        "import asyncio, sys; from app.adapters.postgres.migrations import upgrade; asyncio.run(upgrade(sys.argv[1]))"
+    )
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, bare_url)
+    await asyncio.gather(upgrade(bare_url), upgrade(bare_url))
+    assert await process.wait() == 0
+    assert await fetch_value(bare_url, "SELECT count(*) FROM alembic_version") == 1
+
+
+async def test_every_table_of_ours_knows_its_workspace(database_url: str) -> None:
+    without = await fetch_value(
+        database_url,
+        """
+        SELECT array_agg(relname ORDER BY relname) FROM pg_class c
+        WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND NOT EXISTS
+            (SELECT FROM pg_attribute WHERE attrelid = c.oid AND attname = 'workspace_id' AND attnotnull)
+        """,
+    )
+    assert without == ["alembic_version", "embedding_model"]
+
+
+def test_every_statement_is_bound_to_a_workspace() -> None:
+    statements = {name: text for name, text in vars(sql).items() if name.isupper() and not name.startswith("_")}
+    assert len(statements) > 20
+    unbound = {name for name, text in statements.items() if "%(workspace_id)s" not in text}
+    # Rows that are copied bring their workspace with them.
+    assert unbound == {"COPY_CHUNKS", "COPY_PLACES", "COPY_TERMS", "COPY_TOKENS"}
+
+
+async def test_a_server_that_does_not_answer() -> None:
+    nobody = "postgresql://askgraph@127.0.0.1:1/askgraph"
+    with pytest.raises(DatabaseUnavailable):
+        await upgrade(nobody)
+    with pytest.raises(DatabaseUnavailable):
+        async with open_pool(nobody):
+            pass
+
+
+async def test_a_database_that_was_not_prepared(bare_url: str) -> None:
+    with pytest.raises(ConfigurationError, match="has not been prepared"):
+        async with open_pool(bare_url):
+            pass
+
+
+async def test_a_role_that_may_not_create_the_schema(bare_url: str) -> None:
+    async with await AsyncConnection.connect(bare_url, autocommit=True) as connection:
+        await connection.execute("REVOKE CREATE ON SCHEMA public FROM pg_database_owner")
+    with pytest.raises(ConfigurationError, match="permission denied"):
+        await upgrade(bare_url)
+
+
+class OtherModel:
+    """Has a name and a dimension; nothing is embedded with it here."""
+
+    def __init__(self, name: str, dimension: int) -> None:
+        self.name = name
+        self.dimension = dimension
+
+    async def embed_query(self, text: str) -> Vector:
+        raise NotImplementedError
+
+    async def embed_passages(self, texts: Any) -> Vector:
+        raise NotImplementedError
+
+
+async def test_vectors_of_two_models_are_not_mixed(database_url: str) -> None:
+    async with open_pool(database_url) as pool:
+        await pin_embedder(pool, OtherModel("first", 384))
+        await pin_embedder(pool, OtherModel("second", 384))
+        document = await store(PostgresDocumentStore(pool), "a", "x.md", ["Some text."])
+        await pin_embedder(pool, OtherModel("second", 384))
+        with pytest.raises(ConfigurationError, match="'second' and cannot be searched with 'third'"):
+            await pin_embedder(pool, OtherModel("third", 384))
+        with pytest.raises(ConfigurationError, match="768 dimensions"):
+            await pin_embedder(pool, OtherModel("second", 768))
+        await PostgresDocumentStore(pool).delete("a", document.id)
+        await pin_embedder(pool, OtherModel("third", 384))
+
+
+class CorpusEmbeddings(Embeddings):
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return [float(value) for value in vector_of(text)]
+
+
+async def test_langchain_reads_our_chunks(database_url: str) -> None:
+    async with open_pool(database_url) as pool:
+        documents = PostgresDocumentStore(pool)
+        document = await store(documents, "a", "falke.md", ["Alpha", "Beta"], title="Falke")
+        await store(documents, "b", "falke.md", ["Alpha", "Gamma"], title="Other")
+        ids = {m.chunk_id for m in await PostgresLibrary(pool).search_dense(Scope("a"), vector_of("Beta"), 5)}
+    engine = create_async_engine(database_url.replace("postgresql://", "postgresql+psycopg://"))
+    try:
+        langchain = await PGVectorStore.create(
+            engine=PGEngine.from_engine(engine),
+            embedding_service=CorpusEmbeddings(),
+            table_name="chunks",
+            id_column="id",
+            content_column="content",
+            embedding_column="embedding",
+            metadata_columns=["workspace_id", "document_id"],
+            metadata_json_column="metadata",
+        )
+        found = await langchain.asimilarity_search_with_score("Beta", k=10, filter={"workspace_id": "a"})
+    finally:
+        await engine.dispose()
+    assert [d.page_content for d, _ in found] == ["Beta", "Alpha"]
+    assert found[0][1] == pytest.approx(0, abs=1e-5)
+    assert {str(d.id) for d, _ in found} == ids
+    metadata = found[0][0].metadata
+    assert (metadata["workspace_id"], str(metadata["document_id"])) == ("a", document.id)
+    assert (metadata["title"], metadata["source"]) == ("Falke", "falke.md")

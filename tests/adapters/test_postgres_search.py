@@ -1,0 +1,136 @@
+"""Which way a search goes, and that all ways lead to the same result."""
+
+import asyncio
+import math
+from collections import Counter
+from collections.abc import AsyncIterator
+from itertools import chain
+
+import numpy as np
+import pytest
+import pytest_asyncio
+
+from app.adapters.postgres import lexical, library
+from app.adapters.postgres.documents import PostgresDocumentStore
+from app.adapters.postgres.library import PostgresLibrary
+from app.adapters.postgres.pool import Pool, open_pool
+from domain.documents import Scope
+from domain.terms import analyse
+from tests.contracts.corpus import store, vector_of
+
+WORDS = [f"word{n}" for n in range(40)]
+
+
+def paragraph(number: int) -> str:
+    """Words by Zipf's law, the way real texts use them."""
+    draws = np.random.default_rng(number).zipf(1.5, 20) % len(WORDS)
+    return " ".join(WORDS[draw] for draw in draws) + f" paragraph{number}"
+
+
+@pytest_asyncio.fixture
+async def pool(database_url: str) -> AsyncIterator[Pool]:
+    async with open_pool(database_url) as pool:
+        yield pool
+
+
+@pytest_asyncio.fixture
+async def filled(pool: Pool) -> PostgresLibrary:
+    """Workspace a holds 40 of 440 chunks, in 4 documents; b the others."""
+    documents = PostgresDocumentStore(pool)
+    await asyncio.gather(
+        *(store(documents, "a", f"{n}", [paragraph(10 * n + i) for i in range(10)], title="") for n in range(4)),
+        *(store(documents, "b", f"{n}", [paragraph(1000 + 50 * n + i) for i in range(50)], title="") for n in range(8)),
+    )
+    return PostgresLibrary(pool)
+
+
+async def test_the_index_finds_what_comparing_all_finds(
+    filled: PostgresLibrary, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = tuple(d.id for d in (await PostgresDocumentStore(pool).list("a"))[:2])
+    scopes = [Scope("a"), Scope("b"), Scope("a", ids)]
+    queries = [vector_of(f"question {n}") for n in range(10)]
+    exact = [[await filled.search_dense(scope, query, 10) for query in queries] for scope in scopes]
+    monkeypatch.setattr(library, "EXACT_ROWS", 0)
+    found = [[await filled.search_dense(scope, query, 10) for query in queries] for scope in scopes]
+    for wanted, got in zip(chain(*exact), chain(*found), strict=True):
+        assert len(got) == len(wanted) == 10
+        assert [m.score for m in got] == sorted((m.score for m in got), reverse=True)
+        assert len({m.chunk_id for m in wanted} & {m.chunk_id for m in got}) >= 9
+    assert {m.document_id for matches in found[2] for m in matches} <= set(ids)
+
+
+async def test_lexical_scores_are_bm25(filled: PostgresLibrary) -> None:
+    texts = [paragraph(n) for n in range(40)]
+    counts = [Counter(analyse(text)) for text in texts]
+    query = "word1 word7 paragraph13 word30"
+    expected = dict.fromkeys(texts, 0.0)
+    for term in analyse(query):
+        frequency = sum(term in count for count in counts)
+        idf = math.log(1 + (40 - frequency + 0.5) / (frequency + 0.5))
+        for text, count in zip(texts, counts, strict=True):
+            norm = lexical.K1 * (1 - lexical.B + lexical.B * count.total() / lexical.NOMINAL_LENGTH)
+            expected[text] += idf * count[term] * (lexical.K1 + 1) / (count[term] + norm)
+    matches = await filled.search_lexical(Scope("a"), query, 10)
+    passages = await filled.read_passages(Scope("a"), [m.chunk_id for m in matches])
+    best = sorted(expected.items(), key=lambda item: -item[1])[:10]
+    assert [m.score for m in matches] == pytest.approx([score for _, score in best], rel=1e-5)
+    assert [expected[p.text] for p in passages] == pytest.approx([score for _, score in best])
+
+
+async def test_candidates_by_rare_terms_hold_the_best(
+    filled: PostgresLibrary, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = tuple(d.id for d in (await PostgresDocumentStore(pool).list("b"))[:3])
+    queries = ["paragraph1001 word1 word2", "word9 word1 word2 word3 paragraph1120", "word1 word2 word3", "word1"]
+    for scope in (Scope("b"), Scope("b", ids)):
+        complete = [await filled.search_lexical(scope, query, 400) for query in queries]
+        with monkeypatch.context() as patch:
+            for module in (lexical, library):
+                patch.setattr(module, "CANDIDATES", 60)
+            some = [await filled.search_lexical(scope, query, 400) for query in queries]
+        for wanted, got in zip(complete, some, strict=True):
+            assert 0 < len(got) <= min(60, len(wanted))
+            assert set(got) <= set(wanted)
+        assert [matches[0] for matches in some[:2]] == [matches[0] for matches in complete[:2]]
+
+
+@pytest.mark.parametrize(
+    ("frequencies", "rare", "support"),
+    [
+        ({1: 10, 2: 4000, 3: 900}, [1, 3, 2], None),
+        ({1: 10, 2: 4000, 3: 2000}, [1, 3], None),
+        ({1: 6000, 2: 9000, 3: 7000}, [1], [3, 2]),
+        ({1: 6000}, [1], None),
+        ({2: 10}, [2], None),
+    ],
+)
+def test_plan(frequencies: dict[int, int], rare: list[int], support: list[int] | None) -> None:
+    plan = lexical.plan_search(Counter([1, 2, 3]), 10_000, frequencies)
+    assert plan is not None
+    assert (plan.rare, plan.support) == (rare, support)
+
+
+def test_plan_without_a_known_term() -> None:
+    assert lexical.plan_search(Counter([1, 2]), 10_000, {2: 0}) is None
+
+
+async def test_term_frequencies_follow_every_change(pool: Pool) -> None:
+    documents = PostgresDocumentStore(pool)
+
+    async def read_frequencies() -> dict[int, int]:
+        async with pool.connection() as connection:
+            rows = await (await connection.execute("SELECT term, chunks FROM term_frequencies")).fetchall()
+        return {row["term"]: row["chunks"] for row in rows if row["chunks"]}
+
+    def count(*texts: str) -> dict[int, int]:
+        return Counter(lexical.term_id("a", term) for text in texts for term in set(analyse(text)))
+
+    document = await store(documents, "a", "x", ["red blue", "red green green"], title="")
+    assert await read_frequencies() == count("red blue", "red green")
+    await store(documents, "a", "x", ["red blue", "yellow"], title="")
+    assert await read_frequencies() == count("red blue", "yellow")
+    await asyncio.gather(*(store(documents, "a", f"{n}", ["red", "blue"], title="") for n in range(6)))
+    assert await read_frequencies() == count("red blue", "yellow", *["red", "blue"] * 6)
+    await documents.delete("a", document.id)
+    assert await read_frequencies() == count(*["red", "blue"] * 6)
