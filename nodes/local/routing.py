@@ -24,6 +24,15 @@ _ABOUT_ASSISTANT = "a question about the assistant"
 _ADDRESS = re.compile(r"\b(?:you|your|you're|you've|yours|yourself|u|ai|bot|assistant)\b", re.IGNORECASE)
 """Without one of these, "Who made it?" asks about something else."""
 
+_COMMAND = "a command to a device"
+_TRANSACTION = "a personal transaction"
+_ASKS = re.compile(
+    r"^\W*(?:how\s+(?:do|does|can|should|could|must|may|to|are|is)\b|(?!.*\bmy\b)(?:how|what|which|who|whom|whose|why|when|"
+    r"where|is|are|was|were|do|does|did|am|(?:can|could|may|must|should|shall|will)(?!\s+you))\b)",
+    re.IGNORECASE,
+)
+"""Asks for a fact that documents may hold ("How do I block a card?"), so it is no order ("Block my card")."""
+
 _PROTOTYPES: dict[Route, dict[str, Sequence[str]]] = {
     "conversational": {
         "a greeting": (
@@ -142,7 +151,7 @@ _PROTOTYPES: dict[Route, dict[str, Sequence[str]]] = {
         ),
     },
     "out_of_scope": {
-        "a command to a device": (
+        _COMMAND: (
             "set an alarm for seven in the morning",
             "start a timer for ten minutes",
             "play some jazz music",
@@ -159,7 +168,7 @@ _PROTOTYPES: dict[Route, dict[str, Sequence[str]]] = {
             "roll a dice",
             "flip a coin",
         ),
-        "a personal transaction": (
+        _TRANSACTION: (
             "transfer fifty dollars to my savings account",
             "pay my electricity bill",
             "what is the balance of my checking account?",
@@ -268,8 +277,10 @@ async def classify(question: str, embedder: Embedder, *, follow_up: bool) -> tup
         return "conversational", "It is a courtesy."
     if len(rest.split()) > _LONGEST_TALK:
         return "needs_retrieval", "It is longer than small talk."
-    addressed = _ADDRESS.search(rest) is not None
-    nearest = [found for found in await _find_nearest(rest, embedder) if addressed or found[1] != _ABOUT_ASSISTANT]
+    impossible = set() if _ADDRESS.search(rest) else {_ABOUT_ASSISTANT}
+    if _ASKS.search(rest):
+        impossible |= {_COMMAND, _TRANSACTION}
+    nearest = [found for found in await _find_nearest(rest, embedder) if found[1] not in impossible]
     route, kind, score = max(nearest, key=lambda found: found[2])
     documents = max(found[2] for found in nearest if found[0] == "needs_retrieval")
     lead = LEAD * 2 if follow_up else LEAD
