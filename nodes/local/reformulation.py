@@ -1,0 +1,77 @@
+"""Another way to search for the same thing, without a language model.
+
+Two rewrites that measuring left standing: abbreviations that the sources spell out, and the question's meaningful
+words alone. Words of the best sources, words that were missing and parts of a nested question lost more good sources
+than they found (docs/decisions/local-reformulation.md).
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from domain.documents import Source
+from domain.terms import content_words
+
+_SHORT = r"[A-Z][\w&-]{0,8}[A-Z\d]s?"
+_LONG_THEN_SHORT = re.compile(rf"([^()\n.;]{{4,100}}) \(({_SHORT})\)")
+_SHORT_THEN_LONG = re.compile(rf"\b({_SHORT}) \(([^()\n]{{4,100}})\)")
+
+
+def reformulate(question: str, missing: Sequence[str], sources: Sequence[Source], tried: Sequence[str]) -> str | None:
+    """A query that is none of `tried`, or None where there is nothing new to try.
+
+    `missing` are words of the question that no source holds: where all its words are missing, a query of the same
+    words has nothing to gain.
+    """
+    known = {_level(query) for query in (question, *tried)}
+    for query in _propose(question, missing, sources):
+        if query and _level(query) not in known:
+            return query
+    return None
+
+
+def find_abbreviations(text: str) -> dict[str, str]:
+    """What the text spells out: "mean time between failures (MTBF)", or the other way round. Long form by short."""
+    pairs = [(short, long) for long, short in _LONG_THEN_SHORT.findall(text)]
+    pairs += [(short, long) for short, long in _SHORT_THEN_LONG.findall(text)]
+    return {short: spelt for short, long in pairs if (spelt := _match_long_form(short.removesuffix("s"), long))}
+
+
+def _propose(question: str, missing: Sequence[str], sources: Sequence[Source]) -> Iterator[str]:
+    yield _swap_abbreviations(question, find_abbreviations("\n".join(source["text"] for source in sources)))
+    words = list(dict.fromkeys(content_words(question)))
+    if set(words) - set(missing):
+        yield " ".join(words)
+
+
+def _swap_abbreviations(question: str, abbreviations: dict[str, str]) -> str:
+    """The question with the other form added behind each form that it uses."""
+    query = question
+    for short, long in abbreviations.items():
+        has_short = re.search(rf"\b{re.escape(short)}\b", question)
+        has_long = re.search(rf"\b{re.escape(long)}\b", question, re.IGNORECASE)
+        if has_short and not has_long:
+            query = query.replace(short, f"{short} {long}", 1)
+        elif has_long and not has_short:
+            query = f"{query} {short}"
+    return query
+
+
+def _match_long_form(short: str, text: str) -> str | None:
+    """The shortest tail of `text` that contains the letters of `short` in order, the first of them at the beginning
+    of a word (Schwartz & Hearst, PSB 2003)."""
+    position = len(text)
+    for number, letter in reversed(list(enumerate(short.lower()))):
+        if not letter.isalnum():
+            continue
+        position = text.lower().rfind(letter, 0, position)
+        while number == 0 and position > 0 and text[position - 1].isalnum():
+            position = text.lower().rfind(letter, 0, position)
+        if position < 0:
+            return None
+    long = text[position:].strip()
+    words = long.split()
+    return long if len(words) > 1 and len(words) <= min(len(short) + 5, 2 * len(short)) else None
+
+
+def _level(query: str) -> str:
+    return " ".join(query.casefold().split()).rstrip(" ?.!")

@@ -1,0 +1,140 @@
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from app.adapters.late_interaction import LateInteractionReranker
+from app.adapters.onnx import OnnxEmbedder
+from domain.documents import Match, Passage, Scope, Source
+from domain.errors import EmbedderUnavailable
+from domain.ports import Vector
+from domain.profile import RetrievalKnobs
+from nodes.fusion import blend, fuse
+from nodes.local.grading import find_missing, grade, read_signs
+
+HANDBOOK = [
+    "Employees get 28 days of paid leave a year. Unused days lapse on 31 March of the following year.",
+    "Travel is booked through the portal. Train is preferred to plane for journeys under five hours.",
+    "The office in Lyon is open from 7:30 to 19:00 and closed on public holidays.",
+    "Laptops are replaced every four years. Lost devices are reported to security within one hour.",
+    "New colleagues meet their mentor, Ada Brandt, on the first day.",
+    "Expenses up to 50 euros need no approval; larger ones are approved by the team lead.",
+]
+
+
+class NoTokens:
+    async def read_tokens(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, bytes]:
+        return {}
+
+
+class DownEmbedder:
+    name = "down"
+    dimension = 384
+
+    async def embed_query(self, text: str) -> Vector:
+        raise EmbedderUnavailable
+
+    async def embed_passages(self, texts: Sequence[str]) -> Vector:
+        raise EmbedderUnavailable
+
+
+@pytest.fixture(scope="module")
+def embedder() -> Iterator[OnnxEmbedder]:
+    embedder = OnnxEmbedder.load()
+    yield embedder
+    embedder.close()
+
+
+def make_source(text: str, score: float = 0.5, dense: float | None = 0.5, number: int = 1) -> Source:
+    return Source(
+        number=number, chunk_id=str(number), chunk_index=0, document_id="d", title="Handbook", heading_path=[],
+        text=text, start=0, end=len(text), page=None, lines=[], score=score, dense=dense, lexical=None,
+    )  # fmt: skip
+
+
+async def find_sources(question: str, embedder: OnnxEmbedder) -> list[Source]:
+    passages = [Passage(str(i), 0, "d", "Handbook", text, 0, len(text)) for i, text in enumerate(HANDBOOK)]
+    similarity = await embedder.embed_passages(HANDBOOK) @ await embedder.embed_query(question)
+    order = sorted(range(len(HANDBOOK)), key=lambda i: -similarity[i])
+    candidates = fuse([Match(str(i), "d", float(similarity[i])) for i in order], [], RetrievalKnobs())
+    rerank = await LateInteractionReranker(embedder, NoTokens()).score(
+        Scope("default"), question, [passages[i] for i in order]
+    )
+    best = sorted(zip(blend(candidates, rerank), order, strict=True), reverse=True)[:5]
+    return [make_source(HANDBOOK[i], score, float(similarity[i]), n) for n, (score, i) in enumerate(best, 1)]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How many days of paid leave do employees get?",
+        "When is the office in Lyon open?",
+        "Who approves expenses above 50 euros?",
+        "How often are laptops replaced?",
+    ],
+)
+async def test_answerable_questions_pass(question: str, embedder: OnnxEmbedder) -> None:
+    graded = await grade(question, await find_sources(question, embedder), embedder)
+    assert graded.confidence >= 0.6
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What is the capital of France?",
+        "how do i bake sourdough bread",
+        "Who won the world cup in 1998?",
+        "tell me a joke",
+    ],
+)
+async def test_questions_about_other_things_do_not_pass(question: str, embedder: OnnxEmbedder) -> None:
+    graded = await grade(question, await find_sources(question, embedder), embedder)
+    assert graded.confidence < 0.4
+
+
+async def test_no_sources_no_confidence(embedder: OnnxEmbedder) -> None:
+    graded = await grade("How long is the warranty?", [], embedder)
+    assert graded.confidence == 0
+    assert graded.missing == ["long", "warranty"]
+
+
+async def test_confidence_follows_relevance_and_similarity(embedder: OnnxEmbedder) -> None:
+    question = "How many days of leave?"
+    weak, relevant, similar = [
+        (await grade(question, [make_source(HANDBOOK[0], score, dense)], embedder)).confidence
+        for score, dense in ((0.3, 0.4), (0.8, 0.4), (0.3, 0.8))
+    ]
+    assert weak < relevant
+    assert weak < similar
+
+
+async def test_similarity_of_a_source_found_by_words_alone_is_computed(embedder: OnnxEmbedder) -> None:
+    question = "When is the office in Lyon open?"
+    close = await grade(question, [make_source(HANDBOOK[2], dense=None)], embedder)
+    far = await grade(question, [make_source(HANDBOOK[5], dense=None)], embedder)
+    assert close.confidence > far.confidence + 0.2
+
+
+async def test_a_dead_embedder_leaves_a_grade() -> None:
+    question = "When is the office in Lyon open?"
+    high = await grade(question, [make_source(HANDBOOK[2], score=0.9, dense=None)], DownEmbedder())
+    low = await grade(question, [make_source(HANDBOOK[2], score=0.1, dense=None)], DownEmbedder())
+    assert 0 < low.confidence < 0.4 < high.confidence < 1
+
+
+def test_a_negation_that_only_the_question_has_counts_against() -> None:
+    signs = read_signs("Which journeys are not made by train?", [make_source(HANDBOOK[1])], 0.5)
+    assert signs.unshared_negation == 1
+    assert read_signs("Which expenses need no approval?", [make_source(HANDBOOK[5])], 0.5).unshared_negation == 0
+    assert read_signs("Which expenses need approval?", [make_source(HANDBOOK[5])], 0.5).unshared_negation == 0
+
+
+def test_relevance_is_weighted_by_rank() -> None:
+    sources = [make_source("a", 0.9, number=1), make_source("b", 0.3, number=2)]
+    assert read_signs("x", sources, 0.5).relevance == pytest.approx((0.9 + 0.3 / 2) / 1.5)
+
+
+def test_missing_are_the_words_that_no_source_holds() -> None:
+    sources = [make_source(HANDBOOK[3]), make_source(HANDBOOK[4])]
+    question = "Does Ada Brandt replace a lost iPhone-15 within 30 minutes?"
+    assert find_missing(question, sources) == ["iphone15", "30", "minutes"]
+    assert find_missing("Is the Handbook replacing laptops?", sources) == []

@@ -1,0 +1,61 @@
+import pytest
+
+from domain.documents import Source
+from nodes.local.reformulation import find_abbreviations, reformulate
+
+
+def source(text: str) -> Source:
+    return Source(
+        number=1, chunk_id="c", chunk_index=0, document_id="d", title="Pump manual", heading_path=[], text=text,
+        start=0, end=len(text), page=None, lines=[], score=0.3, dense=0.4, lexical=None,
+    )  # fmt: skip
+
+
+MANUAL = source(
+    "The mean time between failures (MTBF) of the pump is 9,000 hours. Use PPE (personal protective equipment)."
+)
+
+
+def test_an_abbreviation_is_spelt_out_as_the_sources_do() -> None:
+    query = reformulate("What is the MTBF?", [], [MANUAL], ["What is the MTBF?"])
+    assert query == "What is the MTBF mean time between failures?"
+
+
+def test_a_spelt_out_term_gets_its_abbreviation() -> None:
+    query = reformulate("Which personal protective equipment is needed?", [], [MANUAL], [])
+    assert query == "Which personal protective equipment is needed? PPE"
+
+
+def test_without_abbreviations_the_meaningful_words_are_searched() -> None:
+    question = "Could you please tell me how often the filter of the pump has to be changed?"
+    assert reformulate(question, [], [], [question]) == "filter pump changed"
+
+
+def test_nothing_is_tried_twice() -> None:
+    question = "What is the MTBF of the pump?"
+    tried = [question]
+    while (query := reformulate(question, [], [MANUAL], tried)) is not None:
+        assert query.casefold() not in {earlier.casefold() for earlier in tried}
+        tried.append(query)
+    assert len(tried) == 3
+    assert reformulate(question, [], [MANUAL], [question, *(q.upper() + " ?" for q in tried[1:])]) is None
+
+
+def test_there_may_be_nothing_new() -> None:
+    assert reformulate("filter pump", [], [], []) is None
+    assert reformulate("why is that so?", [], [], []) is None
+    assert reformulate("What does a zorblat cost?", ["zorblat", "cost"], [MANUAL], []) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("made by the National Aeronautics and Space Administration (NASA).", {"NASA"}),
+        ("An IDS (intrusion detection system) and two application programming interfaces (APIs)", {"IDS", "APIs"}),
+        ("the report (PDF) and Table (B2)", set()),
+        ("see the annex (A4 paper) in March (2019)", set()),
+        ("", set()),
+    ],
+)
+def test_only_real_abbreviations_are_found(text: str, found: set[str]) -> None:
+    assert set(find_abbreviations(text)) == found
