@@ -7,7 +7,7 @@ wrong conclusion from the right words.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from domain.citations import find_markers, strip_markers
@@ -85,6 +85,7 @@ _FRAME = re.compile(
     re.IGNORECASE,
 )
 """Words round a statement that are the speaker's."""
+_ABOUT_DOCUMENTS = re.compile(r"^(?:the|these|your) (?:provided )?(?:documents?|sources?|passages?)\b", re.IGNORECASE)
 _ITEM = re.compile(r"^\s*(?:[-*•]\s+|\d{1,2}[.)]\s+)?(?:\*\*[^*]{1,80}\*\*:?\s*|\*\*)?")
 
 
@@ -115,15 +116,26 @@ class _Number:
 
 
 def split_claims(answer: str, chunk_ids: Sequence[str]) -> list[ClaimSpan]:
-    """The answer's statements, with the markers in or right behind them. Questions and lines that only introduce a
-    list are no statements. `chunk_ids` are those of the sources, in order."""
+    """The answer's statements with their markers: those in or right behind the sentence, or, where it has none, those
+    of the next sentence of the same paragraph that has. Questions, headings, lines that introduce a list and remarks
+    about the documents as such are no statements. `chunk_ids` are those of the sources, in order."""
     markers = find_markers(answer, chunk_ids)
-    claims = []
+    claims: list[ClaimSpan] = []
+    uncited: list[int] = []
     for start, end in split_sentences(answer):
+        if claims and "\n" in answer[claims[-1].end : start]:
+            uncited.clear()
+        numbers = tuple(dict.fromkeys(n for span in markers if start <= span.start < end for n in span.numbers))
         sentence = strip_markers(answer[start:end]).strip()
-        numbers = [n for span in markers if start <= span.start < end for n in span.numbers]
-        if numbers or _is_statement(sentence):
-            claims.append(ClaimSpan(start, end, tuple(dict.fromkeys(numbers))))
+        if not numbers and (not _is_statement(sentence) or _ABOUT_DOCUMENTS.match(sentence)):
+            continue
+        if numbers:
+            for position in uncited:
+                claims[position] = replace(claims[position], markers=numbers)
+            uncited.clear()
+        else:
+            uncited.append(len(claims))
+        claims.append(ClaimSpan(start, end, numbers))
     return claims
 
 
@@ -135,11 +147,11 @@ async def check(claim: str, cited: Sequence[Source], embedder: Embedder) -> Chec
     claim = strip_markers(claim).strip()
     if not cited:
         return Check("unsupported", "It cites no source.", 0.0)
-    texts = [f"{source['title']}\n{source['text']}" for source in cited]
+    texts = ["\n".join([source["title"], *source["heading_path"], strip_markers(source["text"])]) for source in cited]
     if any(_flatten(claim) in _flatten(text) for text in texts):
         return Check("supported", "The source says so in these words.", 1.0)
     sentences = [claim[start:end] for start, end in split_sentences(claim)]
-    parts = [_FRAME.sub("", sentence) for sentence in sentences if _is_statement(sentence)]
+    parts = [part for s in sentences if _is_statement(s) and _keys(part := _FRAME.sub("", s))]
     words = {key for part in parts for key in _keys(part)}
     if not words:
         return Check("supported", "It states nothing.", 1.0)

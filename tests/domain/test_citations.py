@@ -1,0 +1,183 @@
+"""Markers as models write them, and citations with their place."""
+
+import itertools
+import random
+
+import pytest
+
+from domain.citations import MarkerStream, cite, find_markers, make_snippet, render_marker, strip_markers
+from domain.documents import Source, TextLine
+from domain.profile import CitationStyle
+
+IDS = ["aa-1", "bb-2", "cc-3", "dd-4"]
+
+
+def run(text: str, style: CitationStyle = "number", cuts: list[int] | None = None) -> list[str | int]:
+    """What a client gets, with neighbouring text joined."""
+    stream = MarkerStream(IDS, style)
+    out: list[str | int] = []
+    edges = [0, *(cuts or []), len(text)]
+    for first, last in itertools.pairwise(edges):
+        out += stream.feed(text[first:last])
+    joined: list[str | int] = []
+    for piece in out + stream.finish():
+        if isinstance(piece, str) and joined and isinstance(last_piece := joined[-1], str):
+            joined[-1] = last_piece + piece
+        else:
+            joined.append(piece)
+    return joined
+
+
+def text_of(pieces: list[str | int]) -> str:
+    return "".join(piece for piece in pieces if isinstance(piece, str))
+
+
+@pytest.mark.parametrize(
+    ("style", "marker"),
+    [("number", "[2]"), ("source", "[Source 2]"), ("citation", "[Citation 2]"), ("chunk", "[cite:bb-2]")],
+)
+def test_every_style_is_read_and_written(style: CitationStyle, marker: str) -> None:
+    assert render_marker(2, "bb-2", style) == marker
+    assert [span.numbers for span in find_markers(f"So it is {marker}.", IDS)] == [(2,)]
+    for written in ("[2]", "[Source 2]", "[citation 2]", "[cite:bb-2]", "[ 2 ]", "[source: 2]", "[cite: 2]"):
+        assert run(f"So {written}.", style) == [f"So {marker}", 2, "."]
+
+
+@pytest.mark.parametrize(
+    ("group", "numbers"),
+    [
+        ("[1, 3]", (1, 3)),
+        ("[1 ,3]", (1, 3)),
+        ("[1-3]", (1, 2, 3)),
+        ("[1–3; 4]", (1, 2, 3, 4)),
+        ("[Source 1, 2]", (1, 2)),
+        ("[Sources 1 and 3]", (1, 3)),
+        ("[Source 1, Source 4]", (1, 4)),
+        ("[cite:aa-1, cc-3]", (1, 3)),
+        ("[5, 2]", (2,)),
+        ("[3-900000000]", (3, 4)),
+    ],
+)
+def test_groups_become_one_marker_per_source(group: str, numbers: tuple[int, ...]) -> None:
+    text = f"It is so {group}."
+    assert [(text[s.start : s.end], s.numbers) for s in find_markers(text, IDS)] == [(group, numbers)]
+    assert text_of(run(text)) == f"It is so {''.join(f'[{n}]' for n in numbers)}."
+
+
+@pytest.mark.parametrize("bad", ["[9]", "[0]", "[5,7]", "[2024]", "[Source 12]", "[cite:unknown]", "[^7]"])
+def test_a_marker_of_no_source_never_goes_out(bad: str) -> None:
+    assert run(f"It is so {bad}. Next {bad} word.") == ["It is so. Next word."]
+    assert find_markers(f"It is so {bad}.", IDS) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "see [1](https://example.org) and ![2](a.png)",
+        "the list `a[1]` and ``b`[2]``",
+        "```python\nx = a[1]\n```\n",
+        "~~~\n[9]\n~~~\n",
+        "an escaped \\[1\\] bracket",
+        "a task [ ] and [x], a note [sic], [TODO 1]",
+        "[1\n]",
+    ],
+)
+def test_code_links_and_other_brackets_stay(text: str) -> None:
+    assert run(text) == [text]
+    assert find_markers(text, IDS) == []
+
+
+def test_a_lone_backtick_does_not_hide_markers() -> None:
+    assert run("the ` key [1]\nand [9] so") == ["the ` key [1]", 1, "\nand so"]
+
+
+def test_a_number_is_reported_at_its_first_use_only() -> None:
+    assert run("A [2]. B [1][2]. C [2].") == ["A [2]", 2, ". B [1]", 1, "[2]. C [2]."]
+
+
+def test_the_result_does_not_depend_on_how_the_text_is_cut() -> None:
+    choice = random.Random(11)
+    alphabet = [
+        "[", "]", "1", "2", "9", " ", ", ", "-", "Source ", "citation", "cite:", "aa-1", "`", "``", "```", "~~~", "~", "\n",
+        "word", "(url)", "and", "\\", "#", ". ", "so", "^", ";", "\n```\n", "[1]", "[2, 3]", " [9]",
+    ]  # fmt: skip
+    for _ in range(4000):
+        text = "".join(choice.choices(alphabet, k=choice.randint(1, 25)))
+        cuts = sorted(choice.choices(range(len(text) + 1), k=choice.randint(0, 12)))
+        whole = run(text, "source")
+        assert run(text, "source", cuts) == whole, text
+        found = dict.fromkeys(number for span in find_markers(text, IDS) for number in span.numbers)
+        assert [piece for piece in whole if isinstance(piece, int)] == list(found), text
+
+
+def test_text_goes_out_as_soon_as_it_cannot_be_a_marker() -> None:
+    stream = MarkerStream(IDS, "number")
+    assert stream.feed("Plain") == ["Plain"]
+    assert stream.feed(" [") == []
+    assert stream.feed("see") == [" [see"]
+    assert stream.feed(" [1") == []
+    assert stream.feed("]") == []
+    assert stream.feed(" x") == [" [1]", 1, " x"]
+
+
+def test_what_is_held_back_is_bounded() -> None:
+    for start in (" [1", "`code", "[cite:"):
+        stream = MarkerStream(IDS, "number")
+        stream.feed(start)
+        assert text_of([piece for _ in range(400) for piece in stream.feed(start[-1])])
+
+
+def test_a_quotation_loses_what_reads_as_a_marker() -> None:
+    assert strip_markers("Built in 1990[3] and sold [4, 5].") == "Built in 1990 and sold."
+
+
+def test_a_snippet_ends_at_a_sentence_where_it_can() -> None:
+    first = "The warranty of the device lasts for twenty-four months from the date of purchase by the customer."
+    assert make_snippet(f"{first} {'More text follows here. ' * 20}").startswith(first)
+    assert make_snippet(f"{first} {'Word ' * 60}", limit=120) == first
+    cut = make_snippet("word " * 100, limit=50)
+    assert cut.endswith("word…")
+    assert len(cut) <= 50
+    assert make_snippet("short") == "short"
+    assert len(make_snippet("x" * 500)) <= 200
+
+
+def line(start: int, end: int, page: int, y: float) -> TextLine:
+    return TextLine(start=start, end=end, page=page, box={"x": 10.0, "y": y, "width": 30.0 + y, "height": 2.0})
+
+
+SOURCE = Source(
+    number=3,
+    chunk_id="cc-3",
+    chunk_index=7,
+    document_id="d",
+    title="Manual",
+    heading_path=["Care"],
+    text="First line here.\nSecond line.\nThird one.",
+    start=100,
+    end=140,
+    page=1,
+    lines=[line(100, 116, 1, 10), line(117, 129, 1, 14), line(130, 140, 2, 5)],
+    score=0.9,
+    dense=0.5,
+    lexical=None,
+)
+
+
+def test_a_citation_of_a_whole_source() -> None:
+    citation = cite(SOURCE)
+    assert (citation["start"], citation["end"], citation["page"]) == (100, 140, 1)
+    assert citation["text"] == SOURCE["text"]
+    assert citation["bbox"] == {"x": 10.0, "y": 10.0, "width": 44.0, "height": 6.0}
+
+
+def test_a_citation_of_a_span_has_the_place_of_that_span() -> None:
+    citation = cite(SOURCE, (117, 129))
+    assert (citation["marker"], citation["text"], citation["page"]) == (3, "Second line.", 1)
+    assert citation["bbox"] == {"x": 10.0, "y": 14.0, "width": 44.0, "height": 2.0}
+    assert cite(SOURCE, (130, 140))["page"] == 2
+
+
+def test_a_citation_without_pages_has_no_box() -> None:
+    citation = cite({**SOURCE, "lines": [], "page": None}, (100, 116))
+    assert (citation["page"], citation["bbox"], citation["text"]) == (None, None, "First line here.")

@@ -1,0 +1,92 @@
+"""Sentences of prose, lists, tables and wrapped lines."""
+
+import random
+
+import pytest
+
+from domain.sentences import split_sentences
+
+
+def pieces(text: str) -> list[str]:
+    return [text[start:end] for start, end in split_sentences(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It works. It is fast.", ["It works.", "It is fast."]),
+        ("Dr. J. Smith and Mr. Brown left at 5 p.m. yesterday.", ["Dr. J. Smith and Mr. Brown left at 5 p.m. yesterday."]),
+        ("It costs 3.50 euros. See Fig. 3 and No. 5, e.g. today.", ["It costs 3.50 euros.", "See Fig. 3 and No. 5, e.g. today."]),
+        ("He lives in the U.S. The rest do not.", ["He lives in the U.S.", "The rest do not."]),
+        ("He works for the U.S. Army now.", ["He works for the U.S. Army now."]),
+        ("The answer is no. He left.", ["The answer is no.", "He left."]),
+        ('She said "It works." He nodded.', ['She said "It works."', "He nodded."]),
+        ("Why? Because! Well… Good.", ["Why?", "Because!", "Well…", "Good."]),
+        ("“Stop!” he cried.", ["“Stop!” he cried."]),
+        ("他来了。我走了！好", ["他来了。", "我走了！", "好"]),
+        ("the first result . the second result .", ["the first result .", "the second result ."]),
+        ("It is so.[1] That too [2]. And this. [3] End.", ["It is so.[1]", "That too [2].", "And this. [3]", "End."]),
+    ],
+)  # fmt: skip
+def test_prose(text: str, expected: list[str]) -> None:
+    assert pieces(text) == expected
+
+
+def test_headings_items_and_rows_are_sentences_of_their_own() -> None:
+    text = "# Warranty\nIt lasts 24 months.\n\n- one\n- two. Really.\n1. first\n2. second\n\n| a | b |\n|---|---|\n| 1 | 2 |"
+    assert pieces(text) == [
+        "# Warranty",
+        "It lasts 24 months.",
+        "- one",
+        "- two.",
+        "Really.",
+        "1. first",
+        "2. second",
+        "| a | b |",
+        "|---|---|",
+        "| 1 | 2 |",
+    ]
+
+
+def test_a_line_broken_by_the_margin_goes_on_and_a_short_line_does_not() -> None:
+    wrapped = (
+        "Comparable sales increased in the thirteen-week period and in the fifty-two-week\n"
+        "Period ended in January because more customers came back to the stores again."
+    )
+    assert len(pieces(wrapped)) == 1
+    assert pieces("Total revenue\nOperating income\n5,000") == ["Total revenue", "Operating income", "5,000"]
+
+
+def test_only_white_space_lies_outside() -> None:
+    choice = random.Random(7)
+    alphabet = [
+        "word",
+        "Word",
+        ".",
+        "!",
+        "?",
+        " ",
+        "  ",
+        "\n",
+        "\n\n",
+        "- ",
+        "1. ",
+        "|",
+        "\t",
+        '"',
+        "e.g.",
+        "U.S.",
+        "[1]",
+        "…",
+        "。",
+        "#",
+    ]
+    for _ in range(3000):
+        text = "".join(choice.choices(alphabet, k=choice.randint(0, 40)))
+        position = 0
+        for start, end in split_sentences(text):
+            assert position <= start < end <= len(text)
+            assert not text[position:start].strip()
+            assert text[start:end] == text[start:end].strip()
+            position = end
+        assert not text[position:].strip()
