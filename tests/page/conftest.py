@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import httpx
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, async_playwright
@@ -68,12 +69,9 @@ async def page(browser: Browser) -> AsyncIterator[Page]:
 async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
     """The address of `askgraph serve` with one document, on embedded servers of its own."""
     home = tmp_path_factory.mktemp("home")
-    document = tmp_path_factory.mktemp("files") / "station.md"
-    document.write_text(STATION)
     environment = {**os.environ, "ASKGRAPH_HOME": str(home), "ASKGRAPH_LOAD_SAMPLES": "false", "NO_COLOR": "1"}
-    askgraph = str(Path(sys.executable).with_name("askgraph"))
     process = await asyncio.create_subprocess_exec(
-        askgraph,
+        Path(sys.executable).with_name("askgraph"),
         *("serve", "--port", "0"),
         env=environment,
         stdout=asyncio.subprocess.PIPE,
@@ -87,10 +85,9 @@ async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
                 line = await process.stdout.readline()
                 assert line, f"askgraph serve ended:\n{output}"
                 output += line.decode()
-        adding = await asyncio.create_subprocess_exec(
-            askgraph, "ingest", str(document), env=environment, stdout=asyncio.subprocess.DEVNULL
-        )
-        assert await adding.wait() == 0
+        async with httpx.AsyncClient(base_url=address[0], timeout=60) as client:
+            added = await client.post("/api/documents", files={"files": ("station.md", STATION.encode())})
+            assert added.is_success, added.text
         # Nobody reads the log from here on, and a full pipe would stop the server.
         draining = asyncio.create_task(process.stdout.read())
         yield address[0]
