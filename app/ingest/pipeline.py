@@ -21,6 +21,10 @@ BATCH = 32
 _log = logging.getLogger(__name__)
 
 
+Progress = Callable[[str, int, int], None]
+"""Called with the source, how many of its new chunks are embedded, and how many there are."""
+
+
 class PassageEncoder(Protocol):
     """Computes what is stored for a chunk besides its embedding, in one run of the model.
 
@@ -58,7 +62,13 @@ class Ingestion:
         self._max_bytes = max_bytes
 
     async def add(
-        self, workspace_id: str, source: str, data: bytes, *, media_type: str | None = None
+        self,
+        workspace_id: str,
+        source: str,
+        data: bytes,
+        *,
+        media_type: str | None = None,
+        progress: Progress | None = None,
     ) -> DocumentReport:
         """Add a file, or replace what `source` held before; only chunks that are not stored are embedded.
 
@@ -72,13 +82,15 @@ class Ingestion:
         # a source whose content has changed is updated even to what another source says: its old text must go
         known = existing or await self._store.find_by_hash(workspace_id, content_hash)
         if known is not None and known.content_hash == content_hash:
-            return DocumentReport(source, "unchanged", known.id, known.title, known.pages, known.chunks)
+            note = None if known.source == source else f"The library has the same content as {known.source}."
+            return DocumentReport(source, "unchanged", known.id, known.title, known.pages, known.chunks, error=note)
         try:
             parsed, chunks = await asyncio.to_thread(self._prepare, source, data, media_type)
         except DocumentError as error:
             return _report_failure(source, error)
         stored = await self._store.stored_hashes(workspace_id, existing.id) if existing else frozenset()
-        vectors = await self._embed(parsed, [chunk for chunk in chunks if chunk.content_hash not in stored])
+        new = [chunk for chunk in chunks if chunk.content_hash not in stored]
+        vectors = await self._embed(source, parsed, new, progress)
         document = await self._store.replace(workspace_id, source, content_hash, parsed, chunks, vectors)
         if existing is not None:
             await self._cache.forget(workspace_id)  # no cached answer quotes what the document no longer says
@@ -97,9 +109,9 @@ class Ingestion:
         workspace_id: str,
         paths: Sequence[Path | str],
         *,
-        progress: Callable[[DocumentReport], None] | None = None,
+        progress: Progress | None = None,
     ) -> IngestReport:
-        """Add files, and folders with all that is in them; `progress` hears of each file when it is done.
+        """Add files, and folders with all that is in them.
 
         In folders, hidden files and files of types that are not supported are passed over; a file named in `paths`
         must be supported. A file that fails does not stop the others.
@@ -117,10 +129,8 @@ class Ingestion:
                     continue
                 else:
                     done.add(found)
-                    outcome = await self._add_file(workspace_id, found)
+                    outcome = await self._add_file(workspace_id, found, progress)
                 reports.append(outcome)
-                if progress is not None:
-                    progress(outcome)
         return IngestReport(reports, time.perf_counter() - started)
 
     async def delete(self, workspace_id: str, document_id: str) -> bool:
@@ -133,18 +143,20 @@ class Ingestion:
             await self._cache.forget(workspace_id)
         return deleted
 
-    async def _add_file(self, workspace_id: str, path: Path) -> DocumentReport:
+    async def _add_file(self, workspace_id: str, path: Path, progress: Progress | None) -> DocumentReport:
         try:
             data = await asyncio.to_thread(_load, path, self._max_bytes)
         except DocumentError as error:
             return _report_failure(str(path), error)
-        return await self.add(workspace_id, str(path), data)
+        return await self.add(workspace_id, str(path), data, progress=progress)
 
     def _prepare(self, source: str, data: bytes, media_type: str | None) -> tuple[ParsedDocument, list[Chunk]]:
         parsed = read_document(source, data, media_type=media_type, max_bytes=self._max_bytes)
         return parsed, split(parsed, size=self._chunk_size, overlap=self._chunk_overlap)
 
-    async def _embed(self, parsed: ParsedDocument, chunks: Sequence[Chunk]) -> dict[str, ChunkVectors]:
+    async def _embed(
+        self, source: str, parsed: ParsedDocument, chunks: Sequence[Chunk], progress: Progress | None
+    ) -> dict[str, ChunkVectors]:
         """Vectors by content hash; what the document says repeatedly is embedded once."""
         texts = {chunk.content_hash: embedding_text(parsed.title, chunk.heading_path, chunk.text) for chunk in chunks}
         hashes = list(texts)
@@ -157,6 +169,8 @@ class Ingestion:
             else:
                 encoded = await self._encoder.encode(passages)
             vectors.update(zip(batch, encoded, strict=True))
+            if progress is not None:
+                progress(source, len(vectors), len(hashes))
         return vectors
 
 
@@ -193,7 +207,7 @@ def _load(path: Path, max_bytes: int) -> bytes:
         size = path.stat().st_size
         if size > max_bytes:
             raise OversizedDocument(
-                f"{path.name}: The file has {size / 2**20:.1f} MB; {max_bytes / 2**20:.0f} MB are the limit. Split it."
+                f"{path.name}: The file has {size / 1e6:.1f} MB; {max_bytes / 1e6:.0f} MB are the limit. Split it."
             )
         return path.read_bytes()
     except OSError as error:

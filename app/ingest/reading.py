@@ -27,7 +27,7 @@ from domain.errors import (
     UnsupportedDocument,
 )
 
-MAX_BYTES = 50 * 2**20
+MAX_BYTES = 50_000_000
 MAX_CHARACTERS = 10_000_000
 """About 4,000 pages; embedding that takes an hour on two cores."""
 
@@ -102,7 +102,7 @@ def read_document(
     try:
         if len(data) > max_bytes:
             raise OversizedDocument(
-                f"The file has {len(data) / 2**20:.1f} MB; {max_bytes / 2**20:.0f} MB are the limit. Split it."
+                f"The file has {len(data) / 1e6:.1f} MB; {max_bytes / 1e6:.0f} MB are the limit. Split it."
             )
         if not data.strip(b"\x00 \t\r\n"):
             raise EmptyDocument("The file is empty. Check that it was saved or uploaded completely.")

@@ -112,6 +112,12 @@ _MANUAL: list[tuple[str, str | list[tuple[str, ...]]]] = [
             ("Barometer", "Calibrate in the laboratory", "every 12 months"),
         ],
     ),
+    (
+        "p",
+        "Stations with the cup anemometer CA-1 instead of the ultrasonic wind sensor have moving parts: the "
+        "anemometer bearings must be replaced every 4 years, near the sea every 2 years. Turn the cups by hand once a "
+        "year; if they grind, replace the bearings at once.",
+    ),
     ("h1", "5 Troubleshooting"),
     (
         "table",

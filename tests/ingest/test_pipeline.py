@@ -94,7 +94,11 @@ async def test_the_same_content_twice_changes_nothing(ingestion: Ingestion, stor
     assert (again.status, again.document_id, again.chunks, again.embedded) == ("unchanged", first.document_id, 3, 0)
     elsewhere = await ingestion.add(TEAM, "copy/of/guide.md", GUIDE.encode())
     assert (elsewhere.status, elsewhere.document_id, elsewhere.embedded) == ("unchanged", first.document_id, 0)
-    assert elsewhere.source == "copy/of/guide.md"
+    assert (elsewhere.source, elsewhere.error) == (
+        "copy/of/guide.md",
+        "The library has the same content as guide.md.",
+    )
+    assert again.error is None
     assert await store.corpus_fingerprint(Scope(TEAM)) == before
     assert len(await store.list(TEAM)) == 1
 
@@ -194,7 +198,7 @@ async def test_folders_are_read_and_one_bad_file_stops_nothing(ingestion: Ingest
     (tmp_path / ".hidden.md").write_text("hidden")
     (tmp_path / ".git" / "d.md").write_text("hidden")
     os.mkfifo(tmp_path / "pipe.txt")
-    heard: list[str] = []
+    heard: list[tuple[str, int, int]] = []
     report = await ingestion.add_paths(
         TEAM,
         [
@@ -204,7 +208,7 @@ async def test_folders_are_read_and_one_bad_file_stops_nothing(ingestion: Ingest
             tmp_path / "deep" / "table.csv",
             tmp_path / ".hidden.md",
         ],
-        progress=lambda document: heard.append(document.source),
+        progress=lambda *step: heard.append(step),
     )
     folder = tmp_path
     assert [(document.source, document.status, document.code) for document in report.documents] == [
@@ -215,7 +219,7 @@ async def test_folders_are_read_and_one_bad_file_stops_nothing(ingestion: Ingest
         (str(folder / "deep" / "table.csv"), "failed", "unsupported_document"),
         (str(folder / ".hidden.md"), "added", None),
     ]
-    assert heard == [document.source for document in report.documents]
+    assert heard == [(d.source, 1, 1) for d in report.documents if d.status == "added"]
     assert len(report.failed) == 3
     assert report.chunks == 3
     assert report.seconds > 0
@@ -257,6 +261,7 @@ QUESTIONS = [
     ("What is new in firmware 4.2.0?", "Lightning counter", None),
     ("How long are access logs kept?", "180 days", None),
     ("What does the satellite modem cost?", "SAT-1 | Satellite modem | 1,150", None),
+    ("How often must the anemometer bearings be replaced?", "must be replaced every 4 years", 3),
     ("What does TBRG stand for?", "tipping bucket rain gauge", None),
 ]
 

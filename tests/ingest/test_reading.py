@@ -1,6 +1,7 @@
 """What a file is, and what is said about one that cannot be read."""
 
 import io
+import runpy
 import zipfile
 from pathlib import Path
 
@@ -128,7 +129,7 @@ def test_unusable_files_say_what_is_wrong(name: str, data: bytes, error: type[Do
 
 def test_a_file_over_the_limit_is_refused_before_it_is_read() -> None:
     with pytest.raises(OversizedDocument, match=r"big.txt: The file has 3.0 MB; 2 MB are the limit"):
-        read_document("big.txt", b"x" * 3 * 2**20, max_bytes=2 * 2**20)
+        read_document("big.txt", b"x" * 3_000_000, max_bytes=2_000_000)
 
 
 def test_text_over_the_limit_is_refused() -> None:
@@ -217,3 +218,14 @@ def test_every_file_of_the_sample_library_is_read() -> None:
     documents = [read_document(str(file), file.read_bytes()) for file in files]
     assert len({document.title for document in documents}) == 8
     assert all(len(document.sections) > 3 for document in documents)
+
+
+def test_the_binary_files_of_the_sample_library_say_what_their_script_says() -> None:
+    from app.library import FOLDER
+
+    script = runpy.run_path(str(Path(__file__).with_name("sample_library.py")))
+    for name, made in (
+        (script["MANUAL"], script["make_manual"]()),
+        (script["INCIDENT"], script["make_incident_report"]()),
+    ):
+        assert read_document(name, (FOLDER / name).read_bytes()) == read_document(name, made)

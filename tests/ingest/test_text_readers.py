@@ -5,11 +5,15 @@ from collections.abc import Iterable
 
 import pytest
 from docx import Document
+from docx.opc.constants import RELATIONSHIP_TYPE
+from docx.opc.packuri import PackURI
+from docx.opc.part import Part
 from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls
 
 from app.ingest.reading import read_document
 from domain.documents import ParsedDocument
+from domain.errors import UnreadableDocument
 
 
 def list_sections(document: ParsedDocument) -> list[tuple[tuple[str, ...], str]]:
@@ -123,8 +127,10 @@ def test_messy_html_reads_as_seen() -> None:
 
 
 def test_html_nested_thousands_deep_is_read() -> None:
-    page = "<div>" * 20_000 + "bottom" + "</div>" * 20_000
-    assert read_document("deep.html", page.encode()).text == "bottom"
+    page = "<div>" * 2_900 + "bottom" + "</div>" * 2_900
+    assert read_document("deep.html", page.encode() * 2).text == "bottom\n\nbottom"
+    with pytest.raises(UnreadableDocument, match="nested"):
+        read_document("deep.html", page.encode().replace(b"bottom", page.encode()))
 
 
 def test_html_without_title_is_named_by_its_heading() -> None:
@@ -200,6 +206,22 @@ def test_word_links_insertions_and_content_controls_are_read_and_deletions_are_n
     buffer = io.BytesIO()
     document.save(buffer)
     assert read_document("l.docx", buffer.getvalue()).text == "See the manual now x-y\n\nform field"
+
+
+def test_word_footnotes_come_last() -> None:
+    document = Document()
+    document.add_paragraph("Text")
+    note = f"<w:footnotes {nsdecls('w')}><w:footnote w:id='2'><w:p><w:r><w:t>A note.</w:t></w:r></w:p></w:footnote></w:footnotes>"
+    part = Part(
+        PackURI("/word/footnotes.xml"),
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.footnotes+xml",
+        note.encode(),
+        document.part.package,
+    )
+    document.part.relate_to(part, RELATIONSHIP_TYPE.FOOTNOTES)
+    buffer = io.BytesIO()
+    document.save(buffer)
+    assert read_document("n.docx", buffer.getvalue()).text == "Text\n\nA note."
 
 
 PLAIN = """\

@@ -56,7 +56,9 @@ class Assembly:
             self._headings.pop()
         self._headings.append((level, text))
         path = tuple(heading for _, heading in self._headings)
-        self._sections = [s for s in self._sections if s[0] < start] + [(start, path)]
+        while self._sections and self._sections[-1][0] >= start:
+            self._sections.pop()
+        self._sections.append((start, path))
 
     def add_block(self, text: str, *, gap: str = "\n\n") -> int:
         """Append a cleaned block and say where it starts. `gap` stands between it and the block before."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from docx import Document
 from docx.document import Document as WordDocument
+from docx.oxml import parse_xml
 from docx.oxml.ns import qn
 from docx.table import Table, _Cell
 from docx.text.paragraph import Paragraph
@@ -24,7 +25,8 @@ _HEADING = re.compile(r"heading (\d)", re.IGNORECASE)
 
 
 def read_docx(source: str, data: bytes) -> ParsedDocument:
-    """A Word document: headings, paragraphs, lists and tables in their order.
+    """A Word document: headings, paragraphs, lists and tables in their order, then the notes. Page headers and footers
+    are left out.
 
     Raises `OversizedDocument` before anything is unpacked where the parts would be too large, `UnreadableDocument`
     where the archive is damaged, and whatever python-docx meets in a part that is missing or malformed.
@@ -33,6 +35,8 @@ def read_docx(source: str, data: bytes) -> ParsedDocument:
     document = Document(io.BytesIO(data))
     assembly = Assembly()
     shown_title = _add_content(assembly, document)
+    for note in _spell_notes(document):
+        assembly.add_block(note)
     return assembly.finish(shown_title or document.core_properties.title, source, MEDIA_TYPE)
 
 
@@ -84,6 +88,14 @@ def _iterate(document: WordDocument) -> Iterator[Paragraph | Table]:
         if any(ancestor.tag in (qn("w:tbl"), qn("w:txbxContent")) for ancestor in element.iterancestors()):
             continue
         yield Paragraph(element, document) if element.tag == qn("w:p") else Table(element, document)
+
+
+def _spell_notes(document: WordDocument) -> Iterator[str]:
+    """Footnotes and endnotes, which stand in parts of their own."""
+    for relation in document.part.rels.values():
+        if relation.reltype.endswith(("/footnotes", "/endnotes")):
+            for element in parse_xml(relation.target_part.blob).iter(qn("w:p")):
+                yield clean(_spell(Paragraph(element, document))).strip()
 
 
 def _spell(paragraph: Paragraph) -> str:

@@ -5,6 +5,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from app.ingest.readers.assembly import Assembly, clean, squeeze
 from app.ingest.readers.plain import decode
 from domain.documents import ParsedDocument
+from domain.errors import UnreadableDocument
 
 MEDIA_TYPE = "text/html"
 
@@ -23,10 +24,20 @@ _BLOCKS = frozenset({
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 
 
+_NESTING = re.compile(r"<(/?)(?:div|section|article|span|blockquote|ul|ol|dl|table|font|center)\b", re.IGNORECASE)
+_DEEPEST = 3000
+"""Levels. The parser looks through all open elements at each new one, so that its time grows with the square."""
+
+
 def read_html(source: str, data: bytes) -> ParsedDocument:
-    """A web page as a reader sees it: no scripts, styles, navigation or hidden parts; a table row on one line."""
+    """A web page as a reader sees it: no scripts, styles, navigation or hidden parts; a table row on one line.
+
+    Raises `UnreadableDocument` where it is nested so deeply that it would take hours to parse.
+    """
     declared = _CHARSET.search(data[:4096])
-    tree = LexborHTMLParser(decode(data, declared=declared[1].decode("ascii") if declared else None).replace("\0", ""))
+    page = decode(data, declared=declared[1].decode("ascii") if declared else None)
+    _check_nesting(page)
+    tree = LexborHTMLParser(page)
     title = tree.css_first("head > title")
     heading = tree.css_first("h1")
     assembly = Assembly()
@@ -40,6 +51,16 @@ def add_html(assembly: Assembly, tree: LexborHTMLParser) -> None:
     """Append the visible content of `tree`."""
     if tree.body is not None:
         _Walk(assembly).run(tree.body)
+
+
+def _check_nesting(page: str) -> None:
+    depth = 0
+    for tag in _NESTING.finditer(page):
+        depth = max(0, depth - 1) if tag[1] else depth + 1
+        if depth > _DEEPEST:
+            raise UnreadableDocument(
+                f"The HTML is nested more than {_DEEPEST:,} levels deep. Save it as text and retry."
+            )
 
 
 def _is_hidden(node: LexborNode) -> bool:

@@ -12,7 +12,7 @@ from domain.documents import ParsedDocument
 
 MEDIA_TYPE = "text/markdown"
 
-_PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+_PARSER = MarkdownIt("commonmark", {"maxNesting": 100}).enable(["table", "strikethrough"])
 _FRONT_MATTER = re.compile(r"\s*---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _FRONT_TITLE = re.compile(r"^title[ \t]*:[ \t]*(.+?)[ \t]*$", re.MULTILINE)
 
