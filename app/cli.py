@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -229,12 +229,12 @@ async def _with_services(work: Callable[["Services"], Awaitable[int]]) -> int:
         return await work(services)
 
 
-async def _show(events: AsyncIterator["Event"], as_json: bool) -> int:
+async def _show(events: AsyncGenerator["Event"], as_json: bool) -> int:
     """Follow a turn on the terminal, or print it as JSON at its end."""
     if not as_json:
         from app.terminal import print_events
 
-        async with aclosing(events) as open_events:  # type: ignore[type-var]
+        async with aclosing(events) as open_events:
             return await print_events(open_events)
     from app.api.streams import make_answer
     from app.runs.turns import collect

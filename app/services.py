@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanag
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from uuid import UUID
 
 import domain
 import graphs
@@ -55,8 +55,6 @@ class Services:
     ingestion: Ingestion
     fingerprint: str
     """Of the machine's code and models: answers of another machine are not this one's."""
-    callbacks: list[Any]
-    """LangChain callbacks of every run: the tracer, where tracing is on."""
     trace_url: Callable[[str], str | None]
     translating_errors: Callable[[], AbstractContextManager[None]]
     """Around calls to the graph: the checkpointer's driver errors become ours."""
@@ -131,13 +129,13 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             threads=PostgresThreadStore(pool),
             ingestion=Ingestion(
                 documents,
-                LateInteractionEncoder(embedder),
+                embedder,
                 answers,
+                encoder=LateInteractionEncoder(embedder),
                 max_bytes=settings.max_document_mb * 1_000_000,
             ),
             fingerprint=fingerprint_machine(embedder.name, reranker.name, *names),
-            callbacks=[tracing.tracer] if tracing else [],
-            trace_url=tracing.trace_url if tracing else lambda run_id: None,
+            trace_url=lambda run_id: tracing.trace_url(UUID(run_id)) if tracing else None,
             translating_errors=translated_errors,
             parts=parts,
             models_problem=problem,
@@ -150,16 +148,17 @@ async def _open_models(settings: Settings, stack: AsyncExitStack) -> tuple[Model
     if not (settings.openai_api_key or settings.openai_base_url):
         return Models(), None
     # Importing the SDK takes longer than starting everything else, so only a deployment that uses it pays.
-    from app.adapters.openai import check_models, connect_models
+    from app.adapters.openai import check_models, close_models, connect_models
 
     models = connect_models(
-        api_key=settings.openai_api_key.get_secret_value() if settings.openai_api_key else None,
+        api_key=settings.openai_api_key.get_secret_value() if settings.openai_api_key else "",
         base_url=settings.openai_base_url,
         small=settings.model_small,
         large=settings.model_large,
         judge=settings.model_judge,
         timeout=settings.model_timeout,
     )
+    stack.push_async_callback(close_models, models)
     problem = await check_models(models)
     if problem:
         logger.error("%s", problem)

@@ -7,7 +7,7 @@ costs the user an answer while a wasted search costs milliseconds, so every doub
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 
-from domain.errors import ModelError, ModelUnavailable
+from domain.errors import EmbedderUnavailable, ModelError, ModelUnavailable
 from domain.ports import ChatModel, Message
 from domain.profile import MODES, Profile
 from domain.question import clean_question
@@ -81,7 +81,11 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
         except (ModelError, ModelUnavailable) as error:
             context.ledger.warn(f"The question was routed without the language model: {error.message}")
     if routing is None:
-        kind, reason = await classify(question, context.embedder, follow_up=bool(turns))
+        try:
+            kind, reason = await classify(question, context.embedder, follow_up=bool(turns))
+        except EmbedderUnavailable as error:
+            context.ledger.warn(f"The question was searched for without being classified: {error.message}")
+            kind, reason = "needs_retrieval", "it could not be classified"
         standalone = make_standalone(question, turns) if kind == "needs_retrieval" else question
         routing = Routing(route=kind, standalone_question=standalone, reason=reason)
 

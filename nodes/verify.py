@@ -13,6 +13,7 @@ from domain.ports import ChatModel, Message
 from nodes.context import Context
 from nodes.local.verification import check, split_claims
 from nodes.prompting import show_sources
+from nodes.writing import CAVEAT
 
 PROMPT = """You check an answer against its sources. For each numbered claim decide whether the sources that it
 cites state it or directly entail it. A number, date, name, unit or negation that differs makes it unsupported, and so
@@ -69,24 +70,25 @@ async def verify(state: VerifyInput, runtime: Runtime[Context]) -> VerifyUpdate:
 
 
 async def check_claims(answer: str, sources: list[Source], context: Context) -> list[Claim]:
-    """The answer's claims with the local verdict on each."""
+    """The answer's claims with the local verdict on each. The caveat that may open it is ours and claims nothing."""
+    stated = len(CAVEAT) if answer.startswith(CAVEAT) else 0
     by_number = {source["number"]: source for source in sources}
 
-    async def judge(start: int, end: int, markers: list[int]) -> Claim:
+    async def judge(start: int, end: int, markers: tuple[int, ...]) -> Claim:
         text = answer[start:end]
         outcome = await check(text, [by_number[n] for n in markers if n in by_number], context.embedder)
         return Claim(
             text=text,
             start=start,
             end=end,
-            markers=markers,
+            markers=list(markers),
             verdict=outcome.verdict,
             reason=outcome.reason,
             score=round(outcome.score, 4),
         )
 
     chunk_ids = [source["chunk_id"] for source in sources]
-    return list(await asyncio.gather(*(judge(*claim) for claim in split_claims(answer, chunk_ids))))
+    return list(await asyncio.gather(*(judge(c.start + stated, c.end + stated, c.markers) for c in split_claims(answer[stated:], chunk_ids))))
 
 
 async def _ask_model(model: ChatModel, claims: list[Claim], sources: list[Source], context: Context) -> None:

@@ -7,6 +7,9 @@ from domain.documents import Citation
 from domain.events import CitationUsed, Content, Correction
 from domain.state import PerQuestion, Turn, TurnInput, remember
 
+CAVEAT = "The documents may answer this only in part. "
+"""Opens an answer of low confidence."""
+
 
 class AnswerWriter:
     """Collects the answer and sends every piece on as it is written."""

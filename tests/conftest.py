@@ -23,6 +23,8 @@ from app.adapters.embedded import Servers, open_servers
 
 if TYPE_CHECKING:
     from app.adapters.onnx import OnnxEmbedder
+    from app.services import Services
+    from app.settings import Settings
 
 TEMPLATE = "template_of_tests"
 
@@ -82,3 +84,53 @@ def embedder() -> "OnnxEmbedder":
     from app.adapters.onnx import OnnxEmbedder
 
     return OnnxEmbedder.load(threads=2)
+
+
+@pytest.fixture
+def settings(database_url: str, redis_url: str) -> "Settings":
+    """A deployment on this test's own database and cache, without a model key."""
+    from app.settings import read_settings
+
+    return read_settings(DATABASE_URL=database_url, REDIS_URL=redis_url, load_samples=False)
+
+
+@pytest_asyncio.fixture
+async def services(settings: "Settings") -> AsyncIterator["Services"]:
+    """Everything open."""
+    from app.services import open_services
+
+    async with open_services(settings) as opened:
+        yield opened
+
+
+HANDBOOK = b"""# Station handbook
+
+## Warranty
+The Falke weather station has a warranty of 36 months from the date of purchase.
+Claims are handled by Petra Lindqvist in Malmo.
+
+## Battery
+The battery of the Falke lasts 14 months. Replace it with two AA lithium cells.
+
+## Calibration
+The barometer of the Falke must be calibrated every 12 months against the reference in room B204.
+"""
+
+MANUAL = b"""# Amsel manual
+
+## Warranty
+The Amsel rain gauge has a warranty of 24 months. Its funnel must be cleaned every 8 weeks.
+
+## Battery
+The battery of the Amsel lasts 9 months.
+"""
+
+
+@pytest_asyncio.fixture
+async def library(services: "Services") -> dict[str, str]:
+    """Two small documents in the default workspace: ids by title."""
+    reports = [
+        await services.ingestion.add("default", "handbook.md", HANDBOOK),
+        await services.ingestion.add("default", "manual.md", MANUAL),
+    ]
+    return {str(r.title): str(r.document_id) for r in reports}

@@ -1,6 +1,6 @@
 """A turn's events as server-sent events, or as one JSON answer."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from typing import Any
 
@@ -26,7 +26,7 @@ def wants_json(request: Request, stream: bool | None) -> bool:
     return "application/json" in accept and "text/event-stream" not in accept
 
 
-async def respond(request: Request, events: AsyncIterator[Event], stream: bool | None) -> Response:
+async def respond(request: Request, events: AsyncGenerator[Event], stream: bool | None) -> Response:
     """The response that the client asked for."""
     if not wants_json(request, stream):
         return EventSourceResponse(
@@ -45,9 +45,9 @@ def make_answer(ended: Mapping[str, Any], seen: list[Event]) -> dict[str, Any]:
     return {key: value for key, value in ended.items() if key != "type"} | {"sources": sources}
 
 
-async def _encode(events: AsyncIterator[Event]) -> AsyncIterator[ServerSentEvent]:
+async def _encode(events: AsyncGenerator[Event]) -> AsyncIterator[ServerSentEvent]:
     # Closing matters: a reader who leaves must free the graph run, not leave it to the garbage collector.
-    async with aclosing(events) as open_events:  # type: ignore[type-var]
+    async with aclosing(events) as open_events:
         number = 0
         async for event in open_events:
             number += 1

@@ -145,7 +145,7 @@ async def _find_node(services: Services, snapshot: StateSnapshot) -> str:
     if node in services.graph.nodes:
         return node
     # The first state of a branch: its node is the one that comes before what runs next in the original.
-    forked_from = json.loads((snapshot.metadata or {}).get("forked_from", "{}"))
+    forked_from = json.loads(str((snapshot.metadata or {}).get("forked_from", "{}")))
     if not forked_from:
         return "reconcile"
     origin = await _read_checkpoint(services, forked_from["thread_id"], forked_from["checkpoint_id"])

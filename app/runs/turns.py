@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ from app.runs.cache import CacheKey, is_storable
 from app.services import Services
 from domain.documents import Scope
 from domain.errors import AskgraphError, UnknownMode
-from domain.events import Done, Event, Failed, NodeEvent
+from domain.events import Done, Event, Failed
 from domain.question import clean_question
 from domain.runs import RunRecord
 from domain.state import AnswerState, Step, Turn, TurnInput, Usage
@@ -58,7 +58,7 @@ class Turns:
         self._background: set[asyncio.Task[None]] = set()
         self._remembering: dict[str, asyncio.Task[None]] = {}
 
-    async def start(self, ask: Ask) -> AsyncIterator[Event]:
+    async def start(self, ask: Ask) -> AsyncGenerator[Event]:
         """Check the question and hand back its events.
 
         Everything that is wrong with the request is raised here, before the first event: `QuestionError`,
@@ -86,7 +86,7 @@ class Turns:
         thread_id = ask.thread_id or str(uuid4())
         return self._follow(turn, thread_id, ask.thread_id is None, scope, corpus, started)
 
-    async def resume(self, branch: Branch) -> AsyncIterator[Event]:
+    async def resume(self, branch: Branch) -> AsyncGenerator[Event]:
         """Run on from a saved state. Never served from the cache, and never stored in it."""
         values = branch.values
         async with self._lock(branch.thread_id):
@@ -102,7 +102,7 @@ class Turns:
 
     async def _follow(
         self, turn: TurnInput, thread_id: str, is_new: bool, scope: Scope, corpus: str, started: float
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event]:
         services = self._services
         async with self._lock(thread_id):
             try:
@@ -219,29 +219,28 @@ class Turns:
         started: float,
         *,
         forked_from: dict[str, Any] | None = None,
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event]:
         """One execution of the graph, with its `done` or `error` at the end and its record kept."""
         services = self._services
         started_at = datetime.now(UTC)
         state: dict[str, Any] = dict(turn)
         ended: Done | Failed | None = None
-        config = _configure(thread_id, turn, callbacks=services.callbacks)
+        config = _configure(thread_id, turn)
         try:
             with services.translating_errors():
-                async with aclosing(
-                    services.graph.astream(
-                        graph_input,
-                        config,
-                        context=services.make_context(),
-                        stream_mode=["custom", "values"],
-                        durability="async",
-                    )
-                ) as parts:
+                stream = services.graph.astream(
+                    graph_input,
+                    config,
+                    context=services.make_context(),
+                    stream_mode=["custom", "values"],
+                    durability="async",
+                )
+                async with aclosing(cast("AsyncGenerator[tuple[str, Any]]", stream)) as parts:
                     async for mode, part in parts:
                         if mode == "values":
-                            state = cast("dict[str, Any]", part)
+                            state = part
                         else:
-                            yield cast(NodeEvent, part)
+                            yield part
             ended = _finish(state, thread_id, started, services.trace_url(turn["run_id"]))
         except AskgraphError as error:
             logger.warning("run %s failed: %s", turn["run_id"], error.message, exc_info=error)
@@ -323,7 +322,7 @@ async def collect(events: AsyncIterator[Event]) -> tuple[Done | Failed, list[Eve
 
 
 def _configure(
-    thread_id: str, turn: Mapping[str, Any], *, cached: bool = False, callbacks: list[Any] | None = None
+    thread_id: str, turn: Mapping[str, Any], *, cached: bool = False
 ) -> RunnableConfig:
     """The configuration of a run: its thread, and the metadata by which traces and checkpoints can be found."""
     metadata = {
@@ -339,7 +338,6 @@ def _configure(
         run_id=UUID(turn["run_id"]),
         run_name="answer",
         metadata=metadata,
-        callbacks=callbacks or [],
         # Two retries pass retrieve, rerank and grade three times; anything beyond is a loop.
         recursion_limit=40,
     )

@@ -1,0 +1,206 @@
+"""The real graph on real storage, without a model key."""
+
+import numpy as np
+import pytest
+
+from app.runs.turns import Ask, Turns, collect
+from app.services import Services
+from domain.errors import EmbedderUnavailable, QuestionError, UnknownDocument, UnknownMode, UnknownThread
+from domain.events import Done, Event
+from domain.ports import Vector
+from nodes.abstain import ABSTENTION
+
+
+async def ask(services: Services, question: str, **options: object) -> tuple[Done, list[Event]]:
+    turns = Turns(services)
+    ended, events = await collect(await turns.start(Ask(question, **options)))  # type: ignore[arg-type]
+    await turns.close()
+    assert ended["type"] == "done", ended
+    return ended, events
+
+
+def steps_of(events: list[Event]) -> list[str]:
+    return [event["step"] for event in events if event["type"] == "thinking"]
+
+
+async def test_a_question_is_answered_with_the_sentence_that_answers_and_its_place(
+    services: Services, library: dict[str, str]
+) -> None:
+    done, events = await ask(services, "How long is the warranty of the Falke?")
+    assert "36 months" in done["answer"]
+    assert done["route"] == "needs_retrieval"
+    assert done["confidence"] >= 0.4
+    [citation, *_] = done["citations"]
+    assert citation["document_id"] == library["Station handbook"]
+    assert citation["heading_path"][-1] == "Warranty"
+    text = await services.documents.get_text("default", citation["document_id"])
+    assert text is not None
+    assert "36 months" in text[citation["start"] : citation["end"]]
+    assert f"[{citation['marker']}]" in done["answer"]
+    assert steps_of(events) == ["route", "retrieve", "rerank", "grade", "generate"]
+
+
+async def test_the_stream_shows_sources_before_the_answer_and_ends_with_done(
+    services: Services, library: dict[str, str]
+) -> None:
+    done, events = await ask(services, "How long does the battery of the Amsel last?")
+    kinds = [event["type"] for event in events]
+    assert kinds.index("sources") < kinds.index("content") < kinds.index("citation") < kinds.index("done")
+    assert kinds.count("done") == 1
+    assert kinds[-1] == "done"
+    assert "".join(event["token"] for event in events if event["type"] == "content") == done["answer"]
+
+
+@pytest.mark.parametrize("question", ["Hello!", "Thank you very much", "What can you do?"])
+async def test_small_talk_never_touches_the_index(
+    services: Services, library: dict[str, str], question: str
+) -> None:
+    done, events = await ask(services, question)
+    assert (done["route"], steps_of(events)) == ("conversational", ["route", "converse"])
+    assert (done["citations"], done["confidence"]) == ([], 0.0)
+    assert done["answer"]
+
+
+async def test_what_no_document_can_do_is_declined(services: Services, library: dict[str, str]) -> None:
+    done, events = await ask(services, "play some jazz music")
+    assert (done["route"], steps_of(events)) == ("out_of_scope", ["route", "decline"])
+    assert done["citations"] == []
+
+
+async def test_what_the_documents_do_not_hold_is_said_after_bounded_retries(
+    services: Services, library: dict[str, str]
+) -> None:
+    done, events = await ask(services, "Who won the football world cup of 1954?")
+    steps = steps_of(events)
+    assert done["answer"].startswith(ABSTENTION)
+    assert (done["citations"], done["confidence"]) == ([], 0.0)
+    assert steps[-1] == "abstain"
+    assert steps.count("retrieve") <= 3
+    assert "content" in {event["type"] for event in events}
+    assert "sources" not in {event["type"] for event in events}
+
+
+async def test_an_empty_workspace_abstains(services: Services) -> None:
+    done, _ = await ask(services, "How long is the warranty of the Falke?")
+    assert done["answer"].startswith(ABSTENTION)
+
+
+async def test_thorough_verifies_every_claim(services: Services, library: dict[str, str]) -> None:
+    done, events = await ask(services, "How long is the warranty of the Falke?", mode="thorough")
+    assert "verify" in steps_of(events)
+    assert done["verification"]["status"] == "supported"
+    for claim in done["verification"]["claims"]:
+        assert done["answer"][claim["start"] : claim["end"]] == claim["text"]
+        assert claim["verdict"] == "supported"
+
+
+async def test_fast_neither_reranks_nor_retries(services: Services, library: dict[str, str]) -> None:
+    done, events = await ask(services, "Who won the football world cup of 1954?", mode="fast")
+    assert "reformulate" not in steps_of(events)
+    assert done["mode"] == "fast"
+
+
+async def test_a_follow_up_is_answered_in_context(services: Services, library: dict[str, str]) -> None:
+    first, _ = await ask(services, "How long is the warranty of the Falke?")
+    second, _ = await ask(services, "And how long does its battery last?", thread_id=first["thread_id"])
+    assert "14 months" in second["answer"]
+    assert second["thread_id"] == first["thread_id"]
+
+
+async def test_a_second_question_inherits_nothing_of_the_first(services: Services, library: dict[str, str]) -> None:
+    first, _ = await ask(services, "Who won the football world cup of 1954?", mode="thorough")
+    thread = first["thread_id"]
+    answered, _ = await ask(services, "How long is the warranty of the Falke?", thread_id=thread, mode="thorough")
+    assert answered["verification"]["claims"]
+    config = {"configurable": {"thread_id": thread}}
+    state = (await services.graph.aget_state(config)).values  # type: ignore[arg-type]
+    assert state["retries"] == 0
+    assert state["queries_tried"] == [state["standalone_question"]]
+    greeting, _ = await ask(services, "Thanks!", thread_id=thread)
+    state = (await services.graph.aget_state(config)).values  # type: ignore[arg-type]
+    assert greeting["verification"] == {"status": "skipped", "claims": []}
+    assert (state["sources"], state["candidates"], state["citations"], state["confidence"]) == ([], [], [], 0.0)
+    assert [step["node"] for step in state["steps"]] == ["route", "converse"]
+    assert [turn["question"] for turn in state["turns"]] == [
+        "Who won the football world cup of 1954?",
+        "How long is the warranty of the Falke?",
+        "Thanks!",
+    ]
+
+
+async def test_chosen_documents_limit_the_search(services: Services, library: dict[str, str]) -> None:
+    chosen = (library["Amsel manual"],)
+    done, events = await ask(services, "How long does the battery last?", document_ids=chosen)
+    assert "9 months" in done["answer"]
+    shown = [c for event in events if event["type"] == "sources" for c in event["citations"]]
+    assert {c["document_id"] for c in shown} == set(chosen)
+
+
+async def test_another_workspace_sees_nothing(services: Services, library: dict[str, str]) -> None:
+    done, _ = await ask(services, "How long is the warranty of the Falke?", workspace_id="other")
+    assert done["citations"] == []
+    with pytest.raises(UnknownDocument):
+        await ask(services, "How long?", workspace_id="other", document_ids=(library["Amsel manual"],))
+
+
+async def test_a_thread_of_another_workspace_is_unknown(services: Services, library: dict[str, str]) -> None:
+    first, _ = await ask(services, "How long is the warranty of the Falke?")
+    with pytest.raises(UnknownThread):
+        await ask(services, "And the battery?", workspace_id="other", thread_id=first["thread_id"])
+
+
+class BrokenEmbedder:
+    """An embedder whose model has gone."""
+
+    name = "broken"
+    dimension = 384
+
+    async def embed_query(self, text: str) -> Vector:
+        raise EmbedderUnavailable
+
+    async def embed_passages(self, texts: object) -> Vector:
+        raise EmbedderUnavailable
+
+    async def embed_query_tokens(self, text: str) -> Vector:
+        raise EmbedderUnavailable
+
+
+async def test_without_the_embedder_the_lexical_leg_answers_alone_with_a_warning(
+    services: Services, library: dict[str, str]
+) -> None:
+    from dataclasses import replace
+
+    broken = replace(services, embedder=BrokenEmbedder())
+    done, _ = await ask(broken, "How long is the warranty of the Falke?")
+    assert "36 months" in done["answer"]
+    assert any("words only" in warning for warning in done["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("question", "error"),
+    [("", QuestionError), ("   \n", QuestionError), ("?!…", QuestionError), ("x" * 2001, QuestionError)],
+)
+async def test_bad_questions_are_refused_before_anything_runs(
+    services: Services, question: str, error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        await Turns(services).start(Ask(question))
+
+
+async def test_unknown_modes_are_refused_with_the_known_ones(services: Services) -> None:
+    with pytest.raises(UnknownMode, match="standard"):
+        await Turns(services).start(Ask("How long?", mode="nonsense"))
+
+
+async def test_every_turn_is_logged_greetings_too(services: Services, library: dict[str, str]) -> None:
+    done, _ = await ask(services, "Hello!")
+    record = await services.runs.get("default", done["run_id"])
+    assert record is not None
+    assert (record.route, record.question, record.thread_id) == ("conversational", "Hello!", done["thread_id"])
+    answered, _ = await ask(services, "How long is the warranty of the Falke?")
+    record = await services.runs.get("default", answered["run_id"])
+    assert record is not None
+    assert record.citations == answered["citations"]
+    assert record.candidates > 0
+    assert set(record.timings) == {"route", "retrieve", "rerank", "grade", "generate", "total"}
+    assert np.isclose(record.confidence, answered["confidence"])
