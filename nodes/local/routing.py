@@ -20,6 +20,13 @@ NEAREST = 0.45
 LEAD = 0.06
 """By how much the nearest prototype must beat the nearest document question (benchmarks/routing.py)."""
 
+_GOES_ON = re.compile(
+    r"\b(?:(?:tell|show|give)\s+me\s+more|more\s+(?:about|details?|please)|explain|elaborate|go\s+on|continue|summari[sz]e|"
+    r"detail|examples?)\b",
+    re.IGNORECASE,
+)
+"""Within a conversation, asks for more of what the last answer was about."""
+
 _ABOUT_ASSISTANT = "a question about the assistant"
 _ADDRESS = re.compile(r"\b(?:you|your|you're|you've|yours|yourself|u|ai|bot|assistant)\b", re.IGNORECASE)
 """Without one of these, "Who made it?" asks about something else."""
@@ -277,6 +284,8 @@ async def classify(question: str, embedder: Embedder, *, follow_up: bool) -> tup
         return "conversational", "It is a courtesy."
     if len(rest.split()) > _LONGEST_TALK:
         return "needs_retrieval", "It is longer than small talk."
+    if follow_up and _GOES_ON.search(rest):
+        return "needs_retrieval", "It asks for more on the last answer."
     impossible = set() if _ADDRESS.search(rest) else {_ABOUT_ASSISTANT}
     if _ASKS.search(rest):
         impossible |= {_COMMAND, _TRANSACTION}

@@ -20,12 +20,14 @@ _REPLIES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\b(bye|goodbye|good ?night|farewell|see (you|ya)|later|take care|until next|have a (good|nice|great))\b",
          "Goodbye, and come back whenever you have a question."),
         (
-            r"\bhow('s| is| are| r)? (are |is )?(you|u|it|everything|things)\b(?! (old|made|built|work))|what'?s (up|new)|"
-            r"\bhow you are\b|wassup",
+            r"\bhow('s| is| are| r)? (are |is )?(you|u|it|everything|things)\b(?! (old|made|built|work))|"
+            r"\bhow you are\b|what'?s (up|new)|wassup",
             "I'm well, thank you. {offer}",
         ),
         (
-            r"\b(can|could|may|do|are|what|which) .*\b(ask|answer|help|do for|able|capable|topics?|know about|familiar)\b",
+            r"\bwhat (can|could|do) you do\b|"
+            r"\b(can|could|may|do|are|what|which) .*\b(ask|answer|help|do for|able|capable|topics?|know about|"
+            r"familiar)\b",
             "I answer questions from your documents and show where each answer stands. {offer}",
         ),
         (

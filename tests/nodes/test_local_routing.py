@@ -1,0 +1,101 @@
+"""Routing without a model: courtesies, talk, orders, and everything else goes to the documents."""
+
+import pytest
+
+from app.adapters.onnx import OnnxEmbedder
+from domain.state import Route
+from nodes.local.routing import classify, strip_courtesies
+from nodes.local.smalltalk import decline, reply
+
+
+@pytest.mark.parametrize(
+    ("question", "route"),
+    [
+        ("Hello!", "conversational"),
+        ("good morning", "conversational"),
+        ("Thanks a lot for your help", "conversational"),
+        ("ok, great, thank you", "conversational"),
+        ("Goodbye", "conversational"),
+        ("Who are you?", "conversational"),
+        ("What can you do?", "conversational"),
+        ("Are you a human?", "conversational"),
+        ("Tell me a joke", "conversational"),
+        ("How are you doing?", "conversational"),
+        ("Transfer $50 to Anna", "out_of_scope"),
+        ("Set an alarm for six", "out_of_scope"),
+        ("Play the next song", "out_of_scope"),
+        ("What's the weather like right now?", "out_of_scope"),
+        ("What is the refund period?", "needs_retrieval"),
+        ("How do I reset the device?", "needs_retrieval"),
+        ("How do I block a lost company card?", "needs_retrieval"),
+        ("Can I pay by credit card?", "needs_retrieval"),
+        ("How do I turn off the alarm on the boiler?", "needs_retrieval"),
+        ("Which hotels may I book for a business trip?", "needs_retrieval"),
+        ("Who made the W2?", "needs_retrieval"),
+        ("Do you ship to Norway?", "needs_retrieval"),
+        ("Hi, what is the warranty of the W2?", "needs_retrieval"),
+        ("Thanks! And what about the W3?", "needs_retrieval"),
+        ("IL-6", "needs_retrieval"),
+        ("Vitamin D lowers the risk of fractures in elderly women.", "needs_retrieval"),
+    ],
+)
+async def test_routes(question: str, route: Route, embedder: OnnxEmbedder) -> None:
+    found, reason = await classify(question, embedder, follow_up=False)
+    assert found == route
+    assert reason.endswith(".")
+
+
+async def test_a_follow_up_is_searched_sooner(embedder: OnnxEmbedder) -> None:
+    for question in (
+        "and in 2023?",
+        "What about the other one?",
+        "Why?",
+        "Is it possible to change it?",
+        "tell me more",
+    ):
+        assert (await classify(question, embedder, follow_up=True))[0] == "needs_retrieval"
+
+
+async def test_a_long_question_is_always_searched(embedder: OnnxEmbedder) -> None:
+    question = "Hello, who are you, " + "and what do you think about the contract we signed " * 5
+    assert (await classify(question, embedder, follow_up=False))[0] == "needs_retrieval"
+
+
+def test_courtesies_are_taken_off_the_front_only() -> None:
+    assert strip_courtesies("Hi there, thanks! What is a greeting?") == "What is a greeting?"
+    assert strip_courtesies("History of thanks") == "History of thanks"
+    assert strip_courtesies("Notice period?") == "Notice period?"
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("Hello", "Hello!"),
+        ("thank you", "You're welcome."),
+        ("bye", "Goodbye"),
+        ("how are you?", "I'm well"),
+        ("who are you?", "I'm an assistant"),
+        ("what can you do?", "I answer questions from your documents"),
+        ("what can I ask you?", "I answer questions from your documents"),
+        ("tell me a joke", "I am better with documents"),
+        ("speak louder please, raise your volume", "I can't change how I work"),
+    ],
+)
+def test_replies_fit_what_was_said(question: str, expected: str) -> None:
+    assert reply(question, ["Handbook"]).startswith(expected)
+
+
+def test_replies_name_some_documents_and_never_a_search() -> None:
+    titles = ["Handbook", "Manual", "Policy", "Contract"]
+    told = reply("What can you do?", titles)
+    assert told.endswith("You can ask me about “Handbook”, “Manual”, “Policy” and others.")
+    assert reply("hi", titles[:2]).endswith("about “Handbook” and “Manual”.")
+    assert "no documents yet" in reply("hi", [])
+    for text in (told, reply("hm", titles), decline("set an alarm", titles)):
+        assert "search" not in text.lower()
+
+
+def test_declining_says_what_can_be_asked() -> None:
+    assert decline("Set an alarm for six", ["Handbook"]).startswith("I can't do that")
+    assert decline("What time is it?", ["Handbook"]).startswith("I can't help with that")
+    assert decline("What time is it?", ["Handbook"]).endswith("You can ask me about “Handbook”.")

@@ -1,0 +1,81 @@
+"""Follow-ups that lean on the conversation, and questions that do not."""
+
+import pytest
+
+from domain.state import Route, Turn
+from nodes.local.standalone import make_standalone
+
+
+def turn(question: str, route: Route = "needs_retrieval", standalone: str = "") -> Turn:
+    return Turn(
+        run_id="r",
+        question=question,
+        standalone_question=standalone or question,
+        route=route,
+        answer="24 months.",
+        documents=[],
+    )
+
+
+WARRANTY = [turn("How long is the warranty of the Lindenhof W2?")]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How long is it valid?",
+        "and in 2023?",
+        "What about the W3?",
+        "Why?",
+        "price",
+        "tell me more",
+        "Does it cover water damage?",
+        "Is this true for the other one?",
+        "Is there an exception for that?",
+    ],
+)
+def test_a_follow_up_takes_the_topic_along(question: str) -> None:
+    made = make_standalone(question, WARRANTY)
+    assert made.startswith(f"{question} (")
+    assert "Lindenhof W2" in made
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What is the refund period?",
+        "Who signed the contract with the supplier in Berlin?",
+        "Is there a midway?",
+        "Is it possible to return a device?",
+        "What does the handbook say about company laptops and their batteries?",
+        "Which documents say that the contract ends?",
+    ],
+)
+def test_an_independent_question_is_left_alone(question: str) -> None:
+    assert make_standalone(question, WARRANTY) == question
+
+
+def test_without_a_conversation_nothing_is_added() -> None:
+    assert make_standalone("How long is it valid?", []) == "How long is it valid?"
+    assert make_standalone("How long is it valid?", [turn("Hello", "conversational")]) == "How long is it valid?"
+
+
+def test_words_that_the_question_has_are_not_repeated() -> None:
+    assert make_standalone("Does its warranty end?", WARRANTY) == "Does its warranty end? (Lindenhof W2)"
+
+
+def test_a_chain_of_follow_ups_keeps_the_topic() -> None:
+    second = make_standalone("Does it cover water damage?", WARRANTY)
+    third = make_standalone("And theft?", [*WARRANTY, turn("Does it cover water damage?", standalone=second)])
+    assert "Lindenhof" in third
+
+
+def test_small_talk_in_between_is_passed_over() -> None:
+    assert "Lindenhof" in make_standalone("And what about it?", [*WARRANTY, turn("Thanks!", "conversational")])
+
+
+def test_context_is_bounded() -> None:
+    made = make_standalone(
+        "Why?", [turn("Compare revenue, profit, margin, assets, debts, cash, equity, tax in Berlin, Rome")]
+    )
+    assert len(made.split("(")[1].split()) <= 6
