@@ -10,6 +10,7 @@ import orjson
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
 logger = logging.getLogger(__name__)
@@ -32,8 +33,9 @@ class RedisAnswerCache:
             redis_url,
             socket_timeout=TIMEOUT_SECONDS,
             socket_connect_timeout=TIMEOUT_SECONDS,
-            # A connection that the server has closed meanwhile is opened again once, without waiting.
-            retry=Retry(NoBackoff(), 1),
+            # A connection that the server has closed meanwhile is opened again once, without waiting. A server that
+            # did not answer in time is not asked twice.
+            retry=Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,)),
         )
         self._ttl = ttl
         self._pause_seconds = pause_seconds

@@ -134,3 +134,14 @@ async def test_term_frequencies_follow_every_change(pool: Pool) -> None:
     assert await read_frequencies() == count("red blue", "yellow", *["red", "blue"] * 6)
     await documents.delete("a", document.id)
     assert await read_frequencies() == count(*["red", "blue"] * 6)
+
+
+async def test_token_vectors_stay_with_their_chunk(pool: Pool) -> None:
+    documents, stored = PostgresDocumentStore(pool), PostgresLibrary(pool)
+    await store(documents, "a", "x", ["red", "blue"])
+    await store(documents, "a", "x", ["green", "red", "blue", "red"])
+    ids = [m.chunk_id for m in await stored.search_dense(Scope("a"), vector_of("red"), 10)]
+    texts = {p.chunk_id: p.text.encode() for p in await stored.read_passages(Scope("a"), ids)}
+    assert sorted(texts.values()) == [b"blue", b"green", b"red", b"red"]
+    assert await stored.read_tokens(Scope("a"), [*ids, "no id"]) == texts
+    assert await stored.read_tokens(Scope("b"), ids) == {}
