@@ -17,10 +17,10 @@ _EMBEDDED = 24
 COVERAGE = 0.5
 """What covering all words of the question counts, beside a cosine similarity of 1 (benchmarks/extraction.py)."""
 
-CONTEXT = 0.5
-"""Share of a word's weight where only the heading, the title or the lead-in has it, not the sentence."""
+CONTEXT = 0.75
+"""Share of a word's weight where not the sentence has it, but its title, heading, lead-in or the sentence before."""
 
-EXPECTED = 0.1
+EXPECTED = 0.15
 """Gained by a sentence that holds the kind of thing asked for, lost by one that does not (benchmarks/extraction.py)."""
 
 RELEVANCE = 0.1
@@ -38,7 +38,7 @@ _LONGEST_LIST = 700
 _MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
 _DATE = rf"\b\d{{4}}\b|\b(?:{_MONTHS})\b|\bcentur|\b\d{{1,2}}[:.]\d\d\b|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\b\d+\w* (?:day|week|month|year)s?\b|\b(?:daily|weekly|monthly|yearly|annually)\b"  # noqa: E501
 _QUANTITY = (
-    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|hundred|thousand|[mb]illion|half|"
+    r"\b\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|hundred|thousand|[mb]illion|half|"
     r"third|quarter|once|twice|no limit|unlimited)\b"
 )
 _REASON = r"\b(?:because|due to|since|therefore|so that|in order|as a result|reason|caused?|led to|to avoid|thus)\b"
@@ -85,7 +85,7 @@ class _Passage:
     start: int
     end: int
     lead: tuple[int, int] | None = None
-    listed: bool = False
+    around: tuple[tuple[int, int], ...] = ()
 
     @property
     def text(self) -> str:
@@ -93,8 +93,9 @@ class _Passage:
 
     @property
     def context(self) -> str:
-        lead = self.source["text"][slice(*self.lead)] if self.lead else ""
-        return " ".join([self.source["title"], *self.source["heading_path"], lead])
+        spans = [self.lead, *self.around] if self.lead else self.around
+        near = (self.source["text"][slice(*span)] for span in spans)
+        return " ".join([self.source["title"], *self.source["heading_path"], *near])
 
     def quote(self, span: tuple[int, int], score: float) -> Quote:
         offset = self.source["start"]
@@ -138,43 +139,42 @@ def _split(source: Source) -> Iterator[_Passage]:
     """What of a source may be quoted. Headings and ruled lines are no answers."""
     text = source["text"]
     spans = split_sentences(text)
+    heading: tuple[tuple[int, int], ...] = ()
+    previous: tuple[tuple[int, int], ...] = ()
     lead: tuple[int, int] | None = None
     header: tuple[int, int] | None = None
     for position, (start, end) in enumerate(spans):
         piece = text[start:end]
+        around = (*heading, *previous)
+        previous = ((start, end),)
         is_row = piece.startswith("|") or "\t" in piece
-        if _RULE.fullmatch(piece) or piece.startswith("#"):
-            lead = None
+        if _RULE.fullmatch(piece):
             continue
-        if is_row and header is None:
+        if piece.startswith("#"):
+            heading, lead, header = previous, None, None
+        elif is_row and header is None:
             header = (start, end)
-            continue
-        if is_row:
-            yield _Passage(source, start, end, lead=header)
-            continue
-        header = None
-        if piece.endswith(":"):
-            lead = (start, end)
-            items = [span for span in spans[position + 1 :] if span[1] - start <= _LONGEST_LIST]
-            last = end
-            for item_start, item_end in items:
-                if not _ITEM.match(text[item_start:item_end]):
+        elif is_row:
+            yield _Passage(source, start, end, header, heading)
+        elif piece.endswith(":"):
+            header, lead, last = None, (start, end), end
+            for item_start, item_end in spans[position + 1 :]:
+                if not _ITEM.match(text[item_start:item_end]) or item_end - start > _LONGEST_LIST:
                     break
                 last = item_end
-            yield _Passage(source, start, last, listed=last > end)
+            yield _Passage(source, start, last, None, around)
         elif _ITEM.match(piece):
-            yield _Passage(source, start, end, lead=lead)
+            header = None
+            yield _Passage(source, start, end, lead, around)
         else:
-            lead = None
-            previous = spans[position - 1] if position and _LEANING.match(piece) else None
-            yield _Passage(source, start, end, lead=previous)
+            header = lead = None
+            leans = spans[position - 1] if position and _LEANING.match(piece) else None
+            yield _Passage(source, start, end, leans, around)
 
 
 def _show(passage: _Passage) -> str:
-    """What is embedded: an item means little without the line that announces it."""
-    if passage.lead and not _LEANING.match(passage.text):
-        return f"{passage.source['text'][slice(*passage.lead)]} {passage.text}"
-    return passage.text
+    """What is embedded: an item, a row or "It is" means little without what it leans on."""
+    return f"{passage.source['text'][slice(*passage.lead)]} {passage.text}" if passage.lead else passage.text
 
 
 def _weigh_terms(question: str, passages: Sequence[_Passage]) -> dict[str, float]:

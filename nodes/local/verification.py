@@ -296,7 +296,9 @@ def _read_negated(text: str) -> set[str]:
 
 def _same_matter(part: str, nearest: str) -> bool:
     """Whether two sentences are so alike that a difference between them is a contradiction."""
-    return _share(_keys(part), nearest) >= _SAME_MATTER and _share(_keys(nearest), part) >= _SAME_MATTER / 2
+    one, other = (keys - STOP_WORDS for keys in (_keys(part), _keys(nearest)))
+    shared = len(one & other)
+    return shared >= _SAME_MATTER * max(1, len(one)) and shared >= _SAME_MATTER / 2 * len(other)
 
 
 def _flatten(text: str) -> str:

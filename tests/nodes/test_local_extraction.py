@@ -1,0 +1,113 @@
+"""The sentences that answer, quoted exactly."""
+
+import pytest
+
+from app.adapters.onnx import OnnxEmbedder
+from domain.documents import Source
+from nodes.local.extraction import Quote, extract
+
+
+def source(
+    number: int, text: str, *, document: str = "", start: int = 0, title: str = "Handbook", score: float = 0.8
+) -> Source:
+    return Source(
+        number=number,
+        chunk_id=f"c{number}",
+        chunk_index=number,
+        document_id=document or f"d{number}",
+        title=title,
+        heading_path=[],
+        text=text,
+        start=start,
+        end=start + len(text),
+        page=None,
+        lines=[],
+        score=score,
+        dense=None,
+        lexical=None,
+    )
+
+
+HANDBOOK = source(
+    1,
+    "# Lindenhof W2\nThe Lindenhof W2 is a coffee machine for offices. It was designed by Maria Keller in Basel. "
+    "The warranty lasts 24 months from the date of purchase. Water damage is not covered. "
+    "Descale the machine every three months because limestone blocks the valves.",
+    start=1000,
+)
+CANTEEN = source(
+    2, "The canteen opens at 11:30 and closes at 14:00. Vegetarian dishes are served every day.", title="Canteen"
+)
+
+
+async def quotes_of(question: str, sources: list[Source], embedder: OnnxEmbedder, limit: int = 4) -> list[Quote]:
+    quotes = await extract(question, sources, embedder, max_sentences=limit)
+    for quote in quotes:
+        origin = next(s for s in sources if s["number"] == quote.number)
+        assert origin["text"][quote.start - origin["start"] : quote.end - origin["start"]] == quote.text
+    assert len(quotes) <= limit
+    assert [(q.number, q.start) for q in quotes] == sorted((q.number, q.start) for q in quotes)
+    return quotes
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("How long is the warranty of the Lindenhof W2?", "24 months"),
+        ("Who designed the coffee machine?", "Maria Keller"),
+        ("When does the canteen open?", "11:30"),
+        ("Why must the machine be descaled?", "limestone"),
+        ("Is water damage covered?", "not covered"),
+    ],
+)
+async def test_the_best_sentence_answers(question: str, answer: str, embedder: OnnxEmbedder) -> None:
+    quotes = await quotes_of(question, [HANDBOOK, CANTEEN], embedder, 1)
+    assert answer in quotes[0].text
+
+
+async def test_one_sentence_is_enough_where_it_clearly_answers(embedder: OnnxEmbedder) -> None:
+    quotes = await quotes_of("When does the canteen open?", [HANDBOOK, CANTEEN], embedder)
+    assert [quote.text for quote in quotes] == ["The canteen opens at 11:30 and closes at 14:00."]
+
+
+async def test_a_sentence_that_starts_with_a_pronoun_brings_the_one_before(embedder: OnnxEmbedder) -> None:
+    quotes = await quotes_of("Who designed the coffee machine?", [HANDBOOK, CANTEEN], embedder)
+    assert [quote.text for quote in quotes][:2] == [
+        "The Lindenhof W2 is a coffee machine for offices.",
+        "It was designed by Maria Keller in Basel.",
+    ]
+
+
+async def test_overlapping_chunks_are_quoted_once(embedder: OnnxEmbedder) -> None:
+    shared = "The warranty lasts 24 months from the date of purchase."
+    first = source(1, f"Some words about coffee. {shared}", document="d", start=0)
+    second = source(2, f"{shared} Keep the receipt.", document="d", start=25)
+    copy = source(3, f"{shared}", document="other")
+    quotes = await quotes_of("How long does the warranty last?", [first, second, copy], embedder)
+    assert [quote.text for quote in quotes].count(shared) == 1
+
+
+async def test_a_list_that_answers_comes_whole(embedder: OnnxEmbedder) -> None:
+    text = "Travel is booked by the office.\n\nExpense claims need these documents:\n- the receipt\n- the approval\n- the tax form\n\nAsk early."
+    quotes = await quotes_of("Which documents are needed for an expense claim?", [source(1, text), CANTEEN], embedder)
+    joined = " ".join(quote.text for quote in quotes)
+    assert all(item in joined for item in ("the receipt", "the approval", "the tax form"))
+
+
+async def test_a_table_row_comes_with_its_header(embedder: OnnxEmbedder) -> None:
+    text = "| Model | Weight | Price |\n|---|---|---|\n| W2 | 9 kg | 850 CHF |\n| W3 | 12 kg | 1,200 CHF |"
+    quotes = await quotes_of("What is the price of the W3?", [source(1, text), CANTEEN], embedder)
+    assert [quote.text for quote in quotes] == ["| Model | Weight | Price |", "| W3 | 12 kg | 1,200 CHF |"]
+
+
+async def test_of_two_like_sentences_the_document_that_is_asked_about_is_quoted(embedder: OnnxEmbedder) -> None:
+    one = source(1, "The warranty lasts 12 months.", title="Amsel rain gauge")
+    two = source(2, "The warranty lasts 36 months.", title="Falke weather station")
+    quotes = await quotes_of("How long is the warranty of the Falke?", [one, two], embedder, 1)
+    assert quotes[0].number == 2
+
+
+async def test_headings_are_no_answers_and_no_sources_no_quotes(embedder: OnnxEmbedder) -> None:
+    assert await quotes_of("What is the warranty?", [], embedder) == []
+    assert await quotes_of("What is the warranty?", [source(1, "# Warranty")], embedder) == []
+    assert await quotes_of("?", [CANTEEN], embedder)

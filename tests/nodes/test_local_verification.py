@@ -1,0 +1,126 @@
+"""Claims against the sources that they cite."""
+
+import pytest
+
+from app.adapters.onnx import OnnxEmbedder
+from domain.documents import Source
+from nodes.local.verification import check, split_claims
+
+
+def source(text: str, title: str = "Lindenhof W2 manual") -> Source:
+    return Source(
+        number=1,
+        chunk_id="c1",
+        chunk_index=0,
+        document_id="d",
+        title=title,
+        heading_path=[],
+        text=text,
+        start=0,
+        end=len(text),
+        page=None,
+        lines=[],
+        score=0.9,
+        dense=None,
+        lexical=None,
+    )
+
+
+MANUAL = source(
+    "The warranty of the Lindenhof W2 lasts 12 months from the date of purchase. Water damage is not covered. "
+    "Sales increased by 5% to $3.2 billion in 2023. All employees receive a laptop before the first day. "
+    "The machine was designed by Maria Keller in Basel, Switzerland. The office has twelve rooms."
+)
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "The warranty of the Lindenhof W2 lasts 12 months from the date of purchase. [1]",
+        "The warranty lasts twelve months [1].",
+        "Water damage is not covered by the warranty [1].",
+        "Sales rose by 5% to $3.2 billion in 2023 [1].",
+        "In 2023, sales increased to 3,200 million [1].",
+        "Maria Keller designed the machine in Basel [1].",
+        "According to the document, the office has 12 rooms.",
+    ],
+)
+async def test_what_the_source_says_is_supported(claim: str, embedder: OnnxEmbedder) -> None:
+    outcome = await check(claim, [MANUAL], embedder)
+    assert outcome.verdict == "supported", outcome
+    assert 0.0 <= outcome.score <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("claim", "reason"),
+    [
+        (
+            "The warranty lasts 24 months from the date of purchase [1].",
+            "The source says 12 months, the answer says 24 months.",
+        ),
+        (
+            "The warranty lasts twenty months from the date of purchase.",
+            "The source says 12 months, the answer says twenty months.",
+        ),
+        ("Water damage is covered.", "The source denies what the answer says."),
+        ("Sales did not increase in 2023.", "The answer denies what the source says."),
+        ("Sales decreased by 5% to $3.2 billion in 2023.", "The source says “increases”, the answer says “decreases”."),
+        ("Sales increased by 7% to $3.2 billion in 2023.", "The source says 5%, the answer says 7%."),
+        ("Sales increased by 5% to $3.2 billion in 2021.", "The source does not mention 2021."),
+        ("Some employees receive a laptop before the first day.", "The source says “all”, the answer says “some”."),
+        ("All employees receive a laptop after the first day.", "The source says “before”, the answer says “after”."),
+        ("The machine was designed by Maria Huber in Basel.", "The source does not mention Huber."),
+        ("The moon orbits the earth because of gravity.", "The source does not mention “moon”, “orbits” or “earth”."),
+    ],
+)
+async def test_what_it_does_not_say_is_not_and_the_reason_tells(
+    claim: str, reason: str, embedder: OnnxEmbedder
+) -> None:
+    outcome = await check(claim, [MANUAL], embedder)
+    assert (outcome.verdict, outcome.reason) == ("unsupported", reason)
+
+
+async def test_only_the_cited_sources_count(embedder: OnnxEmbedder) -> None:
+    other = source("The canteen opens at 11:30.", title="Canteen")
+    claim = "The warranty lasts 12 months."
+    assert (await check(claim, [other], embedder)).verdict == "unsupported"
+    assert (await check(claim, [other, MANUAL], embedder)).verdict == "supported"
+    nothing = await check(claim, [], embedder)
+    assert (nothing.verdict, nothing.reason, nothing.score) == ("unsupported", "It cites no source.", 0.0)
+
+
+async def test_codes_and_abbreviations_are_neither_numbers_nor_strangers(embedder: OnnxEmbedder) -> None:
+    text = "Patients in the United Kingdom received interleukin and an IL-6 inhibitor."
+    assert (await check("UK patients received an IL-6 inhibitor.", [source(text)], embedder)).verdict == "supported"
+
+
+async def test_a_quotation_without_its_footnote_numbers_is_exact(embedder: OnnxEmbedder) -> None:
+    outcome = await check("It was built\nin 1990 and sold.", [source("It was built in 1990[3] and sold.[4]")], embedder)
+    assert (outcome.verdict, outcome.score) == ("supported", 1.0)
+
+
+def claims(answer: str) -> list[tuple[str, tuple[int, ...]]]:
+    return [(answer[c.start : c.end], c.markers) for c in split_claims(answer, ["a", "b", "c"])]
+
+
+def test_a_claim_has_its_own_markers_or_those_right_behind() -> None:
+    assert claims("It is so [1]. That too.[2][3] And this. [1, 2] End [2]") == [
+        ("It is so [1].", (1,)),
+        ("That too.[2][3]", (2, 3)),
+        ("And this. [1, 2]", (1, 2)),
+        ("End [2]", (2,)),
+    ]
+
+
+def test_an_unmarked_sentence_takes_the_markers_that_close_its_paragraph() -> None:
+    assert claims("First thing. Second thing [2].\n\nThird thing.") == [
+        ("First thing.", (2,)),
+        ("Second thing [2].", (2,)),
+        ("Third thing.", ()),
+    ]
+
+
+def test_questions_headings_and_remarks_about_the_documents_are_no_claims() -> None:
+    answer = "# Answer\n\nThe documents may answer this only in part. These are the steps:\n\n- Press the button [1]\n\nDoes that help?"
+    assert claims(answer) == [("- Press the button [1]", (1,))]
+    assert claims("Use `a[1]` here [9].") == [("Use `a[1]` here [9].", ())]
