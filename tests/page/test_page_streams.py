@@ -1,5 +1,6 @@
 """How the page shows a stream, whatever the stream does. The service's side is scripted."""
 
+import json
 import re
 
 import pytest
@@ -27,6 +28,27 @@ async def test_a_stream_cut_anywhere_reads_the_same(page: Page, script: Script) 
     await expect(page.locator(".answer strong")).to_have_text("bold")
     await expect(page.locator(".answer code")).to_have_text("a[1]")
     await expect(page.locator("#turns .note")).to_have_count(0)
+
+
+async def test_the_parser_does_not_mind_where_text_is_cut(page: Page, script: Script) -> None:
+    await page.goto(await script())
+    text = (
+        ": x\r\nevent: a\r\ndata: 1\r\ndata:2\r\n\r\nevent: b\rdata: 3\r\rid: 7\ndata: 4\n\n\n\nevent: c\n\ndata: 5\n"
+    )
+    parsed = await page.evaluate(
+        """(text) => {
+            const parse = (...pieces) => {
+                const parser = new EventParser();
+                return JSON.stringify(pieces.flatMap((piece) => [...parser.feed(piece)]));
+            };
+            const cuts = [...text].map((_, at) => parse(text.slice(0, at), text.slice(at)));
+            return [...new Set([...cuts, parse(...text)])];
+        }""",
+        text,
+    )
+    assert [json.loads(events) for events in parsed] == [
+        [{"type": "a", "data": "1\n2"}, {"type": "b", "data": "3"}, {"type": "message", "data": "4"}]
+    ]
 
 
 async def test_an_event_without_its_end_is_not_shown(page: Page, script: Script) -> None:
