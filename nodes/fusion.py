@@ -1,6 +1,6 @@
 """How the legs of a search become one ranking, and how a ranking becomes relevance.
 
-Pure functions. Constants were chosen by measuring on public question sets (docs/decisions/retrieval-fusion.md).
+Pure functions. Constants were chosen by measuring on public sets: docs/decisions/0010-fusion-and-relevance.md.
 """
 
 from collections.abc import Sequence

@@ -2,7 +2,8 @@
 
 Each passage keeps one short vector per token: the model's token vector, projected to `DIMENSIONS` and quantised to 4
 bits a value, 48 bytes a token. A question's score against a passage is the mean, over the question's tokens, of the
-highest dot product with any token of the passage. Sizes were chosen by measuring (docs/decisions/late-interaction.md).
+highest dot product with any token of the passage. Sizes were chosen by measuring:
+docs/decisions/0011-late-interaction.md.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from app.adapters.onnx import OnnxEmbedder
 from app.ingest.chunking import embedding_text
-from domain.documents import Passage
+from domain.documents import Passage, Scope
 from domain.ports import ChunkVectors, Vector
 
 DIMENSIONS = 96
@@ -33,7 +34,7 @@ class TokenVectors(Protocol):
     Raises `DatabaseUnavailable`.
     """
 
-    async def load(self, chunk_ids: Sequence[str]) -> dict[str, bytes]:
+    async def read_tokens(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, bytes]:
         """What is stored, by chunk id. Chunks without token vectors are left out."""
         ...
 
@@ -68,13 +69,13 @@ class LateInteractionReranker:
         self._encoder = LateInteractionEncoder(embedder)
         self._projection = _read_projection()
 
-    async def score(self, question: str, passages: Sequence[Passage]) -> list[float]:
+    async def score(self, scope: Scope, question: str, passages: Sequence[Passage]) -> list[float]:
         """Mean of the highest similarities, 0-1. Unrelated text scores about 0.3, an answer 0.6 and more."""
         if not passages:
             return []
         tokens, stored = await asyncio.gather(
             self._embedder.embed_query_tokens(question),
-            self._token_vectors.load([passage.chunk_id for passage in passages]),
+            self._token_vectors.read_tokens(scope, [passage.chunk_id for passage in passages]),
         )
         missing = [passage for passage in passages if not stored.get(passage.chunk_id)]
         encoded = await self._encoder.encode([embedding_text(p.title, p.heading_path, p.text) for p in missing])

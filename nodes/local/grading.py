@@ -2,7 +2,7 @@
 
 Similarity says whether the sources are about what is asked; questions about other things are told apart well.
 Whether they answer it is a finer matter that similarity hardly shows, so a confidence around the middle stays a guess.
-Constants: benchmarks/fit_grading.py; figures and what was tried in vain: docs/decisions/local-grading.md.
+Constants: benchmarks/fit_grading.py; figures and what was tried in vain: docs/decisions/0012-local-grading.md.
 """
 
 import math

@@ -2,7 +2,7 @@
 
 Two rewrites that measuring left standing: abbreviations that the sources spell out, and the question's meaningful
 words alone. Words of the best sources, words that were missing and parts of a nested question lost more good sources
-than they found (docs/decisions/local-reformulation.md).
+than they found (docs/decisions/0013-local-reformulation.md).
 """
 
 import re
