@@ -1,7 +1,6 @@
 """Documents into chunks: by section and page first, then by paragraph, line, sentence and word."""
 
 import hashlib
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +17,6 @@ _SPAN = 20_000
 """Characters given to the splitter at once: finding character offsets costs it quadratic time."""
 _TINY = 8
 """A piece below a `_TINY`-th of the chunk size is too small to be found and understood alone."""
-_BOUNDARY = re.compile(r"\n\s*|(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +142,7 @@ def _split_piece(text: str, piece: _Piece, size: int, overlap: int) -> Iterator[
                 held = held[0], end
                 continue
             yield held
-            held = (_find_whole(text, start, held[1]) if start < held[1] else start), end
+            held = start, end
     if held is not None:
         yield held
 
@@ -159,17 +157,3 @@ def _find_spans(text: str, piece: _Piece) -> Iterator[tuple[int, int]]:
         yield start, cut
         start = cut
     yield start, piece.end
-
-
-def _find_whole(text: str, start: int, reached: int) -> int:
-    """Where the overlap of `text[start:reached]` may begin so as not to begin inside a sentence or a table row.
-
-    Where the chunk before ended inside a sentence there may be no such place; the overlap then stays as it is.
-    """
-    end = reached + len(text[reached : reached + 50]) - len(text[reached : reached + 50].lstrip())
-    if _BOUNDARY.search(text, max(0, start - 3), end) is None:
-        return start
-    for found in _BOUNDARY.finditer(text, max(0, start - 3), end):
-        if found.end() >= start:
-            return found.end()
-    return start

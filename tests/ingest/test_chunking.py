@@ -122,6 +122,21 @@ def test_pages_are_not_mixed_and_lines_are_those_of_the_chunk() -> None:
         assert [text[line.start : line.end] for line in chunk.lines] == chunk.text.split("\n")
 
 
+def test_tiny_pages_are_not_mixed() -> None:
+    box = Box(x=0, y=0, width=1, height=1)
+    lines = tuple(Line(n * 5, n * 5 + 3, n + 1, box) for n in range(3))
+    chunks = split(make_document("one\n\ntwo\n\n333", lines=lines))
+    assert [(chunk.text, chunk.page) for chunk in chunks] == [("one", 1), ("two", 2), ("333", 3)]
+
+
+def test_every_chunk_of_a_long_line_has_the_line() -> None:
+    text = "word " * 60
+    line = Line(0, len(text) - 1, 7, Box(x=0, y=0, width=1, height=1))
+    chunks = split(make_document(text, lines=(line,)), size=100, overlap=10)
+    assert len(chunks) > 2
+    assert all(chunk.lines == (line,) for chunk in chunks)
+
+
 def test_table_rows_are_not_cut() -> None:
     rows = [f"part {n} | {n * 3} euros | stored in the shelf number {n}" for n in range(60)]
     chunks = split(make_document("\n".join(rows)))
@@ -134,6 +149,9 @@ def test_overlap_is_whole_sentences() -> None:
     chunks = split(make_document(" ".join(sentences)), size=200, overlap=50)
     assert all(chunk.text.startswith("Sentence") and chunk.text.endswith(".") for chunk in chunks)
     assert any(two.start < one.end for one, two in pairwise(chunks))
+    longer = [f"Sentence {n} is longer than what neighbouring chunks may share with each other." for n in range(50)]
+    for text in (" ".join(longer), "\n".join(longer)):
+        assert all(chunk.text.startswith("Sentence") for chunk in split(make_document(text), size=200, overlap=50))
 
 
 def test_a_cut_sentence_overlaps() -> None:

@@ -132,6 +132,16 @@ def test_cells_of_a_row_stay_on_one_line() -> None:
     check_lines(document)
 
 
+def test_lines_set_tightly_stay_apart() -> None:
+    steps = [
+        write(60, 100 + 9 * n, text)
+        for n, text in enumerate(["One", "two", "three", "four is the longest of these lines"])
+    ]
+    document = read_document("a.pdf", make_pdf(draw_all(*steps)))
+    assert document.text == "One\ntwo\nthree\nfour is the longest of these lines"
+    assert len(document.lines) == 4
+
+
 def test_columns_are_read_one_after_the_other() -> None:
     left = ["Rain falls from clouds", "when drops grow heavy"]
     right = ["Snow falls when the", "air is below freezing"]
