@@ -44,7 +44,9 @@ def serve(
 @cli.command()
 def ask(
     question: Annotated[str, typer.Argument(help="What to ask.")],
-    mode: Annotated[str, typer.Option("--mode", "-m", help="fast, standard, thorough, or one of your own.")] = "standard",
+    mode: Annotated[
+        str, typer.Option("--mode", "-m", help="fast, standard, thorough, or one of your own.")
+    ] = "standard",
     document: Annotated[list[str] | None, typer.Option(help="Answer from this document only; repeatable.")] = None,
     thread: Annotated[str | None, typer.Option(help="Continue this conversation.")] = None,
     workspace: WorkspaceOption = "default",
@@ -159,7 +161,8 @@ def replay(
     thread: Annotated[str, typer.Argument(help="The thread's id.")],
     checkpoint: Annotated[str, typer.Option("--from", help="The checkpoint to run on from (see `askgraph history`).")],
     changes: Annotated[
-        list[str] | None, typer.Option("--set", help="Change the state first: key=value, for example profile.rerank.keep=3.")
+        list[str] | None,
+        typer.Option("--set", help="Change the state first: key=value, for example profile.rerank.keep=3."),
     ] = None,
     mode: Annotated[str | None, typer.Option("--mode", "-m", help="Run on in another mode.")] = None,
     workspace: WorkspaceOption = "default",

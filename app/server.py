@@ -11,13 +11,12 @@ from app.main import make_app
 from app.services import Services, open_services
 from app.settings import read_settings
 from app.terminal import err, out
-from domain.documents import Scope
 from domain.errors import ConfigurationError
 
 LIBRARY = Path(__file__).parent / "library"
 """The sample library that ships with askgraph."""
 
-SAMPLE_QUESTION = "How often must the anemometer bearings be replaced?"
+SAMPLE_QUESTION = "How many days of holiday does an employee have?"
 
 DRAIN_SECONDS = 5
 """How long running streams may take to finish after Ctrl-C."""
@@ -59,7 +58,7 @@ def print_banner(services: Services, host: str, port: int) -> None:
     out.print("\nAsk on the page, or here:\n")
     out.print(
         f"  curl -N {address}/api/chat -H 'Content-Type: application/json' "
-        f"-d '{{\"question\": \"{SAMPLE_QUESTION}\"}}'\n"
+        f'-d \'{{"question": "{SAMPLE_QUESTION}"}}\'\n'
     )
     out.print("Ctrl-C stops everything.\n")
 

@@ -1,5 +1,6 @@
 """Opens, wires and closes what the service uses. The only module that knows every adapter."""
 
+import asyncio
 import hashlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -95,10 +96,11 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 database_url, parts["database"] = servers.database_url, f"embedded Postgres in {settings.home}"
             if servers.redis_url:
                 redis_url, parts["cache"] = servers.redis_url, f"embedded Valkey in {settings.home}"
-        assert database_url and redis_url
+        assert database_url
+        assert redis_url
         await upgrade(database_url)
         pool = await stack.enter_async_context(open_pool(database_url))
-        embedder = OnnxEmbedder.load()
+        embedder = await asyncio.to_thread(OnnxEmbedder.load)
         stack.callback(embedder.close)
         await pin_embedder(pool, embedder)
         library = PostgresLibrary(pool)
@@ -134,7 +136,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 encoder=LateInteractionEncoder(embedder),
                 max_bytes=settings.max_document_mb * 1_000_000,
             ),
-            fingerprint=fingerprint_machine(embedder.name, reranker.name, *names),
+            fingerprint=await asyncio.to_thread(fingerprint_machine, embedder.name, reranker.name, *names),
             trace_url=lambda run_id: tracing.trace_url(UUID(run_id)) if tracing else None,
             translating_errors=translated_errors,
             parts=parts,

@@ -69,7 +69,9 @@ def print_history(steps: Sequence[HistoryStep]) -> None:
             out.print(f"\n[bold]run {run}[/bold]")
         ms = f"{step['ms']:.1f} ms" if step["ms"] is not None else ""
         following = ", ".join(step["next"]) or "end"
-        out.print(f"[bold cyan]{step['node']:<12}[/bold cyan] {ms:>10}  → {following:<12} [dim]{step['checkpoint_id']}[/dim]")
+        out.print(
+            f"[bold cyan]{step['node']:<12}[/bold cyan] {ms:>10}  → {following:<12} [dim]{step['checkpoint_id']}[/dim]"
+        )
         for key, value in step["changed"].items():
             out.print(f"    {key} = {escape(_shorten(value))}")
 

@@ -4,15 +4,17 @@ Nodes emit these through LangGraph's custom stream; the turn runner adds `done` 
 has not ended. `type` is the SSE event name, the rest is its data.
 """
 
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from domain.documents import Citation, Claim, Verification
 from domain.state import Route, Usage
 
 
 class Thinking(TypedDict):
+    """A step begins."""
+
     type: Literal["thinking"]
     step: str
     """The name of the node that starts."""
@@ -27,6 +29,8 @@ class Sources(TypedDict):
 
 
 class Content(TypedDict):
+    """A piece of the answer."""
+
     type: Literal["content"]
     token: str
 
@@ -39,6 +43,8 @@ class CitationUsed(TypedDict):
 
 
 class Verified(TypedDict):
+    """What the check of the answer said, claim by claim."""
+
     type: Literal["verification"]
     status: str
     claims: list[Claim]
@@ -54,6 +60,8 @@ class Correction(TypedDict):
 
 
 class Done(TypedDict):
+    """The turn is over: the whole answer, and what a client or a log wants to know of it."""
+
     type: Literal["done"]
     run_id: str
     thread_id: str
@@ -74,6 +82,8 @@ class Done(TypedDict):
 
 
 class Failed(TypedDict):
+    """The turn has failed: what went wrong and whether asking again may help."""
+
     type: Literal["error"]
     code: str
     message: str

@@ -86,6 +86,8 @@ class Reranker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Message:
+    """One message of a prompt."""
+
     role: Literal["system", "user", "assistant"]
     content: str
 

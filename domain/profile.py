@@ -17,6 +17,8 @@ class _Knobs(BaseModel):
 
 
 class RetrievalKnobs(_Knobs):
+    """How retrieve searches and fuses."""
+
     candidates: int = Field(20, ge=1, le=200)
     """How many fused candidates go on."""
     leg_limit: int = Field(50, ge=1, le=1000)
@@ -34,12 +36,16 @@ class RetrievalKnobs(_Knobs):
 
 
 class RerankKnobs(_Knobs):
+    """How rerank scores, and what it keeps."""
+
     method: Literal["local", "none"] = "local"
     keep: int = Field(5, ge=1, le=50)
     """How many candidates become sources."""
 
 
 class GradeKnobs(_Knobs):
+    """What confidence is enough for what."""
+
     sufficient: float = Field(0.6, ge=0, le=1)
     """Answer at once from here up."""
     caveat: float = Field(0.4, ge=0, le=1)
@@ -48,6 +54,8 @@ class GradeKnobs(_Knobs):
 
 
 class GenerateKnobs(_Knobs):
+    """How the answer is written."""
+
     citation_style: CitationStyle = "number"
     source_tokens: int = Field(8000, ge=200)
     """Token budget for the sources in the prompt."""
@@ -58,6 +66,8 @@ class GenerateKnobs(_Knobs):
 
 
 class Profile(_Knobs):
+    """Every knob of a run."""
+
     name: str
     retrieval: RetrievalKnobs = RetrievalKnobs()
     rerank: RerankKnobs = RerankKnobs()

@@ -79,5 +79,7 @@ async def _ask_model(model: ChatModel, state: ReformulateInput, context: Context
         "What the search found is titled:",
         *(f"- {source['title']}" for source in state["sources"]),
     ]
-    reply = await model.judge([Message("system", PROMPT), Message("user", "\n".join(lines))], Reformulation, context.ledger)
+    reply = await model.judge(
+        [Message("system", PROMPT), Message("user", "\n".join(lines))], Reformulation, context.ledger
+    )
     return reply.query.strip()

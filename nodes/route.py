@@ -59,17 +59,20 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
     """Clean, make stand-alone, classify, and reset the per-question state."""
     context = runtime.context
     question = clean_question(state["question"])
-    # LangGraph Studio starts a run with as little as a question.
+    # LangGraph Studio starts a run with as little as a question; what the last one left then stands in the state.
     mode = state.get("mode") or "standard"
+    profile = state.get("profile") or {}
+    if profile.get("name") != mode and mode in MODES:
+        profile = MODES[mode].model_dump()
     turns = state.get("turns") or []
     update = RouteUpdate(
         **blank_question(),
-        run_id=state.get("run_id") or "",
+        run_id=_find_run_id(runtime) or state.get("run_id") or "",
         question=question,
         workspace_id=state.get("workspace_id") or "default",
         document_ids=state.get("document_ids"),
         mode=mode,
-        profile=state.get("profile") or MODES.get(mode, MODES["standard"]).model_dump(),
+        profile=profile,
         turns=turns,
     )
     Profile.model_validate(update["profile"])
@@ -93,6 +96,11 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
     update["route_reason"] = routing.reason
     update["standalone_question"] = update["query"] = routing.standalone_question.strip() or question
     return update
+
+
+def _find_run_id(runtime: Runtime[Context]) -> str | None:
+    info = runtime.execution_info
+    return str(info.run_id) if info is not None and info.run_id else None
 
 
 async def _ask_model(model: ChatModel, state: RouteUpdate, context: Context) -> Routing:

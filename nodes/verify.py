@@ -88,7 +88,11 @@ async def check_claims(answer: str, sources: list[Source], context: Context) -> 
         )
 
     chunk_ids = [source["chunk_id"] for source in sources]
-    return list(await asyncio.gather(*(judge(c.start + stated, c.end + stated, c.markers) for c in split_claims(answer[stated:], chunk_ids))))
+    return list(
+        await asyncio.gather(
+            *(judge(c.start + stated, c.end + stated, c.markers) for c in split_claims(answer[stated:], chunk_ids))
+        )
+    )
 
 
 async def _ask_model(model: ChatModel, claims: list[Claim], sources: list[Source], context: Context) -> None:

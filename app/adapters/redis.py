@@ -71,6 +71,12 @@ class RedisAnswerCache:
 
         await self._try(drop)
 
+    async def is_up(self) -> bool:
+        async def ask() -> bool:
+            return bool(await self._redis.ping())
+
+        return await self._try(ask) is True
+
     async def _try(self, call: Callable[[], Awaitable[Result]]) -> Result | None:
         if time.monotonic() < self._paused_until:
             return None

@@ -1,5 +1,6 @@
 """The graph, drawn."""
 
+import asyncio
 from typing import Literal
 
 from fastapi import APIRouter
@@ -16,4 +17,4 @@ _MEDIA_TYPES = {"mermaid": "text/plain; charset=utf-8", "ascii": "text/plain; ch
 @router.get("/graph")
 async def get_graph(services: ServicesDep, format: Literal["mermaid", "ascii", "png"] = "mermaid") -> Response:
     """The graph as it runs, drawn without a network."""
-    return Response(draw(services.graph, format), media_type=_MEDIA_TYPES[format])
+    return Response(await asyncio.to_thread(draw, services.graph, format), media_type=_MEDIA_TYPES[format])

@@ -1,7 +1,6 @@
 """A thread's saved states, step by step."""
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from langgraph.types import StateSnapshot
@@ -65,9 +64,7 @@ def _parent_id_of(snapshot: StateSnapshot) -> str | None:
     return snapshot.parent_config["configurable"]["checkpoint_id"] if snapshot.parent_config else None
 
 
-def _describe(
-    snapshot: StateSnapshot, parent: StateSnapshot | None, by_id: Mapping[str, StateSnapshot]
-) -> HistoryStep:
+def _describe(snapshot: StateSnapshot, parent: StateSnapshot | None, by_id: Mapping[str, StateSnapshot]) -> HistoryStep:
     before = parent
     if before is not None and (before.metadata or {}).get("source") == "input":
         before = by_id.get(_parent_id_of(before) or "")
@@ -86,5 +83,5 @@ def _describe(
         },
         ms=steps[-1]["ms"] if steps and steps[-1]["node"] == node else None,
         next=list(snapshot.next),
-        created_at=snapshot.created_at or datetime.min.isoformat(),
+        created_at=snapshot.created_at or "",
     )

@@ -89,12 +89,11 @@ class Turns:
     async def resume(self, branch: Branch) -> AsyncGenerator[Event]:
         """Run on from a saved state. Never served from the cache, and never stored in it."""
         values = branch.values
-        async with self._lock(branch.thread_id):
-            async with aclosing(
-                self._run(None, values, branch.thread_id, perf_counter(), forked_from=branch.forked_from)
-            ) as events:
-                async for event in events:
-                    yield event
+        async with self._lock(branch.thread_id), aclosing(
+            self._run(None, values, branch.thread_id, perf_counter(), forked_from=branch.forked_from)
+        ) as events:
+            async for event in events:
+                yield event
 
     async def close(self) -> None:
         """Wait for what is still being written."""
@@ -138,9 +137,7 @@ class Turns:
             kept = [dict(event) for event in sent if event["type"] != "thinking"]
             await self._services.answers.put(scope.workspace_id, key, kept)
 
-    def _recall(
-        self, stored: list[dict[str, Any]], turn: TurnInput, thread_id: str, started: float
-    ) -> list[Event]:
+    def _recall(self, stored: list[dict[str, Any]], turn: TurnInput, thread_id: str, started: float) -> list[Event]:
         """The stored events as this run's own."""
         *events, done = stored
         done = done | {
@@ -248,7 +245,10 @@ class Turns:
         except NodeTimeoutError as error:
             logger.warning("run %s timed out in %s", turn["run_id"], error.node, exc_info=error)
             ended = Failed(
-                type="error", code="timeout", message=f"The step {error.node!r} took too long. Try again.", retryable=True
+                type="error",
+                code="timeout",
+                message=f"The step {error.node!r} took too long. Try again.",
+                retryable=True,
             )
         except Exception:
             logger.exception("run %s failed unexpectedly", turn["run_id"])
@@ -321,9 +321,7 @@ async def collect(events: AsyncIterator[Event]) -> tuple[Done | Failed, list[Eve
     return cast("Done | Failed", seen[-1]), seen
 
 
-def _configure(
-    thread_id: str, turn: Mapping[str, Any], *, cached: bool = False
-) -> RunnableConfig:
+def _configure(thread_id: str, turn: Mapping[str, Any], *, cached: bool = False) -> RunnableConfig:
     """The configuration of a run: its thread, and the metadata by which traces and checkpoints can be found."""
     metadata = {
         "thread_id": thread_id,

@@ -41,7 +41,9 @@ async def test_a_hit_replays_the_same_events(services: Services, library: dict[s
 
 async def test_a_changed_document_is_never_answered_from_before(services: Services, library: dict[str, str]) -> None:
     await ask(services)
-    await services.ingestion.add("default", "handbook.md", b"# Station handbook\n\nThe Falke has a warranty of 60 months.\n")
+    await services.ingestion.add(
+        "default", "handbook.md", b"# Station handbook\n\nThe Falke has a warranty of 60 months.\n"
+    )
     done = await ask(services)
     assert not done["cached"]
     assert "60 months" in done["answer"]

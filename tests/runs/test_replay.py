@@ -36,9 +36,7 @@ async def replay(services: Services, thread_id: str, node: str, **options: Any) 
     return ended
 
 
-async def test_history_names_each_node_what_it_changed_and_how_long_it_took(
-    services: Services, answered: Done
-) -> None:
+async def test_history_names_each_node_what_it_changed_and_how_long_it_took(services: Services, answered: Done) -> None:
     steps = await read_history(services.graph, answered["thread_id"])
     assert [s["node"] for s in steps] == ["__start__", "route", "retrieve", "rerank", "grade", "generate"]
     assert [s["next"] for s in steps] == [["route"], ["retrieve"], ["rerank"], ["grade"], ["generate"], []]
@@ -91,7 +89,10 @@ async def test_a_replay_in_another_mode_verifies(services: Services, answered: D
 
 async def test_a_changed_question_is_answered(services: Services, answered: Done) -> None:
     again = await replay(
-        services, answered["thread_id"], "__start__", changes={"question": "How long does the battery of the Falke last?"}
+        services,
+        answered["thread_id"],
+        "__start__",
+        changes={"question": "How long does the battery of the Falke last?"},
     )
     assert "14 months" in again["answer"]
 

@@ -4,10 +4,7 @@ import asyncio
 import threading
 from pathlib import Path
 
-from alembic import command
-from alembic.config import Config
-from sqlalchemy import URL, make_url
-from sqlalchemy.exc import OperationalError, ProgrammingError
+import psycopg
 
 from domain.errors import ConfigurationError, DatabaseUnavailable
 
@@ -23,13 +20,33 @@ async def upgrade(database_url: str, revision: str = "head") -> None:
     Raises `DatabaseUnavailable`, and `ConfigurationError` where the server lacks pgvector or the role may not
     create what is needed.
     """
-    await asyncio.to_thread(_upgrade, database_url, revision)
+    if revision != "head" or not await _is_current(database_url):
+        await asyncio.to_thread(_upgrade, database_url, revision)
+
+
+async def _is_current(database_url: str) -> bool:
+    """Whether the schema is the newest. Asked first, because loading Alembic takes longer than all else at start."""
+    newest = max(file.name for file in (Path(__file__).parent / "versions").glob("[0-9]*.py")).split("_")[0]
+    try:
+        async with await psycopg.AsyncConnection.connect(database_url) as connection:
+            cursor = await connection.execute("SELECT version_num FROM alembic_version")
+            return await cursor.fetchone() == (newest,)
+    except psycopg.Error:
+        # A database without the table, or none at all: the upgrade says what is wrong.
+        return False
 
 
 def _upgrade(database_url: str, revision: str) -> None:
+    from alembic import command
+    from alembic.config import Config
+    from sqlalchemy import make_url
+    from sqlalchemy.exc import OperationalError, ProgrammingError
+
+    # SQLAlchemy takes "postgresql://" for psycopg2, which is not installed, and does not know "postgres://" at all.
+    url = make_url(database_url.replace("postgres://", "postgresql://", 1)).set(drivername="postgresql+psycopg")
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
-    config.attributes["url"] = _driver_url(database_url)
+    config.attributes["url"] = url
     try:
         with _one_at_a_time:
             command.upgrade(config, revision)
@@ -37,8 +54,3 @@ def _upgrade(database_url: str, revision: str) -> None:
         raise DatabaseUnavailable(f"The database could not be prepared: {error.orig}") from error
     except ProgrammingError as error:
         raise ConfigurationError(f"The database schema could not be created: {error.orig}") from error
-
-
-def _driver_url(database_url: str) -> URL:
-    # SQLAlchemy takes "postgresql://" for psycopg2, which is not installed, and does not know "postgres://" at all.
-    return make_url(database_url.replace("postgres://", "postgresql://", 1)).set(drivername="postgresql+psycopg")

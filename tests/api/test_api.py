@@ -1,0 +1,178 @@
+"""The HTTP API in process, on real storage."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from app.main import make_app
+from app.runs.turns import Turns
+from app.services import Services
+
+QUESTION = {"question": "How long is the warranty of the Falke?"}
+
+
+@pytest.fixture
+async def client(services: Services, library: dict[str, str]) -> AsyncIterator[httpx.AsyncClient]:
+    app = make_app(services)
+    turns = Turns(services)
+    transport = httpx.ASGITransport(app=_WithState(app, services, turns))
+    async with httpx.AsyncClient(transport=transport, base_url="http://askgraph") as opened:
+        yield opened
+    await turns.close()
+
+
+class _WithState:
+    """httpx's transport runs no lifespan; this gives requests the state that the lifespan would."""
+
+    def __init__(self, app: Any, services: Services, turns: Turns) -> None:
+        self._app = app
+        self._state = {"services": services, "turns": turns}
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await self._app(scope | {"state": dict(self._state)}, receive, send)
+
+
+def parse_events(body: str) -> list[tuple[str, str, dict[str, Any]]]:
+    events = []
+    for block in body.replace("\r\n", "\n").strip().split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in block.split("\n") if ": " in line and not line.startswith(":"))
+        if "event" in fields:
+            events.append((fields["id"], fields["event"], json.loads(fields["data"])))
+    return events
+
+
+async def test_chat_streams_numbered_events_that_end_with_done(client: httpx.AsyncClient) -> None:
+    response = await client.post("/api/chat", json=QUESTION)
+    assert response.status_code == 200
+    assert response.headers["content-type"].startswith("text/event-stream")
+    events = parse_events(response.text)
+    assert [number for number, _, _ in events] == [str(n) for n in range(1, len(events) + 1)]
+    assert events[-1][1] == "done"
+    assert "36 months" in events[-1][2]["answer"]
+    assert {name for _, name, _ in events} >= {"thinking", "sources", "content", "citation", "done"}
+
+
+@pytest.mark.parametrize(
+    "options", [{"params": {"stream": "false"}}, {"headers": {"Accept": "application/json"}}], ids=["query", "header"]
+)
+async def test_chat_as_json_has_the_same_content(client: httpx.AsyncClient, options: Any) -> None:
+    response = await client.post("/api/chat", json=QUESTION, **options)
+    answer = response.json()
+    wanted = "answer citations route confidence verification thread_id run_id cached usage timings sources"
+    assert set(wanted.split()) <= set(answer)
+    assert "36 months" in answer["answer"]
+    assert {c["marker"] for c in answer["citations"]} <= {c["marker"] for c in answer["sources"]}
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code", "says"),
+    [
+        ({"question": ""}, 422, "question_error", "empty"),
+        ({"question": "x" * 2001}, 422, "question_error", "2,000"),
+        ({"question": 7}, 422, "invalid_request", "string"),
+        ({}, 422, "invalid_request", "question"),
+        (QUESTION | {"mode": "nonsense"}, 422, "unknown_mode", "standard"),
+        (QUESTION | {"document_ids": ["nonsense"]}, 404, "unknown_document", "nonsense"),
+        (QUESTION | {"document_ids": []}, 422, "invalid_request", "document_ids"),
+        (QUESTION | {"thread_id": "../etc"}, 422, "invalid_request", "thread_id"),
+        (QUESTION | {"workspace": "a b"}, 422, "invalid_request", "workspace"),
+        (QUESTION | {"typo": 1}, 422, "invalid_request", "typo"),
+    ],
+)
+async def test_bad_requests_are_refused_with_what_is_wrong(
+    client: httpx.AsyncClient, body: Any, status: int, code: str, says: str
+) -> None:
+    response = await client.post("/api/chat", json=body)
+    error = response.json()["error"]
+    assert (response.status_code, error["code"]) == (status, code)
+    assert says in error["message"]
+
+
+async def test_a_body_that_is_not_json_is_refused(client: httpx.AsyncClient) -> None:
+    response = await client.post("/api/chat", content=b"\xff\xfe", headers={"Content-Type": "application/json"})
+    assert response.status_code in (400, 422)
+    assert response.json()["error"]["code"]
+
+
+async def test_documents_are_added_listed_read_and_deleted(client: httpx.AsyncClient) -> None:
+    files = [
+        ("files", ("note.txt", b"The Drossel sonde weighs 412 grams.", "text/plain")),
+        ("files", ("broken.pdf", b"%PDF-1.7 nothing", "application/pdf")),
+    ]
+    report = (await client.post("/api/documents", files=files)).json()
+    assert [d["status"] for d in report["documents"]] == ["added", "failed"]
+    assert report["documents"][1]["error"]
+    [note] = [d for d in (await client.get("/api/documents")).json()["documents"] if d["source"] == "note.txt"]
+    assert "412 grams" in (await client.get(f"/api/documents/{note['id']}")).json()["text"]
+    answer = await client.post("/api/chat?stream=false", json={"question": "How much does the Drossel sonde weigh?"})
+    assert "412 grams" in answer.json()["answer"]
+    assert (await client.delete(f"/api/documents/{note['id']}")).status_code == 204
+    assert (await client.delete(f"/api/documents/{note['id']}")).status_code == 404
+    assert (await client.get(f"/api/documents/{note['id']}")).status_code == 404
+    answer = await client.post("/api/chat?stream=false", json={"question": "How much does the Drossel sonde weigh?"})
+    assert "412 grams" not in answer.json()["answer"]
+
+
+async def test_only_failing_files_give_an_error_status(client: httpx.AsyncClient) -> None:
+    response = await client.post("/api/documents", files=[("files", ("empty.txt", b"", "text/plain"))])
+    assert response.status_code == 422
+    assert response.json()["documents"][0]["code"] == "empty_document"
+
+
+async def test_history_and_replay(client: httpx.AsyncClient) -> None:
+    answer = (await client.post("/api/chat?stream=false", json=QUESTION)).json()
+    path = f"/api/threads/{answer['thread_id']}"
+    steps = (await client.get(f"{path}/history")).json()["steps"]
+    retrieve = next(s for s in steps if s["node"] == "retrieve")
+    body = {"checkpoint_id": retrieve["checkpoint_id"], "set": {"profile.rerank.keep": 1}}
+    response = await client.post(f"{path}/replay", json=body)
+    events = parse_events(response.text)
+    assert events[-1][1] == "done"
+    assert next(e[2]["step"] for e in events if e[1] == "thinking") == "rerank"
+    [sources] = [e[2]["citations"] for e in events if e[1] == "sources"]
+    assert len(sources) == 1
+    assert (await client.get(f"{path}/history")).json()["steps"] == steps
+    bad = await client.post(f"{path}/replay", json=body | {"set": {"confidence": "high"}})
+    assert (bad.status_code, bad.json()["error"]["code"]) == (422, "state_error")
+    assert (await client.get("/api/threads/unknown/history")).status_code == 404
+    assert (await client.get(f"{path}/history?workspace=other")).status_code == 404
+
+
+async def test_the_graph_is_drawn(client: httpx.AsyncClient) -> None:
+    mermaid = await client.get("/api/graph")
+    assert "reformulate" in mermaid.text
+    png = await client.get("/api/graph?format=png")
+    assert png.content.startswith(b"\x89PNG")
+    assert (await client.get("/api/graph?format=gif")).status_code == 422
+
+
+async def test_health_says_what_runs(client: httpx.AsyncClient) -> None:
+    response = await client.get("/healthz")
+    assert response.status_code == 200
+    body = response.json()
+    assert (body["status"], body["database"], body["cache"]) == ("ok", "up", "up")
+    assert body["modes"][:3] == ["fast", "standard", "thorough"]
+
+
+async def test_unknown_paths_and_methods_have_the_same_error_shape(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/nonsense")).json()["error"]["code"] == "not_found"
+    assert (await client.put("/api/chat")).json()["error"]["code"] == "method_not_allowed"
+
+
+async def test_the_page_is_served(client: httpx.AsyncClient) -> None:
+    response = await client.get("/")
+    assert response.status_code == 200
+    assert "<title>" in response.text
+
+
+async def test_many_questions_at_once(client: httpx.AsyncClient) -> None:
+    questions = [f"How long is the warranty of the {name}? ({n})" for n in range(8) for name in ("Falke", "Amsel")]
+    answers = await asyncio.gather(
+        *(client.post("/api/chat?stream=false", json={"question": question}) for question in questions)
+    )
+    for question, answer in zip(questions, answers, strict=True):
+        assert ("36 months" if "Falke" in question else "24 months") in answer.json()["answer"]

@@ -1,0 +1,94 @@
+"""The installed command, run as its user runs it: from another directory, in a home of its own."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ASKGRAPH = Path(sys.executable).with_name("askgraph")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+def run(home: Path, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[bytes]:
+    done = subprocess.run(
+        [ASKGRAPH, *arguments],
+        env={"PATH": os.environ["PATH"], "HOME": str(home), "ASKGRAPH_HOME": str(home / "data")},
+        cwd=home,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr.decode()
+    return done
+
+
+def read(done: subprocess.CompletedProcess[bytes]) -> Any:
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def documents(home: Path) -> Path:
+    folder = home / "documents"
+    folder.mkdir()
+    (folder / "falke.md").write_text("# Falke\n\n## Warranty\n\nThe Falke has a warranty of 36 months.\n")
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.7 nothing")
+    return folder
+
+
+def test_a_session_from_ingest_to_replay(home: Path, documents: Path) -> None:
+    report = read(run(home, "ingest", str(documents), "--json", code=1))
+    assert sorted(d["status"] for d in report["documents"]) == ["added", "failed"]
+    again = read(run(home, "ingest", str(documents), "--json", code=1))
+    assert again["chunks"] == 0
+
+    answer = read(run(home, "ask", "How long is the warranty of the Falke?", "--json"))
+    assert "36 months" in answer["answer"]
+    keys = "answer citations route confidence verification thread_id run_id cached usage timings"
+    assert set(keys.split()) <= set(answer)
+    assert read(run(home, "ask", "How long is the warranty of the Falke?", "--json"))["cached"]
+
+    shown = run(home, "ask", "How long is the warranty of the Falke?", "--mode", "thorough").stdout.decode()
+    assert "36 months" in shown
+    assert "Sources" in shown
+    assert "Falke › Warranty" in shown
+
+    thread = answer["thread_id"]
+    steps = read(run(home, "history", thread, "--json"))["steps"]
+    checkpoint = next(s["checkpoint_id"] for s in steps if s["node"] == "rerank")
+    assert checkpoint in run(home, "history", thread).stdout.decode()
+    replayed = read(run(home, "replay", thread, "--from", checkpoint, "--json"))
+    assert replayed["answer"] == answer["answer"]
+    assert b"cannot be set" in run(home, "replay", thread, "--from", checkpoint, "--set", "x=1", code=2).stderr
+    assert b"no checkpoint" in run(home, "replay", thread, "--from", "x", code=2).stderr
+
+    [document] = read(run(home, "documents", "--json"))
+    run(home, "delete", document["id"])
+    assert read(run(home, "documents", "--json")) == []
+    assert "36 months" not in read(run(home, "ask", "How long is the warranty of the Falke?", "--json"))["answer"]
+
+
+def test_mistakes_are_said_in_one_line(home: Path) -> None:
+    for arguments in (
+        ("ask", ""),
+        ("ask", "How long?", "--mode", "nonsense"),
+        ("ask", "How long?", "--document", "nonsense"),
+        ("history", "nonsense"),
+    ):
+        said = run(home, *arguments, code=2).stderr.decode().strip()
+        assert said.startswith("askgraph: ")
+        assert "\n" not in said
+
+
+def test_the_graph_is_drawn_without_services(tmp_path: Path) -> None:
+    assert "reformulate" in run(tmp_path, "graph", "--format", "mermaid").stdout.decode()
+    run(tmp_path, "graph", "--format", "png", "--output", "graph.png")
+    assert (tmp_path / "graph.png").read_bytes().startswith(b"\x89PNG")
+    assert not (tmp_path / "data").exists()

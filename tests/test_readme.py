@@ -1,0 +1,48 @@
+"""The README's diagram is the graph, and its commands exist."""
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from app.cli import cli
+from app.drawing import draw
+from app.server import SAMPLE_QUESTION
+from graphs.answer import build_answer_graph
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def test_the_diagram_is_drawn_from_the_compiled_graph() -> None:
+    match = re.search(r"<!-- graph:.*?-->\n```mermaid\n(.*?)```\n<!-- /graph -->", README, re.DOTALL)
+    assert match
+    drawn = str(draw(build_answer_graph(), "mermaid"))
+    assert match[1].strip() == drawn.strip(), "update it with: askgraph graph --format mermaid"
+
+
+@pytest.mark.parametrize("command", sorted(set(re.findall(r"\.venv/bin/askgraph (\w+)", README))))
+def test_the_commands_it_names_exist(command: str) -> None:
+    assert CliRunner().invoke(cli, [command, "--help"]).exit_code == 0
+
+
+def test_the_make_targets_it_names_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    for target in set(re.findall(r"^make ([\w-]+)", README, re.MULTILINE)):
+        assert f"\n{target}:" in makefile
+
+
+def test_the_folders_it_names_exist() -> None:
+    [tree] = re.findall(r"```\n(app/ .*?)```", README, re.DOTALL)
+    for indent, folder in re.findall(r"^( *)(\w+)/", tree, re.MULTILINE):
+        assert (ROOT / ("app" if indent else "") / folder).is_dir(), folder
+
+
+def test_its_question_is_the_one_that_serve_suggests() -> None:
+    assert SAMPLE_QUESTION in README
+
+
+def test_its_links_lead_somewhere() -> None:
+    for target in re.findall(r"\]\((docs/[^)#]+)", README):
+        assert (ROOT / target).exists(), target

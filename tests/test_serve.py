@@ -1,0 +1,145 @@
+"""`askgraph serve`, started, stopped and killed as its user would."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+ASKGRAPH = Path(sys.executable).with_name("askgraph")
+
+
+class Served:
+    def __init__(self, process: subprocess.Popen[str], banner: str) -> None:
+        self.process = process
+        self.banner = banner
+        match = re.search(r"(http://[\d.:]+)/", banner)
+        assert match, banner
+        self.address = match[1]
+
+    def ask(self, question: str, **options: Any) -> dict[str, Any]:
+        response = httpx.post(
+            f"{self.address}/api/chat?stream=false", json={"question": question} | options, timeout=60
+        )
+        assert response.status_code == 200, response.text
+        answer: dict[str, Any] = response.json()
+        return answer
+
+
+@contextmanager
+def serve(home: Path) -> Iterator[Served]:
+    process = subprocess.Popen(
+        [ASKGRAPH, "serve", "--port", "0"],
+        env={"PATH": os.environ["PATH"], "HOME": str(home), "ASKGRAPH_HOME": str(home / "data"), "COLUMNS": "300"},
+        cwd=home,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert process.stdout
+    banner = ""
+    try:
+        for line in process.stdout:
+            banner += line
+            if "Ctrl-C" in line:
+                break
+        yield Served(process, banner)
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            process.wait(timeout=30)
+        process.stdout.close()
+
+
+def find_servers(home: Path) -> list[str]:
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    return [line for line in listed.splitlines() if str(home) in line and "serve" not in line]
+
+
+def wait_until_gone(home: Path) -> None:
+    deadline = time.monotonic() + 30
+    while find_servers(home):
+        assert time.monotonic() < deadline, find_servers(home)
+        time.sleep(0.1)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("lodging")
+
+
+def test_it_starts_with_samples_and_its_printed_line_works_and_ctrl_c_leaves_nothing(home: Path) -> None:
+    with serve(home) as served:
+        command = next(line.strip() for line in served.banner.splitlines() if line.strip().startswith("curl -N"))
+        printed = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60, check=True).stdout
+        assert "event: done" in printed
+        done = json.loads(printed.split("event: done")[1].split("data: ")[1].splitlines()[0])
+        assert done["citations"], done["answer"]
+        for part in ("database", "cache", "answerer", "embeddings"):
+            assert part in served.banner
+        documents = httpx.get(f"{served.address}/api/documents").json()["documents"]
+        assert len(documents) >= 5
+        assert find_servers(home)
+    assert served.process.returncode == 0
+    wait_until_gone(home)
+
+    with serve(home) as again:
+        listed = httpx.get(f"{again.address}/api/documents").json()["documents"]
+        assert [d["updated_at"] for d in listed] == [d["updated_at"] for d in documents]
+
+
+def test_a_kill_in_the_middle_of_an_answer_loses_nothing_that_was_committed(home: Path) -> None:
+    with serve(home) as served:
+        answered = served.ask("How many days of holiday does an employee have?")
+        with httpx.stream(
+            "POST",
+            f"{served.address}/api/chat",
+            json={"question": "How long is the parental leave?", "thread_id": answered["thread_id"]},
+            timeout=60,
+        ) as response:
+            for line in response.iter_lines():
+                if "rerank" in line:
+                    served.process.kill()
+                    break
+        served.process.wait()
+    wait_until_gone(home)
+
+    with serve(home) as again:
+        steps = httpx.get(f"{again.address}/api/threads/{answered['thread_id']}/history").json()["steps"]
+        runs = {step["run_id"] for step in steps}
+        assert len(runs) == 2
+        cut = [step for step in steps if step["run_id"] != answered["run_id"]]
+        assert cut[-1]["next"]
+        replayed = httpx.post(
+            f"{again.address}/api/threads/{answered['thread_id']}/replay?stream=false",
+            json={"checkpoint_id": cut[-1]["checkpoint_id"]},
+            timeout=60,
+        ).json()
+        assert "14 weeks" in replayed["answer"]
+        follow_up = again.ask("How many days of holiday does an employee have?", thread_id=answered["thread_id"])
+        assert "30 days" in follow_up["answer"]
+
+
+def test_a_port_in_use_is_said_in_one_line(home: Path) -> None:
+    with serve(home) as served:
+        port = served.address.rsplit(":", 1)[1]
+        second = subprocess.run(
+            [ASKGRAPH, "serve", "--port", port],
+            env={"PATH": os.environ["PATH"], "HOME": str(home), "ASKGRAPH_HOME": str(home / "data")},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert second.returncode == 1
+    assert second.stderr.startswith(f"askgraph: Cannot listen on 127.0.0.1:{port}")
+    assert "Traceback" not in second.stderr
