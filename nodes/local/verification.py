@@ -140,7 +140,7 @@ def split_claims(answer: str, chunk_ids: Sequence[str]) -> list[ClaimSpan]:
 
 
 async def check(claim: str, cited: Sequence[Source], embedder: Embedder) -> Check:
-    """Whether `cited` supports `claim`, which may be several sentences.
+    """Whether `cited` supports `claim`. Of several sentences the mean counts, and at most half may be contradicted.
 
     Raises `EmbedderUnavailable`.
     """
@@ -152,30 +152,31 @@ async def check(claim: str, cited: Sequence[Source], embedder: Embedder) -> Chec
         return Check("supported", "The source says so in these words.", 1.0)
     sentences = [claim[start:end] for start, end in split_sentences(claim)]
     parts = [part for s in sentences if _is_statement(s) and _keys(part := _FRAME.sub("", s))]
-    words = {key for part in parts for key in _keys(part)}
-    if not words:
+    if not parts:
         return Check("supported", "It states nothing.", 1.0)
     given = {key for text in texts for key in _keys(text)}
-    coverage = _weigh(words & given) / _weigh(words)
     passages = [text[start:end] for text in texts for start, end in split_sentences(text)]
     pairs = [(part, sorted(passages, key=lambda passage: -_share(_keys(part), passage))[:_EMBEDDED]) for part in parts]
     vectors = await embedder.embed_passages([text for part, near in pairs for text in (part, *near)])
-    similarity, row = 0.0, 0
-    for _, near in pairs:
-        similarity += float((vectors[row + 1 : row + 1 + len(near)] @ vectors[row]).max()) / len(pairs)
+    total, row = 0.0, 0
+    for part, near in pairs:
+        similarity = float((vectors[row + 1 : row + 1 + len(near)] @ vectors[row]).max())
+        coverage = _weigh(_keys(part) & given) / _weigh(_keys(part))
+        total += COVERAGE * coverage + (1 - COVERAGE) * max(0.0, similarity)
         row += 1 + len(near)
-    score = min(1.0, max(0.0, COVERAGE * coverage + (1 - COVERAGE) * similarity))
+    mean = min(1.0, total / len(pairs))
     faults = [fault for part, near in pairs if (fault := _find_fault(part, near[0], texts, given))]
-    if faults:
-        score *= 1 - (1 - CONTRADICTED) * len(faults) / len(pairs)
-        if len(pairs) == 1 or score < SUPPORTED:
-            return Check("unsupported", faults[0], score)
-    if score >= SUPPORTED:
+    score = mean * (1 - (1 - CONTRADICTED) * len(faults) / len(pairs))
+    if mean >= SUPPORTED and len(faults) <= len(pairs) / 2:
         return Check("supported", "The source says so.", score)
     missing = [word for word in dict.fromkeys(_WORD.findall(claim)) if analyse(word) and _key(word) not in given]
-    if missing:
-        return Check("unsupported", f"The source does not mention {_list(missing[:3])}.", score)
-    return Check("unsupported", "The source has these words, but says something else.", score)
+    if faults:
+        reason = faults[0]
+    elif missing:
+        reason = f"The source does not mention {_list(missing[:3])}."
+    else:
+        reason = "The source has these words, but says something else."
+    return Check("unsupported", reason, score)
 
 
 def _is_statement(sentence: str) -> bool:
