@@ -20,9 +20,9 @@ _READ = 3
 """Sources in which the sentence closest to the question is looked for."""
 
 _NEGATION = re.compile(r"\b(not|no|never|nor|neither|without|cannot|except|fail\w*|lack\w*)\b|n['’]t\b", re.IGNORECASE)
-_WEIGHTS = (-3.6, 3.3, 5.05, -1.2)
+_WEIGHTS = (-3.46, 3.04, 4.75, -0.82)
 """Log-odds: intercept and one weight per sign. Fitted on answerable, unanswerable and unrelated questions of five
-public sets; the intercept is set so that most answerable questions whose passage was found stay above 0.4."""
+public sets; the intercept is set so that 93 % of answerable questions whose passage was found stay above 0.4."""
 
 
 @dataclass(frozen=True, slots=True)
