@@ -20,6 +20,10 @@ RERANKED = (-6.68, 0.66, 7.95)
 FUSED = (-4.08, 0.91, 4.15)
 """The same without a reranker: a + b * z(fused) + c * cosine similarity."""
 
+USUAL_CANDIDATES = 20
+"""As many as the fit had. Fewer are standardised as if the rest had the lowest score: the best of three cannot
+otherwise stand out as the best of twenty does, and a small library would be graded too low."""
+
 USUAL_SIMILARITY = 0.4
 """Stands in for the cosine where the whole dense leg is missing: the mean over candidates of the fit."""
 
@@ -63,7 +67,9 @@ def blend(candidates: Sequence[Candidate], rerank: Sequence[float] | None) -> li
     """
     if not candidates:
         return []
-    fused = _standardise(np.array([candidate["score"] for candidate in candidates]))
+    fused = np.array([candidate["score"] for candidate in candidates])
+    absent = max(0, USUAL_CANDIDATES - len(fused))
+    fused = _standardise(np.pad(fused, (0, absent), mode="minimum"))[: len(fused)]
     if rerank is None:
         base, by_fused, by_other = FUSED
         known = [c["dense"] for c in candidates if c["dense"] is not None]

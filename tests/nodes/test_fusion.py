@@ -93,3 +93,10 @@ def test_relevance_without_a_dense_leg() -> None:
     assert blend([], None) == []
     [alone] = blend(fuse(leg(a=0.7), [], RetrievalKnobs()), None)
     assert 0 < alone < 1
+
+
+def test_a_small_library_is_not_held_against_the_answer() -> None:
+    few, many = leg(a=0.8, b=0.3, c=0.2), leg(a=0.8, **{f"other{n}": 0.3 - n / 100 for n in range(19)})
+    best_of_few = blend(fuse(few, [], RetrievalKnobs()), [0.65, 0.3, 0.3])[0]
+    best_of_many = blend(fuse(many, [], RetrievalKnobs()), [0.65, *[0.3] * 19])[0]
+    assert best_of_few == pytest.approx(best_of_many, abs=0.1)
