@@ -3,18 +3,15 @@
 import socket
 from collections.abc import Callable
 from importlib.metadata import version
-from pathlib import Path
 
 import uvicorn
 
+from app.library import FOLDER
 from app.main import make_app
 from app.services import Services, open_services
 from app.settings import read_settings
 from app.terminal import err, out
 from domain.errors import ConfigurationError
-
-LIBRARY = Path(__file__).parent / "library"
-"""The sample library that ships with askgraph."""
 
 SAMPLE_QUESTION = "How many days of holiday does an employee have?"
 
@@ -42,7 +39,7 @@ async def run_server(host: str, port: int) -> int:
 async def load_samples(services: Services) -> None:
     """Load the sample library into the default workspace, unless that workspace has ever held a document."""
     if await services.documents.is_untouched("default"):
-        report = await services.ingestion.add_paths("default", [LIBRARY])
+        report = await services.ingestion.add_paths("default", [FOLDER])
         for failed in report.failed:
             err.print(f"[yellow]{failed.source}: {failed.error}[/yellow]")
 

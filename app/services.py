@@ -33,6 +33,7 @@ from domain.profile import Profile
 from domain.runs import RunLog, ThreadStore
 from graphs.answer import AnswerGraph, build_answer_graph
 from nodes.context import Context, Models
+from nodes.local.routing import prepare
 
 logger = logging.getLogger("askgraph.services")
 
@@ -103,6 +104,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         embedder = await asyncio.to_thread(OnnxEmbedder.load)
         stack.callback(embedder.close)
         await pin_embedder(pool, embedder)
+        await prepare(embedder)
         library = PostgresLibrary(pool)
         documents = PostgresDocumentStore(pool)
         answers = RedisAnswerCache(redis_url, ttl=timedelta(hours=settings.answer_ttl_hours))
@@ -131,9 +133,8 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             threads=PostgresThreadStore(pool),
             ingestion=Ingestion(
                 documents,
-                embedder,
+                LateInteractionEncoder(embedder),
                 answers,
-                encoder=LateInteractionEncoder(embedder),
                 max_bytes=settings.max_document_mb * 1_000_000,
             ),
             fingerprint=await asyncio.to_thread(fingerprint_machine, embedder.name, reranker.name, *names),

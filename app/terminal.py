@@ -93,13 +93,14 @@ def print_ingest(report: IngestReport) -> None:
             err.print(f"[red]failed[/red]     {escape(d.source)}: {escape(d.error or '')}")
         else:
             pages = f", {d.pages} pages" if d.pages else ""
-            note = f" ({escape(d.error)})" if d.error else ""
+            note = f" ({escape(d.note)})" if d.note else ""
             out.print(f"{d.status:<10} {escape(d.source)}: {d.chunks} chunks, {d.embedded} new{pages}{note}")
     taken = len(report.documents) - len(report.failed)
     rate = f" ({report.chunks / report.seconds:.0f} chunks/s)" if report.seconds and report.chunks else ""
-    out.print(
-        f"{taken} documents, {report.chunks} chunks written, {len(report.failed)} failed, {report.seconds:.1f} s{rate}"
-    )
+    counts = [f"{taken} documents", f"{report.chunks} chunks written", f"{len(report.failed)} failed"]
+    if report.passed_over:
+        counts.append(f"{report.passed_over} files of other types passed over")
+    out.print(f"{', '.join(counts)}, {report.seconds:.1f} s{rate}")
 
 
 @contextmanager

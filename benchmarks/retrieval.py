@@ -29,8 +29,7 @@ from semantic_text_splitter import TextSplitter
 
 from app.adapters.late_interaction import LateInteractionEncoder, LateInteractionReranker
 from app.adapters.onnx import OnnxEmbedder
-from app.ingest.chunking import embedding_text
-from domain.documents import Candidate, Match, Passage, Scope, Source
+from domain.documents import Candidate, Match, Passage, Scope, Source, embedding_text
 from domain.ports import ChunkVectors
 from domain.profile import RetrievalKnobs
 from domain.terms import analyse

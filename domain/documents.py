@@ -77,6 +77,12 @@ class Chunk:
         return self.lines[0].page if self.lines else None
 
 
+def embedding_text(title: str, heading_path: tuple[str, ...], text: str) -> str:
+    """What is embedded, and searched by words, for a chunk: its title and headings on a line, then its text."""
+    headings = heading_path[1:] if heading_path[:1] == (title,) else heading_path
+    return f"{' › '.join((title, *headings))}\n{text}"
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """A stored document, without its text."""
@@ -231,6 +237,9 @@ class DocumentReport:
     error: str | None = None
     """What was wrong and what to do, where status is ``failed``."""
     code: str | None = None
+    """The error's stable name."""
+    note: str | None = None
+    """What else is worth knowing, such as that another document has the same content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +248,8 @@ class IngestReport:
 
     documents: list[DocumentReport] = field(default_factory=list)
     seconds: float = 0.0
+    passed_over: int = 0
+    """Files in folders that are of no supported type."""
 
     @property
     def chunks(self) -> int:

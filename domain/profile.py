@@ -21,12 +21,12 @@ class RetrievalKnobs(_Knobs):
 
     candidates: int = Field(20, ge=1, le=200)
     """How many fused candidates go on."""
-    leg_limit: int = Field(50, ge=1, le=1000)
+    leg_limit: int = Field(100, ge=1, le=1000)
     """How many rows each leg brings to the fusion."""
     fusion: Literal["standardised", "rrf", "weighted", "dense"] = "standardised"
-    lexical_weight: float = Field(0.5, ge=0, le=5)
-    """`standardised`: z(dense) + lexical_weight * z(lexical). 0.5 is the best of the values measured on the public
-    sets (see docs/decisions)."""
+    lexical_weight: float = Field(0.7, ge=0, le=5)
+    """`standardised`: z(dense) + lexical_weight * z(lexical). 0.7 is the best of the values measured on the public
+    sets (docs/decisions/0010)."""
     dense_weight: float = Field(0.7, ge=0, le=1)
     """`weighted`: dense_weight * dense + (1 - dense_weight) * lexical, each divided by its maximum."""
     rrf_k: int = Field(60, ge=1)

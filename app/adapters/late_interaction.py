@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.adapters.onnx import OnnxEmbedder
-from app.ingest.chunking import embedding_text
-from domain.documents import Passage, Scope
+from domain.documents import Passage, Scope, embedding_text
 from domain.ports import ChunkVectors, Vector
 
 DIMENSIONS = 96

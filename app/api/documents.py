@@ -76,5 +76,6 @@ def describe_ingest(report: IngestReport) -> dict[str, Any]:
         "documents": [asdict(d) for d in report.documents],
         "chunks": report.chunks,
         "failed": len(report.failed),
+        "passed_over": report.passed_over,
         "seconds": report.seconds,
     }

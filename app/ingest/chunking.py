@@ -57,12 +57,6 @@ def split(parsed: ParsedDocument, *, size: int = SIZE, overlap: int = OVERLAP) -
     return chunks
 
 
-def embedding_text(title: str, heading_path: tuple[str, ...], text: str) -> str:
-    """What is embedded, and searched by words, for a chunk: its title and headings on a line, then its text."""
-    headings = heading_path[1:] if heading_path[:1] == (title,) else heading_path
-    return f"{' › '.join((title, *headings))}\n{text}"
-
-
 def _hash(title: str, heading_path: tuple[str, ...], text: str) -> str:
     return hashlib.sha256("\0".join((title, *heading_path, text)).encode()).hexdigest()
 

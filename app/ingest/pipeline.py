@@ -2,23 +2,20 @@
 
 import asyncio
 import hashlib
-import logging
 import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from app.ingest.chunking import OVERLAP, SIZE, embedding_text, split
+from app.ingest.chunking import OVERLAP, SIZE, split
 from app.ingest.reading import MAX_BYTES, find_kind, read_document
-from domain.documents import Chunk, DocumentReport, IngestReport, ParsedDocument
+from domain.documents import Chunk, DocumentReport, IngestReport, ParsedDocument, embedding_text
 from domain.errors import DocumentError, OversizedDocument, UnreadableDocument, UnsupportedDocument
-from domain.ports import AnswerCache, ChunkVectors, DocumentStore, Embedder
+from domain.ports import AnswerCache, ChunkVectors, DocumentStore
 
 BATCH = 32
 """Chunks handed to the embedder at once."""
-
-_log = logging.getLogger(__name__)
 
 
 Progress = Callable[[str, int, int], None]
@@ -26,7 +23,7 @@ Progress = Callable[[str, int, int], None]
 
 
 class PassageEncoder(Protocol):
-    """Computes what is stored for a chunk besides its embedding, in one run of the model.
+    """Computes the vectors that are stored for a chunk, in one run of the model.
 
     Raises `EmbedderUnavailable`.
     """
@@ -37,26 +34,21 @@ class PassageEncoder(Protocol):
 
 
 class Ingestion:
-    """Brings files into a workspace's library and removes them.
-
-    With an `encoder`, chunks are stored with token vectors for the local reranker; otherwise with the embedding only.
-    """
+    """Brings files into a workspace's library and removes them."""
 
     def __init__(
         self,
         store: DocumentStore,
-        embedder: Embedder,
+        encoder: PassageEncoder,
         cache: AnswerCache,
         *,
-        encoder: PassageEncoder | None = None,
         chunk_size: int = SIZE,
         chunk_overlap: int = OVERLAP,
         max_bytes: int = MAX_BYTES,
     ) -> None:
         self._store = store
-        self._embedder = embedder
-        self._cache = cache
         self._encoder = encoder
+        self._cache = cache
         self._chunk_size = chunk_size
         self._chunk_overlap = chunk_overlap
         self._max_bytes = max_bytes
@@ -83,7 +75,7 @@ class Ingestion:
         known = existing or await self._store.find_by_hash(workspace_id, content_hash)
         if known is not None and known.content_hash == content_hash:
             note = None if known.source == source else f"The library has the same content as {known.source}."
-            return DocumentReport(source, "unchanged", known.id, known.title, known.pages, known.chunks, error=note)
+            return DocumentReport(source, "unchanged", known.id, known.title, known.pages, known.chunks, note=note)
         try:
             parsed, chunks = await asyncio.to_thread(self._prepare, source, data, media_type)
         except DocumentError as error:
@@ -121,8 +113,11 @@ class Ingestion:
         started = time.perf_counter()
         reports: list[DocumentReport] = []
         done: set[Path] = set()
+        passed_over = 0
         for path in paths:
-            for found in await asyncio.to_thread(_find_files, Path(path)):
+            found_here, others = await asyncio.to_thread(_find_files, Path(path))
+            passed_over += others
+            for found in found_here:
                 if isinstance(found, DocumentReport):
                     outcome = found
                 elif found in done:
@@ -131,7 +126,7 @@ class Ingestion:
                     done.add(found)
                     outcome = await self._add_file(workspace_id, found, progress)
                 reports.append(outcome)
-        return IngestReport(reports, time.perf_counter() - started)
+        return IngestReport(reports, round(time.perf_counter() - started, 3), passed_over)
 
     async def delete(self, workspace_id: str, document_id: str) -> bool:
         """Whether there was such a document. Cached answers of the workspace are forgotten.
@@ -164,24 +159,21 @@ class Ingestion:
         for first in range(0, len(hashes), BATCH):
             batch = hashes[first : first + BATCH]
             passages = [texts[content_hash] for content_hash in batch]
-            if self._encoder is None:
-                encoded = [ChunkVectors(embedding) for embedding in await self._embedder.embed_passages(passages)]
-            else:
-                encoded = await self._encoder.encode(passages)
-            vectors.update(zip(batch, encoded, strict=True))
+            vectors.update(zip(batch, await self._encoder.encode(passages), strict=True))
             if progress is not None:
                 progress(source, len(vectors), len(hashes))
         return vectors
 
 
-def _find_files(path: Path) -> list[Path | DocumentReport]:
-    """The files that a path stands for, resolved and sorted, or the report of why there are none."""
+def _find_files(path: Path) -> tuple[list[Path | DocumentReport], int]:
+    """The files that a path stands for, resolved and sorted, or the report of why there are none; and how many files
+    of no supported type it also holds."""
     path = path.expanduser().resolve()
     if path.is_file():
-        return [path]
+        return [path], 0
     if not path.is_dir():
         problem = "It is neither a file nor a folder." if path.exists() else "There is no such file or folder."
-        return [_report_failure(str(path), UnreadableDocument(f"{path}: {problem} Check the path."))]
+        return [_report_failure(str(path), UnreadableDocument(f"{path}: {problem} Check the path."))], 0
     files: list[Path | DocumentReport] = []
     passed_over = 0
     for folder, folders, names in os.walk(path):
@@ -194,12 +186,10 @@ def _find_files(path: Path) -> list[Path | DocumentReport]:
                 passed_over += 1
             else:
                 files.append(file.resolve())
-    if passed_over:
-        _log.info("%s: passed over %d files of types that are not supported", path, passed_over)
     if files:
-        return files
+        return files, passed_over
     problem = "The folder holds no Markdown, plain text, HTML, PDF or DOCX file."
-    return [_report_failure(str(path), UnsupportedDocument(f"{path}: {problem}"))]
+    return [_report_failure(str(path), UnsupportedDocument(f"{path}: {problem}"))], passed_over
 
 
 def _load(path: Path, max_bytes: int) -> bytes:

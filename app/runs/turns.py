@@ -89,9 +89,12 @@ class Turns:
     async def resume(self, branch: Branch) -> AsyncGenerator[Event]:
         """Run on from a saved state. Never served from the cache, and never stored in it."""
         values = branch.values
-        async with self._lock(branch.thread_id), aclosing(
-            self._run(None, values, branch.thread_id, perf_counter(), forked_from=branch.forked_from)
-        ) as events:
+        async with (
+            self._lock(branch.thread_id),
+            aclosing(
+                self._run(None, values, branch.thread_id, perf_counter(), forked_from=branch.forked_from)
+            ) as events,
+        ):
             async for event in events:
                 yield event
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from domain.documents import Source
+from domain.errors import EmbedderUnavailable
 from domain.ports import Embedder
 from domain.sentences import split_sentences
 from domain.terms import analyse
@@ -107,9 +108,7 @@ async def extract(question: str, sources: Sequence[Source], embedder: Embedder, 
     """The sentences of `sources` that answer best, fewer than `max_sentences` where few say it, in reading order.
 
     A sentence that leans on the one before it, a list item and a table row come with what they lean on; a list that
-    answers comes whole. None where there are no sources.
-
-    Raises `EmbedderUnavailable`.
+    answers comes whole. None where there are no sources. Where the embedder is down, words alone decide.
     """
     passages = [passage for source in sources for passage in _split(source)]
     wanted = _weigh_terms(question, passages)
@@ -117,12 +116,11 @@ async def extract(question: str, sources: Sequence[Source], embedder: Embedder, 
     chosen = sorted(range(len(passages)), key=lambda i: -coverage[i])[:_EMBEDDED]
     if not chosen:
         return []
-    vector = await embedder.embed_query(question)
-    vectors = await embedder.embed_passages([_show(passages[i]) for i in chosen])
+    similarities = await _compare(question, [_show(passages[i]) for i in chosen], embedder)
     scored = sorted(
         (
             (
-                float(vectors[row] @ vector)
+                similarities[row]
                 + COVERAGE * coverage[i]
                 + EXPECTED * _meet_expectation(question, passages[i].text)
                 + RELEVANCE * passages[i].source["score"],
@@ -135,9 +133,18 @@ async def extract(question: str, sources: Sequence[Source], embedder: Embedder, 
     return _select(scored, set(wanted), bool(_ENUMERATION.search(question)), max_sentences)
 
 
+async def _compare(question: str, texts: Sequence[str], embedder: Embedder) -> list[float]:
+    try:
+        vector = await embedder.embed_query(question)
+        return [float(similarity) for similarity in await embedder.embed_passages(texts) @ vector]
+    except EmbedderUnavailable:
+        return [0.0] * len(texts)
+
+
 def _split(source: Source) -> Iterator[_Passage]:
     """What of a source may be quoted. Headings and ruled lines are no answers."""
     text = source["text"]
+    headings = {source["title"], *source["heading_path"]}
     spans = split_sentences(text)
     heading: tuple[tuple[int, int], ...] = ()
     previous: tuple[tuple[int, int], ...] = ()
@@ -147,10 +154,10 @@ def _split(source: Source) -> Iterator[_Passage]:
         piece = text[start:end]
         around = (*heading, *previous)
         previous = ((start, end),)
-        is_row = piece.startswith("|") or "\t" in piece
+        is_row = " | " in piece or "\t" in piece
         if _RULE.fullmatch(piece):
             continue
-        if piece.startswith("#"):
+        if piece.startswith("#") or piece in headings:
             heading, lead, header = previous, None, None
         elif is_row and header is None:
             header = (start, end)

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from domain.citations import find_markers, strip_markers
 from domain.documents import Source, Verdict
+from domain.errors import EmbedderUnavailable
 from domain.ports import Embedder
 from domain.sentences import split_sentences
 from domain.terms import STOP_WORDS, analyse
@@ -142,7 +143,7 @@ def split_claims(answer: str, chunk_ids: Sequence[str]) -> list[ClaimSpan]:
 async def check(claim: str, cited: Sequence[Source], embedder: Embedder) -> Check:
     """Whether `cited` supports `claim`. Of several sentences the mean counts, and at most half may be contradicted.
 
-    Raises `EmbedderUnavailable`.
+    Where the embedder is down, the words that claim and sources share stand for their closeness.
     """
     claim = strip_markers(claim).strip()
     if not cited:
@@ -157,13 +158,15 @@ async def check(claim: str, cited: Sequence[Source], embedder: Embedder) -> Chec
     given = {key for text in texts for key in _keys(text)}
     passages = [text[start:end] for text in texts for start, end in split_sentences(text)]
     pairs = [(part, sorted(passages, key=lambda passage: -_share(_keys(part), passage))[:_EMBEDDED]) for part in parts]
-    vectors = await embedder.embed_passages([text for part, near in pairs for text in (part, *near)])
-    total, row = 0.0, 0
-    for part, near in pairs:
-        similarity = float((vectors[row + 1 : row + 1 + len(near)] @ vectors[row]).max())
-        coverage = _weigh(_keys(part) & given) / _weigh(_keys(part))
-        total += COVERAGE * coverage + (1 - COVERAGE) * max(0.0, similarity)
-        row += 1 + len(near)
+    coverages = [_weigh(_keys(part) & given) / _weigh(_keys(part)) for part, _ in pairs]
+    try:
+        similarities = await _compare(pairs, embedder)
+    except EmbedderUnavailable:
+        similarities = coverages
+    total = sum(
+        COVERAGE * coverage + (1 - COVERAGE) * max(0.0, similarity)
+        for coverage, similarity in zip(coverages, similarities, strict=True)
+    )
     mean = min(1.0, total / len(pairs))
     faults = [fault for part, near in pairs if (fault := _find_fault(part, near[0], texts, given))]
     score = mean * (1 - (1 - CONTRADICTED) * len(faults) / len(pairs))
@@ -177,6 +180,16 @@ async def check(claim: str, cited: Sequence[Source], embedder: Embedder) -> Chec
     else:
         reason = "The source has these words, but says something else."
     return Check("unsupported", reason, score)
+
+
+async def _compare(pairs: Sequence[tuple[str, Sequence[str]]], embedder: Embedder) -> list[float]:
+    """The cosine similarity of each text and the closest of those beside it."""
+    vectors = await embedder.embed_passages([text for part, near in pairs for text in (part, *near)])
+    similarities, row = [], 0
+    for _, near in pairs:
+        similarities.append(float((vectors[row + 1 : row + 1 + len(near)] @ vectors[row]).max()))
+        row += 1 + len(near)
+    return similarities
 
 
 def _is_statement(sentence: str) -> bool:

@@ -12,8 +12,7 @@ from app.adapters.late_interaction import (
     decompress,
 )
 from app.adapters.onnx import OnnxEmbedder
-from app.ingest.chunking import embedding_text
-from domain.documents import Passage, Scope
+from domain.documents import Passage, Scope, embedding_text
 
 SCOPE = Scope("default")
 QUESTION = "How often must the smoke detectors be tested?"

@@ -5,9 +5,9 @@ from itertools import pairwise
 
 import pytest
 
-from app.ingest.chunking import embedding_text, split
+from app.ingest.chunking import split
 from app.ingest.reading import read_document
-from domain.documents import Box, Line, ParsedDocument, Section
+from domain.documents import Box, Line, ParsedDocument, Section, embedding_text
 
 ALPHABETS = [
     "abc ",

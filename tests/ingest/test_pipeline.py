@@ -57,7 +57,7 @@ async def cache(redis_url: str) -> AsyncIterator[RedisAnswerCache]:
 
 @pytest.fixture
 def ingestion(store: PostgresDocumentStore, embedder: OnnxEmbedder, cache: RedisAnswerCache) -> Ingestion:
-    return Ingestion(store, embedder, cache)
+    return Ingestion(store, LateInteractionEncoder(embedder), cache)
 
 
 async def read_chunks(pool: Pool, document_id: str | None) -> dict[str, tuple[str, int, int]]:
@@ -94,11 +94,11 @@ async def test_the_same_content_twice_changes_nothing(ingestion: Ingestion, stor
     assert (again.status, again.document_id, again.chunks, again.embedded) == ("unchanged", first.document_id, 3, 0)
     elsewhere = await ingestion.add(TEAM, "copy/of/guide.md", GUIDE.encode())
     assert (elsewhere.status, elsewhere.document_id, elsewhere.embedded) == ("unchanged", first.document_id, 0)
-    assert (elsewhere.source, elsewhere.error) == (
+    assert (elsewhere.source, elsewhere.note) == (
         "copy/of/guide.md",
         "The library has the same content as guide.md.",
     )
-    assert again.error is None
+    assert again.note is None
     assert await store.corpus_fingerprint(Scope(TEAM)) == before
     assert len(await store.list(TEAM)) == 1
 
@@ -180,7 +180,7 @@ async def test_deleting_and_updating_forget_cached_answers(ingestion: Ingestion,
 async def test_token_vectors_are_stored_with_an_encoder(
     store: PostgresDocumentStore, embedder: OnnxEmbedder, cache: RedisAnswerCache, pool: Pool
 ) -> None:
-    ingestion = Ingestion(store, embedder, cache, encoder=LateInteractionEncoder(embedder))
+    ingestion = Ingestion(store, LateInteractionEncoder(embedder), cache)
     await ingestion.add(TEAM, "guide.md", GUIDE.encode())
     async with pool.connection() as connection:
         rows = await (await connection.execute("SELECT length(tokens) AS size FROM chunk_tokens")).fetchall()
@@ -237,7 +237,7 @@ async def test_a_large_file_is_not_even_loaded(
 ) -> None:
     with (tmp_path / "big.txt").open("wb") as file:
         file.truncate(2**40)  # a file of holes that no memory would hold
-    ingestion = Ingestion(store, embedder, cache)
+    ingestion = Ingestion(store, LateInteractionEncoder(embedder), cache)
     [report] = (await ingestion.add_paths(TEAM, [tmp_path / "big.txt"])).documents
     assert (report.status, report.code) == ("failed", "oversized_document")
 
@@ -246,7 +246,7 @@ async def test_a_dead_database_is_not_the_files_fault(
     database_url: str, embedder: OnnxEmbedder, cache: RedisAnswerCache
 ) -> None:
     async with open_pool(database_url, max_size=2) as pool:
-        ingestion = Ingestion(PostgresDocumentStore(pool), embedder, cache)
+        ingestion = Ingestion(PostgresDocumentStore(pool), LateInteractionEncoder(embedder), cache)
     with pytest.raises(DatabaseUnavailable):
         await ingestion.add(TEAM, "guide.md", GUIDE.encode())
 

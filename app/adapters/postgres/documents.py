@@ -13,7 +13,7 @@ from app.adapters.postgres import sql
 from app.adapters.postgres.lexical import TERM_IDS, weigh_chunk
 from app.adapters.postgres.library import parse_ids
 from app.adapters.postgres.pool import Pool, Session, open_session
-from domain.documents import Chunk, Document, ParsedDocument, Scope
+from domain.documents import Chunk, Document, ParsedDocument, Scope, embedding_text
 from domain.errors import DatabaseUnavailable, UnknownDocument
 from domain.ports import ChunkVectors
 
@@ -188,7 +188,7 @@ async def _load(
     """Write chunks that are not there yet; returns in how many of them each term stands."""
     workspace_id = session.workspace_id
     impacts = {
-        chunk_id: weigh_chunk(workspace_id, "\n".join((title, *chunk.heading_path, chunk.text)))
+        chunk_id: weigh_chunk(workspace_id, embedding_text(title, chunk.heading_path, chunk.text))
         for chunk_id, chunk in new.items()
     }
     metadata = Jsonb({"title": title, "source": source})
