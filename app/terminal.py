@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from app.runs.history import HistoryStep
-from domain.documents import Citation, Document, IngestReport
+from domain.documents import Citation, Document, IngestReport, name_place
 from domain.events import Event
 
 out = Console(soft_wrap=True, highlight=False)
@@ -54,7 +54,7 @@ def print_citations(citations: Sequence[Citation]) -> None:
     if citations:
         out.print("\n[bold]Sources[/bold]")
     for citation in sorted(citations, key=lambda c: c["marker"]):
-        where = " › ".join([citation["title"], *citation["heading_path"]])
+        where = name_place(citation["title"], citation["heading_path"])
         page = f", page {citation['page']}" if citation["page"] else ""
         snippet = " ".join(citation["text"].split())
         out.print(f"  \\[{citation['marker']}] [bold]{escape(where)}[/bold]{page}\n      [dim]{escape(snippet)}[/dim]")

@@ -7,6 +7,7 @@ msgpack in strict mode, years later, by other versions of this code.
 Offsets (`start`, `end`) count characters (Python string indices, end exclusive) in the document's extracted text.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
@@ -79,8 +80,13 @@ class Chunk:
 
 def embedding_text(title: str, heading_path: tuple[str, ...], text: str) -> str:
     """What is embedded, and searched by words, for a chunk: its title and headings on a line, then its text."""
-    headings = heading_path[1:] if heading_path[:1] == (title,) else heading_path
-    return f"{' › '.join((title, *headings))}\n{text}"
+    return f"{name_place(title, heading_path)}\n{text}"
+
+
+def name_place(title: str, heading_path: Sequence[str]) -> str:
+    """Title and headings on one line, for readers; a title that is also the first heading is said once."""
+    headings = list(heading_path)
+    return " › ".join([title, *(headings[1:] if headings[:1] == [title] else headings)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ def _begins_block(previous: str, line: str, longest: int) -> bool:
     if first.islower():
         return False
     # A line that stops well short of its neighbours was not broken by the margin: a heading, a cell, an address.
-    return len(previous) < 40 or len(previous) < 0.6 * max(longest, len(line))
+    return len(previous) < 60 or len(previous) < 0.6 * max(longest, len(line))
 
 
 def _ends_sentence(text: str, start: int, match: re.Match[str], block_end: int, caseless: bool) -> bool:

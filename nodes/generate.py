@@ -18,7 +18,7 @@ from domain.profile import Profile
 from domain.state import Level, Turn
 from nodes.abstain import ABSTENTION
 from nodes.context import Context
-from nodes.local.extraction import extract
+from nodes.local.extraction import Quote, extract
 from nodes.prompting import fit_sources, show_sources
 from nodes.scope import profile_of
 from nodes.writing import CAVEAT, Answered, AnswerWriter, finish_turn
@@ -102,13 +102,21 @@ async def _quote(
     for quote in quotes:
         start, end = spans.get(quote.number, (quote.start, quote.end))
         spans[quote.number] = (min(start, quote.start), max(end, quote.end))
-    for position, quote in enumerate(quotes):
+    for quote, following in zip(quotes, [*quotes[1:], None], strict=True):
         source = by_number[quote.number]
-        marker = render_marker(quote.number, source["chunk_id"], knobs.citation_style)
         # A document's own footnote numbers would read as citations of ours.
-        text = " ".join(strip_markers(quote.text).split())
-        writer.write(f"{' ' if position else ''}{text} {marker}")
+        writer.write(" ".join(strip_markers(quote.text).split()))
+        if following is not None and following.number == quote.number and _is_row(quote) and _is_row(following):
+            # A table's rows are one statement, and its header is none at all.
+            writer.write("\n")
+            continue
+        marker = render_marker(quote.number, source["chunk_id"], knobs.citation_style)
+        writer.write(f" {marker}" if following is None else f" {marker}\n" if _is_row(quote) else f" {marker} ")
         writer.cite(cite(source, spans[quote.number]))
+
+
+def _is_row(quote: Quote) -> bool:
+    return " | " in quote.text
 
 
 async def _write_with_model(

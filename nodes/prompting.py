@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from domain.documents import Source
+from domain.documents import Source, name_place
 from domain.ports import TokenCounter
 
 _FORGED_TAG = re.compile(r"</?\s*source\b[^>]*>", re.IGNORECASE)
@@ -30,7 +30,7 @@ def fit_sources(sources: Sequence[Source], budget: int, tokens: TokenCounter) ->
 
 
 def _show(source: Source) -> str:
-    where = " › ".join([source["title"], *source["heading_path"]])
+    where = name_place(source["title"], source["heading_path"])
     page = f' page="{source["page"]}"' if source["page"] else ""
     text = _FORGED_TAG.sub("", source["text"])
     return f'<source number="{source["number"]}" title="{_FORGED_TAG.sub("", where)}"{page}>\n{text}\n</source>'

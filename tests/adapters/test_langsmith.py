@@ -17,6 +17,9 @@ from typing_extensions import TypedDict
 
 from app.adapters.langsmith import open_tracing
 from app.adapters.openai import OpenAIChat
+from app.runs.turns import Ask, Turns, collect
+from app.services import open_services
+from app.settings import Settings
 from domain.ports import Message
 from nodes.context import Ledger
 from tests.wire.langsmith import PROJECT_ID, TENANT_ID, serve_langsmith
@@ -102,6 +105,30 @@ async def test_a_model_call_shows_under_its_node_with_what_it_used(monkeypatch: 
         assert call["extra"]["metadata"]["ls_model_name"] == "gpt-4.1-mini"
         assert call["outputs"]["generations"][0][0]["message"]["kwargs"]["usage_metadata"]["output_tokens"] > 0
         assert "secret-key" not in json.dumps(recorder.runs)
+
+
+async def test_a_turn_is_traced_node_by_node_with_its_thread_and_run(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serve_langsmith() as recorder:
+        trace_to(recorder.url, monkeypatch)
+        async with open_services(settings) as services:
+            await services.ingestion.add("default", "note.txt", b"The Falke has a warranty of 36 months.")
+            turns = Turns(services)
+            done, _ = await collect(await turns.start(Ask("How long is the warranty of the Falke?", mode="thorough")))
+            assert done["type"] == "done"
+            await turns.close()
+        nodes = ["route", "retrieve", "rerank", "grade", "generate", "verify"]
+        [[root, *children]] = recorder.tree()
+        assert root == "answer"
+        assert [child[0] for child in children] == nodes
+        by_name = {run["name"]: run for run in recorder.runs}
+        for name in ("answer", *nodes):
+            metadata = by_name[name]["extra"]["metadata"]
+            assert metadata["thread_id"] == done["thread_id"]
+            assert metadata["run_id"] == done["run_id"]
+            assert by_name[name]["trace_id"] == done["run_id"]
+        assert by_name["generate"]["outputs"]["answer"] == done["answer"]
 
 
 @pytest.mark.parametrize("compressed", [True, False])
