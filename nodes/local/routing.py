@@ -33,6 +33,9 @@ _ADDRESS = re.compile(r"\b(?:you|your|you're|you've|yours|yourself|u|ai|bot|assi
 
 _COMMAND = "a command to a device"
 _TRANSACTION = "a personal transaction"
+_GOODBYE = "a goodbye"
+_MOMENT = "something of this very moment"
+_YEAR = re.compile(r"\b(?:1\d|20)\d\d\b")
 _ASKS = re.compile(
     r"^\W*(?:how\s+(?:do|does|can|should|could|must|may|to|are|is)\b|(?!.*\bmy\b)(?:how|what|which|who|whom|whose|why|when|"
     r"where|is|are|was|were|do|does|did|am|(?:can|could|may|must|should|shall|will)(?!\s+you))\b)",
@@ -61,7 +64,7 @@ _PROTOTYPES: dict[Route, dict[str, Sequence[str]]] = {
             "I am in your debt",
             "thanks for the assistance",
         ),
-        "a goodbye": (
+        _GOODBYE: (
             "bye for now",
             "see you tomorrow",
             "have a nice evening",
@@ -187,7 +190,7 @@ _PROTOTYPES: dict[Route, dict[str, Sequence[str]]] = {
             "submit a holiday request for next week",
             "buy ten shares of this company for me",
         ),
-        "something of this very moment": (
+        _MOMENT: (
             "what is the weather like today?",
             "will it rain tomorrow?",
             "what time is it now?",
@@ -289,6 +292,10 @@ async def classify(question: str, embedder: Embedder, *, follow_up: bool) -> tup
     impossible = set() if _ADDRESS.search(rest) else {_ABOUT_ASSISTANT}
     if _ASKS.search(rest):
         impossible |= {_COMMAND, _TRANSACTION}
+    if rest.endswith("?"):
+        impossible.add(_GOODBYE)
+    if _YEAR.search(rest):
+        impossible.add(_MOMENT)
     nearest = [found for found in await _find_nearest(rest, embedder) if found[1] not in impossible]
     route, kind, score = max(nearest, key=lambda found: found[2])
     documents = max(found[2] for found in nearest if found[0] == "needs_retrieval")

@@ -26,7 +26,7 @@ async def upgrade(database_url: str, revision: str = "head") -> None:
 
 async def _is_current(database_url: str) -> bool:
     """Whether the schema is the newest. Asked first, because loading Alembic takes longer than all else at start."""
-    newest = max(file.name for file in (Path(__file__).parent / "versions").glob("[0-9]*.py")).split("_")[0]
+    newest = await asyncio.to_thread(_find_newest)
     try:
         async with await psycopg.AsyncConnection.connect(database_url) as connection:
             cursor = await connection.execute("SELECT version_num FROM alembic_version")
@@ -34,6 +34,10 @@ async def _is_current(database_url: str) -> bool:
     except psycopg.Error:
         # A database without the table, or none at all: the upgrade says what is wrong.
         return False
+
+
+def _find_newest() -> str:
+    return max(file.name for file in (Path(__file__).parent / "versions").glob("[0-9]*.py")).split("_")[0]
 
 
 def _upgrade(database_url: str, revision: str) -> None:
