@@ -35,6 +35,7 @@ _COMMAND = "a command to a device"
 _TRANSACTION = "a personal transaction"
 _GOODBYE = "a goodbye"
 _MOMENT = "something of this very moment"
+_RULES = re.compile(r"\b(?:do|should|may|must) (?:i|we)\b", re.IGNORECASE)
 _YEAR = re.compile(r"\b(?:1\d|20)\d\d\b")
 _ASKS = re.compile(
     r"^\W*(?:how\s+(?:do|does|can|should|could|must|may|to|are|is)\b|(?!.*\bmy\b)(?:how|what|which|who|whom|whose|why|when|"
@@ -294,7 +295,7 @@ async def classify(question: str, embedder: Embedder, *, follow_up: bool) -> tup
         impossible |= {_COMMAND, _TRANSACTION}
     if rest.endswith("?"):
         impossible.add(_GOODBYE)
-    if _YEAR.search(rest):
+    if _YEAR.search(rest) or _RULES.search(rest):
         impossible.add(_MOMENT)
     nearest = [found for found in await _find_nearest(rest, embedder) if found[1] not in impossible]
     route, kind, score = max(nearest, key=lambda found: found[2])
