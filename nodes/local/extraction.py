@@ -42,13 +42,18 @@ _QUANTITY = (
     r"\b\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|hundred|thousand|[mb]illion|half|"
     r"third|quarter|once|twice|no limit|unlimited)\b"
 )
+_FREQUENCY = (
+    r"\b(?:every|each|per|once|twice|times|hourly|daily|nightly|weekly|monthly|quarterly|yearly|annual(?:ly)?|interval|"
+    r"regularly|continuously|always|never|rarely|often|\d+ (?:minute|hour|day|week|month|year)s?)\b"
+)
 _REASON = r"\b(?:because|due to|since|therefore|so that|in order|as a result|reason|caused?|led to|to avoid|thus)\b"
 _EXPECTATIONS: tuple[tuple[re.Pattern[str], re.Pattern[str] | None], ...] = tuple(
     (re.compile(asked, re.IGNORECASE), re.compile(given, re.IGNORECASE) if given else None)
     for asked, given in (
         (r"^\W*(?:since |until )?when\b|\b(?:what|which) (?:year|date|day|month|decade|century|time)\b", _DATE),
+        (r"\bhow (?:often|frequently)\b", _FREQUENCY),
         (
-            r"\bhow (?:many|much|long|old|far|often|large|big|tall|high|fast|deep|wide|soon|late)\b|"
+            r"\bhow (?:many|much|long|old|far|large|big|tall|high|fast|deep|wide|soon|late)\b|"
             r"\bwhat (?:percentage|percent|number|amount|fraction|proportion|price|fee|cost)\b",
             _QUANTITY,
         ),
