@@ -28,9 +28,8 @@ def make_app(services: Services) -> FastAPI:
 
     @asynccontextmanager
     async def live(app: FastAPI) -> AsyncIterator[Lifespan]:
-        turns = Turns(services)
-        yield Lifespan(services=services, turns=turns)
-        await turns.close()
+        async with Turns(services) as turns:
+            yield Lifespan(services=services, turns=turns)
 
     app = FastAPI(title="askgraph", description="Question answering over a team's documents.", lifespan=live)
     register_error_handlers(app)

@@ -10,9 +10,6 @@ from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
 
-import domain
-import graphs
-import nodes
 from app.adapters.embedded import open_servers
 from app.adapters.langsmith import open_tracing
 from app.adapters.late_interaction import LateInteractionEncoder, LateInteractionReranker
@@ -118,6 +115,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             "tracing": "LangSmith" if tracing else "off",
         }
         names = [model.name for model in (models.small, models.large, models.judge) if model is not None]
+        names.append(settings.openai_base_url or "")
         yield Services(
             settings=settings,
             modes=modes,
@@ -169,11 +167,17 @@ async def _open_models(settings: Settings, stack: AsyncExitStack) -> tuple[Model
 
 
 def fingerprint_machine(*names: str) -> str:
-    """A digest of the code that decides what an answer says (domain, nodes, graphs, prompts among it) and of the
-    names of the models in use."""
+    """A digest of the code that decides what an answer says and how it is stored (prompts among it) and of the names
+    of the models in use."""
     digest = hashlib.sha256("\0".join(names).encode())
-    for package in (domain, nodes, graphs):
-        root = Path(str(package.__file__)).parent
-        for file in sorted(root.rglob("*.py")):
+    here = Path(__file__).parent
+    for folder in (
+        here.parent / "domain",
+        here.parent / "nodes",
+        here.parent / "graphs",
+        here / "adapters",
+        here / "runs",
+    ):
+        for file in sorted(folder.rglob("*.py")):
             digest.update(file.read_bytes())
     return digest.hexdigest()

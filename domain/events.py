@@ -69,6 +69,8 @@ class Done(TypedDict):
     citations: list[Citation]
     route: Route
     mode: str
+    standalone_question: str
+    """The question as it was understood: what was searched for first."""
     confidence: float
     verification: Verification
     cached: bool

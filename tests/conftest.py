@@ -4,6 +4,7 @@
 
 import os
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -58,15 +59,28 @@ async def _template(servers: Servers) -> str:
     return TEMPLATE
 
 
-@pytest_asyncio.fixture
-async def database_url(servers: Servers, _template: str) -> AsyncIterator[str]:
-    """An empty database with the schema, of this test alone."""
+@asynccontextmanager
+async def _create_database(servers: Servers, _template: str) -> AsyncIterator[str]:
     assert servers.database_url
     name = f"test_{next(_numbers)}"
     create = SQL("CREATE DATABASE {name} TEMPLATE {template}")
     await _administer(servers.database_url, create, name=Identifier(name), template=Identifier(_template))
     yield _replace_database(servers.database_url, name)
     await _administer(servers.database_url, SQL("DROP DATABASE {name} WITH (FORCE)"), name=Identifier(name))
+
+
+@pytest_asyncio.fixture
+async def database_url(servers: Servers, _template: str) -> AsyncIterator[str]:
+    """An empty database with the schema, of this test alone."""
+    async with _create_database(servers, _template) as url:
+        yield url
+
+
+@pytest_asyncio.fixture
+async def other_database_url(servers: Servers, _template: str) -> AsyncIterator[str]:
+    """A second one."""
+    async with _create_database(servers, _template) as url:
+        yield url
 
 
 @pytest_asyncio.fixture

@@ -1,20 +1,30 @@
 """The installed command, run as its user runs it: from another directory, in a home of its own."""
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from app.adapters.embedded import open_servers
+
 ASKGRAPH = Path(sys.executable).with_name("askgraph")
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("home")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Its servers stay up between the commands, which then share them instead of starting them each time."""
+    folder = tmp_path_factory.mktemp("home")
+    with asyncio.Runner() as runner:
+        servers = open_servers(folder / "data")
+        runner.run(servers.__aenter__())
+        yield folder
+        runner.run(servers.__aexit__(None, None, None))
 
 
 def run(home: Path, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[bytes]:

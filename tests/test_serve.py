@@ -61,7 +61,7 @@ def serve(home: Path) -> Iterator[Served]:
 
 
 def find_servers(home: Path) -> list[str]:
-    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     return [line for line in listed.splitlines() if str(home) in line and "askgraph serve" not in line]
 
 

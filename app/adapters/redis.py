@@ -48,9 +48,11 @@ class RedisAnswerCache:
 
     async def get(self, key: str) -> list[dict[str, Any]] | None:
         stored = await self._try(lambda: self._redis.get(_answer_key(key)))
-        if stored is None:
+        try:
+            return None if stored is None else cast(list[dict[str, Any]], orjson.loads(stored))
+        except orjson.JSONDecodeError:
+            logger.warning("A stored answer cannot be read; answering anew.")
             return None
-        return cast(list[dict[str, Any]], orjson.loads(stored))
 
     async def put(self, workspace_id: str, key: str, events: list[dict[str, Any]]) -> None:
         async def store() -> None:

@@ -2,12 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Coroutine, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import perf_counter
-from typing import Any, cast
+from typing import Any, Self, cast
 from uuid import UUID, uuid4
 from weakref import WeakValueDictionary
 
@@ -15,18 +15,17 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.errors import NodeTimeoutError
 
 from app.runs.cache import CacheKey, is_storable
+from app.runs.records import log_turn, make_done, make_record, merge_state
 from app.services import Services
 from domain.documents import Scope
 from domain.errors import AskgraphError, UnknownMode
 from domain.events import Done, Event, Failed
 from domain.question import clean_question
 from domain.runs import RunRecord
-from domain.state import AnswerState, Step, Turn, TurnInput, Usage
+from domain.state import AnswerState, Turn, TurnInput, blank_question
+from nodes.writing import finish_turn
 
 logger = logging.getLogger("askgraph.turns")
-
-LOW_TOP_SCORE = 0.3
-"""Below this the best source is probably not about the question; such turns are marked in the log (DESIGN, §1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A run that starts from a saved state, in a thread of its own that `config` names."""
+    """A run that starts from a copy of a saved state, already in the thread that is its own."""
 
     thread_id: str
     values: AnswerState
@@ -50,13 +49,30 @@ class Branch:
 
 
 class Turns:
-    """Starts turns and follows them to their end."""
+    """Starts turns and follows them to their end. Use it as a context manager: leaving waits for what is still being
+    written."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._background: set[asyncio.Task[None]] = set()
         self._remembering: dict[str, asyncio.Task[None]] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Wait for what is still being written."""
+        while self._background:
+            await asyncio.gather(*self._background, return_exceptions=True)
+
+    async def settle(self, thread_id: str) -> None:
+        """Wait until a cached turn that was just given is part of its thread."""
+        if remembering := self._remembering.get(thread_id):
+            await asyncio.shield(remembering)
 
     async def start(self, ask: Ask) -> AsyncGenerator[Event]:
         """Check the question and hand back its events.
@@ -71,8 +87,7 @@ class Turns:
         profile = services.modes.get(ask.mode)
         if profile is None:
             raise UnknownMode(f"There is no mode {ask.mode!r}. There are: {', '.join(services.modes)}.")
-        scope = Scope(ask.workspace_id, ask.document_ids)
-        corpus = await services.documents.corpus_fingerprint(scope)
+        corpus = await services.documents.corpus_fingerprint(Scope(ask.workspace_id, ask.document_ids))
         if ask.thread_id is not None:
             await services.threads.claim(ask.workspace_id, ask.thread_id)
         turn = TurnInput(
@@ -83,46 +98,39 @@ class Turns:
             mode=ask.mode,
             profile=profile.model_dump(),
         )
-        thread_id = ask.thread_id or str(uuid4())
-        return self._follow(turn, thread_id, ask.thread_id is None, scope, corpus, started)
+        return self._follow(turn, ask.thread_id, corpus, started)
 
     async def resume(self, branch: Branch) -> AsyncGenerator[Event]:
         """Run on from a saved state. Never served from the cache, and never stored in it."""
-        values = branch.values
-        async with (
-            self._lock(branch.thread_id),
-            aclosing(
-                self._run(None, values, branch.thread_id, perf_counter(), forked_from=branch.forked_from)
-            ) as events,
-        ):
+        run = self._run(None, branch.values, branch.thread_id, perf_counter(), forked_from=branch.forked_from)
+        async with self._lock(branch.thread_id), aclosing(run) as events:
             async for event in events:
                 yield event
 
-    async def close(self) -> None:
-        """Wait for what is still being written."""
-        await asyncio.gather(*self._background, return_exceptions=True)
-
     async def _follow(
-        self, turn: TurnInput, thread_id: str, is_new: bool, scope: Scope, corpus: str, started: float
+        self, turn: TurnInput, known_thread: str | None, corpus: str, started: float
     ) -> AsyncGenerator[Event]:
-        services = self._services
-        async with self._lock(thread_id):
+        thread_id = known_thread or str(uuid4())
+        scope = Scope(turn["workspace_id"], None if turn["document_ids"] is None else tuple(turn["document_ids"]))
+        lock = self._lock(thread_id)
+        waits = lock.locked()
+        async with lock:
             try:
-                if remembering := self._remembering.get(thread_id):
-                    await asyncio.shield(remembering)
-                turns = [] if is_new else await self._read_turns(thread_id)
-                key = CacheKey.of(turn, turns, corpus, services.fingerprint).digest()
-                if (stored := await services.answers.get(key)) is not None:
-                    task = self._in_background(self._remember(stored, turn, turns, thread_id, started))
-                    self._remembering[thread_id] = task
-                    task.add_done_callback(lambda _: self._remembering.pop(thread_id, None))
-                    for event in self._recall(stored, turn, thread_id, started):
-                        yield event
-                    return
-                if is_new:
-                    await services.threads.claim(turn["workspace_id"], thread_id)
-            except AskgraphError as error:
-                yield _fail(error)
+                if waits:
+                    # The documents may have changed while the thread's other turn was running.
+                    corpus = await self._services.documents.corpus_fingerprint(scope)
+                await self.settle(thread_id)
+                if known_thread is None:
+                    await self._services.threads.claim(turn["workspace_id"], thread_id)
+                turns = await self._read_turns(thread_id) if known_thread else []
+                key = CacheKey.of(turn, turns, corpus, self._services.fingerprint).digest()
+                stored = await self._services.answers.get(key)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the stream must end with an event
+                yield _fail(error, turn["run_id"])
+                return
+            if stored is not None:
+                for event in self._recall(stored, turn, turns, thread_id, started):
+                    yield event
                 return
 
             sent: list[Event] = []
@@ -136,80 +144,61 @@ class Turns:
 
     async def _store(self, key: str, scope: Scope, corpus: str, sent: list[Event]) -> None:
         """Store the answer, unless the documents changed while it was being written."""
-        if await self._services.documents.corpus_fingerprint(scope) == corpus:
-            kept = [dict(event) for event in sent if event["type"] != "thinking"]
-            await self._services.answers.put(scope.workspace_id, key, kept)
+        try:
+            if await self._services.documents.corpus_fingerprint(scope) == corpus:
+                kept = [dict(event) for event in sent if event["type"] != "thinking"]
+                await self._services.answers.put(scope.workspace_id, key, kept)
+        except AskgraphError as error:
+            # The reader has the answer; that nobody else will find it stored is no failure of theirs.
+            logger.warning("an answer was not stored: %s", error.message)
 
-    def _recall(self, stored: list[dict[str, Any]], turn: TurnInput, thread_id: str, started: float) -> list[Event]:
-        """The stored events as this run's own."""
-        *events, done = stored
-        done = done | {
-            "run_id": turn["run_id"],
-            "thread_id": thread_id,
-            "cached": True,
-            "usage": [],
-            "cost": 0.0,
-            "timings": {"total": _milliseconds_since(started)},
-            "trace_url": None,
-        }
+    def _recall(
+        self, stored: list[dict[str, Any]], turn: TurnInput, turns: list[Turn], thread_id: str, started: float
+    ) -> list[Event]:
+        """The stored events as this run's own. The turn is written into the thread, so that a follow-up can refer to
+        it, by a task that the thread's next turn waits for and this reader does not."""
+        *events, last = stored
+        total_ms = _milliseconds_since(started)
+        done = cast(
+            Done,
+            last
+            | {
+                "run_id": turn["run_id"],
+                "thread_id": thread_id,
+                "cached": True,
+                "usage": [],
+                "cost": 0.0,
+                "timings": {"total": round(total_ms, 2)},
+                "trace_url": None,
+            },
+        )
+        state = merge_state(
+            turn,
+            {
+                **blank_question(),
+                "turns": turns,
+                "standalone_question": done["standalone_question"],
+                "query": done["standalone_question"],
+                "route": done["route"],
+                "route_reason": "it was answered before",
+                "answer": done["answer"],
+                "citations": done["citations"],
+                "confidence": done["confidence"],
+                "verification": done["verification"],
+            },
+        )
+        state["turns"] = finish_turn(state, done["answer"], done["citations"])
+        record = make_record(state, thread_id, datetime.now(UTC), total_ms, done)
+        task = self._in_background(self._remember(state, thread_id, record))
+        self._remembering[thread_id] = task
+        task.add_done_callback(lambda _: self._remembering.pop(thread_id, None))
         return cast("list[Event]", [*events, done])
 
-    async def _remember(
-        self, stored: list[dict[str, Any]], turn: TurnInput, turns: list[Turn], thread_id: str, started: float
-    ) -> None:
-        """Write a cached turn into the thread, so that a follow-up can refer to it.
-
-        After the answer is out: the reader does not wait for it, and the thread's next turn does.
-        """
-        services = self._services
-        done = cast(Done, stored[-1])
-        await services.threads.claim(turn["workspace_id"], thread_id)
-        update = {
-            **turn,
-            "standalone_question": turn["question"],
-            "route": done["route"],
-            "answer": done["answer"],
-            "citations": done["citations"],
-            "confidence": done["confidence"],
-            "verification": done["verification"],
-            "sources": [],
-            "candidates": [],
-            "retries": 0,
-            "steps": [],
-            "turns": [
-                *turns,
-                Turn(
-                    run_id=turn["run_id"],
-                    question=turn["question"],
-                    standalone_question=turn["question"],
-                    route=done["route"],
-                    answer=done["answer"],
-                    documents=list(dict.fromkeys(c["title"] for c in done["citations"])),
-                ),
-            ],
-        }
-        # An update as `reconcile`, because what follows it is the end, whatever the mode.
-        config = _configure(thread_id, turn, cached=True)
-        await services.graph.aupdate_state(config, update, as_node="reconcile")
-        await services.runs.record(
-            RunRecord(
-                run_id=turn["run_id"],
-                thread_id=thread_id,
-                workspace_id=turn["workspace_id"],
-                mode=turn["mode"],
-                question=turn["question"],
-                started_at=datetime.now(UTC),
-                standalone_question=turn["question"],
-                document_ids=turn["document_ids"],
-                route=done["route"],
-                confidence=done["confidence"],
-                verification=done["verification"]["status"],
-                cached=True,
-                answer=done["answer"],
-                citations=done["citations"],
-                timings={"total": _milliseconds_since(started)},
-            )
-        )
+    async def _remember(self, state: AnswerState, thread_id: str, record: RunRecord) -> None:
+        # As `reconcile`, because what follows that node is the end, whatever the mode.
+        config = _configure(thread_id, state, cached=True)
+        await self._services.graph.aupdate_state(config, cast("dict[str, Any]", state), as_node="reconcile")
+        await self._keep(record)
 
     async def _run(
         self,
@@ -223,74 +212,47 @@ class Turns:
         """One execution of the graph, with its `done` or `error` at the end and its record kept."""
         services = self._services
         started_at = datetime.now(UTC)
-        state: dict[str, Any] = dict(turn)
+        state = merge_state(turn, blank_question() if graph_input else {})
+        # LangGraph's first values are the input on top of what the thread's last turn left, which is not ours.
+        is_ours = graph_input is None
+        context = services.make_context()
         ended: Done | Failed | None = None
-        config = _configure(thread_id, turn)
         try:
             with services.translating_errors():
                 stream = services.graph.astream(
                     graph_input,
-                    config,
-                    context=services.make_context(),
+                    _configure(thread_id, turn),
+                    context=context,
                     stream_mode=["custom", "values"],
                     durability="async",
                 )
                 async with aclosing(cast("AsyncGenerator[tuple[str, Any]]", stream)) as parts:
                     async for mode, part in parts:
-                        if mode == "values":
+                        if mode == "custom":
+                            yield part
+                        elif is_ours:
                             state = part
                         else:
-                            yield part
-            ended = _finish(state, thread_id, started, services.trace_url(turn["run_id"]))
-        except AskgraphError as error:
-            logger.warning("run %s failed: %s", turn["run_id"], error.message, exc_info=error)
-            ended = _fail(error)
-        except NodeTimeoutError as error:
-            logger.warning("run %s timed out in %s", turn["run_id"], error.node, exc_info=error)
-            ended = Failed(
-                type="error",
-                code="timeout",
-                message=f"The step {error.node!r} took too long. Try again.",
-                retryable=True,
-            )
-        except Exception:
-            logger.exception("run %s failed unexpectedly", turn["run_id"])
-            ended = Failed(
-                type="error",
-                code="internal_error",
-                message=f"Something went wrong inside askgraph; its log says what, under run {turn['run_id']}.",
-                retryable=False,
-            )
+                            is_ours = True
+            ended = make_done(state, thread_id, _milliseconds_since(started), services.trace_url(turn["run_id"]))
+        except Exception as error:  # noqa: BLE001 - whatever it is, the stream must end with an event
+            ended = _fail(error, turn["run_id"])
         finally:
-            # Shielded by being a task of its own: a reader who leaves cancels the run, not its record.
-            record = _record(state, turn, thread_id, started, started_at, ended, forked_from)
-            self._in_background(self._log(record))
+            # In a task of its own: a reader who leaves cancels the run, not its record.
+            record = make_record(
+                state,
+                thread_id,
+                started_at,
+                _milliseconds_since(started),
+                ended,
+                forked_from=forked_from,
+                unfinished=context.ledger.usage,
+            )
+            self._in_background(self._keep(record))
         yield ended
 
-    async def _log(self, record: RunRecord) -> None:
-        alerts = []
-        if record.top_score is not None and record.top_score < LOW_TOP_SCORE:
-            alerts.append("low_top_score")
-        if record.route == "needs_retrieval" and record.answer and record.confidence > 0 and not record.citations:
-            alerts.append("no_citation")
-        if record.retries > 1:
-            alerts.append("many_retries")
-        logger.info(
-            "turn run=%s thread=%s mode=%s route=%s confidence=%.2f sources=%d retries=%d verification=%s "
-            "cached=%s total_ms=%.0f error=%s alerts=%s",
-            record.run_id,
-            record.thread_id,
-            record.mode,
-            record.route,
-            record.confidence,
-            record.sources,
-            record.retries,
-            record.verification,
-            record.cached,
-            record.timings.get("total", 0),
-            record.error,
-            ",".join(alerts) or None,
-        )
+    async def _keep(self, record: RunRecord) -> None:
+        log_turn(record)
         await self._services.runs.record(record)
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -311,16 +273,17 @@ class Turns:
         return cast("list[Turn]", snapshot.values.get("turns") or [])
 
     def _lock(self, thread_id: str) -> asyncio.Lock:
-        """One turn at a time in a thread; a second one waits."""
+        """One turn at a time in a thread, as far as this process goes; a second one waits."""
         lock = self._locks.get(thread_id)
         if lock is None:
             lock = self._locks[thread_id] = asyncio.Lock()
         return lock
 
 
-async def collect(events: AsyncIterator[Event]) -> tuple[Done | Failed, list[Event]]:
+async def collect(events: AsyncGenerator[Event]) -> tuple[Done | Failed, list[Event]]:
     """Follow a turn to its end: how it ended, and all its events."""
-    seen = [event async for event in events]
+    async with aclosing(events):
+        seen = [event async for event in events]
     return cast("Done | Failed", seen[-1]), seen
 
 
@@ -339,89 +302,24 @@ def _configure(thread_id: str, turn: Mapping[str, Any], *, cached: bool = False)
         run_id=UUID(turn["run_id"]),
         run_name="answer",
         metadata=metadata,
-        # Two retries pass retrieve, rerank and grade three times; anything beyond is a loop.
+        # Five retries, the most a profile allows, pass four nodes each; anything beyond is a loop.
         recursion_limit=40,
     )
 
 
 def _milliseconds_since(started: float) -> float:
-    return round((perf_counter() - started) * 1000, 2)
+    return (perf_counter() - started) * 1000
 
 
-def _fail(error: AskgraphError) -> Failed:
-    return Failed(type="error", code=error.code, message=error.message, retryable=error.retryable)
-
-
-def _sum_timings(steps: list[Step], started: float) -> dict[str, float]:
-    timings: dict[str, float] = {}
-    for step in steps:
-        timings[step["node"]] = round(timings.get(step["node"], 0.0) + step["ms"], 2)
-    return {**timings, "total": _milliseconds_since(started)}
-
-
-def _sum_cost(usage: list[Usage]) -> float | None:
-    costs = [used["cost"] for used in usage]
-    return None if None in costs else round(sum(cost for cost in costs if cost is not None), 6)
-
-
-def _finish(state: Mapping[str, Any], thread_id: str, started: float, trace_url: str | None) -> Done:
-    final = cast(AnswerState, state)
-    usage = [used for step in final["steps"] for used in step["usage"]]
-    return Done(
-        type="done",
-        run_id=final["run_id"],
-        thread_id=thread_id,
-        answer=final["answer"],
-        citations=final["citations"],
-        route=final["route"],
-        mode=final["mode"],
-        confidence=final["confidence"] if final["citations"] else 0.0,
-        verification=final["verification"],
-        cached=False,
-        usage=usage,
-        cost=_sum_cost(usage),
-        timings=_sum_timings(final["steps"], started),
-        warnings=[warning for step in final["steps"] for warning in step["warnings"]],
-        trace_url=trace_url,
-    )
-
-
-def _record(
-    state: Mapping[str, Any],
-    turn: Mapping[str, Any],
-    thread_id: str,
-    started: float,
-    started_at: datetime,
-    ended: Done | Failed | None,
-    forked_from: dict[str, Any] | None,
-) -> RunRecord:
-    steps: list[Step] = state.get("steps") or []
-    sources = state.get("sources") or []
-    usage = [used for step in steps for used in step["usage"]]
-    error = "cancelled" if ended is None else ended["code"] if ended["type"] == "error" else None
-    return RunRecord(
-        run_id=turn["run_id"],
-        thread_id=thread_id,
-        workspace_id=turn["workspace_id"],
-        mode=turn["mode"],
-        question=turn["question"],
-        started_at=started_at,
-        standalone_question=state.get("standalone_question") or "",
-        queries=state.get("queries_tried") or [],
-        document_ids=turn["document_ids"],
-        route=state.get("route") or "",
-        retries=state.get("retries") or 0,
-        candidates=len(state.get("candidates") or []),
-        sources=len(sources),
-        top_score=max((source["score"] for source in sources), default=None),
-        confidence=state.get("confidence") or 0.0,
-        verification=(state.get("verification") or {}).get("status", "skipped"),
-        answer=state.get("answer") or "",
-        citations=state.get("citations") or [],
-        usage=usage,
-        cost=_sum_cost(usage),
-        timings=_sum_timings(steps, started),
-        warnings=[warning for step in steps for warning in step["warnings"]],
-        error=error,
-        forked_from=forked_from,
-    )
+def _fail(error: Exception, run_id: str) -> Failed:
+    """The event that ends a turn that could not be finished. The log gets the traceback, the reader what to do."""
+    if isinstance(error, AskgraphError):
+        logger.warning("run %s failed: %s", run_id, error.message, exc_info=error)
+        return Failed(type="error", code=error.code, message=error.message, retryable=error.retryable)
+    if isinstance(error, NodeTimeoutError):
+        logger.warning("run %s timed out in %s", run_id, error.node, exc_info=error)
+        message = f"The step {error.node!r} took too long. Try again."
+        return Failed(type="error", code="timeout", message=message, retryable=True)
+    logger.error("run %s failed unexpectedly", run_id, exc_info=error)
+    message = f"Something went wrong inside askgraph; its log says what, under run {run_id}."
+    return Failed(type="error", code="internal_error", message=message, retryable=False)

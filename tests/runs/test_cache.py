@@ -121,3 +121,87 @@ async def test_without_redis_answers_continue_with_one_warning(
             assert not done["cached"]
     warnings = [r for r in caplog.records if r.name.startswith("app.adapters.redis") or "redis" in r.name]
     assert len(warnings) == 1
+
+
+async def test_two_databases_on_one_cache_never_share_an_answer(
+    services: Services, library: dict[str, str], other_database_url: str, settings: Settings
+) -> None:
+    """Both have seen as many changes; only their documents differ."""
+    from pydantic import SecretStr
+
+    await ask(services)
+    other_settings = settings.model_copy(update={"database_url": SecretStr(other_database_url)})
+    async with open_services(other_settings) as other:
+        for name in ("handbook.md", "manual.md"):
+            await other.ingestion.add("default", name, f"# {name}\n\nIt has no warranty.\n".encode())
+        done = await ask(other)
+    assert not done["cached"]
+    assert "36 months" not in done["answer"]
+
+
+async def test_a_document_deleted_while_it_is_answered_from_ends_the_stream_properly(
+    services: Services, library: dict[str, str]
+) -> None:
+    chosen = (library["Station handbook"],)
+    async with Turns(services) as turns:
+        events = []
+        async for event in await turns.start(Ask(QUESTION, document_ids=chosen)):
+            events.append(event)
+            if event["type"] == "sources":
+                await services.ingestion.delete("default", chosen[0])
+    assert events[-1]["type"] == "done"
+    async with Turns(services) as turns:
+        again, _ = await collect(await turns.start(Ask(QUESTION)))
+    assert again["type"] == "done"
+    assert "36 months" not in again["answer"]
+
+
+async def test_a_stored_answer_that_cannot_be_read_is_a_miss(
+    services: Services, library: dict[str, str], redis_url: str
+) -> None:
+    await ask(services)
+    async with redis.asyncio.Redis.from_url(redis_url) as client:
+        [key] = await client.keys("askgraph:answer:*")
+        await client.set(key, b"{")
+    assert not (await ask(services))["cached"]
+    assert (await ask(services))["cached"]
+
+
+async def test_a_cached_turn_remembers_what_its_question_meant(services: Services, library: dict[str, str]) -> None:
+    threads = []
+    for _ in range(2):
+        first = await ask(services, QUESTION)
+        second = await ask(services, "And how long does its battery last?", thread_id=first["thread_id"])
+        threads.append(second)
+    assert [done["cached"] for done in threads] == [False, True]
+    states = [
+        (await services.graph.aget_state({"configurable": {"thread_id": done["thread_id"]}})).values for done in threads
+    ]
+    meant = [[turn["standalone_question"] for turn in state["turns"]] for state in states]
+    assert meant[0] == meant[1]
+    assert states[1]["queries_tried"] == []
+    record = await services.runs.get("default", threads[1]["run_id"])
+    assert record is not None
+    assert (record.cached, record.standalone_question, record.cost) == (True, meant[0][1], 0.0)
+    assert record.timings == threads[1]["timings"]
+
+
+async def test_the_thread_of_a_cached_answer_exists_at_once(services: Services, library: dict[str, str]) -> None:
+    await ask(services)
+    async with Turns(services) as turns:
+        done, _ = await collect(await turns.start(Ask(QUESTION)))
+        assert done["type"] == "done"
+        assert done["cached"]
+        assert await services.threads.exists("default", done["thread_id"])
+
+
+async def test_a_turn_that_its_reader_left_is_recorded_without_the_turn_before(
+    services: Services, library: dict[str, str]
+) -> None:
+    first = await ask(services)
+    async with Turns(services) as turns:
+        events = await turns.start(Ask("And its battery?", thread_id=first["thread_id"]))
+        await anext(events)
+        await events.aclose()
+    [_, left] = await services.runs.list_thread("default", first["thread_id"])
+    assert (left.error, left.answer, left.citations, left.sources) == ("cancelled", "", [], 0)

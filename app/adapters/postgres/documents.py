@@ -139,14 +139,14 @@ class PostgresDocumentStore:
 
     async def is_untouched(self, workspace_id: str) -> bool:
         async with open_session(self._pool, workspace_id) as session:
-            row = await session.fetch_one(sql.GET_GENERATION)
+            row = await session.fetch_one(sql.GET_CORPUS)
         return row is None or row["generation"] == 0
 
     async def corpus_fingerprint(self, scope: Scope) -> str:
         async with open_session(self._pool, scope.workspace_id) as session:
             if scope.document_ids is None:
-                row = await session.fetch_one(sql.GET_GENERATION)
-                return f"generation {row['generation'] if row else 0}"
+                row = await session.fetch_one(sql.GET_CORPUS)
+                return f"corpus {row['corpus'] if row else 'empty'}"
             rows = await session.fetch(sql.FINGERPRINT_DOCUMENTS, document_ids=parse_ids(scope.document_ids))
         found = {row["document_id"] for row in rows}
         for document_id in scope.document_ids:

@@ -176,7 +176,7 @@ DELETE_DOCUMENT: LiteralString = """
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
 """
 
-GET_GENERATION: LiteralString = "SELECT generation FROM workspaces WHERE workspace_id = %(workspace_id)s"
+GET_CORPUS: LiteralString = "SELECT generation, corpus FROM workspaces WHERE workspace_id = %(workspace_id)s"
 
 FINGERPRINT_DOCUMENTS: LiteralString = """
     SELECT document_id, content_hash, updated_at FROM documents
@@ -246,7 +246,7 @@ ADD_TERMS: LiteralString = """
 """
 
 ADVANCE_GENERATION: LiteralString = """
-    UPDATE workspaces SET generation = generation + 1, chunks = chunks + %(chunks)s
+    UPDATE workspaces SET generation = generation + 1, corpus = gen_random_uuid(), chunks = chunks + %(chunks)s
     WHERE workspace_id = %(workspace_id)s
 """
 

@@ -1,0 +1,152 @@
+"""What is kept and said of a finished turn: its `done` event, its record, its log line and alerts."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, cast
+
+from domain.events import Done, Failed
+from domain.ports import ModelUsage
+from domain.runs import RunRecord
+from domain.state import AnswerState, Step, Usage
+
+logger = logging.getLogger("askgraph.turns")
+
+LOW_TOP_SCORE = 0.3
+"""Below this the best source is probably not about the question."""
+
+MANY_RETRIES = 2
+
+
+def make_done(state: AnswerState, thread_id: str, total_ms: float, trace_url: str | None) -> Done:
+    """The last event of a turn that went well."""
+    usage = _list_usage(state["steps"])
+    return Done(
+        type="done",
+        run_id=state["run_id"],
+        thread_id=thread_id,
+        answer=state["answer"],
+        citations=state["citations"],
+        route=state["route"],
+        mode=state["mode"],
+        standalone_question=state["standalone_question"],
+        confidence=state["confidence"],
+        verification=state["verification"],
+        cached=False,
+        usage=usage,
+        cost=_sum_cost(usage),
+        timings=_sum_timings(state["steps"], total_ms),
+        warnings=_list_warnings(state["steps"]),
+        trace_url=trace_url,
+    )
+
+
+def make_record(
+    state: AnswerState,
+    thread_id: str,
+    started_at: datetime,
+    total_ms: float,
+    ended: Done | Failed | None,
+    *,
+    forked_from: dict[str, Any] | None = None,
+    unfinished: Sequence[ModelUsage] = (),
+) -> RunRecord:
+    """The row of a turn, however it ended; `ended` is None where its reader left. `unfinished` is what the node
+    that failed or was left had consumed: it was paid for too."""
+    usage = _list_usage(state["steps"]) + [file_usage("unfinished", used) for used in unfinished]
+    return RunRecord(
+        run_id=state["run_id"],
+        thread_id=thread_id,
+        workspace_id=state["workspace_id"],
+        mode=state["mode"],
+        question=state["question"],
+        started_at=started_at,
+        standalone_question=state["standalone_question"],
+        queries=state["queries_tried"],
+        document_ids=state["document_ids"],
+        route=state["route"],
+        retries=state["retries"],
+        candidates=len(state["candidates"]),
+        sources=len(state["sources"]),
+        top_score=max((source["score"] for source in state["sources"]), default=None),
+        confidence=state["confidence"],
+        verification=state["verification"]["status"],
+        cached=ended is not None and ended["type"] == "done" and ended["cached"],
+        answer=state["answer"],
+        citations=state["citations"],
+        usage=usage,
+        cost=_sum_cost(usage),
+        timings=_sum_timings(state["steps"], total_ms),
+        warnings=_list_warnings(state["steps"]),
+        error="cancelled" if ended is None else ended["code"] if ended["type"] == "error" else None,
+        forked_from=forked_from,
+    )
+
+
+def file_usage(node: str, used: ModelUsage) -> Usage:
+    """One model call as the state keeps it."""
+    return Usage(
+        node=node,
+        model=used.model,
+        calls=1,
+        input_tokens=used.input_tokens,
+        output_tokens=used.output_tokens,
+        cost=used.cost,
+    )
+
+
+def find_alerts(record: RunRecord) -> list[str]:
+    """What somebody on call should look at."""
+    alerts = []
+    if record.top_score is not None and record.top_score < LOW_TOP_SCORE:
+        alerts.append("low_top_score")
+    if "generate" in record.timings and not record.citations:
+        alerts.append("no_citation")
+    if record.retries >= MANY_RETRIES:
+        alerts.append("many_retries")
+    return alerts
+
+
+def log_turn(record: RunRecord) -> None:
+    """One line for every turn, greetings, refusals and cached answers too."""
+    logger.info(
+        "turn run=%s thread=%s mode=%s route=%s confidence=%.2f sources=%d retries=%d verification=%s cached=%s "
+        "total_ms=%.0f error=%s alerts=%s",
+        record.run_id,
+        record.thread_id,
+        record.mode,
+        record.route,
+        record.confidence,
+        record.sources,
+        record.retries,
+        record.verification,
+        record.cached,
+        record.timings["total"],
+        record.error,
+        ",".join(find_alerts(record)) or None,
+    )
+
+
+def merge_state(turn: Mapping[str, Any], changes: Mapping[str, Any]) -> AnswerState:
+    """A whole state from a turn's input and what is known beyond it."""
+    return cast(AnswerState, {"turns": [], **turn, **changes})
+
+
+def _list_usage(steps: Sequence[Step]) -> list[Usage]:
+    return [used for step in steps for used in step["usage"]]
+
+
+def _list_warnings(steps: Sequence[Step]) -> list[str]:
+    return list(dict.fromkeys(warning for step in steps for warning in step["warnings"]))
+
+
+def _sum_timings(steps: Sequence[Step], total_ms: float) -> dict[str, float]:
+    timings: dict[str, float] = {}
+    for step in steps:
+        timings[step["node"]] = round(timings.get(step["node"], 0.0) + step["ms"], 2)
+    return {**timings, "total": round(total_ms, 2)}
+
+
+def _sum_cost(usage: Sequence[Usage]) -> float | None:
+    costs = [used["cost"] for used in usage]
+    return None if None in costs else round(sum(cost for cost in costs if cost is not None), 6)
