@@ -25,7 +25,7 @@ USUAL_CANDIDATES = 20
 otherwise stand out as the best of twenty does, and a small library would be graded too low."""
 
 USUAL_SIMILARITY = 0.4
-"""Stands in for the cosine where the whole dense leg is missing: the mean over candidates of the fit."""
+"""Stands in for the cosine where the whole dense leg is missing. An estimate, not fitted."""
 
 
 def fuse(dense: Sequence[Match], lexical: Sequence[Match], knobs: RetrievalKnobs) -> list[Candidate]:

@@ -22,9 +22,9 @@ _READ = 3
 _SENTENCES = 4
 """As many of them are compared with a short question; about 5 ms each."""
 
-_SHORT, _LONG = 3, 6
-"""Different terms of a question. Up to `_SHORT`, a sentence that is nearer than its passage counts in full, from
-`_LONG` on not at all: a few words are drowned in 500 characters, many are not."""
+_SHORT = 3
+"""Different terms of a question up to which a sentence that is nearer to it than its passage counts: few words are
+drowned in 500 characters, many are not."""
 
 _DENIAL = re.compile(r"\b(not|no|never|nor|neither|without|cannot|except|fail\w*|lack\w*)\b|n['’]t\b")
 """Lower case only: a title may be called "Never Cry Wolf"."""
@@ -33,7 +33,7 @@ _OPEN = re.compile(r"\b(what|which|who|whom|whose|when|where|why|how)\b", re.IGN
 _NAME = re.compile(r"(?<=[\w,] )[A-ZÀ-Þ][^\W\d_A-Z]+\b(?!-)")
 """A word in capitals within the question. Codes and acronyms are left out: texts write them in many ways."""
 
-_WEIGHTS = (-3.3, 5.1, 3.2, 3.3, -2.2, -2.15)
+_WEIGHTS = (-3.58, 4.5, 4.34, 4.11, -2.75, -1.86)
 """Log-odds: intercept and one weight per sign. Fitted on answerable, unanswerable and unrelated questions of five
 public sets and of small libraries made from one of them."""
 
@@ -56,8 +56,8 @@ class Signs:
     similarity: float
     """Cosine of the question and the best source."""
     sentence_gain: float
-    """How much more similar the nearest sentence is, by how short the question is and by the share of its terms that
-    the sources hold."""
+    """How much more similar than the best source the sentence nearest to a short question is, times the share of the
+    question's terms that the sources hold; 0 for a long one."""
     unshared_denial: float
     """An open question denies something, the sentence that shares most words with it does not."""
     unknown_names: float
@@ -82,14 +82,13 @@ async def read_signs(question: str, sources: Sequence[Source], embedder: Embedde
     held = {term for source in sources for term in analyse(_read(source))}
     names = set(analyse(" ".join(_NAME.findall(question))))
     sentences = _find_closest_sentences(terms, sources[:_READ])
-    brevity = min(1.0, max(0.0, (_LONG - len(terms)) / (_LONG - _SHORT)))
-    similarity, nearest = await _compare(question, sources[0], sentences if brevity else [], embedder)
+    similarity, nearest = await _compare(question, sources[0], sentences if len(terms) <= _SHORT else [], embedder)
     coverage = len(terms & held) / max(1, len(terms))
     denies = _OPEN.search(question) is not None and _DENIAL.search(question) is not None
     return Signs(
         relevance=relevance,
         similarity=similarity,
-        sentence_gain=max(0.0, nearest - similarity) * brevity * coverage,
+        sentence_gain=max(0.0, nearest - similarity) * coverage,
         unshared_denial=float(denies and _DENIAL.search("".join(sentences[:1]).lower()) is None),
         unknown_names=float(bool(names) and not names & held),
     )
