@@ -1,7 +1,7 @@
 """PDF: words, rows, headings, and where each line stands on its page."""
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -124,12 +124,49 @@ def test_boxes_count_from_the_crop_box() -> None:
     check_box(document.lines[0].box, 60, 200, measure(text), page=(400, 500))
 
 
-def test_cells_of_a_row_stay_on_one_line() -> None:
+def draw_rows(rows: Sequence[tuple[str, ...]], columns: tuple[float, ...]) -> Callable[[FPDF], None]:
+    return draw_all(
+        *[write(columns[c], 100 + 20 * r, cell) for r, row in enumerate(rows) for c, cell in enumerate(row)]
+    )
+
+
+def test_cells_of_a_row_stay_on_one_line_and_apart() -> None:
     rows = [("Quantity", "2024", "2025"), ("Rain in mm", "812", "790"), ("Days with snow", "31", "(12)")]
-    cells = [write(60 + 180 * c, 100 + 20 * r, cell) for r, row in enumerate(rows) for c, cell in enumerate(row)]
-    document = read_document("a.pdf", make_pdf(draw_all(*cells)))
-    assert [line.split() for line in document.text.split("\n") if line] == [" ".join(row).split() for row in rows]
+    document = read_document("a.pdf", make_pdf(draw_rows(rows, (60, 240, 420))))
+    assert [line for line in document.text.split("\n") if line] == [" | ".join(row) for row in rows]
     check_lines(document)
+    assert len(document.lines) == 3
+    check_box(find(document, "812").box, 60, 120, 360 + measure("790"))
+
+
+def test_signs_belong_to_their_figure() -> None:
+    rows = [("Sales", "$", "1,200", "(", "40", ")", "12", "%"), ("Costs", "$", "900", "(", "30", ")", "8", "%")]
+    document = read_document("a.pdf", make_pdf(draw_rows(rows, (60, 160, 200, 280, 310, 350, 420, 460))))
+    assert document.text.split("\n") == ["Sales | $ 1,200 | ( 40 ) | 12 %", "Costs | $ 900 | ( 30 ) | 8 %"]
+
+
+def test_a_cell_that_almost_fills_its_column_is_parted_from_the_next() -> None:
+    full = "A label as wide as its column"
+    edge = 60 + measure(full) + 10
+    rows = [("Short", "one"), (full, "two"), ("Brief", "three")]
+    document = read_document("a.pdf", make_pdf(draw_rows(rows, (60, edge))))
+    assert document.text.split("\n") == ["Short | one", f"{full} | two", "Brief | three"]
+
+
+def test_a_gap_in_running_text_is_no_cell() -> None:
+    lines = [
+        [(60, "A line of prose that says what the rain gauge does, and at length.")],
+        [(60, "This one is stretched"), (240, "because the next word is long.")],
+        [(60, "The paragraph goes on here until the margin is reached once more.")],
+    ]
+    steps = [write(x, 100 + 14 * n, text) for n, line in enumerate(lines) for x, text in line]
+    assert "|" not in read_document("a.pdf", make_pdf(draw_all(*steps))).text
+
+
+def test_markers_and_section_numbers_are_no_cells() -> None:
+    rows = [("-", "Rain is measured"), ("-", "Snow is weighed"), ("2.1", "Wind is felt"), ("(a)", "and so is hail")]
+    document = read_document("a.pdf", make_pdf(draw_rows(rows, (60, 120))))
+    assert document.text.split() == " ".join(" ".join(row) for row in rows).split()
 
 
 def test_lines_set_tightly_stay_apart() -> None:

@@ -2,7 +2,7 @@
 
 PDFium gives characters in the order of the content stream, with blanks put between words and line breaks where
 the baseline changes. That order is kept, because it is right for columns; pieces that continue a line to the
-right (the cells of a table row) are put on one line.
+right (the cells of a table row) are put on one line, with " | " between them.
 """
 
 import ctypes
@@ -11,7 +11,8 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean
+from itertools import pairwise
+from typing import NamedTuple
 
 import pypdfium2
 from pypdfium2 import raw
@@ -41,6 +42,27 @@ _SPARSE = 15
 """Characters per page; a file of pictures with less text than that is a scan with stamps or page numbers on it."""
 _ITEM = re.compile(r"[•▪◦‣●○■□☐☑☒–—-] |\(?(?:\d{1,3}|[A-Za-z]|[ivxIVX]{1,4})[.)] ")
 """How a list item begins."""
+_WIDE = 1.5
+"""A gap of so many heights of the type is wider than a blank can be."""
+_LOOSE = 0.6
+"""A gap of so many heights may still be a blank in a justified line, but parts cells that stand in one column."""
+_MARKER = re.compile(r"[•▪◦‣●○■□☐☑☒–—*-]|\(?(?:\d{1,3}|[A-Za-z]|[ivxIVX]{1,4})[.)]")
+"""Stands before its text at a distance, without being a cell."""
+_NUMBERING = re.compile(r"\d{1,2}(?:\.\d{1,2})*\.?")
+_OPEN = re.compile(r"(?:^|\s)[$€£¥(\[]+$|^[.…·_\s]+$")
+"""Ends a cell that goes on after the gap: a currency sign, a bracket, a leader."""
+_CLOSING = re.compile(r"[%)\]]|[.…·_\s]+$")
+"""Begins what belongs to the cell before the gap."""
+_FIGURE = re.compile(r"[$€£¥(\[ +−–—-]*(?:[\d.,/:]*\d[\d.,/:]*\s*[%)\]]*|[—–-])")
+
+
+class _Piece(NamedTuple):
+    """What stands on a line between gaps that may part cells."""
+
+    text: str
+    left: float
+    gap: float
+    """Before it, in heights of the type."""
 
 
 @dataclass(slots=True)
@@ -53,13 +75,14 @@ class _Run:
     right: float
     bottom: float
     heights: list[float] = field(default_factory=list)
+    pieces: list[_Piece] = field(default_factory=list)
     tabular: bool = False
     """There is a gap in it wider than a blank can be."""
 
     @property
     def height(self) -> float:
         """Of the type: superscripts enlarge the box, but hardly the mean."""
-        return fmean(self.heights)
+        return sum(self.heights) / len(self.heights)
 
     @property
     def sideways(self) -> bool:
@@ -160,6 +183,7 @@ def _read_page(document: pypdfium2.PdfDocument, index: int) -> _Page:
     try:
         view = _View(page)
         runs = _join_rows(_split_runs(text_page.raw, view))
+        _part_cells(runs)
         is_sparse = sum(len(run.text) for run in runs) < _SPARSE
         return _Page(_lay_out(runs, view), is_sparse and _has_image(page))
     finally:
@@ -180,10 +204,11 @@ def _split_runs(text_page: raw.FPDF_TEXTPAGE, view: _View) -> list[_Run]:
     reference = ctypes.byref(box)
     runs: list[_Run] = []
     for line in _LINE.finditer(characters):
-        text = squeeze(_join_surrogates(line[0].replace(_HYPHEN, "-")))
+        text = _tidy(line[0])
         if not text:
             continue
         run: _Run | None = None
+        cuts: list[tuple[int, float, float]] = []
         for word in _WORD.finditer(characters, line.start(), line.end()):
             # the ends of its words enclose a line; asking for every character would take twice the time
             for index in (word.start(), word.end() - 1) if len(word[0]) > 1 else (word.start(),):
@@ -193,12 +218,25 @@ def _split_runs(text_page: raw.FPDF_TEXTPAGE, view: _View) -> list[_Run]:
                 if run is None:
                     run = _Run(text, left, top, right, bottom)
                     runs.append(run)
-                elif index == word.start() and left - run.right > 1.5 * (bottom - top):
-                    run.tabular = True
+                    cuts = [(line.start(), left, 0.0)]
+                elif index == word.start() and left - run.right > _LOOSE * (bottom - top) > 0:
+                    gap = (left - run.right) / (bottom - top)
+                    run.tabular |= gap > _WIDE
+                    cuts.append((index, left, gap))
                 run.left, run.top = min(run.left, left), min(run.top, top)
                 run.right, run.bottom = max(run.right, right), max(run.bottom, bottom)
                 run.heights.append(bottom - top)
+        if run is not None and len(cuts) > 1:
+            ends = [start for start, _, _ in cuts[1:]] + [line.end()]
+            texts = [_tidy(characters[start:end]) for (start, _, _), end in zip(cuts, ends, strict=True)]
+            run.pieces = [_Piece(text, *cut[1:]) for text, cut in zip(texts, cuts, strict=True) if text]
+        elif run is not None:
+            run.pieces = [_Piece(text, run.left, 0.0)]
     return runs
+
+
+def _tidy(characters: str) -> str:
+    return squeeze(_join_surrogates(characters.replace(_HYPHEN, "-")))
 
 
 def _join_surrogates(text: str) -> str:
@@ -211,8 +249,10 @@ def _join_rows(runs: Iterable[_Run]) -> list[_Run]:
     for run in runs:
         if rows and _continues(rows[-1], run):
             row = rows[-1]
-            row.tabular |= run.tabular or run.left - row.right > 1.5 * run.height
+            gap = (run.left - row.right) / max(run.height, 1)
+            row.tabular |= run.tabular or gap > _WIDE
             row.text += " " + run.text
+            row.pieces += [piece._replace(gap=piece.gap or gap) for piece in run.pieces]
             row.left, row.top = min(row.left, run.left), min(row.top, run.top)
             row.right, row.bottom = max(row.right, run.right), max(row.bottom, run.bottom)
             row.heights += run.heights
@@ -230,6 +270,62 @@ def _continues(row: _Run, run: _Run) -> bool:
         and not row.sideways
         and not run.sideways
     )
+
+
+def _part_cells(runs: Sequence[_Run]) -> None:
+    """Put " | " between the cells of table rows.
+
+    One wide gap does not make a row: a stretched line of running text has one too, and so have a heading and its
+    number. The row before or after must have cells as well, or two of its cells be figures.
+    """
+    wide = [_find_cells(run, frozenset()) for run in runs]
+    near: list[list[int]] = [[] for _ in runs]
+    for i, (run, below) in enumerate(pairwise(runs)):
+        if -0.8 < (below.top - run.bottom) / max(run.height, 1) < 2:
+            near[i].append(i + 1)
+            near[i + 1].append(i)
+    columns = [
+        frozenset(round(cell.left) + off for k in near[i] for cell in wide[k][1:] for off in (-1, 0, 1))
+        for i in range(len(runs))
+    ]
+    rows = [
+        _find_cells(run, lefts) if lefts else wide[i] for i, (run, lefts) in enumerate(zip(runs, columns, strict=True))
+    ]
+    for i, (run, cells) in enumerate(zip(runs, rows, strict=True)):
+        if len(cells) > 1 and (
+            any(len(rows[k]) > 1 for k in near[i])
+            or sum(_FIGURE.fullmatch(cell.text) is not None for cell in cells) > 1
+        ):
+            run.text = " | ".join(cell.text for cell in cells)
+            run.tabular = True
+
+
+def _find_cells(run: _Run, columns: frozenset[int]) -> list[_Piece]:
+    """The pieces put together where no cell ends. A gap parts cells if it is wide, leads to one of `columns`
+    or stands between figures."""
+    cells = run.pieces[:1]
+    for piece in run.pieces[1:]:
+        parted = piece.gap > _WIDE or (
+            piece.gap > _LOOSE
+            and (
+                round(piece.left) in columns
+                or (piece.text[0] in "$€£¥(0123456789—–" and _FIGURE.fullmatch(cells[-1].text) is not None)
+            )
+        )
+        if not parted or _belong(cells, piece, run):
+            cells[-1] = cells[-1]._replace(text=f"{cells[-1].text} {piece.text}")
+        else:
+            cells.append(piece)
+    return cells
+
+
+def _belong(cells: Sequence[_Piece], piece: _Piece, run: _Run) -> bool:
+    """Whether a piece belongs to the cell before it in spite of the gap."""
+    before = cells[-1].text
+    if _OPEN.search(before) or _CLOSING.match(piece.text):
+        return True
+    is_numbered = piece is run.pieces[-1] and not any(map(str.isdigit, piece.text)) and _NUMBERING.fullmatch(before)
+    return len(cells) == 1 and bool(is_numbered or _MARKER.fullmatch(before))
 
 
 def _lay_out(runs: Sequence[_Run], view: _View) -> list[_PageLine]:
@@ -338,7 +434,8 @@ def _measure_body(pages: Iterable[list[_PageLine]]) -> float:
 
 
 def _reads_like_heading(text: str) -> bool:
-    return len(text) <= _LONGEST_HEADING and text[-1] not in ".,;" and re.search(r"[^\W\d_]{2}", text) is not None
+    short = len(text) <= _LONGEST_HEADING and text[-1] not in ".,;" and " | " not in text
+    return short and re.search(r"[^\W\d_]{2}", text) is not None
 
 
 def _is_title(text: str) -> bool:
