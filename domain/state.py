@@ -7,6 +7,7 @@ LangGraph would drop silently.
 
 from typing import Any, Literal
 
+from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from domain.documents import Candidate, Citation, Source, Verification
@@ -52,6 +53,9 @@ class Turn(TypedDict):
     answer: str
     documents: list[str]
     """Titles of the documents cited."""
+
+
+_TURN = TypeAdapter(Turn)
 
 
 class TurnInput(TypedDict):
@@ -107,6 +111,18 @@ class AnswerState(TurnInput, PerQuestion):
 def remember(turns: list[Turn], turn: Turn) -> list[Turn]:
     """The conversation with `turn` added, or put in place of what the same run had said before."""
     return [*(t for t in turns if t["run_id"] != turn["run_id"]), turn][-REMEMBERED_TURNS:]
+
+
+def read_turns(value: object) -> list[Turn]:
+    """The turns of a saved state that have today's shape. One that another version wrote differently is forgotten,
+    which costs a follow-up its context and not the thread its life."""
+    turns = []
+    for turn in value if isinstance(value, list) else []:
+        try:
+            turns.append(_TURN.validate_python(turn, strict=True))
+        except ValidationError:
+            continue
+    return turns
 
 
 def blank_question() -> PerQuestion:

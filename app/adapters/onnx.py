@@ -105,22 +105,29 @@ class OnnxEmbedder:
 
     async def embed_passages(self, texts: Sequence[str]) -> Vector:
         embeddings = np.zeros((len(texts), self.dimension), dtype=np.float32)
-        async for position, pooled, _ in self.stream_passages(texts):
+        # A handful of sentences that a question waits for: ahead of what is being ingested.
+        async for position, pooled, _ in self._stream(texts, self._queries):
             embeddings[position] = pooled
         return embeddings
 
-    async def stream_passages(self, texts: Sequence[str]) -> AsyncIterator[tuple[int, Vector, Vector]]:
+    def stream_passages(self, texts: Sequence[str]) -> AsyncIterator[tuple[int, Vector, Vector]]:
         """Position in `texts`, embedding (dimension,) and token vectors (tokens, dimension; unit rows; punctuation
-        left out) of each text, in no particular order: texts of like length share a run."""
+        left out) of each text, in no particular order: texts of like length share a run. For ingestion: questions
+        go ahead."""
+        return self._stream(texts, self._passages)
+
+    async def _stream(
+        self, texts: Sequence[str], worker: ThreadPoolExecutor
+    ) -> AsyncIterator[tuple[int, Vector, Vector]]:
         if not texts:
             return
         loop = asyncio.get_running_loop()
-        ids = await loop.run_in_executor(self._passages, self._tokenize, texts)
+        ids = await loop.run_in_executor(worker, self._tokenize, texts)
         order = sorted(range(len(ids)), key=lambda position: len(ids[position]))
         for first in range(0, len(order), BATCH):
             positions = order[first : first + BATCH]
             batch = [ids[position] for position in positions]
-            encoded = await loop.run_in_executor(self._passages, self._run, batch)
+            encoded = await loop.run_in_executor(worker, self._run, batch)
             for position, (pooled, tokens) in zip(positions, encoded, strict=True):
                 yield position, pooled, tokens
 

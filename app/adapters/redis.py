@@ -13,6 +13,8 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
+from domain.errors import ConfigurationError
+
 logger = logging.getLogger(__name__)
 
 TIMEOUT_SECONDS = 0.25
@@ -29,7 +31,18 @@ class RedisAnswerCache:
     def __init__(
         self, redis_url: str, *, ttl: timedelta = timedelta(hours=24), pause_seconds: float = PAUSE_SECONDS
     ) -> None:
-        self._redis = Redis.from_url(
+        try:
+            self._redis = self._connect(redis_url)
+        except ValueError as error:
+            raise ConfigurationError(f"REDIS_URL is not an address of a Redis server: {error}") from error
+        self._ttl = ttl
+        self._pause_seconds = pause_seconds
+        self._paused_until = 0.0
+        self._gone = False
+
+    @staticmethod
+    def _connect(redis_url: str) -> Redis:
+        return Redis.from_url(
             redis_url,
             socket_timeout=TIMEOUT_SECONDS,
             socket_connect_timeout=TIMEOUT_SECONDS,
@@ -37,10 +50,6 @@ class RedisAnswerCache:
             # did not answer in time is not asked twice.
             retry=Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,)),
         )
-        self._ttl = ttl
-        self._pause_seconds = pause_seconds
-        self._paused_until = 0.0
-        self._gone = False
 
     async def close(self) -> None:
         """Close the connections."""
@@ -48,9 +57,11 @@ class RedisAnswerCache:
 
     async def get(self, key: str) -> list[dict[str, Any]] | None:
         stored = await self._try(lambda: self._redis.get(_answer_key(key)))
+        if stored is None:
+            return None
         try:
-            return None if stored is None else cast(list[dict[str, Any]], orjson.loads(stored))
-        except orjson.JSONDecodeError:
+            return _read_events(stored)
+        except ValueError:
             logger.warning("A stored answer cannot be read; answering anew.")
             return None
 
@@ -94,6 +105,13 @@ class RedisAnswerCache:
             logger.info("The answer cache is back.")
             self._gone = False
         return result
+
+
+def _read_events(stored: bytes | str) -> list[dict[str, Any]]:
+    events = orjson.loads(stored)
+    if not (isinstance(events, list) and events and all(isinstance(event, dict) for event in events)):
+        raise ValueError("not a list of events")
+    return cast(list[dict[str, Any]], events)
 
 
 def _answer_key(key: str) -> str:

@@ -14,6 +14,9 @@ from domain.documents import Chunk, DocumentReport, IngestReport, ParsedDocument
 from domain.errors import DocumentError, OversizedDocument, UnreadableDocument, UnsupportedDocument
 from domain.ports import AnswerCache, ChunkVectors, DocumentStore
 
+MAX_NAME = 1024
+"""Characters of a path or name; a database index holds no more than about 2,700 bytes of it."""
+
 BATCH = 32
 """Chunks handed to the embedder at once."""
 
@@ -69,6 +72,10 @@ class Ingestion:
 
         Raises `DatabaseUnavailable` and `EmbedderUnavailable`.
         """
+        try:
+            _check_name(source)
+        except DocumentError as error:
+            return _report_failure(ascii(source[:MAX_NAME]), error)
         content_hash = hashlib.sha256(data).hexdigest()
         existing = await self._store.find(workspace_id, source)
         # a source whose content has changed is updated even to what another source says: its old text must go
@@ -163,6 +170,23 @@ class Ingestion:
             if progress is not None:
                 progress(source, len(vectors), len(hashes))
         return vectors
+
+
+def _check_name(source: str) -> None:
+    """Refuse a name that the database cannot hold or index."""
+    if not source.isprintable() or not _is_unicode(source):
+        raise UnreadableDocument("The file's name holds characters that are not text. Rename it.")
+    if len(source) > MAX_NAME:
+        raise UnreadableDocument(f"The file's name has more than {MAX_NAME} characters. Shorten it.")
+
+
+def _is_unicode(text: str) -> bool:
+    """False where a file name's bytes were no UTF-8, which Python carries as lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _find_files(path: Path) -> tuple[list[Path | DocumentReport], int]:

@@ -22,7 +22,7 @@ from domain.errors import AskgraphError, UnknownMode
 from domain.events import Done, Event, Failed
 from domain.question import clean_question
 from domain.runs import RunRecord
-from domain.state import AnswerState, Turn, TurnInput, blank_question
+from domain.state import AnswerState, Turn, TurnInput, blank_question, read_turns
 from nodes.writing import finish_turn
 
 logger = logging.getLogger("askgraph.turns")
@@ -212,7 +212,7 @@ class Turns:
         """One execution of the graph, with its `done` or `error` at the end and its record kept."""
         services = self._services
         started_at = datetime.now(UTC)
-        state = merge_state(turn, blank_question() if graph_input else {})
+        state = merge_state({**blank_question(), **turn}, {} if graph_input is None else blank_question())
         # LangGraph's first values are the input on top of what the thread's last turn left, which is not ours.
         is_ours = graph_input is None
         context = services.make_context()
@@ -270,7 +270,7 @@ class Turns:
     async def _read_turns(self, thread_id: str) -> list[Turn]:
         with self._services.translating_errors():
             snapshot = await self._services.graph.aget_state({"configurable": {"thread_id": thread_id}})
-        return cast("list[Turn]", snapshot.values.get("turns") or [])
+        return read_turns(snapshot.values.get("turns"))
 
     def _lock(self, thread_id: str) -> asyncio.Lock:
         """One turn at a time in a thread, as far as this process goes; a second one waits."""

@@ -290,6 +290,15 @@ async def test_killed_supervisor_takes_its_server_along(home: Path) -> None:
             assert find_process(home, "supervisor.py") != supervisor
 
 
+async def test_client_that_stays_gets_its_server_back(home: Path) -> None:
+    async with open_servers(home, redis=False) as servers:
+        await execute(servers.database_url, "INSERT INTO notes VALUES ('kept')")
+        killed = find_postmaster(home)
+        os.kill(find_process(home, "supervisor.py"), signal.SIGKILL)
+        assert await read_notes_after_recovery(servers.database_url) == [("kept",)]
+        assert find_postmaster(home) != killed
+
+
 async def test_creation_that_was_killed_is_begun_anew(tmp_path: Path, start_client: Callable[..., Client]) -> None:
     client = start_client(tmp_path)
     wait_until(lambda: any((folder / "base").exists() for folder in half_made(tmp_path)))

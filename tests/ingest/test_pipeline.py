@@ -281,3 +281,11 @@ async def test_the_sample_library_holds_the_answers_where_they_are_looked_for(
         if page not in pages:
             missed.append((question, [passage.text[:60] for passage in passages]))
     assert not missed
+
+
+@pytest.mark.parametrize("name", ["b\0.txt", "caf\udce9.txt", "x" * 2000 + ".txt"], ids=["NUL", "bytes", "long"])
+async def test_a_name_that_cannot_be_kept_fails_alone(ingestion: Ingestion, name: str) -> None:
+    report = await ingestion.add(TEAM, name, b"Some text.")
+    assert (report.status, report.code) == ("failed", "unreadable_document")
+    report.source.encode()
+    assert (await ingestion.add(TEAM, "good.txt", b"Some text.")).status == "added"

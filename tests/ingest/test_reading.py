@@ -229,3 +229,9 @@ def test_the_binary_files_of_the_sample_library_say_what_their_script_says() -> 
         (script["INCIDENT"], script["make_incident_report"]()),
     ):
         assert read_document(name, (FOLDER / name).read_bytes()) == read_document(name, made)
+
+
+def test_many_leading_comments_do_not_hold_the_process() -> None:
+    """Comments that can be matched in many ways would take longer than the universe has."""
+    data = b"<!---->" * 500 + b"<p>Licence notice.</p>"
+    assert "Licence notice." in read_document("fragment.html", data).text

@@ -205,3 +205,10 @@ async def test_a_turn_that_its_reader_left_is_recorded_without_the_turn_before(
         await events.aclose()
     [_, left] = await services.runs.list_thread("default", first["thread_id"])
     assert (left.error, left.answer, left.citations, left.sources) == ("cancelled", "", [], 0)
+
+
+async def test_an_added_document_is_never_overlooked(services: Services, library: dict[str, str]) -> None:
+    """Adding forgets nothing, so only the key stands between the question and its old answer."""
+    await ask(services)
+    await services.ingestion.add("default", "news.md", b"# News\n\nThe Falke now has a warranty of 60 months.\n")
+    assert not (await ask(services))["cached"]

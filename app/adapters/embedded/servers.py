@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import fcntl
+import logging
 import os
 import subprocess
 import sys
@@ -29,7 +30,13 @@ STOP_SECONDS = 20.0
 
 POLL_SECONDS = 0.02
 
+WATCH_SECONDS = 1.0
+"""How often a client looks whether the supervisor is still there."""
+
 LOG_LINES = 15
+
+
+logger = logging.getLogger("askgraph.embedded")
 
 
 @dataclass(frozen=True)
@@ -75,10 +82,16 @@ async def open_servers(home: Path, *, postgres: bool = True, redis: bool = True)
 @asynccontextmanager
 async def _running(server: Server) -> AsyncIterator[str]:
     lease = await _take_lease(server)
+    watch: asyncio.Task[None] | None = None
     try:
         await _start(server)
+        watch = asyncio.create_task(_watch(server))
         yield server.url
     finally:
+        if watch is not None:
+            watch.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await watch
         os.close(lease)
         await _wait_until_stopped(server)
 
@@ -113,6 +126,20 @@ async def _start(server: Server) -> None:
             return
         await asyncio.sleep(POLL_SECONDS)
     raise _failure(server, reason)
+
+
+async def _watch(server: Server) -> None:
+    """Start a supervisor again where the one there was has been killed: it took the server with it."""
+    while True:
+        await asyncio.sleep(WATCH_SECONDS)
+        if (lock := _lock(server, "supervisor", fcntl.LOCK_EX)) is None:
+            continue
+        os.close(lock)
+        logger.warning("%s has lost its supervisor; starting it again", server.name)
+        try:
+            await _start(server)
+        except (Unavailable, ConfigurationError) as error:
+            logger.error("%s", error.message)
 
 
 def _launch(server: Server, lock: int) -> None:

@@ -1,5 +1,6 @@
 """Connections: how they are opened, configured and lent out, and what their failures are called."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, LiteralString
@@ -16,6 +17,9 @@ Pool = AsyncConnectionPool[AsyncConnection[DictRow]]
 
 WAIT_SECONDS = 5.0
 """How long a caller waits for a connection, and a connection for the server, before the database counts as gone."""
+
+QUERY_SECONDS = 10.0
+"""How long a query may take before the database counts as gone."""
 
 _SETTINGS = {
     # Without iterative scans a filtered HNSW search returns too few rows; relaxed order is put right by sorting.
@@ -59,7 +63,7 @@ async def open_pool(database_url: str, *, max_size: int = 16) -> AsyncIterator[P
         # The pool doubles its delay between attempts for as long as this: kept short, it is back soon after the
         # server is, because a caller that finds no connection starts afresh.
         reconnect_timeout=WAIT_SECONDS,
-        check=Pool.check_connection,
+        check=_check,
         configure=_configure,
         open=False,
     )
@@ -79,13 +83,22 @@ async def _configure(connection: AsyncConnection[DictRow]) -> None:
         await connection.execute("SELECT set_config(%s, %s, false)", (name, value))
 
 
+async def _check(connection: AsyncConnection[DictRow]) -> None:
+    """Refuse a connection that is gone, or whose server does not answer."""
+    try:
+        async with asyncio.timeout(WAIT_SECONDS):
+            await Pool.check_connection(connection)
+    except TimeoutError as error:
+        raise psycopg.OperationalError("the server does not answer") from error
+
+
 async def ping(pool: Pool) -> None:
     """Return once the server has answered.
 
     Raises `DatabaseUnavailable` where it does not.
     """
     with translated_errors():
-        async with pool.connection() as connection:
+        async with asyncio.timeout(WAIT_SECONDS), pool.connection() as connection:
             await connection.execute("SELECT 1")
 
 
@@ -94,10 +107,10 @@ def translated_errors() -> Iterator[None]:
     """The one place where psycopg's errors become ours."""
     try:
         yield
-    except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, PoolClosed) as error:
-        raise DatabaseUnavailable from error
-    except (psycopg.DataError, UnicodeEncodeError) as error:
+    except (psycopg.DataError, psycopg.errors.ProgramLimitExceeded, UnicodeEncodeError) as error:
         raise InputError(f"The database cannot hold this text: {error}") from error
+    except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, PoolClosed, TimeoutError) as error:
+        raise DatabaseUnavailable from error
 
 
 class Session:
@@ -140,7 +153,8 @@ async def open_session(pool: Pool, workspace_id: str, *, transaction: bool = Fal
     Raises `DatabaseUnavailable`, and `InputError` for text that PostgreSQL cannot hold, such as a NUL character.
     """
     with translated_errors():
-        async with pool.connection() as connection:
+        # A change may have much to write; whatever only reads or adds a row is bounded, for a server that hangs.
+        async with asyncio.timeout(None if transaction else QUERY_SECONDS), pool.connection() as connection:
             if transaction:
                 async with connection.transaction():
                     yield Session(connection, workspace_id)

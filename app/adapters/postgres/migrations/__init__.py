@@ -44,10 +44,13 @@ def _upgrade(database_url: str, revision: str) -> None:
     from alembic import command
     from alembic.config import Config
     from sqlalchemy import make_url
-    from sqlalchemy.exc import OperationalError, ProgrammingError
+    from sqlalchemy.exc import ArgumentError, OperationalError, ProgrammingError
 
     # SQLAlchemy takes "postgresql://" for psycopg2, which is not installed, and does not know "postgres://" at all.
-    url = make_url(database_url.replace("postgres://", "postgresql://", 1)).set(drivername="postgresql+psycopg")
+    try:
+        url = make_url(database_url.replace("postgres://", "postgresql://", 1)).set(drivername="postgresql+psycopg")
+    except ArgumentError as error:
+        raise ConfigurationError("DATABASE_URL is not an address of a PostgreSQL database.") from error
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
     config.attributes["url"] = url

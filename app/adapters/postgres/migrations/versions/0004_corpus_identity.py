@@ -11,4 +11,3 @@ down_revision = "0003"
 
 def upgrade() -> None:
     op.execute("ALTER TABLE workspaces ADD COLUMN corpus uuid NOT NULL DEFAULT gen_random_uuid()")
-
