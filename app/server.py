@@ -12,6 +12,7 @@ from app.services import Services, open_services
 from app.settings import read_settings
 from app.terminal import err, out
 from domain.errors import ConfigurationError
+from nodes.local.routing import prepare
 
 SAMPLE_QUESTION = "How many days of holiday does an employee have?"
 
@@ -27,6 +28,8 @@ async def run_server(host: str, port: int) -> int:
     async with open_services(settings) as services:
         if settings.load_samples:
             await load_samples(services)
+        # Otherwise the first question would wait for it.
+        await prepare(services.embedder)
         app = make_app(services)
         config = uvicorn.Config(
             app, log_config=None, access_log=False, timeout_graceful_shutdown=DRAIN_SECONDS, lifespan="on"

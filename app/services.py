@@ -30,7 +30,6 @@ from domain.profile import Profile
 from domain.runs import RunLog, ThreadStore
 from graphs.answer import AnswerGraph, build_answer_graph
 from nodes.context import Context, Models
-from nodes.local.routing import prepare
 
 logger = logging.getLogger("askgraph.services")
 
@@ -101,7 +100,6 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         embedder = await asyncio.to_thread(OnnxEmbedder.load)
         stack.callback(embedder.close)
         await pin_embedder(pool, embedder)
-        await prepare(embedder)
         library = PostgresLibrary(pool)
         documents = PostgresDocumentStore(pool)
         answers = RedisAnswerCache(redis_url, ttl=timedelta(hours=settings.answer_ttl_hours))
