@@ -204,8 +204,7 @@ def _split_runs(text_page: raw.FPDF_TEXTPAGE, view: _View) -> list[_Run]:
     reference = ctypes.byref(box)
     runs: list[_Run] = []
     for line in _LINE.finditer(characters):
-        text = _tidy(line[0])
-        if not text:
+        if line[0].isspace():
             continue
         run: _Run | None = None
         cuts: list[tuple[int, float, float]] = []
@@ -216,8 +215,7 @@ def _split_runs(text_page: raw.FPDF_TEXTPAGE, view: _View) -> list[_Run]:
                     continue
                 left, top, right, bottom = view.show(box)
                 if run is None:
-                    run = _Run(text, left, top, right, bottom)
-                    runs.append(run)
+                    run = _Run("", left, top, right, bottom)
                     cuts = [(line.start(), left, 0.0)]
                 elif index == word.start() and left - run.right > _LOOSE * (bottom - top) > 0:
                     gap = (left - run.right) / (bottom - top)
@@ -226,12 +224,14 @@ def _split_runs(text_page: raw.FPDF_TEXTPAGE, view: _View) -> list[_Run]:
                 run.left, run.top = min(run.left, left), min(run.top, top)
                 run.right, run.bottom = max(run.right, right), max(run.bottom, bottom)
                 run.heights.append(bottom - top)
-        if run is not None and len(cuts) > 1:
-            ends = [start for start, _, _ in cuts[1:]] + [line.end()]
-            texts = [_tidy(characters[start:end]) for (start, _, _), end in zip(cuts, ends, strict=True)]
-            run.pieces = [_Piece(text, *cut[1:]) for text, cut in zip(texts, cuts, strict=True) if text]
-        elif run is not None:
-            run.pieces = [_Piece(text, run.left, 0.0)]
+        if run is None:
+            continue
+        ends = [start for start, _, _ in cuts[1:]] + [line.end()]
+        texts = [_tidy(characters[start:end]) for (start, _, _), end in zip(cuts, ends, strict=True)]
+        run.pieces = [_Piece(text, left, gap) for text, (_, left, gap) in zip(texts, cuts, strict=True) if text]
+        run.text = " ".join(piece.text for piece in run.pieces)
+        if run.text:
+            runs.append(run)
     return runs
 
 
@@ -284,13 +284,11 @@ def _part_cells(runs: Sequence[_Run]) -> None:
         if -0.8 < (below.top - run.bottom) / max(run.height, 1) < 2:
             near[i].append(i + 1)
             near[i + 1].append(i)
-    columns = [
-        frozenset(round(cell.left) + off for k in near[i] for cell in wide[k][1:] for off in (-1, 0, 1))
-        for i in range(len(runs))
-    ]
-    rows = [
-        _find_cells(run, lefts) if lefts else wide[i] for i, (run, lefts) in enumerate(zip(runs, columns, strict=True))
-    ]
+    rows = list(wide)
+    for i, run in enumerate(runs):
+        if any(piece.gap <= _WIDE for piece in run.pieces[1:]):
+            lefts = (round(cell.left) for k in near[i] for cell in wide[k][1:])
+            rows[i] = _find_cells(run, frozenset(left + off for left in lefts for off in (-1, 0, 1)))
     for i, (run, cells) in enumerate(zip(runs, rows, strict=True)):
         if len(cells) > 1 and (
             any(len(rows[k]) > 1 for k in near[i])
