@@ -25,8 +25,52 @@ cli = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-WorkspaceOption = Annotated[str, typer.Option("--workspace", "-w", help="The workspace (tenant).")]
+
+def _check_workspace(name: str) -> str:
+    from app.api.schemas import WorkspaceId
+
+    return _check_name("workspace", name, WorkspaceId)
+
+
+def _check_thread(name: str | None) -> str | None:
+    from app.api.schemas import ThreadId
+
+    return name if name is None else _check_name("thread", name, ThreadId)
+
+
+def _check_name(kind: str, name: str, rule: Any) -> str:
+    """The same rule as over HTTP, so that what one has named the other can reach."""
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        TypeAdapter(rule).validate_python(name)
+    except ValidationError as error:
+        _fail(InputError(f"{name!r} cannot be the name of a {kind}: {error.errors()[0]['msg']}."))
+    return name
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"askgraph {version('askgraph')}")
+        raise typer.Exit
+
+
+WorkspaceOption = Annotated[
+    str, typer.Option("--workspace", "-w", help="The workspace (tenant).", callback=_check_workspace)
+]
+ThreadArgument = Annotated[str, typer.Argument(help="The thread's id.", callback=_check_thread)]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+@cli.callback()
+def askgraph(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """What all commands share."""
 
 
 @cli.command()
@@ -48,7 +92,7 @@ def ask(
         str, typer.Option("--mode", "-m", help="fast, standard, thorough, or one of your own.")
     ] = "standard",
     document: Annotated[list[str] | None, typer.Option(help="Answer from this document only; repeatable.")] = None,
-    thread: Annotated[str | None, typer.Option(help="Continue this conversation.")] = None,
+    thread: Annotated[str | None, typer.Option(help="Continue this conversation.", callback=_check_thread)] = None,
     workspace: WorkspaceOption = "default",
     as_json: JsonOption = False,
 ) -> None:
@@ -57,19 +101,17 @@ def ask(
     async def work(services: "Services") -> int:
         from app.runs.turns import Ask, Turns
 
-        turns = Turns(services)
-        events = await turns.start(
-            Ask(
-                question=question,
-                workspace_id=workspace,
-                thread_id=thread,
-                document_ids=tuple(document) if document else None,
-                mode=mode,
+        async with Turns(services) as turns:
+            events = await turns.start(
+                Ask(
+                    question=question,
+                    workspace_id=workspace,
+                    thread_id=thread,
+                    document_ids=tuple(document) if document else None,
+                    mode=mode,
+                )
             )
-        )
-        code = await _show(events, as_json)
-        await turns.close()
-        return code
+            return await _show(events, as_json)
 
     _run(_with_services(work))
 
@@ -83,7 +125,7 @@ def ingest(
     """Add documents, or bring them up to date. The same content twice changes nothing."""
 
     async def work(services: "Services") -> int:
-        from app.api.documents import describe_ingest
+        from app.descriptions import describe_ingest
         from app.terminal import print_ingest, show_progress
 
         with show_progress(enabled=not as_json) as progress:
@@ -102,7 +144,7 @@ def documents(workspace: WorkspaceOption = "default", as_json: JsonOption = Fals
     """List the documents."""
 
     async def work(services: "Services") -> int:
-        from app.api.documents import describe_document
+        from app.descriptions import describe_document
         from app.terminal import print_documents
 
         found = await services.documents.list(workspace)
@@ -133,7 +175,7 @@ def delete(
 
 @cli.command()
 def history(
-    thread: Annotated[str, typer.Argument(help="The thread's id.")],
+    thread: ThreadArgument,
     workspace: WorkspaceOption = "default",
     as_json: JsonOption = False,
 ) -> None:
@@ -142,11 +184,8 @@ def history(
     async def work(services: "Services") -> int:
         from app.runs.history import read_history
         from app.terminal import print_history
-        from domain.errors import UnknownThread
 
-        if not await services.threads.exists(workspace, thread):
-            raise UnknownThread(f"There is no thread {thread!r} in this workspace.")
-        steps = await read_history(services.graph, thread)
+        steps = await read_history(services, workspace, thread)
         if as_json:
             print(json.dumps({"thread_id": thread, "steps": steps}, ensure_ascii=False))
         else:
@@ -158,7 +197,7 @@ def history(
 
 @cli.command()
 def replay(
-    thread: Annotated[str, typer.Argument(help="The thread's id.")],
+    thread: ThreadArgument,
     checkpoint: Annotated[str, typer.Option("--from", help="The checkpoint to run on from (see `askgraph history`).")],
     changes: Annotated[
         list[str] | None,
@@ -174,11 +213,9 @@ def replay(
         from app.runs.replay import open_branch
         from app.runs.turns import Turns
 
-        turns = Turns(services)
-        branch = await open_branch(services, workspace, thread, checkpoint, _parse_changes(changes or []), mode)
-        code = await _show(turns.resume(branch), as_json)
-        await turns.close()
-        return code
+        async with Turns(services) as turns:
+            branch = await open_branch(services, workspace, thread, checkpoint, _parse_changes(changes or []), mode)
+            return await _show(turns.resume(branch), as_json)
 
     _run(_with_services(work))
 
@@ -239,14 +276,14 @@ async def _show(events: AsyncGenerator["Event"], as_json: bool) -> int:
 
         async with aclosing(events) as open_events:
             return await print_events(open_events)
-    from app.api.streams import make_answer
+    from app.descriptions import describe_answer
     from app.runs.turns import collect
 
     ended, seen = await collect(events)
     if ended["type"] == "error":
         print(json.dumps({"error": {k: v for k, v in ended.items() if k != "type"}}, ensure_ascii=False))
         return 1
-    print(json.dumps(make_answer(ended, seen), ensure_ascii=False))
+    print(json.dumps(describe_answer(ended, seen), ensure_ascii=False))
     return 0
 
 

@@ -79,13 +79,25 @@ def read_modes(settings: Settings) -> dict[str, Profile]:
     modes = dict(MODES)
     if settings.profiles is None:
         return modes
+    unusable = f"The profiles file {settings.profiles} cannot be used: "
     try:
         tables = tomllib.loads(settings.profiles.read_text("utf-8"))
-        for name, table in tables.items():
-            base = modes[table.pop("extends", "standard")].model_dump()
-            modes[name] = Profile.model_validate(merge_knobs(base, table) | {"name": name})
-    except (OSError, tomllib.TOMLDecodeError, KeyError, AttributeError, ValidationError) as error:
-        raise ConfigurationError(f"The profiles file {settings.profiles} cannot be used: {error}") from error
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigurationError(f"{unusable}{error}.") from error
+    for name, table in tables.items():
+        if not isinstance(table, dict):
+            raise ConfigurationError(f"{unusable}{name!r} is not a mode. A mode is a table: [{name}].")
+        extended = table.pop("extends", "standard")
+        if not isinstance(extended, str) or extended not in modes:
+            raise ConfigurationError(
+                f"{unusable}[{name}] extends {extended!r}; it can extend one of {', '.join(modes)}, "
+                "or a mode that stands above it."
+            )
+        try:
+            modes[name] = Profile.model_validate(merge_knobs(modes[extended].model_dump(), table) | {"name": name})
+        except ValidationError as error:
+            problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+            raise ConfigurationError(f"{unusable}[{name}] {problems}.") from error
     return modes
 
 

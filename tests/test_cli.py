@@ -3,15 +3,21 @@
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
+from asyncio.subprocess import PIPE
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
+from signal import SIGINT
 from typing import Any
 
+import psycopg
 import pytest
 
 from app.adapters.embedded import open_servers
+from tests.wire.openai import serve_openai
 
 ASKGRAPH = Path(sys.executable).with_name("askgraph")
 
@@ -27,10 +33,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         runner.run(servers.__aexit__(None, None, None))
 
 
+def environment(home: Path) -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "HOME": str(home), "ASKGRAPH_HOME": str(home / "data")}
+
+
 def run(home: Path, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[bytes]:
     done = subprocess.run(
         [ASKGRAPH, *arguments],
-        env={"PATH": os.environ["PATH"], "HOME": str(home), "ASKGRAPH_HOME": str(home / "data")},
+        env=environment(home),
         cwd=home,
         capture_output=True,
         timeout=120,
@@ -76,6 +86,12 @@ def test_a_session_from_ingest_to_replay(home: Path, documents: Path) -> None:
     assert checkpoint in run(home, "history", thread).stdout.decode()
     replayed = read(run(home, "replay", thread, "--from", checkpoint, "--json"))
     assert replayed["answer"] == answer["answer"]
+    shown = run(home, "replay", thread, "--from", checkpoint).stdout.decode()
+    [branch] = re.findall(r"thread (\S+)", shown)
+    assert branch != thread
+    assert read(run(home, "history", branch, "--json"))["steps"][0]["node"] == "fork"
+    mode = run(home, "replay", thread, "--from", checkpoint, "--set", "mode=thorough", code=2)
+    assert b"--mode" in mode.stderr
     assert b"cannot be set" in run(home, "replay", thread, "--from", checkpoint, "--set", "x=1", code=2).stderr
     assert b"no checkpoint" in run(home, "replay", thread, "--from", "x", code=2).stderr
 
@@ -91,10 +107,39 @@ def test_mistakes_are_said_in_one_line(home: Path) -> None:
         ("ask", "How long?", "--mode", "nonsense"),
         ("ask", "How long?", "--document", "nonsense"),
         ("history", "nonsense"),
+        ("history", "../nonsense"),
+        ("ask", "How long?", "--thread", "no such thread"),
+        ("documents", "-w", "no such/ws"),
     ):
         said = run(home, *arguments, code=2).stderr.decode().strip()
         assert said.startswith("askgraph: ")
         assert "\n" not in said
+
+
+async def test_a_turn_that_is_interrupted_is_recorded(home: Path) -> None:
+    question = "How long until somebody presses Ctrl-C?"
+    async with serve_openai(ttft=60) as server, open_servers(home / "data") as servers:
+        process = await asyncio.create_subprocess_exec(
+            ASKGRAPH, "ask", question, env=environment(home) | {"OPENAI_BASE_URL": server.base_url}, stderr=PIPE
+        )
+        while not server.requests and process.returncode is None:  # noqa: ASYNC110 - requests are no event
+            await asyncio.sleep(0.05)
+        process.send_signal(SIGINT)
+        _, said = await process.communicate()
+        assert process.returncode == 130, said.decode()
+        assert servers.database_url
+        async with await psycopg.AsyncConnection.connect(servers.database_url) as connection:
+            cursor = await connection.execute("SELECT answer FROM runs WHERE question = %s", (question,))
+            assert await cursor.fetchall() == [("",)]
+
+
+def test_listing_documents_does_not_load_the_web_framework() -> None:
+    code = "import sys, app.cli, app.descriptions, app.api.schemas; print('fastapi' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", code]).strip() == b"False"
+
+
+def test_the_version_is_said(tmp_path: Path) -> None:
+    assert run(tmp_path, "--version").stdout.decode().strip() == f"askgraph {version('askgraph')}"
 
 
 def test_the_graph_is_drawn_without_services(tmp_path: Path) -> None:

@@ -1,19 +1,45 @@
 """Giving documents, looking at them, taking them away."""
 
-from dataclasses import asdict
+import unicodedata
+from collections.abc import Callable, Coroutine
 from pathlib import PurePath
 from time import perf_counter
 from typing import Annotated, Any
 
-from fastapi import APIRouter, File, Form, UploadFile
+from fastapi import APIRouter, File, Form, Request, UploadFile
 from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
+from starlette.responses import Response
 
 from app.api.dependencies import ServicesDep, Workspace
 from app.api.schemas import WorkspaceId
-from domain.documents import Document, DocumentReport, IngestReport
-from domain.errors import InputError, OversizedDocument, UnknownDocument
+from app.descriptions import describe_document, describe_ingest
+from domain.documents import DocumentReport, IngestReport
+from domain.errors import DocumentError, OversizedDocument, UnknownDocument
 
-router = APIRouter(prefix="/api/documents", tags=["documents"])
+MAX_NAME = 255
+"""Characters of a file name, as file systems have it."""
+
+MAX_UPLOAD = 10
+"""How many times the size of the largest document one request may have."""
+
+
+class _BoundedRoute(APIRoute):
+    """Refuses a body that says it is far too large, before it is read."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handle_bounded(request: Request) -> Response:
+            limit = request.state.services.settings.max_document_mb * MAX_UPLOAD
+            if int(request.headers.get("content-length", 0)) > limit * 1_000_000:
+                raise OversizedDocument(f"One request may bring {limit} MB. Send the files one by one.")
+            return await handle(request)
+
+        return handle_bounded
+
+
+router = APIRouter(prefix="/api/documents", tags=["documents"], route_class=_BoundedRoute)
 
 
 @router.post("")
@@ -29,11 +55,13 @@ async def add_documents(
     reports: list[DocumentReport] = []
     for file in files:
         name = PurePath((file.filename or "").replace("\\", "/")).name
-        if not name:
-            raise InputError("A file came without a name. The name identifies the document; give one.")
-        if file.size is not None and file.size > limit:
-            error = OversizedDocument(f"{name} is larger than {services.settings.max_document_mb} MB.")
-            reports.append(DocumentReport(source=name, status="failed", error=error.message, code=error.code))
+        try:
+            _check_name(name)
+            if file.size is not None and file.size > limit:
+                raise OversizedDocument(f"{name} is larger than {services.settings.max_document_mb} MB.")
+        except DocumentError as error:
+            shown = name[:MAX_NAME].encode("utf-8", "replace").decode()
+            reports.append(DocumentReport(source=shown, status="failed", error=error.message, code=error.code))
             continue
         reports.append(await services.ingestion.add(workspace, name, await file.read(), media_type=file.content_type))
     report = IngestReport(documents=reports, seconds=round(perf_counter() - started, 3))
@@ -62,20 +90,11 @@ async def delete_document(document_id: str, services: ServicesDep, workspace: Wo
         raise UnknownDocument(f"There is no document {document_id!r} in this workspace.")
 
 
-def describe_document(document: Document) -> dict[str, Any]:
-    """A document as JSON."""
-    return asdict(document) | {
-        "created_at": document.created_at.isoformat(),
-        "updated_at": document.updated_at.isoformat(),
-    }
-
-
-def describe_ingest(report: IngestReport) -> dict[str, Any]:
-    """An ingestion's report as JSON."""
-    return {
-        "documents": [asdict(d) for d in report.documents],
-        "chunks": report.chunks,
-        "failed": len(report.failed),
-        "passed_over": report.passed_over,
-        "seconds": report.seconds,
-    }
+def _check_name(name: str) -> None:
+    """Raises `DocumentError` where a document could not be told from others by this name."""
+    if not name:
+        raise DocumentError("A file came without a name. The name identifies the document; give one.")
+    if len(name) > MAX_NAME:
+        raise DocumentError(f"The file's name has {len(name):,} characters; {MAX_NAME} are the limit. Shorten it.")
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in name):
+        raise DocumentError("The file's name holds control characters or is not text. Rename the file.")

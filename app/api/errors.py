@@ -1,6 +1,7 @@
 """The one place where an error becomes an HTTP response."""
 
 import logging
+from collections.abc import Iterator
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -10,6 +11,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from domain.errors import AskgraphError, InputError, ModelError, NotFound, OversizedDocument, Unavailable
+from domain.events import Failed
 
 logger = logging.getLogger("askgraph.api")
 
@@ -28,6 +30,29 @@ def status_of(error: AskgraphError) -> int:
     return next(status for kind, status in _STATUS if isinstance(error, kind))
 
 
+def status_of_failure(failed: Failed) -> int:
+    """The HTTP status for a turn that ended with an `error` event: that of the error with its code.
+
+    `timeout` and `internal_error` are no errors of ours; the first may pass, the second does not.
+    """
+    error = next((kind() for kind in _kinds_of(AskgraphError) if kind().code == failed["code"]), None)
+    if error is not None:
+        return status_of(error)
+    return 503 if failed["retryable"] else 500
+
+
+def _kinds_of(kind: type[AskgraphError]) -> Iterator[type[AskgraphError]]:
+    yield kind
+    for narrower in kind.__subclasses__():
+        yield from _kinds_of(narrower)
+
+
+def respond_to(code: str, message: str, *, retryable: bool, status: int) -> JSONResponse:
+    """An error of ours as a response."""
+    headers = {"Retry-After": "2"} if retryable else None
+    return JSONResponse(error_body(code, message, retryable=retryable), status, headers)
+
+
 def error_body(code: str, message: str, *, retryable: bool = False, **more: Any) -> dict[str, Any]:
     """The same shape as the stream's `error` event."""
     return {"error": {"code": code, "message": message, "retryable": retryable, **more}}
@@ -41,8 +66,7 @@ def register_error_handlers(app: FastAPI) -> None:
         status = status_of(error)
         if status >= 500:
             logger.error("%s %s: %s", request.method, request.url.path, error.message, exc_info=error)
-        headers = {"Retry-After": "2"} if error.retryable else None
-        return JSONResponse(error_body(error.code, error.message, retryable=error.retryable), status, headers)
+        return respond_to(error.code, error.message, retryable=error.retryable, status=status)
 
     @app.exception_handler(RequestValidationError)
     async def handle_validation(request: Request, error: RequestValidationError) -> JSONResponse:

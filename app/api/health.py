@@ -1,4 +1,4 @@
-"""Whether the service works, and in which mode each part runs."""
+"""Whether the service works, and how each part runs."""
 
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
@@ -22,7 +22,7 @@ async def healthz(services: ServicesDep) -> JSONResponse:
         "status": "down" if problem else "ok",
         "database": "down" if problem else "up",
         "cache": cache,
-        "models": services.models_problem or "ok",
+        "models": services.models_problem or ("none" if services.models.large is None else "ok"),
         "problem": problem,
         "parts": services.parts,
         "modes": list(services.modes),

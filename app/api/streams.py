@@ -1,8 +1,7 @@
 """A turn's events as server-sent events, or as one JSON answer."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from typing import Any
 
 import orjson
 from fastapi import Request
@@ -10,7 +9,8 @@ from fastapi.responses import JSONResponse
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.responses import Response
 
-from app.api.errors import error_body
+from app.api.errors import respond_to, status_of_failure
+from app.descriptions import describe_answer
 from app.runs.turns import collect
 from domain.events import Event, data_of
 
@@ -34,15 +34,9 @@ async def respond(request: Request, events: AsyncGenerator[Event], stream: bool 
         )
     ended, seen = await collect(events)
     if ended["type"] == "error":
-        body = error_body(ended["code"], ended["message"], retryable=ended["retryable"])
-        return JSONResponse(body, 503 if ended["retryable"] else 500)
-    return JSONResponse(make_answer(ended, seen))
-
-
-def make_answer(ended: Mapping[str, Any], seen: list[Event]) -> dict[str, Any]:
-    """The JSON answer: what `done` carries, and the sources shown."""
-    sources = next((event["citations"] for event in reversed(seen) if event["type"] == "sources"), [])
-    return {key: value for key, value in ended.items() if key != "type"} | {"sources": sources}
+        status = status_of_failure(ended)
+        return respond_to(ended["code"], ended["message"], retryable=ended["retryable"], status=status)
+    return JSONResponse(describe_answer(ended, seen))
 
 
 async def _encode(events: AsyncGenerator[Event]) -> AsyncIterator[ServerSentEvent]:

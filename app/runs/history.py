@@ -6,9 +6,8 @@ from typing import Any
 from langgraph.types import StateSnapshot
 from typing_extensions import TypedDict
 
+from app.services import Services
 from domain.errors import UnknownThread
-from domain.state import Step
-from graphs.answer import AnswerGraph
 
 
 class HistoryStep(TypedDict):
@@ -29,17 +28,21 @@ class HistoryStep(TypedDict):
     created_at: str
 
 
-async def read_history(graph: AnswerGraph, thread_id: str) -> list[HistoryStep]:
+async def read_history(services: Services, workspace_id: str, thread_id: str) -> list[HistoryStep]:
     """The thread's steps, oldest first.
 
-    Raises `UnknownThread` where nothing was saved.
+    Raises `UnknownThread` where the workspace has no such thread or nothing was saved in it, and
+    `DatabaseUnavailable`.
     """
-    snapshots = [s async for s in graph.aget_state_history({"configurable": {"thread_id": thread_id}})]
+    with services.translating_errors():
+        if not await services.threads.exists(workspace_id, thread_id):
+            raise UnknownThread(f"There is no thread {thread_id!r} in this workspace.")
+        snapshots = [s async for s in services.graph.aget_state_history({"configurable": {"thread_id": thread_id}})]
     if not snapshots:
         raise UnknownThread(f"Thread {thread_id!r} has no saved states.")
     by_id = {checkpoint_id_of(snapshot): snapshot for snapshot in snapshots}
     steps = []
-    for snapshot in sorted(snapshots, key=lambda s: s.created_at or ""):
+    for snapshot in reversed(snapshots):
         parent = by_id.get(_parent_id_of(snapshot) or "")
         # The state in which LangGraph files the input has not been through a node yet; the next one shows it.
         if (snapshot.metadata or {}).get("source") != "input":
@@ -70,7 +73,8 @@ def _describe(snapshot: StateSnapshot, parent: StateSnapshot | None, by_id: Mapp
         before = by_id.get(_parent_id_of(before) or "")
     old = before.values if before is not None else {}
     node = node_of(snapshot, parent)
-    steps: list[Step] = snapshot.values.get("steps") or []
+    # Other versions may have saved less, or something else: what is missing is left out.
+    last: Mapping[str, Any] = (snapshot.values.get("steps") or [{}])[-1]
     return HistoryStep(
         checkpoint_id=checkpoint_id_of(snapshot),
         parent_checkpoint_id=_parent_id_of(snapshot),
@@ -81,7 +85,7 @@ def _describe(snapshot: StateSnapshot, parent: StateSnapshot | None, by_id: Mapp
             for key, value in snapshot.values.items()
             if key != "steps" and (key not in old or old[key] != value)
         },
-        ms=steps[-1]["ms"] if steps and steps[-1]["node"] == node else None,
+        ms=last.get("ms") if last.get("node") == node else None,
         next=list(snapshot.next),
         created_at=snapshot.created_at or "",
     )

@@ -6,11 +6,14 @@ the thread and so become what its next follow-up builds on; here the original co
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, cast, get_type_hints
+from math import isfinite
+from reprlib import repr as shorten
+from typing import Annotated, Any, cast, get_type_hints
 from uuid import uuid4
 
-from langgraph.types import StateSnapshot
-from pydantic import TypeAdapter, ValidationError
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import StateSnapshot, StateUpdate
+from pydantic import Field, TypeAdapter, ValidationError
 
 from app.runs.history import node_of
 from app.runs.turns import Branch
@@ -19,10 +22,23 @@ from app.settings import merge_knobs
 from domain.documents import Scope
 from domain.errors import StateError, UnknownCheckpoint, UnknownMode, UnknownThread
 from domain.profile import Profile
-from domain.state import AnswerState
+from domain.question import clean_question
+from domain.state import AnswerState, TurnInput, blank_question
+from graphs.answer import AnswerGraph
 
-FIXED = {"run_id", "workspace_id", "steps"}
-"""What a replay cannot set: it has a run id of its own, and a workspace is a boundary."""
+FIXED = {
+    "run_id": "a replay has a run id of its own",
+    "workspace_id": "a workspace is a boundary",
+    "steps": "they are what the replay writes",
+    "mode": "it names a profile. Run on in another mode with --mode (over HTTP: `mode`)",
+}
+"""What a replay cannot set, and why."""
+
+MAX_CHANGES = 200_000
+"""Bytes of all new values together, as JSON: more than any state of ours has."""
+
+_LIMITS = {"retries": Field(ge=0, le=1000), "confidence": Field(ge=0, le=1)}
+"""What the types of these fields do not say."""
 
 
 async def open_branch(
@@ -36,57 +52,133 @@ async def open_branch(
     """Copy a saved state into a new thread, with `changes` made to it, ready to run on.
 
     `changes` maps state fields to values; a dotted key such as `profile.rerank.keep` reaches into the profile.
+    Nothing is written before everything has been checked.
 
-    Raises `UnknownThread`, `UnknownCheckpoint`, `UnknownMode`, `UnknownDocument`, and `StateError` for a key that
-    does not exist, a value of the wrong type, or a checkpoint after which nothing is left to run.
+    Raises `UnknownThread`, `UnknownCheckpoint`, `UnknownMode`, `UnknownDocument`, `QuestionError`,
+    `DatabaseUnavailable`, and `StateError` for a key that does not exist, a value that its field cannot hold, a
+    state that this version cannot run, or a checkpoint after which nothing is left to run.
     """
-    if not await services.threads.exists(workspace_id, thread_id):
-        raise UnknownThread(f"There is no thread {thread_id!r} in this workspace.")
-    snapshot = await _read_checkpoint(services, thread_id, checkpoint_id)
-    values = dict(snapshot.values)
-    if mode is not None:
-        profile = services.modes.get(mode)
-        if profile is None:
-            raise UnknownMode(f"There is no mode {mode!r}. There are: {', '.join(services.modes)}.")
-        values |= {"mode": mode, "profile": profile.model_dump()}
-    values = apply_changes(values, changes or {})
-    documents = values.get("document_ids")
-    if documents is not None:
-        await services.documents.corpus_fingerprint(Scope(workspace_id, tuple(documents)))
+    with services.translating_errors():
+        if not await services.threads.exists(workspace_id, thread_id):
+            raise UnknownThread(f"There is no thread {thread_id!r} in this workspace.")
+        snapshot = await _read_checkpoint(services.graph, thread_id, checkpoint_id)
+        # What was saved before a field existed runs on with that field blank.
+        values: dict[str, Any] = {**blank_question(), "turns": [], **snapshot.values}
+        if mode is not None:
+            profile = services.modes.get(mode)
+            if profile is None:
+                raise UnknownMode(f"There is no mode {mode!r}. There are: {', '.join(services.modes)}.")
+            values |= {"mode": mode, "profile": profile.model_dump()}
+        values = apply_changes(values, changes or {})
+        _require_current(values)
+        documents = values["document_ids"]
+        if documents is not None:
+            await services.documents.corpus_fingerprint(Scope(workspace_id, tuple(documents)))
 
-    branch_id = str(uuid4())
-    values |= {"run_id": str(uuid4()), "steps": []}
-    forked_from = {"thread_id": thread_id, "checkpoint_id": checkpoint_id, "changed": sorted(changes or {})}
-    await services.threads.claim(workspace_id, branch_id)
-    config = await services.graph.aupdate_state(
-        {"configurable": {"thread_id": branch_id}, "metadata": {"forked_from": json.dumps(forked_from)}},
-        values,
-        as_node=await _find_node(services, snapshot),
-    )
-    if not (await services.graph.aget_state(config)).next:
-        raise StateError("Nothing is left to run from this checkpoint: it ends a turn. Choose an earlier one.")
+        values = _rename_run(values, str(uuid4())) | {"steps": []}
+        branch_id = str(uuid4())
+        forked_from = {"thread_id": thread_id, "checkpoint_id": checkpoint_id, "changed": sorted(changes or {})}
+        node = await _find_node(services.graph, snapshot)
+        # In memory first: only LangGraph knows what comes next, and a branch without a future must not be left behind.
+        if not await _write_state(services.graph.copy({"checkpointer": InMemorySaver()}), branch_id, values, node):
+            raise StateError("Nothing is left to run from this checkpoint: it ends a turn. Choose an earlier one.")
+        await services.threads.claim(workspace_id, branch_id)
+        await _write_state(services.graph, branch_id, values, node, forked_from=json.dumps(forked_from))
     return Branch(thread_id=branch_id, values=cast(AnswerState, values), forked_from=forked_from)
 
 
 def apply_changes(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """`values` with `changes` made, each checked against the type of its field.
+    """`values` with `changes` made, each checked against what its field can hold.
 
     A string is also tried as JSON, because that is how a command line carries lists and numbers.
+
+    Raises `StateError`, and `QuestionError` for a new question that is none.
     """
+    if _size_of(changes) > MAX_CHANGES:
+        raise StateError(f"The new values are too large: {MAX_CHANGES:,} bytes of JSON are the limit.")
     types = get_type_hints(AnswerState)
     changed = dict(values)
     for key, value in changes.items():
         field, *path = key.split(".")
-        if field not in types or field in FIXED:
-            settable = ", ".join(sorted(set(types) - FIXED))
-            raise StateError(f"{key!r} cannot be set. These can: {settable}.")
+        if field in FIXED:
+            raise StateError(f"{field!r} cannot be set: {FIXED[field]}.")
+        if field not in types:
+            settable = ", ".join(sorted(set(types) - set(FIXED)))
+            raise StateError(f"{shorten(key)} cannot be set. These can: {settable}.")
         if field == "profile":
-            changed["profile"] = _set_knob(changed["profile"], path, value)
+            changed["profile"] = _set_knob(changed.get("profile") or {}, path, value)
         elif path:
-            raise StateError(f"{key!r} cannot be set: only profile has parts. Set {field!r} as a whole.")
+            raise StateError(f"{shorten(key)} cannot be set: only profile has parts. Set {field!r} as a whole.")
         else:
-            changed[field] = _check_type(key, types[field], value)
+            expected = Annotated[types[field], _LIMITS[field]] if field in _LIMITS else types[field]
+            changed[field] = _check_type(key, expected, value)
+        if problem := _find_unstorable(changed[field]):
+            raise StateError(f"{key!r} does not take {shorten(value)}: {problem} cannot be stored.")
+        if field == "question":
+            changed["question"] = clean_question(changed["question"])
     return changed
+
+
+def _size_of(changes: Mapping[str, Any]) -> int:
+    try:
+        return len(json.dumps(changes))
+    except RecursionError:
+        return MAX_CHANGES + 1
+
+
+def _find_unstorable(value: Any) -> str | None:
+    """What neither Postgres nor a JSON answer could carry, in words."""
+    match value:
+        case str():
+            if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
+                return "text with NUL characters or halves of surrogate pairs"
+        case float() if not isfinite(value):
+            return "a number that is not finite"
+        case int() if not -(2**63) <= value < 2**63:
+            return "a number of more than 64 bits"
+        case dict():
+            return next(filter(None, map(_find_unstorable, [*value, *value.values()])), None)
+        case list():
+            return next(filter(None, map(_find_unstorable, value)), None)
+    return None
+
+
+def _require_current(values: Mapping[str, Any]) -> None:
+    """Raises `StateError` where the state is not one that this version's nodes can read."""
+    try:
+        TypeAdapter(AnswerState).validate_python(dict(values), strict=True)
+        Profile.model_validate(values["profile"])
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(map(str, problem["loc"]))
+        raise StateError(
+            f"This state cannot be run on from: another version of askgraph saved it ({where}: {problem['msg']})."
+        ) from error
+
+
+def _rename_run(values: Mapping[str, Any], run_id: str) -> dict[str, Any]:
+    """The state as that of another run, which then owns the turn that the saved one may have written already."""
+    turns = [turn | {"run_id": run_id} if turn["run_id"] == values["run_id"] else turn for turn in values["turns"]]
+    return {**values, "run_id": run_id, "turns": turns}
+
+
+async def _write_state(
+    graph: AnswerGraph, thread_id: str, values: Mapping[str, Any], node: str, **metadata: str
+) -> tuple[str, ...]:
+    """Begin a thread with `values`, as if `node` had made them. What runs next."""
+    updates = [StateUpdate(dict(values), node)]
+    if node == "__start__":
+        # LangGraph takes no more from the start than the input; the conversation so far comes in beside it.
+        given = {key: values[key] for key in TurnInput.__annotations__}
+        updates = [
+            StateUpdate({key: value for key, value in values.items() if key not in given}, "reconcile"),
+            StateUpdate(given, node),
+        ]
+    config = await graph.abulk_update_state(
+        {"configurable": {"thread_id": thread_id}, "metadata": metadata},
+        [updates],
+    )
+    return (await graph.aget_state(config)).next
 
 
 def _check_type(key: str, expected: Any, value: Any) -> Any:
@@ -96,7 +188,7 @@ def _check_type(key: str, expected: Any, value: Any) -> Any:
             return TypeAdapter(expected).validate_python(attempt, strict=True)
         except ValidationError as error:
             problem = problem or error.errors()[0]["msg"]
-    raise StateError(f"{key!r} does not take {value!r}: {problem}.")
+    raise StateError(f"{key!r} does not take {shorten(value)}: {problem}.")
 
 
 def _set_knob(profile: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
@@ -111,7 +203,7 @@ def _set_knob(profile: Mapping[str, Any], path: Sequence[str], value: Any) -> di
             return Profile.model_validate(merge_knobs(dict(profile), nested)).model_dump()
         except ValidationError as error:
             problem = problem or error.errors()[0]["msg"]
-    raise StateError(f"{'.'.join(['profile', *path])!r} does not take {value!r}: {problem}.")
+    raise StateError(f"{'.'.join(['profile', *path])!r} does not take {shorten(value)}: {problem}.")
 
 
 def _readings(value: Any) -> list[Any]:
@@ -120,15 +212,12 @@ def _readings(value: Any) -> list[Any]:
         return [value]
     try:
         return [json.loads(value), value]
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return [value]
 
 
-async def _read_checkpoint(services: Services, thread_id: str, checkpoint_id: str) -> StateSnapshot:
-    with services.translating_errors():
-        snapshot = await services.graph.aget_state(
-            {"configurable": {"thread_id": thread_id, "checkpoint_id": checkpoint_id}}
-        )
+async def _read_checkpoint(graph: AnswerGraph, thread_id: str, checkpoint_id: str) -> StateSnapshot:
+    snapshot = await graph.aget_state({"configurable": {"thread_id": thread_id, "checkpoint_id": checkpoint_id}})
     if snapshot.created_at is None:
         raise UnknownCheckpoint(
             f"Thread {thread_id!r} has no checkpoint {checkpoint_id!r}. `askgraph history {thread_id}` lists them."
@@ -138,15 +227,15 @@ async def _read_checkpoint(services: Services, thread_id: str, checkpoint_id: st
     return snapshot
 
 
-async def _find_node(services: Services, snapshot: StateSnapshot) -> str:
+async def _find_node(graph: AnswerGraph, snapshot: StateSnapshot) -> str:
     """The node that made the snapshot, as which its values are written again so that the same edges are taken."""
-    parent = await services.graph.aget_state(snapshot.parent_config) if snapshot.parent_config else None
+    parent = await graph.aget_state(snapshot.parent_config) if snapshot.parent_config else None
     node = node_of(snapshot, parent)
-    if node in services.graph.nodes:
+    if node in graph.nodes:
         return node
     # The first state of a branch: its node is the one that comes before what runs next in the original.
     forked_from = json.loads(str((snapshot.metadata or {}).get("forked_from", "{}")))
     if not forked_from:
         return "reconcile"
-    origin = await _read_checkpoint(services, forked_from["thread_id"], forked_from["checkpoint_id"])
-    return await _find_node(services, origin)
+    origin = await _read_checkpoint(graph, forked_from["thread_id"], forked_from["checkpoint_id"])
+    return await _find_node(graph, origin)

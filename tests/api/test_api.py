@@ -2,15 +2,20 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 import httpx
 import pytest
+from fastapi import Request
 
+from app.api.streams import respond
 from app.main import make_app
 from app.runs.turns import Turns
-from app.services import Services
+from app.services import Services, open_services
+from app.settings import Settings
+from domain.events import Event, Failed
+from tests.wire.openai import serve_openai
 
 QUESTION = {"question": "How long is the warranty of the Falke?"}
 
@@ -123,6 +128,82 @@ async def test_only_failing_files_give_an_error_status(client: httpx.AsyncClient
     assert response.json()["documents"][0]["code"] == "empty_document"
 
 
+async def test_a_file_with_an_unusable_name_does_not_hide_what_became_of_the_others(client: httpx.AsyncClient) -> None:
+    # Written by hand, because clients leave out or escape such names.
+    names = ["good.txt", "", "x" * 300 + ".txt", "a\x01b.txt", "folder/last.txt"]
+    parts = [
+        f'--limit\r\nContent-Disposition: form-data; name="files"; filename="{name}"\r\n'
+        f"Content-Type: text/plain\r\n\r\nThe Drossel sonde number {number} weighs 412 grams.\r\n"
+        for number, name in enumerate(names)
+    ]
+    response = await client.post(
+        "/api/documents",
+        content="".join([*parts, "--limit--\r\n"]),
+        headers={"Content-Type": "multipart/form-data; boundary=limit"},
+    )
+    assert response.status_code == 200
+    reports = response.json()["documents"]
+    assert [d["status"] for d in reports] == ["added", "failed", "failed", "failed", "added"]
+    assert [d["source"] for d in (reports[0], reports[-1])] == ["good.txt", "last.txt"]
+    for report, says in zip(reports[1:4], ("without a name", "255", "control characters"), strict=True):
+        assert says in report["error"]
+
+
+async def test_a_body_that_says_it_is_far_too_large_is_refused_unread(client: httpx.AsyncClient) -> None:
+    async def never() -> AsyncIterator[bytes]:
+        raise AssertionError("the body was read")
+        yield b""
+
+    headers = {"Content-Type": "multipart/form-data; boundary=x", "Content-Length": "501000000"}
+    response = await client.post("/api/documents", content=never(), headers=headers)
+    error = response.json()["error"]
+    assert (response.status_code, error["code"]) == (413, "oversized_document")
+    assert "500 MB" in error["message"]
+
+
+async def test_health_says_that_models_answer(settings: Settings) -> None:
+    async with serve_openai() as server:
+        with_model = settings.model_copy(update={"openai_base_url": server.base_url})
+        async with open_services(with_model) as services, Turns(services) as turns:
+            transport = httpx.ASGITransport(app=_WithState(make_app(services), services, turns))
+            async with httpx.AsyncClient(transport=transport, base_url="http://askgraph") as client:
+                assert (await client.get("/healthz")).json()["models"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("failed", "status"),
+    [
+        (("database_unavailable", True), 503),
+        (("model_timeout", True), 503),
+        (("model_rejected_key", False), 502),
+        (("context_too_long", False), 502),
+        (("unknown_document", False), 404),
+        (("question_error", False), 422),
+        (("timeout", True), 503),
+        (("internal_error", False), 500),
+    ],
+)
+async def test_a_failed_turn_as_json_has_the_status_of_its_error(failed: tuple[str, bool], status: int) -> None:
+    code, retryable = failed
+
+    async def fail() -> AsyncGenerator[Event]:
+        yield Failed(type="error", code=code, message="It failed.", retryable=retryable)
+
+    response = await respond(Request({"type": "http", "headers": []}), fail(), stream=False)
+    assert response.status_code == status
+    assert ("Retry-After" in response.headers) == retryable
+    body = {"code": code, "message": "It failed.", "retryable": retryable}
+    assert json.loads(bytes(response.body)) == {"error": body}
+
+
+async def test_a_cached_turn_is_in_the_history_at_once(client: httpx.AsyncClient) -> None:
+    await client.post("/api/chat?stream=false", json=QUESTION)
+    again = (await client.post("/api/chat?stream=false", json=QUESTION)).json()
+    assert again["cached"]
+    steps = (await client.get(f"/api/threads/{again['thread_id']}/history")).json()["steps"]
+    assert [s["node"] for s in steps] == ["cache"]
+
+
 async def test_history_and_replay(client: httpx.AsyncClient) -> None:
     answer = (await client.post("/api/chat?stream=false", json=QUESTION)).json()
     path = f"/api/threads/{answer['thread_id']}"
@@ -139,6 +220,7 @@ async def test_history_and_replay(client: httpx.AsyncClient) -> None:
     bad = await client.post(f"{path}/replay", json=body | {"set": {"confidence": "high"}})
     assert (bad.status_code, bad.json()["error"]["code"]) == (422, "state_error")
     assert (await client.get("/api/threads/unknown/history")).status_code == 404
+    assert (await client.get("/api/threads/..%00/history")).status_code == 422
     assert (await client.get(f"{path}/history?workspace=other")).status_code == 404
 
 
@@ -155,6 +237,7 @@ async def test_health_says_what_runs(client: httpx.AsyncClient) -> None:
     assert response.status_code == 200
     body = response.json()
     assert (body["status"], body["database"], body["cache"]) == ("ok", "up", "up")
+    assert body["models"] == "none"
     assert body["modes"][:3] == ["fast", "standard", "thorough"]
 
 

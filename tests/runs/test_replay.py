@@ -1,14 +1,18 @@
 """Opening saved states, and running on from them."""
 
+import asyncio
+import json
 from typing import Any
 
+import psycopg
 import pytest
 
 from app.runs.history import HistoryStep, read_history
 from app.runs.replay import open_branch
 from app.runs.turns import Ask, Turns, collect
 from app.services import Services
-from domain.errors import StateError, UnknownCheckpoint, UnknownMode, UnknownThread
+from app.settings import Settings
+from domain.errors import DatabaseUnavailable, QuestionError, StateError, UnknownCheckpoint, UnknownMode, UnknownThread
 from domain.events import Done
 from nodes.abstain import ABSTENTION
 
@@ -23,7 +27,7 @@ async def answered(services: Services, library: dict[str, str]) -> Done:
 
 
 async def find_step(services: Services, thread_id: str, node: str) -> HistoryStep:
-    return next(s for s in await read_history(services.graph, thread_id) if s["node"] == node)
+    return next(s for s in await read_history(services, "default", thread_id) if s["node"] == node)
 
 
 async def replay(services: Services, thread_id: str, node: str, **options: Any) -> Done:
@@ -37,7 +41,7 @@ async def replay(services: Services, thread_id: str, node: str, **options: Any) 
 
 
 async def test_history_names_each_node_what_it_changed_and_how_long_it_took(services: Services, answered: Done) -> None:
-    steps = await read_history(services.graph, answered["thread_id"])
+    steps = await read_history(services, "default", answered["thread_id"])
     assert [s["node"] for s in steps] == ["__start__", "route", "retrieve", "rerank", "grade", "generate"]
     assert [s["next"] for s in steps] == [["route"], ["retrieve"], ["rerank"], ["grade"], ["generate"], []]
     by_node = {s["node"]: s for s in steps}
@@ -61,9 +65,9 @@ async def test_an_unchanged_replay_gives_the_same_answer_from_every_state(
 
 
 async def test_the_original_stays_untouched(services: Services, answered: Done) -> None:
-    before = await read_history(services.graph, answered["thread_id"])
+    before = await read_history(services, "default", answered["thread_id"])
     await replay(services, answered["thread_id"], "retrieve", changes={"profile.rerank.keep": "1"})
-    assert await read_history(services.graph, answered["thread_id"]) == before
+    assert await read_history(services, "default", answered["thread_id"]) == before
 
 
 async def test_a_changed_confidence_takes_another_edge(services: Services, answered: Done) -> None:
@@ -99,7 +103,7 @@ async def test_a_changed_question_is_answered(services: Services, answered: Done
 
 async def test_a_branch_can_be_replayed_itself(services: Services, answered: Done) -> None:
     branch = await replay(services, answered["thread_id"], "route", changes={"profile.rerank.keep": 2})
-    steps = await read_history(services.graph, branch["thread_id"])
+    steps = await read_history(services, "default", branch["thread_id"])
     assert steps[0]["node"] == "fork"
     again = await replay(services, branch["thread_id"], "fork")
     assert again["answer"] == branch["answer"]
@@ -114,6 +118,39 @@ async def test_a_replay_is_logged_with_where_it_came_from(services: Services, an
     assert record.forked_from["changed"] == ["confidence"]
 
 
+async def test_a_replay_past_generate_puts_its_turn_in_place_of_the_original(
+    services: Services, library: dict[str, str]
+) -> None:
+    async with Turns(services) as turns:
+        ended, _ = await collect(await turns.start(Ask(QUESTION, mode="thorough")))
+    assert ended["type"] == "done"
+    again = await replay(services, ended["thread_id"], "generate")
+    remembered = await read_turns(services, again["thread_id"])
+    assert [(t["question"], t["run_id"]) for t in remembered] == [(QUESTION, again["run_id"])]
+
+
+@pytest.mark.parametrize("node", ["__start__", "retrieve"])
+async def test_a_replayed_follow_up_still_knows_what_was_said(services: Services, answered: Done, node: str) -> None:
+    async with Turns(services) as turns:
+        asked = Ask("And how long does its battery last?", thread_id=answered["thread_id"])
+        ended, _ = await collect(await turns.start(asked))
+    assert ended["type"] == "done"
+    steps = await read_history(services, "default", ended["thread_id"])
+    step = [s for s in steps if s["node"] == node][-1]
+    branch = await open_branch(services, "default", ended["thread_id"], step["checkpoint_id"])
+    async with Turns(services) as turns:
+        again, _ = await collect(turns.resume(branch))
+    assert again["type"] == "done"
+    assert again["answer"] == ended["answer"]
+    remembered = await read_turns(services, branch.thread_id)
+    assert [t["run_id"] for t in remembered] == [answered["run_id"], again["run_id"]]
+
+
+async def read_turns(services: Services, thread_id: str) -> Any:
+    snapshot = await services.graph.aget_state({"configurable": {"thread_id": thread_id}})
+    return snapshot.values["turns"]
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -125,10 +162,23 @@ async def test_a_replay_is_logged_with_where_it_came_from(services: Services, an
         ({"profile.rerank.keep": "many"}, "profile.rerank.keep"),
         ({"profile.rerank.nonsense": "1"}, "profile.rerank.nonsense"),
         ({"route": "nowhere"}, "route"),
+        ({"mode": "thorough"}, "--mode"),
+        ({"mode": "no-such-mode"}, "--mode"),
+        ({"confidence": "NaN"}, "confidence"),
+        ({"confidence": float("inf")}, "confidence"),
+        ({"profile.retrieval.rrf_k": "1" + 30 * "0"}, "64 bits"),
+        ({"retries": -1}, "retries"),
+        ({"retries": "1" + 5000 * "0"}, "retries"),
+        ({"query": "a\0b"}, "NUL"),
+        ({"query": "a\ud800b"}, "surrogate"),
+        ({"queries_tried": ["fine", "a\0b"]}, "NUL"),
+        ({"previous": {"query": "", "sources": [], "confidence": float("nan"), "missing": []}}, "finite"),
+        ({"missing": "[" * 100_000}, "missing"),
+        ({"query": "x" * 150_000, "missing": ["x" * 60_000]}, "200,000"),
     ],
 )
 async def test_values_of_the_wrong_type_are_refused(
-    services: Services, answered: Done, changes: dict[str, str], message: str
+    services: Services, answered: Done, changes: dict[str, Any], message: str
 ) -> None:
     step = await find_step(services, answered["thread_id"], "retrieve")
     with pytest.raises(StateError, match=message):
@@ -149,7 +199,113 @@ async def test_unknown_threads_checkpoints_and_modes_are_refused(services: Servi
         await open_branch(services, "default", thread, step["checkpoint_id"], mode="nonsense")
 
 
-async def test_the_end_of_a_turn_has_nothing_left_to_run(services: Services, answered: Done) -> None:
+async def test_a_changed_question_must_be_one(services: Services, answered: Done) -> None:
+    step = await find_step(services, answered["thread_id"], "__start__")
+    with pytest.raises(QuestionError):
+        await open_branch(services, "default", answered["thread_id"], step["checkpoint_id"], {"question": "?"})
+
+
+async def test_the_end_of_a_turn_has_nothing_left_to_run_and_leaves_nothing_behind(
+    services: Services, settings: Settings, answered: Done
+) -> None:
     step = await find_step(services, answered["thread_id"], "generate")
+    before = await count_threads(settings)
     with pytest.raises(StateError, match="earlier"):
         await open_branch(services, "default", answered["thread_id"], step["checkpoint_id"])
+    assert await count_threads(settings) == before
+
+
+async def connect(settings: Settings) -> psycopg.AsyncConnection:
+    assert settings.database_url
+    return await psycopg.AsyncConnection.connect(settings.database_url.get_secret_value())
+
+
+async def count_threads(settings: Settings) -> Any:
+    query = "SELECT (SELECT count(*) FROM threads), (SELECT count(DISTINCT thread_id) FROM checkpoints)"
+    async with await connect(settings) as connection:
+        return await (await connection.execute(query)).fetchone()
+
+
+@pytest.mark.parametrize("operation", ["history", "replay"])
+async def test_a_connection_that_ends_while_states_are_read_is_an_error_of_ours(
+    services: Services, settings: Settings, answered: Done, operation: str
+) -> None:
+    thread = answered["thread_id"]
+    step = await find_step(services, thread, "retrieve")
+    async with await connect(settings) as connection:
+        # The thread is found, then its states are waited for: that wait is what ends.
+        await connection.execute("LOCK TABLE checkpoints IN ACCESS EXCLUSIVE MODE")
+        work: asyncio.Task[Any] = asyncio.create_task(
+            read_history(services, "default", thread)
+            if operation == "history"
+            else open_branch(services, "default", thread, step["checkpoint_id"])
+        )
+        ended = 0
+        while not ended and not work.done():
+            cursor = await connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
+                "AND datname = current_database()"
+            )
+            ended = len(await cursor.fetchall())
+            await asyncio.sleep(0.02)
+        with pytest.raises(DatabaseUnavailable):
+            await work
+
+
+async def save_without(services: Services, answered: Done, node: str, *missing: str) -> str:
+    """A branch as another version could have saved it: the state after `node`, without some fields."""
+    step = await find_step(services, answered["thread_id"], node)
+    snapshot = await services.graph.aget_state(
+        {"configurable": {"thread_id": answered["thread_id"], "checkpoint_id": step["checkpoint_id"]}}
+    )
+    thread = f"old-{node}"
+    await services.threads.claim("default", thread)
+    values = {key: value for key, value in snapshot.values.items() if key not in missing}
+    origin = {"thread_id": answered["thread_id"], "checkpoint_id": step["checkpoint_id"], "changed": []}
+    await services.graph.aupdate_state(
+        {"configurable": {"thread_id": thread}, "metadata": {"forked_from": json.dumps(origin)}}, values, as_node=node
+    )
+    return thread
+
+
+LATER_FIELDS = ("steps", "turns", "previous", "missing", "level", "queries_tried", "citations", "verification")
+
+
+async def test_a_state_from_before_some_fields_is_shown_run_on_from_and_continued(
+    services: Services, answered: Done
+) -> None:
+    thread = await save_without(services, answered, "retrieve", *LATER_FIELDS)
+    [step] = await read_history(services, "default", thread)
+    assert step["next"] == ["rerank"]
+    assert step["ms"] is None
+    assert (await replay(services, thread, "fork"))["answer"] == answered["answer"]
+    async with Turns(services) as turns:
+        asked = Ask("How long does the battery of the Falke last?", thread_id=thread)
+        ended, _ = await collect(await turns.start(asked))
+    assert ended["type"] == "done"
+    assert "14 months" in ended["answer"]
+
+
+async def test_steps_of_another_shape_are_shown(services: Services, answered: Done) -> None:
+    await services.graph.aupdate_state(
+        {"configurable": {"thread_id": answered["thread_id"]}}, {"steps": [{"name": "x"}]}, as_node="reconcile"
+    )
+    steps = await read_history(services, "default", answered["thread_id"])
+    assert steps[-1]["ms"] is None
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [({"sources": [{"number": 1}]}, "sources.0.chunk_id"), ({"profile": {"name": "x", "gone": 1}}, "gone")],
+)
+async def test_a_state_that_this_version_cannot_run_is_refused(
+    services: Services, answered: Done, values: dict[str, Any], says: str
+) -> None:
+    step = await find_step(services, answered["thread_id"], "grade")
+    config = await services.graph.aupdate_state(
+        {"configurable": {"thread_id": answered["thread_id"], "checkpoint_id": step["checkpoint_id"]}},
+        values,
+        as_node="rerank",
+    )
+    with pytest.raises(StateError, match=f"another version .*{says}"):
+        await open_branch(services, "default", answered["thread_id"], config["configurable"]["checkpoint_id"])

@@ -1,0 +1,33 @@
+"""What the command line and the API both say of things, as JSON."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from domain.documents import Document, IngestReport
+from domain.events import Event
+
+
+def describe_document(document: Document) -> dict[str, Any]:
+    """A document as JSON."""
+    return asdict(document) | {
+        "created_at": document.created_at.isoformat(),
+        "updated_at": document.updated_at.isoformat(),
+    }
+
+
+def describe_ingest(report: IngestReport) -> dict[str, Any]:
+    """An ingestion's report as JSON."""
+    return {
+        "documents": [asdict(d) for d in report.documents],
+        "chunks": report.chunks,
+        "failed": len(report.failed),
+        "passed_over": report.passed_over,
+        "seconds": report.seconds,
+    }
+
+
+def describe_answer(ended: Mapping[str, Any], seen: Sequence[Event]) -> dict[str, Any]:
+    """A turn as one JSON answer: what `done` carries, and the sources shown."""
+    sources = next((event["citations"] for event in reversed(seen) if event["type"] == "sources"), [])
+    return {key: value for key, value in ended.items() if key != "type"} | {"sources": sources}

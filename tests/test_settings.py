@@ -1,0 +1,58 @@
+"""What a deployment may set, and what it is told when it sets something wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from app.settings import Settings, read_modes, read_settings
+from domain.errors import ConfigurationError
+
+
+def write(tmp_path: Path, content: bytes) -> Settings:
+    file = tmp_path / "modes.toml"
+    file.write_bytes(content)
+    return read_settings(profiles=file)
+
+
+def test_a_mode_of_ones_own_changes_what_it_names_and_keeps_the_rest(tmp_path: Path) -> None:
+    modes = read_modes(
+        write(tmp_path, b'[brief]\nextends = "thorough"\ngenerate.max_sentences = 2\n[briefer]\nextends = "brief"\n')
+    )
+    assert modes["brief"].name == "brief"
+    assert modes["brief"].generate.max_sentences == 2
+    assert modes["brief"].verify
+    assert modes["brief"].rerank == modes["thorough"].rerank
+    assert modes["briefer"].generate.max_sentences == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b'[brief]\nextends = ["x"]', r"\[brief\] extends \['x'\]; it can extend one of fast, standard, thorough"),
+        (b'[brief]\nextends = "nonsense"', r"\[brief\] extends 'nonsense'"),
+        (b"[brief]\ngenerate.max_sentences = 0", r"\[brief\] generate.max_sentences: "),
+        (b"[brief]\nnonsense = 1", r"\[brief\] nonsense: "),
+        (b"brief = 1", "'brief' is not a mode"),
+        (b"[brief", "Expected"),
+        (b"# caf\xe9", "utf-8"),
+    ],
+)
+def test_a_wrong_profiles_file_is_said_in_one_sentence(tmp_path: Path, content: bytes, says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says) as raised:
+        read_modes(write(tmp_path, content))
+    assert "modes.toml cannot be used: " in raised.value.message
+    assert "\n" not in raised.value.message
+
+
+def test_a_profiles_file_that_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="No such file"):
+        read_modes(read_settings(profiles=tmp_path / "none.toml"))
+
+
+def test_wrong_settings_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASKGRAPH_MAX_DOCUMENT_MB", "many")
+    monkeypatch.setenv("ASKGRAPH_MODEL_TIMEOUT", "0")
+    with pytest.raises(
+        ConfigurationError, match=r"max_document_mb: .*model_timeout: |model_timeout: .*max_document_mb: "
+    ):
+        read_settings()
