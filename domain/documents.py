@@ -208,7 +208,11 @@ Verdict = Literal["supported", "unsupported"]
 
 
 class Claim(TypedDict):
-    """One statement of the answer and what the check against its sources said. Offsets are the answer's."""
+    """One statement of the answer and what the check against its sources said.
+
+    Offsets are those of the answer that was checked. Where the verification's status is `reconciled`, that is the
+    answer before its correction: what is unsupported here is no longer in it, and the rest may have moved.
+    """
 
     text: str
     start: int

@@ -33,10 +33,10 @@ from nodes.verify import verify
 
 AnswerGraph = CompiledStateGraph[AnswerState, Context, TurnInput, AnswerState]
 
-JUDGES = TimeoutPolicy(run_timeout=60)
-SEARCHES = TimeoutPolicy(run_timeout=15)
-WRITES = TimeoutPolicy(run_timeout=300, idle_timeout=90)
-"""A model may write for minutes, but not be silent for long."""
+LOCAL = 15.0
+"""Seconds for what a step does itself: a search, or the judgement that stands in for a model's."""
+WRITING = 300.0
+"""Seconds that a model may write an answer for, as long as it is not silent."""
 
 # LangGraph's default policy retries our own input errors and not timeouts, so what is retried is said here. Nodes
 # that write to the reader are not retried: the reader would see the beginning twice.
@@ -44,24 +44,35 @@ AGAIN = RetryPolicy(max_attempts=2, initial_interval=0.1, retry_on=(Unavailable,
 ONCE = RetryPolicy(max_attempts=1)
 
 
-def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None) -> AnswerGraph:
-    """The compiled graph. Pass the context on every call, on resume too: it is not checkpointed."""
+def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, model_timeout: float = 60) -> AnswerGraph:
+    """The compiled graph. Pass the context on every call, on resume too: it is not checkpointed.
+
+    `model_timeout` is how many seconds a step waits for a language model's judgement, or for its next word. A step's
+    own limit is later by what it needs to go on without the model.
+    """
     graph = StateGraph(AnswerState, context_schema=Context, input_schema=TurnInput)
 
-    def add(name: str, node: Any, timeout: TimeoutPolicy, retry: RetryPolicy) -> None:
-        graph.add_node(name, instrument(name, node), input_schema=AnswerState, timeout=timeout, retry_policy=retry)
+    def add(name: str, node: Any, retry: RetryPolicy, model_seconds: float = 0, idle: float | None = None) -> None:
+        graph.add_node(
+            name,
+            instrument(name, node, model_seconds),
+            input_schema=AnswerState,
+            timeout=TimeoutPolicy(run_timeout=model_seconds + LOCAL, idle_timeout=idle),
+            retry_policy=retry,
+        )
 
-    add("route", route, JUDGES, AGAIN)
-    add("converse", converse, WRITES, ONCE)
-    add("decline", decline, SEARCHES, ONCE)
-    add("retrieve", retrieve, SEARCHES, AGAIN)
-    add("rerank", rerank, SEARCHES, AGAIN)
-    add("grade", grade, JUDGES, AGAIN)
-    add("reformulate", reformulate, JUDGES, AGAIN)
-    add("generate", generate, WRITES, ONCE)
-    add("verify", verify, JUDGES, ONCE)
-    add("reconcile", reconcile, JUDGES, ONCE)
-    add("abstain", abstain, SEARCHES, ONCE)
+    writing, idle = max(WRITING, model_timeout), model_timeout + LOCAL
+    add("route", route, AGAIN, model_timeout)
+    add("converse", converse, ONCE, writing, idle)
+    add("decline", decline, ONCE)
+    add("retrieve", retrieve, AGAIN)
+    add("rerank", rerank, AGAIN)
+    add("grade", grade, AGAIN, model_timeout)
+    add("reformulate", reformulate, AGAIN, model_timeout)
+    add("generate", generate, ONCE, writing, idle)
+    add("verify", verify, ONCE, model_timeout)
+    add("reconcile", reconcile, ONCE, model_timeout)
+    add("abstain", abstain, ONCE)
 
     graph.add_edge(START, "route")
     graph.add_conditional_edges(

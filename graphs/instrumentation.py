@@ -1,7 +1,8 @@
 """The one place that watches nodes run: announces the step, times it, and files what it consumed."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from time import perf_counter
+from time import perf_counter, time
 from typing import Any, Protocol
 
 from langgraph.runtime import Runtime
@@ -17,13 +18,22 @@ class InstrumentedNode(Protocol):
     async def __call__(self, state: AnswerState, runtime: Runtime[Context]) -> dict[str, Any]: ...
 
 
-def instrument(name: str, node: Callable[[Any, Runtime[Context]], Awaitable[Mapping[str, Any]]]) -> InstrumentedNode:
-    """`node`, with a `thinking` event before it and a `Step` in the state after it."""
+def instrument(
+    name: str, node: Callable[[Any, Runtime[Context]], Awaitable[Mapping[str, Any]]], model_seconds: float
+) -> InstrumentedNode:
+    """`node`, with a `thinking` event before it and a `Step` in the state after it; one of each, however often it is
+    tried. Each attempt may wait `model_seconds` for its language model."""
 
     async def run(state: AnswerState, runtime: Runtime[Context]) -> dict[str, Any]:
         ledger = runtime.context.ledger
-        runtime.stream_writer(Thinking(type="thinking", step=name))
+        ledger.model_deadline = asyncio.get_running_loop().time() + model_seconds
         started = perf_counter()
+        attempt = runtime.execution_info
+        if attempt is None or attempt.node_attempt == 1:
+            runtime.stream_writer(Thinking(type="thinking", step=name))
+        elif attempt.node_first_attempt_time is not None:
+            # The user has waited for the attempts that failed, too.
+            started -= time() - attempt.node_first_attempt_time
         update = dict(await node(state, runtime))
         step = Step(
             node=name,

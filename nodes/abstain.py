@@ -3,8 +3,9 @@
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
-from domain.state import Turn
+from domain.state import Level, Turn
 from nodes.context import Context
+from nodes.titles import read_titles
 from nodes.writing import Answered, AnswerWriter, finish_turn
 
 ABSTENTION = "The documents do not answer this."
@@ -14,6 +15,8 @@ class AbstainUpdate(TypedDict):
     """What abstain writes."""
 
     answer: str
+    confidence: float
+    level: Level
     turns: list[Turn]
 
 
@@ -25,7 +28,9 @@ async def abstain(state: Answered, runtime: Runtime[Context]) -> AbstainUpdate:
     parts = [ABSTENTION, f"I searched for {searched}."]
     if nearest:
         parts.append(f"The nearest I found is in {', '.join(f'“{title}”' for title in nearest)}.")
-    else:
+    elif await read_titles(state, runtime.context, 1) == []:
         parts.append("There was nothing to search in: no documents have been added here, or none were chosen.")
+    else:
+        parts.append("Nothing I found comes close.")
     writer.write(" ".join(parts))
-    return AbstainUpdate(answer=writer.text, turns=finish_turn(state, writer.text, []))
+    return AbstainUpdate(answer=writer.text, confidence=0.0, level="none", turns=finish_turn(state, writer.text, []))

@@ -10,11 +10,13 @@ from domain.ports import ChatModel, Embedder, Library, ModelUsage, Reranker, Tok
 
 @dataclass(slots=True)
 class Ledger:
-    """What the running step consumed and what it wants to warn about. The graph's instrumentation empties it into
-    the step's record when the step ends."""
+    """What the running step consumed, what it wants to warn about, and how long it may wait for a model. The graph's
+    instrumentation sets the deadline when the step begins and empties the rest into its record when it ends."""
 
     usage: list[ModelUsage] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    model_deadline: float | None = None
+    """The event loop's time by which the step goes on without its model; None: it waits."""
 
     def record(self, usage: ModelUsage) -> None:
         """Add what one model call consumed."""

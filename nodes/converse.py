@@ -1,14 +1,17 @@
 """converse: small talk, answered without a search."""
 
+from collections.abc import Sequence
+
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
-from domain.errors import ModelError, ModelUnavailable
-from domain.ports import Message
+from domain.ports import ChatModel, Message
 from domain.state import Turn
 from nodes.context import Context
+from nodes.judgement import ask_or_none
 from nodes.local.smalltalk import reply
-from nodes.scope import profile_of, scope_of
+from nodes.scope import profile_of
+from nodes.titles import read_titles
 from nodes.writing import Answered, AnswerWriter, finish_turn
 
 PROMPT = """You are askgraph, which answers questions from a team's documents and cites them. The user makes small
@@ -30,23 +33,31 @@ class ConverseUpdate(TypedDict):
 async def converse(state: Answered, runtime: Runtime[Context]) -> ConverseUpdate:
     """Reply in kind, and say what can be asked."""
     context = runtime.context
-    titles = await context.library.read_titles(scope_of(state), _TITLES_SHOWN)
+    titles = await read_titles(state, context, _TITLES_SHOWN)
     writer = AnswerWriter(runtime.stream_writer)
-    if context.models.small is not None:
-        messages = [Message("system", PROMPT.format(titles=", ".join(titles) or "none yet"))]
-        for turn in state["turns"][-_TURNS_SHOWN:]:
-            messages += [Message("user", turn["question"]), Message("assistant", turn["answer"])]
-        messages.append(Message("user", state["question"]))
-        try:
-            temperature = profile_of(state).generate.temperature
-            async for token in context.models.small.stream(
-                messages, context.ledger, temperature=temperature, max_tokens=_REPLY_TOKENS
-            ):
-                writer.write(token)
-        except (ModelError, ModelUnavailable) as error:
-            context.ledger.warn(f"Replied without the language model: {error.message}")
-            if writer.text:
-                writer.correct("The language model stopped.", reply(state["question"], titles), [])
+    if (model := context.models.small) is not None:
+        finished = await ask_or_none(
+            _write_with_model(model, writer, state, titles, context),
+            context.ledger,
+            "Replied without the language model",
+        )
+        if not finished and writer.text:
+            writer.correct("The language model stopped.", reply(state["question"], titles), [])
     if not writer.text:
         writer.write(reply(state["question"], titles))
     return ConverseUpdate(answer=writer.text, turns=finish_turn(state, writer.text, []))
+
+
+async def _write_with_model(
+    model: ChatModel, writer: AnswerWriter, state: Answered, titles: Sequence[str] | None, context: Context
+) -> bool:
+    """True, when the reply is whole."""
+    named = "not known" if titles is None else ", ".join(titles) or "none yet"
+    messages = [Message("system", PROMPT.format(titles=named))]
+    for turn in state["turns"][-_TURNS_SHOWN:]:
+        messages += [Message("user", turn["question"]), Message("assistant", turn["answer"])]
+    messages.append(Message("user", state["question"]))
+    temperature = profile_of(state).generate.temperature
+    async for token in model.stream(messages, context.ledger, temperature=temperature, max_tokens=_REPLY_TOKENS):
+        writer.write(token)
+    return True

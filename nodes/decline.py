@@ -6,7 +6,7 @@ from typing_extensions import TypedDict
 from domain.state import Turn
 from nodes.context import Context
 from nodes.local.smalltalk import decline as refuse
-from nodes.scope import scope_of
+from nodes.titles import read_titles
 from nodes.writing import Answered, AnswerWriter, finish_turn
 
 _TITLES_SHOWN = 5
@@ -21,7 +21,7 @@ class DeclineUpdate(TypedDict):
 
 async def decline(state: Answered, runtime: Runtime[Context]) -> DeclineUpdate:
     """Say what this service is for instead."""
-    titles = await runtime.context.library.read_titles(scope_of(state), _TITLES_SHOWN)
+    titles = await read_titles(state, runtime.context, _TITLES_SHOWN)
     writer = AnswerWriter(runtime.stream_writer)
     writer.write(refuse(state["question"], titles))
     return DeclineUpdate(answer=writer.text, turns=finish_turn(state, writer.text, []))

@@ -11,13 +11,13 @@ from typing_extensions import TypedDict
 
 from domain.citations import MarkerStream, cite, render_marker, strip_markers
 from domain.documents import Citation, Source
-from domain.errors import ModelError, ModelUnavailable
 from domain.events import Sources
 from domain.ports import ChatModel, Message
 from domain.profile import Profile
 from domain.state import Level, Turn
 from nodes.abstain import ABSTENTION
 from nodes.context import Context
+from nodes.judgement import ask_or_none
 from nodes.local.extraction import Quote, extract
 from nodes.prompting import fit_sources, show_sources
 from nodes.scope import profile_of
@@ -58,15 +58,15 @@ async def generate(state: GenerateInput, runtime: Runtime[Context]) -> GenerateU
     sources = fit_sources(state["sources"], profile.generate.source_tokens, context.tokens)
     runtime.stream_writer(Sources(type="sources", citations=[cite(source) for source in sources]))
     writer = AnswerWriter(runtime.stream_writer)
-    opening = CAVEAT if state["level"] == "low" else ""
+    opening = CAVEAT if state["confidence"] < profile.grade.sufficient else ""
 
-    written = False
-    if context.models.large is not None:
-        try:
-            await _write_with_model(context.models.large, writer, state, sources, profile, context)
-            written = True
-        except (ModelError, ModelUnavailable) as error:
-            context.ledger.warn(f"The answer is quoted from the documents, not written: {error.message}")
+    written: bool | None = None
+    if (model := context.models.large) is not None:
+        written = await ask_or_none(
+            _write_with_model(model, writer, opening, state, sources, profile, context),
+            context.ledger,
+            "The answer is quoted from the documents, not written",
+        )
     if not written:
         quoted = AnswerWriter(_ignore) if writer.text else writer
         await _quote(quoted, opening, state["standalone_question"], sources, profile, context)
@@ -122,11 +122,13 @@ def _is_row(quote: Quote) -> bool:
 async def _write_with_model(
     model: ChatModel,
     writer: AnswerWriter,
+    opening: str,
     state: GenerateInput,
     sources: Sequence[Source],
     profile: Profile,
     context: Context,
-) -> None:
+) -> bool:
+    """True, when the answer is whole. An abstention does without the opening."""
     knobs = profile.generate
     markers = MarkerStream([source["chunk_id"] for source in sources], knobs.citation_style)
 
@@ -141,10 +143,22 @@ async def _write_with_model(
     for turn in state["turns"][-_TURNS_SHOWN:]:
         messages += [Message("user", turn["question"]), Message("assistant", turn["answer"])]
     messages.append(Message("user", f"{show_sources(sources)}\n\nQuestion: {state['standalone_question']}"))
+    held = ""
+    begun = not opening
     async for token in model.stream(
         messages, context.ledger, temperature=knobs.temperature, max_tokens=knobs.answer_tokens
     ):
-        if state["level"] == "low" and not writer.text and token.strip():
-            writer.write(CAVEAT)
-        pass_on(markers.feed(token))
+        if begun:
+            pass_on(markers.feed(token))
+            continue
+        held += token
+        # Until it differs from the abstention, it may become one.
+        if not ABSTENTION.startswith(held.strip()):
+            begun = True
+            if not held.lstrip().startswith(ABSTENTION):
+                writer.write(opening)
+            pass_on(markers.feed(held))
+    if not begun:
+        pass_on(markers.feed(held))
     pass_on(markers.finish())
+    return True

@@ -9,10 +9,10 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from domain.documents import Source
-from domain.errors import ModelError, ModelUnavailable
 from domain.ports import ChatModel, Message
 from domain.state import Attempt, Level
 from nodes.context import Context
+from nodes.judgement import ask_or_none
 from nodes.local.grading import grade as grade_locally
 from nodes.prompting import show_sources
 
@@ -87,11 +87,12 @@ async def _judge(state: GradeInput, context: Context) -> Attempt:
     if not sources:
         return Attempt(query=state["query"], sources=[], confidence=0.0, missing=[])
     grading: Grading | None = None
-    if context.models.small is not None:
-        try:
-            grading = await _ask_model(context.models.small, question, sources, context)
-        except (ModelError, ModelUnavailable) as error:
-            context.ledger.warn(f"The sources were graded without the language model: {error.message}")
+    if (model := context.models.small) is not None:
+        grading = await ask_or_none(
+            _ask_model(model, question, sources, context),
+            context.ledger,
+            "The sources were graded without the language model",
+        )
     if grading is None:
         local = await grade_locally(question, sources, context.embedder)
         grading = Grading(confidence=local.confidence, missing=local.missing[:10])

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from domain.documents import Source, name_place
 from domain.ports import TokenCounter
 
-_FORGED_TAG = re.compile(r"</?\s*source\b[^>]*>", re.IGNORECASE)
+_TAG_START = re.compile(r"<(?=\W*source)", re.IGNORECASE)
+_IN_ATTRIBUTE = str.maketrans({'"': "'", "<": "‹", ">": "›"})
 
 
 def show_sources(sources: Sequence[Source]) -> str:
     """The sources, numbered, each in a tag of its own.
 
-    A document that contains such a tag would otherwise open a source of its own; it is defused.
+    A document that contains such a tag would otherwise open a source of its own. Its bracket is replaced by one that
+    only looks like it; taking the tag out could leave another one behind, made of what stood around it.
     """
     return "\n\n".join(_show(source) for source in sources)
 
@@ -30,7 +32,7 @@ def fit_sources(sources: Sequence[Source], budget: int, tokens: TokenCounter) ->
 
 
 def _show(source: Source) -> str:
-    where = name_place(source["title"], source["heading_path"])
+    where = " ".join(name_place(source["title"], source["heading_path"]).translate(_IN_ATTRIBUTE).split())
     page = f' page="{source["page"]}"' if source["page"] else ""
-    text = _FORGED_TAG.sub("", source["text"])
-    return f'<source number="{source["number"]}" title="{_FORGED_TAG.sub("", where)}"{page}>\n{text}\n</source>'
+    text = _TAG_START.sub("‹", source["text"])
+    return f'<source number="{source["number"]}" title="{where}"{page}>\n{text}\n</source>'

@@ -1,17 +1,19 @@
 """reconcile: withdraw or repair the claims that verify found unsupported, and say so in the stream."""
 
+from collections.abc import Sequence
+
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from domain.citations import MarkerStream
+from domain.citations import MarkerStream, cite, find_markers
 from domain.documents import Citation, Claim, Source, Verification
-from domain.errors import ModelError, ModelUnavailable
 from domain.ports import ChatModel, Message
 from domain.profile import CitationStyle
 from domain.state import Level, Turn
 from nodes.abstain import ABSTENTION
 from nodes.context import Context
+from nodes.judgement import ask_or_none
 from nodes.prompting import show_sources
 from nodes.scope import profile_of
 from nodes.verify import check_claims
@@ -48,21 +50,20 @@ async def reconcile(state: ReconcileInput, runtime: Runtime[Context]) -> Reconci
     context = runtime.context
     claims = state["verification"]["claims"]
     unsupported = [claim for claim in claims if claim["verdict"] == "unsupported"]
-    repairs: dict[int, str] = {}
-    if context.models.judge is not None:
-        style = profile_of(state).generate.citation_style
-        try:
-            repairs = await _ask_model(context.models.judge, unsupported, state["sources"], style, context)
-        except (ModelError, ModelUnavailable) as error:
-            context.ledger.warn(f"Unsupported claims were withdrawn, not rewritten: {error.message}")
+    rewrites: list[str] | None = None
+    if (model := context.models.judge) is not None:
+        rewrites = await ask_or_none(
+            _ask_model(model, unsupported, state["sources"], context),
+            context.ledger,
+            "Unsupported claims were withdrawn, not rewritten",
+        )
+    style = profile_of(state).generate.citation_style
+    repairs = await _check_rewrites(unsupported, rewrites or [], state["sources"], style, context)
 
-    answer = _replace(state["answer"], unsupported, repairs)
-    kept = {n for claim in claims if claim["verdict"] == "supported" for n in claim["markers"]}
-    for text in repairs.values():
-        kept |= {n for claim in await check_claims(text, state["sources"], context) for n in claim["markers"]}
-    citations = [citation for citation in state["citations"] if citation["marker"] in kept]
-    if not citations:
-        answer = ABSTENTION
+    answer, citations = ABSTENTION, list[Citation]()
+    if repairs or any(claim["verdict"] == "supported" and claim["markers"] for claim in claims):
+        answer = _replace(state["answer"], unsupported, repairs)
+        citations = _cite_again(answer, state["citations"], state["sources"])
     withdrawn = len(unsupported) - len(repairs)
     reason = f"{withdrawn} of {len(claims)} statements were withdrawn because the sources do not support them."
     if repairs:
@@ -87,16 +88,29 @@ def _replace(answer: str, unsupported: list[Claim], repairs: dict[int, str]) -> 
     return answer.strip()
 
 
+def _cite_again(answer: str, citations: Sequence[Citation], sources: Sequence[Source]) -> list[Citation]:
+    """The citations of the answer as it stands now: a rewrite may cite what was not cited before."""
+    known = {citation["marker"]: citation for citation in citations}
+    markers = find_markers(answer, [source["chunk_id"] for source in sources])
+    numbers = dict.fromkeys(number for marker in markers for number in marker.numbers)
+    return [known.get(number) or cite(sources[number - 1]) for number in numbers]
+
+
 async def _ask_model(
-    model: ChatModel, unsupported: list[Claim], sources: list[Source], style: CitationStyle, context: Context
-) -> dict[int, str]:
-    """Rewrites by the start of the claim; only those that hold against the sources they cite."""
+    model: ChatModel, unsupported: Sequence[Claim], sources: list[Source], context: Context
+) -> list[str]:
     listed = "\n".join(f"{n}. {claim['text']} ({claim['reason']})" for n, claim in enumerate(unsupported, 1))
     messages = [Message("system", PROMPT), Message("user", f"{show_sources(sources)}\n\nClaims:\n{listed}")]
-    reply = await model.judge(messages, Repairs, context.ledger)
+    return (await model.judge(messages, Repairs, context.ledger)).rewrites
+
+
+async def _check_rewrites(
+    unsupported: Sequence[Claim], rewrites: Sequence[str], sources: list[Source], style: CitationStyle, context: Context
+) -> dict[int, str]:
+    """Rewrites by the start of the claim; only those that hold against the sources they cite."""
     chunk_ids = [source["chunk_id"] for source in sources]
     repairs: dict[int, str] = {}
-    for claim, rewrite in zip(unsupported, reply.rewrites, strict=False):
+    for claim, rewrite in zip(unsupported, rewrites, strict=False):
         markers = MarkerStream(chunk_ids, style)
         pieces = [*markers.feed(rewrite), *markers.finish()]
         text = "".join(piece for piece in pieces if isinstance(piece, str)).strip()

@@ -5,10 +5,10 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from domain.documents import Source
-from domain.errors import ModelError, ModelUnavailable
 from domain.ports import ChatModel, Message
 from domain.state import Attempt
 from nodes.context import Context
+from nodes.judgement import ask_or_none
 from nodes.local.reformulation import reformulate as reformulate_locally
 
 PROMPT = """A search over a team's documents did not find enough to answer a question. Write one different search
@@ -46,11 +46,12 @@ async def reformulate(state: ReformulateInput, runtime: Runtime[Context]) -> Ref
     """Rewrite the query from what was missing and count the retry."""
     context = runtime.context
     rewritten: str | None = None
-    if context.models.small is not None:
-        try:
-            rewritten = await _ask_model(context.models.small, state, context)
-        except (ModelError, ModelUnavailable) as error:
-            context.ledger.warn(f"The query was reformulated without the language model: {error.message}")
+    if (model := context.models.small) is not None:
+        rewritten = await ask_or_none(
+            _ask_model(model, state, context),
+            context.ledger,
+            "The query was reformulated without the language model",
+        )
     if rewritten is None or is_tried(rewritten, state["queries_tried"]):
         rewritten = reformulate_locally(
             state["standalone_question"], state["missing"], state["sources"], state["queries_tried"]

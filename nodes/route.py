@@ -7,15 +7,17 @@ costs the user an answer while a wasted search costs milliseconds, so every doub
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 
-from domain.errors import EmbedderUnavailable, ModelError, ModelUnavailable
+from domain.errors import EmbedderUnavailable, UnknownMode
 from domain.ports import ChatModel, Message
-from domain.profile import MODES, Profile
+from domain.profile import MODES
 from domain.question import clean_question
 from domain.state import PerQuestion, Route, Turn, TurnInput, blank_question
 from nodes.context import Context
+from nodes.judgement import ask_or_none
 from nodes.local.routing import classify
 from nodes.local.standalone import make_standalone
-from nodes.scope import scope_of
+from nodes.scope import profile_of
+from nodes.titles import read_titles
 
 PROMPT = """You prepare questions for a search over a team's documents.
 
@@ -56,13 +58,18 @@ class Routing(BaseModel):
 
 
 async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
-    """Clean, make stand-alone, classify, and reset the per-question state."""
+    """Clean, make stand-alone, classify, and reset the per-question state.
+
+    Raises `QuestionError` and `UnknownMode`.
+    """
     context = runtime.context
     question = clean_question(state["question"])
     # LangGraph Studio starts a run with as little as a question; what the last one left then stands in the state.
     mode = state.get("mode") or "standard"
     profile = state.get("profile") or {}
-    if profile.get("name") != mode and mode in MODES:
+    if profile.get("name") != mode:
+        if mode not in MODES:
+            raise UnknownMode(f"There is no mode {mode!r}. There are: {', '.join(MODES)}.")
         profile = MODES[mode].model_dump()
     turns = state.get("turns") or []
     update = RouteUpdate(
@@ -75,14 +82,16 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
         profile=profile,
         turns=turns,
     )
-    Profile.model_validate(update["profile"])
+    # A fork may have set any knob: a wrong one is refused here, not by the first step that reads it.
+    profile_of(update)
 
     routing: Routing | None = None
-    if context.models.small is not None:
-        try:
-            routing = await _ask_model(context.models.small, update, context)
-        except (ModelError, ModelUnavailable) as error:
-            context.ledger.warn(f"The question was routed without the language model: {error.message}")
+    if (model := context.models.small) is not None:
+        routing = await ask_or_none(
+            _ask_model(model, update, context),
+            context.ledger,
+            "The question was routed without the language model",
+        )
     if routing is None:
         try:
             kind, reason = await classify(question, context.embedder, follow_up=bool(turns))
@@ -104,8 +113,9 @@ def _find_run_id(runtime: Runtime[Context]) -> str | None:
 
 
 async def _ask_model(model: ChatModel, state: RouteUpdate, context: Context) -> Routing:
-    titles = await context.library.read_titles(scope_of(state), _TITLES_SHOWN)
-    messages = [Message("system", PROMPT.format(titles="\n".join(f"- {t}" for t in titles) or "(none yet)"))]
+    titles = await read_titles(state, context, _TITLES_SHOWN)
+    listed = "(not known)" if titles is None else "\n".join(f"- {title}" for title in titles) or "(none yet)"
+    messages = [Message("system", PROMPT.format(titles=listed))]
     for turn in state["turns"][-_TURNS_SHOWN:]:
         messages += [Message("user", turn["question"]), Message("assistant", turn["answer"])]
     messages.append(Message("user", state["question"]))

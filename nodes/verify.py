@@ -7,10 +7,10 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from domain.documents import Claim, Source, Verification
-from domain.errors import ModelError, ModelUnavailable
 from domain.events import Verified
 from domain.ports import ChatModel, Message
 from nodes.context import Context
+from nodes.judgement import ask_or_none
 from nodes.local.verification import check, split_claims
 from nodes.prompting import show_sources
 from nodes.writing import CAVEAT
@@ -56,11 +56,12 @@ async def verify(state: VerifyInput, runtime: Runtime[Context]) -> VerifyUpdate:
     for what it leaves out."""
     context = runtime.context
     claims = await check_claims(state["answer"], state["sources"], context)
-    if context.models.judge is not None:
-        try:
-            await _ask_model(context.models.judge, claims, state["sources"], context)
-        except (ModelError, ModelUnavailable) as error:
-            context.ledger.warn(f"The answer was verified without the language model: {error.message}")
+    if (model := context.models.judge) is not None:
+        await ask_or_none(
+            _ask_model(model, claims, state["sources"], context),
+            context.ledger,
+            "Not every claim was verified by the language model",
+        )
     unsupported = any(claim["verdict"] == "unsupported" for claim in claims)
     verification = Verification(
         status="skipped" if not claims else "unsupported" if unsupported else "supported", claims=claims
@@ -96,6 +97,7 @@ async def check_claims(answer: str, sources: list[Source], context: Context) -> 
 
 
 async def _ask_model(model: ChatModel, claims: list[Claim], sources: list[Source], context: Context) -> None:
+    """Put the model's verdicts into `claims` as they come, so that they stand if it fails later."""
     for first in range(0, len(claims), _CLAIMS_A_CALL):
         batch = claims[first : first + _CLAIMS_A_CALL]
         cited = {number for claim in batch for number in claim["markers"]}

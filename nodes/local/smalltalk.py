@@ -48,17 +48,17 @@ _REPLIES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )  # fmt: skip
 
 
-def reply(question: str, titles: Sequence[str]) -> str:
+def reply(question: str, titles: Sequence[str] | None) -> str:
     """An answer to small talk, or to a question about the assistant. `titles` are of documents that may be asked
-    about, most interesting first."""
+    about, most interesting first; None where they are not known."""
     for pattern, answer in _REPLIES:
         if pattern.search(question):
             return answer.format(offer=_offer(titles))
     return f"I'm here to answer questions about your documents. {_offer(titles)}"
 
 
-def decline(question: str, titles: Sequence[str]) -> str:
-    """A refusal of what documents cannot help with."""
+def decline(question: str, titles: Sequence[str] | None) -> str:
+    """A refusal of what documents cannot help with; `titles` as in `reply`."""
     action = re.match(
         r"\W*(?:please|can you|could you)?\W*(?:set|start|play|turn|call|send|text|remind|add|book|order|pay|transfer|"
         r"reserve|buy|open|take|skip|roll|flip|put|submit|block|write|translate)\b",
@@ -69,7 +69,9 @@ def decline(question: str, titles: Sequence[str]) -> str:
     return f"{refusal}: I only answer questions about the documents I have been given. {_offer(titles)}"
 
 
-def _offer(titles: Sequence[str]) -> str:
+def _offer(titles: Sequence[str] | None) -> str:
+    if titles is None:
+        return "You can ask me about your documents."
     if not titles:
         return "There are no documents yet; add some and ask me about them."
     named = [f"“{title}”" for title in titles[:_NAMED]]

@@ -1,13 +1,26 @@
 """The real graph on real storage, without a model key."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
 import numpy as np
 import pytest
 
 from app.runs.turns import Ask, Turns, collect
 from app.services import Services
-from domain.errors import EmbedderUnavailable, QuestionError, UnknownDocument, UnknownMode, UnknownThread
+from domain.documents import Match, Passage, Scope
+from domain.errors import (
+    DatabaseUnavailable,
+    EmbedderUnavailable,
+    QuestionError,
+    UnknownDocument,
+    UnknownMode,
+    UnknownThread,
+)
 from domain.events import Done, Event
-from domain.ports import Vector
+from domain.ports import Library, Vector
+from domain.profile import GradeKnobs, Profile, RetrievalKnobs
+from graphs.answer import build_answer_graph
 from nodes.abstain import ABSTENTION
 
 
@@ -81,6 +94,20 @@ async def test_what_the_documents_do_not_hold_is_said_after_bounded_retries(
 async def test_an_empty_workspace_abstains(services: Services) -> None:
     done, _ = await ask(services, "How long is the warranty of the Falke?")
     assert done["answer"].startswith(ABSTENTION)
+    assert "no documents have been added" in done["answer"]
+
+
+async def test_a_library_in_which_nothing_comes_close_is_not_called_empty(
+    services: Services, library: dict[str, str]
+) -> None:
+    strict = Profile(
+        name="strict",
+        retrieval=RetrievalKnobs(fusion="dense", similarity_threshold=0.99),
+        grade=GradeKnobs(max_retries=0),
+    )
+    done, _ = await ask(replace(services, modes={"strict": strict}), "What does the Falke weigh?", mode="strict")
+    assert done["answer"].startswith(ABSTENTION)
+    assert done["answer"].endswith("Nothing I found comes close.")
 
 
 async def test_thorough_verifies_every_claim(services: Services, library: dict[str, str]) -> None:
@@ -166,12 +193,65 @@ class BrokenEmbedder:
 async def test_without_the_embedder_the_lexical_leg_answers_alone_with_a_warning(
     services: Services, library: dict[str, str]
 ) -> None:
-    from dataclasses import replace
-
     broken = replace(services, embedder=BrokenEmbedder())
     done, _ = await ask(broken, "How long is the warranty of the Falke?")
     assert "36 months" in done["answer"]
     assert any("words only" in warning for warning in done["warnings"])
+
+
+@dataclass
+class DroppingLibrary:
+    """The real library, over a connection that drops."""
+
+    library: Library
+    drops: dict[str, int]
+    """How many more times, by method."""
+
+    def _pass(self, method: str) -> None:
+        if self.drops.get(method):
+            self.drops[method] -= 1
+            raise DatabaseUnavailable
+
+    async def search_dense(self, scope: Scope, embedding: Vector, limit: int) -> list[Match]:
+        return await self.library.search_dense(scope, embedding, limit)
+
+    async def search_lexical(self, scope: Scope, query: str, limit: int) -> list[Match]:
+        self._pass("search_lexical")
+        return await self.library.search_lexical(scope, query, limit)
+
+    async def read_passages(self, scope: Scope, chunk_ids: Sequence[str]) -> list[Passage]:
+        return await self.library.read_passages(scope, chunk_ids)
+
+    async def read_titles(self, scope: Scope, limit: int) -> list[str]:
+        self._pass("read_titles")
+        return await self.library.read_titles(scope, limit)
+
+
+@pytest.mark.parametrize("question", ["Hello!", "play some jazz music"])
+async def test_a_reply_without_a_search_needs_no_library(
+    services: Services, library: dict[str, str], question: str
+) -> None:
+    dropping = DroppingLibrary(services.library, {"read_titles": 1})
+    done, _ = await ask(replace(services, library=dropping), question)
+    assert dropping.drops == {"read_titles": 0}
+    assert done["answer"].endswith("You can ask me about your documents.")
+
+
+async def test_a_step_that_is_tried_again_is_announced_once_and_timed_from_its_beginning(
+    services: Services, library: dict[str, str]
+) -> None:
+    dropping = DroppingLibrary(services.library, {"search_lexical": 1})
+    done, events = await ask(replace(services, library=dropping), "How long is the warranty of the Falke?")
+    assert dropping.drops == {"search_lexical": 0}
+    assert steps_of(events) == ["route", "retrieve", "rerank", "grade", "generate"]
+    # The pause before the second attempt alone takes 100 ms.
+    assert done["timings"]["retrieve"] >= 100
+
+
+async def test_studio_learns_of_an_unknown_mode(services: Services) -> None:
+    graph = build_answer_graph()
+    with pytest.raises(UnknownMode, match="standard"):
+        await graph.ainvoke({"question": "How long?", "mode": "nonsense"}, context=services.make_context())  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize(

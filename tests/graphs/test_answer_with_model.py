@@ -1,17 +1,25 @@
 """The same graph with a language model: the real SDK, over the real protocol, to a loopback server."""
 
+import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from langgraph.runtime import Runtime
 from pydantic import SecretStr
 
 from app.runs.turns import Ask, Turns, collect
 from app.services import Services, open_services
 from app.settings import Settings
 from domain.events import Done, Event
+from domain.profile import GradeKnobs, Profile
+from graphs.answer import build_answer_graph
 from nodes.abstain import ABSTENTION
+from nodes.verify import verify
+from nodes.writing import CAVEAT
 from tests.wire.openai import OpenAIServer, serve_openai
 
 QUESTION = "How long is the warranty of the Falke?"
@@ -19,7 +27,9 @@ HANDBOOK = b"# Handbook\n\nThe Falke has a warranty of 36 months. Claims are han
 
 
 @asynccontextmanager
-async def serve(settings: Settings, **behaviour: Any) -> AsyncIterator[tuple[Services, OpenAIServer]]:
+async def serve(
+    settings: Settings, *, model_timeout: float = 5, **behaviour: Any
+) -> AsyncIterator[tuple[Services, OpenAIServer]]:
     async with serve_openai(**behaviour) as server:
         with_model = settings.model_copy(
             update={
@@ -28,7 +38,7 @@ async def serve(settings: Settings, **behaviour: Any) -> AsyncIterator[tuple[Ser
                 "model_small": "gpt-4.1-nano",
                 "model_large": "gpt-4.1-mini",
                 "model_judge": "gpt-4.1",
-                "model_timeout": 5,
+                "model_timeout": model_timeout,
             }
         )
         async with open_services(with_model) as services:
@@ -158,3 +168,145 @@ async def test_a_bad_key_is_said_once_at_start(settings: Settings, caplog: pytes
         assert services.models_problem
         assert "OPENAI_API_KEY" in services.models_problem
     assert len([r for r in caplog.records if r.name == "askgraph.services"]) == 1
+
+
+def routing(question: str = QUESTION) -> str:
+    return json.dumps({"route": "needs_retrieval", "standalone_question": question, "reason": ""})
+
+
+def grading(confidence: float) -> str:
+    return json.dumps({"confidence": confidence, "missing": []})
+
+
+def limit_model(services: Services, seconds: float) -> Services:
+    """The same services, with a graph that waits no longer than this for a model."""
+    return replace(services, graph=build_answer_graph(services.graph.checkpointer, model_timeout=seconds))  # type: ignore[arg-type]
+
+
+async def test_a_model_that_hangs_is_stood_in_for_in_every_step(settings: Settings) -> None:
+    async with serve(settings, model_timeout=1, fault="stall_before") as (services, _):
+        done, _ = await ask(limit_model(services, 1), mode="thorough")
+    assert "36 months" in done["answer"]
+    assert done["verification"]["status"] == "supported"
+    assert {warning.partition(":")[0] for warning in done["warnings"]} == {
+        "The question was routed without the language model",
+        "The sources were graded without the language model",
+        "The answer is quoted from the documents, not written",
+        "Not every claim was verified by the language model",
+    }
+
+
+async def test_a_step_waits_no_longer_than_the_graph_allows_whatever_the_model_does(settings: Settings) -> None:
+    async with serve(settings, model_timeout=60, fault="stall_before") as (services, server):
+        done, _ = await ask(limit_model(services, 0.5), "play some jazz music")
+    assert done["route"] == "out_of_scope"
+    assert len(server.requests) == 1
+    [warning] = done["warnings"]
+    assert warning.startswith("The question was routed without the language model")
+
+
+@pytest.mark.parametrize("seconds", [1.0, 60.0, 900.0])
+def test_every_step_has_time_left_after_its_model(seconds: float) -> None:
+    steps = build_answer_graph(model_timeout=seconds).nodes
+    for name in ("route", "converse", "grade", "reformulate", "generate", "verify", "reconcile"):
+        limits = steps[name].timeout
+        assert limits is not None
+        for limit in (limits.run_timeout, limits.idle_timeout):
+            assert limit is None or float(limit) > seconds  # type: ignore[arg-type]
+
+
+async def test_what_the_model_had_judged_before_it_hung_stands(settings: Settings) -> None:
+    async with serve(settings, model_timeout=60) as (services, server):
+        first, _ = await ask(services)
+        config = {"configurable": {"thread_id": first["thread_id"]}}
+        state = (await services.graph.aget_state(config)).values  # type: ignore[arg-type]
+        answer = "The Falke has a warranty of 36 months [1]. " * 10
+        server.behaviour.replies = [
+            json.dumps({"judgements": [{"claim": n, "supported": True, "reason": "I say so."} for n in range(1, 9)]})
+        ]
+        server.behaviour.faults = [None, "stall_before"]  # type: ignore[list-item]
+        context = services.make_context()
+        context.ledger.model_deadline = asyncio.get_running_loop().time() + 3
+        update = await verify({"answer": answer, "sources": state["sources"]}, Runtime(context=context))
+    reasons = [claim["reason"] for claim in update["verification"]["claims"]]
+    assert reasons[:8] == ["I say so."] * 8
+    assert len(reasons) == 10
+    assert "I say so." not in reasons[8:]
+    assert len(context.ledger.warnings) == 1
+
+
+async def test_a_rewrite_may_cite_what_was_not_cited_before(settings: Settings) -> None:
+    question = "What does the Falke cost, and how long is its warranty?"
+    async with serve(settings) as (services, server):
+        await services.ingestion.add("default", "price.md", b"# Prices\n\nThe Falke costs 240 euros since May.\n")
+        _, events = await ask(services, question, mode="fast")
+        [sources] = [event["citations"] for event in events if event["type"] == "sources"]
+        numbers = {citation["title"]: citation["marker"] for citation in sources}
+        server.behaviour.replies = [
+            routing(question),
+            grading(0.9),
+            f"The Falke costs 999 dollars [{numbers['Handbook']}].",
+            json.dumps({"judgements": [{"claim": 1, "supported": False, "reason": "It does not say so."}]}),
+            json.dumps({"rewrites": [f"The Falke costs 240 euros since May [{numbers['Prices']}]."]}),
+        ]
+        # As asked before, without the step that may put the sources in another order.
+        thorough = services.modes["fast"].model_copy(update={"name": "own", "verify": True})
+        done, events = await ask(replace(services, modes={"own": thorough}), question, mode="own")
+    assert done["answer"] == f"The Falke costs 240 euros since May [{numbers['Prices']}]."
+    assert [citation["title"] for citation in done["citations"]] == ["Prices"]
+    [correction] = [event for event in events if event["type"] == "correction"]
+    assert correction["citations"] == done["citations"]
+    assert done["confidence"] > 0
+
+
+async def test_an_answer_of_which_nothing_holds_becomes_an_abstention(settings: Settings) -> None:
+    async with serve(settings) as (services, server):
+        server.behaviour.replies = [
+            routing(),
+            grading(0.9),
+            "The Falke costs 999 dollars [1].",
+            json.dumps({"judgements": [{"claim": 1, "supported": False, "reason": "It does not say so."}]}),
+            json.dumps({"rewrites": [""]}),
+        ]
+        done, _ = await ask(services, mode="thorough")
+    assert (done["answer"], done["citations"], done["confidence"]) == (ABSTENTION, [], 0.0)
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        (ABSTENTION, ABSTENTION),
+        (ABSTENTION.removesuffix("."), ABSTENTION.removesuffix(".")),
+        (f"{ABSTENTION} They name Petra Lindqvist [1].", f"{ABSTENTION} They name Petra Lindqvist [1]."),
+        ("The documents name 36 months [1].", f"{CAVEAT}The documents name 36 months [1]."),
+        ("36 months [1].", f"{CAVEAT}36 months [1]."),
+    ],
+)
+async def test_the_caveat_opens_an_answer_but_no_abstention(settings: Settings, written: str, shown: str) -> None:
+    async with serve(settings) as (services, server):
+        server.behaviour.replies = [routing(), grading(0.5), written]
+        done, events = await ask(services, mode="fast")
+    assert done["answer"] == shown
+    assert "".join(event["token"] for event in events if event["type"] == "content") == shown
+
+
+@pytest.mark.parametrize(("sufficient", "confidence", "warned"), [(0.9, 0.7, True), (0.45, 0.5, False)])
+async def test_the_profile_says_when_an_answer_needs_a_caveat(
+    settings: Settings, sufficient: float, confidence: float, warned: bool
+) -> None:
+    async with serve(settings) as (services, server):
+        own = Profile(name="own", grade=GradeKnobs(sufficient=sufficient, max_retries=0))
+        server.behaviour.replies = [routing(), grading(confidence)]
+        done, _ = await ask(replace(services, modes={"own": own}), mode="own")
+    assert "36 months" in done["answer"]
+    assert done["answer"].startswith(CAVEAT) == warned
+
+
+async def test_an_abstention_leaves_no_confidence_in_the_state(settings: Settings) -> None:
+    async with serve(settings) as (services, server):
+        server.behaviour.replies = [routing(), grading(0.3)]
+        done, _ = await ask(services, mode="fast")
+        config = {"configurable": {"thread_id": done["thread_id"]}}
+        state = (await services.graph.aget_state(config)).values  # type: ignore[arg-type]
+    assert state["answer"].startswith(ABSTENTION)
+    assert (state["confidence"], state["level"]) == (0.0, "none")

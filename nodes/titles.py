@@ -1,0 +1,17 @@
+"""What the library is about, for steps that want to mention it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from domain.errors import Unavailable
+from nodes.context import Context
+from nodes.scope import scope_of
+
+
+async def read_titles(state: Mapping[str, Any], context: Context, limit: int) -> list[str] | None:
+    """Titles of some documents in the question's scope. None where the library does not answer: titles are decoration,
+    and no step fails for want of them."""
+    try:
+        return await context.library.read_titles(scope_of(state), limit)
+    except Unavailable:
+        return None
