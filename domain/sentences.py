@@ -34,19 +34,23 @@ _END = re.compile(
 )
 _ITEM = re.compile(r"[ \t]*(?:[-*+•▪◦‣●○–—]|\(?\d{1,3}[.)]|\(?[a-z][.)]|\([ivx]{1,4}\))[ \t]+(?=\S)")
 _HEADING = re.compile(r"[ \t]*#{1,6}[ \t]")
-_ROW = re.compile(r"[ \t]*\||.*\S[ \t]*\t[ \t]*\S|.*\|.*\|")
+_ROW = re.compile(r"[ \t]*\||.*\S[ \t]*\t[ \t]*\S|.*\|.*\||.*\S \| \S")
 _OPENERS = "\"'“‘«([*_"
 
 
 def split_sentences(text: str) -> list[tuple[int, int]]:
     """The sentences of `text` as (start, end), in order, without overlap and without white space around them.
 
-    Headings, list items and table rows count as sentences. Nothing but white space lies outside the spans.
+    Headings, list items and table rows count as sentences; a row is one, whatever its cells hold. Nothing but white
+    space lies outside the spans.
     """
     caseless = text == text.lower()
     spans: list[tuple[int, int]] = []
     for block_start, block_end in _split_blocks(text):
         start = block_start
+        if _ROW.match(text, block_start, block_end):
+            spans.append((block_start, block_end))
+            continue
         for match in _END.finditer(text, block_start, block_end):
             if match.end() < block_end and _ends_sentence(text, start, match, block_end, caseless):
                 spans.append((start, match.end()))

@@ -33,6 +33,9 @@ CLOSE = 0.1
 CLOSE_IF_NEW = 0.2
 """The same for one that covers words of the question which the chosen ones leave open, or belongs to a list."""
 
+EQUALLY = 0.8
+"""Share of the question's terms, by weight, that a further row of a table must have of what its best row has."""
+
 _LONGEST_LIST = 700
 """Characters of a list that is quoted whole with its lead-in."""
 
@@ -54,7 +57,8 @@ _EXPECTATIONS: tuple[tuple[re.Pattern[str], re.Pattern[str] | None], ...] = tupl
         (r"\bhow (?:often|frequently)\b", _FREQUENCY),
         (
             r"\bhow (?:many|much|long|old|far|large|big|tall|high|fast|deep|wide|soon|late)\b|"
-            r"\bwhat (?:percentage|percent|number|amount|fraction|proportion|price|fee|cost)\b",
+            r"\bhow (?:heavy|thick|hot|cold)\b|\bwhat (?:(?:is|are|was|were) the )?(?:\w+ )?"
+            r"(?:percentage|percent|number|amount|fraction|proportion|price|fee|fare|cost|weight|height|length|speed)\b",
             _QUANTITY,
         ),
         (r"^\W*why\b|\bwhat (?:caused|causes|reason)\b", _REASON),
@@ -70,6 +74,17 @@ _ENUMERATION = re.compile(
 _LEANING = re.compile(r"^(?:it|its|they|their|he|his|she|her|this|these|those|such|however|but)\b", re.IGNORECASE)
 _ITEM = re.compile(r"(?:[-*+•▪◦‣●○–—]|\(?\d{1,3}[.)]|\(?[a-z][.)])\s")
 _RULE = re.compile(r"[\s|:=+-]+")
+_FOOTER = re.compile(r"(?:[^|]{0,100}\W)?page \d+(?: of \d+)?|[A-Z]? ?[-–—]? ?\d+ ?[-–—]?|\d+ of \d+", re.IGNORECASE)
+"""A running title or page number between the paragraphs of a PDF."""
+_NUMBERING = re.compile(r"(?:\d{1,2}(?:\.\d{1,2})*\.?|[A-Z]\.) ")
+_LABEL = re.compile(r"(?=.{1,80}$)[A-Z0-9][^.!?:;=@\d]*[^\W\d]\)?", re.DOTALL)
+"""Looks like a heading or a row's label: short, begins with a capital, holds no figure and does not end as a sentence
+does."""
+_LONGEST_LABEL = 8
+"""Words."""
+_VERB = re.compile(r"\b(?:is|are|was|were|has|have|had|do|does|did|can|may|must|will|shall|should|not)\b")
+_FIGURE_CELL = re.compile(r"[$€£¥(\s+−–—-]*\d(?!.*/)(?!\d{3}\s*$)(?!\d*(?:st|nd|rd|th)\b)|[—–-]$")
+"""How a cell begins that holds a value: years, dates and ordinals stand in headers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +107,8 @@ class _Passage:
     end: int
     lead: tuple[int, int] | None = None
     around: tuple[tuple[int, int], ...] = ()
+    table: int | None = None
+    """Where the table of a row begins."""
 
     @property
     def text(self) -> str:
@@ -135,7 +152,7 @@ async def extract(question: str, sources: Sequence[Source], embedder: Embedder, 
         ),
         key=lambda item: -item[0],
     )
-    return _select(scored, set(wanted), bool(_ENUMERATION.search(question)), max_sentences)
+    return _select(scored, wanted, bool(_ENUMERATION.search(question)), max_sentences)
 
 
 async def _compare(question: str, texts: Sequence[str], embedder: Embedder) -> list[float]:
@@ -147,41 +164,67 @@ async def _compare(question: str, texts: Sequence[str], embedder: Embedder) -> l
 
 
 def _split(source: Source) -> Iterator[_Passage]:
-    """What of a source may be quoted. Headings and ruled lines are no answers."""
+    """What of a source may be quoted. Headings, ruled lines, running titles and labels without a value are no
+    answers."""
     text = source["text"]
-    headings = {source["title"], *source["heading_path"]}
+    titles = {source["title"], *source["heading_path"]}
     spans = split_sentences(text)
+    labels = [_is_label(text, span) for span in spans]
     heading: tuple[tuple[int, int], ...] = ()
     previous: tuple[tuple[int, int], ...] = ()
     lead: tuple[int, int] | None = None
     header: tuple[int, int] | None = None
+    table: int | None = None
     for position, (start, end) in enumerate(spans):
         piece = text[start:end]
+        if _RULE.fullmatch(piece) or _FOOTER.fullmatch(piece):
+            continue
         around = (*heading, *previous)
         previous = ((start, end),)
         is_row = " | " in piece or "\t" in piece
-        if _RULE.fullmatch(piece):
+        cells = [cell for cell in re.split(r"[|\t]", piece) if cell.strip()]
+        # of several labels one below the other, the first names the list that the others are
+        is_list = (
+            labels[position]
+            and position > 0
+            and labels[position - 1]
+            and labels[position + 1 : position + 2] != [False]
+        )
+        if piece.startswith("#") or piece in titles or (len(spans) > 1 and labels[position] and not is_list):
+            heading, lead, header, table = previous, None, None, None
+        elif is_row and len(cells) < 2:
             continue
-        if piece.startswith("#") or piece in headings:
-            heading, lead, header = previous, None, None
-        elif is_row and header is None:
-            header = (start, end)
+        elif is_row and table is None:
+            table = start
+            ruled = any(_RULE.fullmatch(text[slice(*span)]) for span in spans[position + 1 : position + 2])
+            if ruled or not any(_FIGURE_CELL.match(cell.strip()) for cell in cells[1:]):
+                header = (start, end)
+            else:
+                yield _Passage(source, start, end, None, heading, table)
         elif is_row:
-            yield _Passage(source, start, end, header, heading)
+            yield _Passage(source, start, end, header, heading, table)
         elif piece.endswith(":"):
-            header, lead, last = None, (start, end), end
+            header, table, lead, last = None, None, (start, end), end
             for item_start, item_end in spans[position + 1 :]:
                 if not _ITEM.match(text[item_start:item_end]) or item_end - start > _LONGEST_LIST:
                     break
                 last = item_end
             yield _Passage(source, start, last, None, around)
         elif _ITEM.match(piece):
-            header = None
+            header = table = None
             yield _Passage(source, start, end, lead, around)
         else:
-            header = lead = None
-            leans = spans[position - 1] if position and _LEANING.match(piece) else None
+            header = table = lead = None
+            leans = spans[position - 1] if position and _LEANING.match(piece) and not labels[position - 1] else None
             yield _Passage(source, start, end, leans, around)
+
+
+def _is_label(text: str, span: tuple[int, int]) -> bool:
+    """Whether a line of its own looks like a heading or like what a table's rows are called."""
+    piece = _NUMBERING.sub("", text[slice(*span)], count=1)
+    alone = text[: span[0]].rstrip(" ")[-1:] in ("", "\n") and text[span[1] :].lstrip(" ")[:1] in ("", "\n")
+    short = len(piece.split()) <= _LONGEST_LABEL and "|" not in piece and _VERB.search(piece) is None
+    return alone and short and _LABEL.fullmatch(piece) is not None
 
 
 def _show(passage: _Passage) -> str:
@@ -216,20 +259,28 @@ def _meet_expectation(question: str, text: str) -> int:
 
 
 def _select(
-    scored: Sequence[tuple[float, _Passage]], wanted: set[str], enumerating: bool, max_sentences: int
+    scored: Sequence[tuple[float, _Passage]], wanted: dict[str, float], enumerating: bool, max_sentences: int
 ) -> list[Quote]:
     best = scored[0][0]
     quotes: list[Quote] = []
     places: list[tuple[str, int, int]] = []
     texts: set[str] = set()
     missing = set(wanted)
+    tables: dict[tuple[int, int], float] = {}
     for score, passage in scored:
         terms = set(analyse(passage.text))
         new = bool(missing & terms) or (enumerating and passage.lead is not None)
         if len(quotes) == max_sentences:
             break
-        if score < best - (CLOSE_IF_NEW if new else CLOSE):
+        margin = CLOSE_IF_NEW if new else CLOSE
+        if new and _completes(scored[0][1], passage):
+            margin += 2 * EXPECTED  # the best sentence holds what was expected, this one need not
+        if score < best - margin:
             continue
+        if passage.table is not None:
+            matched = sum(wanted[term] for term in wanted.keys() & terms)
+            if matched < EQUALLY * tables.setdefault((passage.source["number"], passage.table), matched):
+                continue
         spans = [passage.lead, (passage.start, passage.end)] if passage.lead else [(passage.start, passage.end)]
         for span in spans[-(max_sentences - len(quotes)) :]:
             quote = passage.quote(span, score)
@@ -242,6 +293,12 @@ def _select(
             texts.add(words)
         missing -= terms
     return sorted(quotes, key=lambda quote: (quote.number, quote.start))
+
+
+def _completes(best: _Passage, passage: _Passage) -> bool:
+    """Whether a sentence comes next in the paragraph of the best one."""
+    between = passage.source["text"][best.end : passage.start]
+    return passage.source is best.source and between.isspace() and "\n" not in between
 
 
 def _overlap(one: tuple[str, int, int], other: tuple[str, int, int]) -> bool:

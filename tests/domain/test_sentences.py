@@ -48,6 +48,11 @@ def test_headings_items_and_rows_are_sentences_of_their_own() -> None:
     ]
 
 
+def test_a_row_is_one_sentence() -> None:
+    text = "Light | Meaning | Remedy\nred | Fault. Twice. | Call us. Wait.\noff | All is well\nsteady | none\nIt ends here. Yes."
+    assert pieces(text) == [*text.split("\n")[:4], "It ends here.", "Yes."]
+
+
 def test_a_line_broken_by_the_margin_goes_on_and_a_short_line_does_not() -> None:
     wrapped = (
         "Comparable sales increased in the thirteen-week period and in the fifty-two-week\n"

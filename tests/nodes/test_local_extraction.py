@@ -111,3 +111,50 @@ async def test_headings_are_no_answers_and_no_sources_no_quotes(embedder: OnnxEm
     assert await quotes_of("What is the warranty?", [], embedder) == []
     assert await quotes_of("What is the warranty?", [source(1, "# Warranty")], embedder) == []
     assert await quotes_of("?", [CANTEEN], embedder)
+
+
+SOIL = "| Soil | Interval | Amount |\n|---|---|---|\n| sand | every 2 days | 10 l |\n| clay | every 5 days | 15 l |"
+
+
+async def test_a_row_that_matches_less_is_left_out(embedder: OnnxEmbedder) -> None:
+    quotes = await quotes_of("How often should I water sand?", [source(1, SOIL)], embedder)
+    assert [quote.text for quote in quotes] == ["| Soil | Interval | Amount |", "| sand | every 2 days | 10 l |"]
+
+
+async def test_rows_that_match_equally_come_together(embedder: OnnxEmbedder) -> None:
+    quotes = await quotes_of("How often should I water sand and clay?", [source(1, SOIL)], embedder)
+    assert [quote.text.split()[1] for quote in quotes] == ["Soil", "sand", "clay"]
+
+
+async def test_the_first_row_of_a_table_cut_in_two_may_answer(embedder: OnnxEmbedder) -> None:
+    rows = "Adult single | 18.50 | 23.00\nAdult return | 31.00 | 39.50"
+    quotes = await quotes_of("What does an adult single cost?", [source(1, rows)], embedder)
+    assert [quote.text for quote in quotes] == ["Adult single | 18.50 | 23.00"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Net revenue\n\nThe weather was fine.",
+        "Net revenue | 2024 | 2025\n\nThe weather was fine.",
+        "| Item | 2024 |\n|---|---|\n| Net revenue | |\n\nThe weather was fine.",
+        "The weather was fine.\n\nPepsi, net revenue report, page 2",
+        "2.1 Net revenue\nThe weather was fine.",
+    ],
+)
+async def test_labels_headers_and_running_titles_are_no_answers(text: str, embedder: OnnxEmbedder) -> None:
+    quotes = await quotes_of("What was the net revenue?", [source(1, text)], embedder)
+    assert "revenue" not in " ".join(quote.text for quote in quotes)
+
+
+async def test_a_list_without_bullets_may_be_quoted(embedder: OnnxEmbedder) -> None:
+    text = "Travel papers\nPassport\nTrain ticket\nVaccination card"
+    quotes = await quotes_of("Which train papers?", [source(1, text)], embedder)
+    assert "Train ticket" in [quote.text for quote in quotes]
+    assert "Travel papers" not in [quote.text for quote in quotes]
+
+
+async def test_the_sentence_that_completes_the_best_one_comes_along(embedder: OnnxEmbedder) -> None:
+    text = "Geese graze young tidewheat in April. Shooting is not permitted. The marsh is open to walkers."
+    quotes = await quotes_of("When may I shoot geese?", [source(1, text)], embedder)
+    assert [quote.text for quote in quotes] == ["Geese graze young tidewheat in April.", "Shooting is not permitted."]

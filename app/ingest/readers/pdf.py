@@ -46,7 +46,7 @@ _WIDE = 1.5
 """A gap of so many heights of the type is wider than a blank can be."""
 _LOOSE = 0.6
 """A gap of so many heights may still be a blank in a justified line, but parts cells that stand in one column."""
-_MARKER = re.compile(r"[•▪◦‣●○■□☐☑☒–—*-]|\(?(?:\d{1,3}|[A-Za-z]|[ivxIVX]{1,4})[.)]")
+_MARKER = re.compile(r"[•▪◦‣●○■□☐☑☒–—*o-]|\(?(?:\d{1,3}|[A-Za-z]|[ivxIVX]{1,4})[.)]")
 """Stands before its text at a distance, without being a cell."""
 _NUMBERING = re.compile(r"\d{1,2}(?:\.\d{1,2})*\.?")
 _OPEN = re.compile(r"(?:^|\s)[$€£¥(\[]+$|^[.…·_\s]+$")
