@@ -1,7 +1,10 @@
 """Serving: the socket, the sample library, the banner, and a stop that leaves nothing behind."""
 
+import asyncio
+import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 
 import uvicorn
@@ -64,11 +67,23 @@ def print_banner(services: Services, host: str, port: int) -> None:
 
 
 class _Server(uvicorn.Server):
-    """Says that it is ready once it is."""
+    """Says that it is ready once it is, and takes Ctrl-C for the wish to end that it is."""
 
     def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
         super().__init__(config)
         self._announce = announce
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        # uvicorn's own raises the signal again when all is done, which would make an orderly end a failure of `make`.
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        try:
+            yield
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)

@@ -117,7 +117,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         yield Services(
             settings=settings,
             modes=modes,
-            graph=build_answer_graph(await open_saver(pool)),
+            graph=build_answer_graph(await open_saver(pool), settings.model_timeout),
             documents=documents,
             library=library,
             embedder=embedder,

@@ -46,4 +46,4 @@ def _build_graph(services: Services) -> AnswerGraph:
         def __new__(cls, **ignored: Any) -> Context:  # type: ignore[misc]
             return services.make_context()
 
-    return build_answer_graph(None).copy({"context_schema": OpenServices})
+    return build_answer_graph(None, services.settings.model_timeout).copy({"context_schema": OpenServices})
