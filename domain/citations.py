@@ -257,8 +257,8 @@ def make_snippet(text: str, limit: int = 200) -> str:
 def cite(source: Source, span: tuple[int, int] | None = None) -> Citation:
     """The citation of a whole source, or of `span` within it (offsets of the document).
 
-    `text` is a snippet: the beginning of what stands at `start`-`end`. `bbox` encloses the lines that the span
-    touches on its first page.
+    `text` is what stands at `start`-`end`: all of a span, because it is what is being cited; of a whole source a
+    snippet, its beginning. `bbox` encloses the lines that the span touches on its first page.
     """
     start, end = span or (source["start"], source["end"])
     touched = [line for line in source["lines"] if line["start"] < end and line["end"] > start]
@@ -274,7 +274,7 @@ def cite(source: Source, span: tuple[int, int] | None = None) -> Citation:
         heading_path=source["heading_path"],
         start=start,
         end=end,
-        text=make_snippet(source["text"][start - source["start"] : end - source["start"]]),
+        text=source["text"][start - source["start"] : end - source["start"]] if span else make_snippet(source["text"]),
         score=source["score"],
     )
 

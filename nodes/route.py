@@ -11,7 +11,7 @@ from domain.errors import EmbedderUnavailable, UnknownMode
 from domain.ports import ChatModel, Message
 from domain.profile import MODES
 from domain.question import clean_question
-from domain.state import PerQuestion, Route, Turn, TurnInput, blank_question
+from domain.state import PerQuestion, Route, Turn, TurnInput, blank_question, read_turns
 from nodes.context import Context
 from nodes.judgement import ask_or_none
 from nodes.local.routing import classify
@@ -71,7 +71,7 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
         if mode not in MODES:
             raise UnknownMode(f"There is no mode {mode!r}. There are: {', '.join(MODES)}.")
         profile = MODES[mode].model_dump()
-    turns = state.get("turns") or []
+    turns = read_turns(state.get("turns"))
     update = RouteUpdate(
         **blank_question(),
         run_id=_find_run_id(runtime) or state.get("run_id") or "",

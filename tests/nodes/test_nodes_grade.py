@@ -1,0 +1,34 @@
+"""grade keeps the better attempt."""
+
+import pytest
+from langgraph.runtime import Runtime
+
+from app.services import Services
+from domain.state import Attempt
+from nodes.grade import RETRY_MARGIN, GradeInput, grade
+from nodes.local.grading import grade as grade_locally
+from nodes.rerank import RerankInput, rerank
+from nodes.retrieve import RetrieveInput, retrieve
+
+QUESTION = "How long is the warranty of the Falke?"
+
+
+@pytest.mark.parametrize(("previous_gain", "kept"), [(RETRY_MARGIN, "earlier"), (-2 * RETRY_MARGIN, "retry")])
+async def test_a_retry_has_to_be_clearly_better(
+    services: Services, library: dict[str, str], previous_gain: float, kept: str
+) -> None:
+    runtime = Runtime(context=services.make_context())
+    scope = {"workspace_id": "default", "document_ids": None, "profile": services.modes["standard"].model_dump()}
+    found = await retrieve(RetrieveInput(query=QUESTION, queries_tried=[], **scope), runtime)  # type: ignore[typeddict-item]
+    ranked = await rerank(
+        RerankInput(standalone_question=QUESTION, candidates=found["candidates"], **scope),  # type: ignore[typeddict-item]
+        runtime,
+    )
+    sources = ranked["sources"]
+    confidence = (await grade_locally(QUESTION, sources, services.embedder)).confidence
+    earlier = Attempt(query="earlier", sources=sources[:1], confidence=confidence + previous_gain, missing=[])
+    graded = await grade(
+        GradeInput(standalone_question=QUESTION, query="retry", sources=sources, previous=earlier), runtime
+    )
+    assert graded["query"] == kept
+    assert graded["previous"] is None
