@@ -51,7 +51,7 @@ async def load_samples(services: Services) -> None:
 
 
 def print_banner(services: Services, host: str, port: int) -> None:
-    """Where it is, how to ask, and which mode each part runs in."""
+    """Where it is, how to ask, and how each part runs."""
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     out.print(f"\n[bold]askgraph {version('askgraph')}[/bold] is ready: [bold]{address}/[/bold]\n")
     for part, running in services.parts.items():

@@ -57,7 +57,7 @@ class Services:
     translating_errors: Callable[[], AbstractContextManager[None]]
     """Around calls to the graph: the checkpointer's driver errors become ours."""
     parts: dict[str, str]
-    """Which mode each part runs in, in words, for people who start the service."""
+    """How each part runs, in words, for people who start the service."""
     models_problem: str | None
     """What is wrong with the language models, found at start; None where they answered or none are used."""
     ping: Callable[[], Awaitable[None]]

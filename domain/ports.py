@@ -1,7 +1,7 @@
 """What nodes and the application need from the outside, as protocols.
 
-Adapters in `app/adapters` implement them and translate their driver's errors into `domain.errors`. One contract
-suite per port (`tests/contracts`) is run by every adapter.
+Adapters in `app/adapters` implement them and translate their driver's errors into `domain.errors`. Contract suites in
+`tests/contracts` hold what any adapter of a store, the library, the cache or the chat model must pass.
 """
 
 from collections.abc import AsyncIterator, Sequence

@@ -74,7 +74,7 @@ async def grade(state: GradeInput, runtime: Runtime[Context]) -> GradeUpdate:
 
 
 def level_of(confidence: float) -> Level:
-    """The word for a confidence (the bands are DESIGN's)."""
+    """The word for a confidence."""
     if confidence >= 0.8:
         return "high"
     if confidence >= 0.6:

@@ -15,7 +15,7 @@ from app.api.dependencies import ServicesDep, Workspace
 from app.api.schemas import WorkspaceId
 from app.descriptions import describe_document, describe_ingest
 from domain.documents import DocumentReport, IngestReport
-from domain.errors import DocumentError, OversizedDocument, UnknownDocument
+from domain.errors import DocumentError, OversizedDocument, UnknownDocument, UnreadableDocument
 
 MAX_NAME = 255
 """Characters of a file name, as file systems have it."""
@@ -53,10 +53,15 @@ async def add_documents(
     started = perf_counter()
     limit = services.settings.max_document_mb * 1_000_000
     reports: list[DocumentReport] = []
+    # The name identifies the document, so the second of two would silently replace the first.
+    taken: set[str] = set()
     for file in files:
         name = PurePath((file.filename or "").replace("\\", "/")).name
         try:
             _check_name(name)
+            if name in taken:
+                raise UnreadableDocument(f"Two files of this request are named {name}. Send the second one by itself.")
+            taken.add(name)
             if file.size is not None and file.size > limit:
                 raise OversizedDocument(f"{name} is larger than {services.settings.max_document_mb} MB.")
         except DocumentError as error:

@@ -259,3 +259,47 @@ async def test_many_questions_at_once(client: httpx.AsyncClient) -> None:
     )
     for question, answer in zip(questions, answers, strict=True):
         assert ("36 months" if "Falke" in question else "24 months") in answer.json()["answer"]
+
+
+async def test_two_files_of_one_name_do_not_replace_each_other(client: httpx.AsyncClient) -> None:
+    files = [
+        ("files", ("x/README.md", b"# One\n\nThe first.", "text/markdown")),
+        ("files", ("y/README.md", b"# Two\n\nThe second.", "text/markdown")),
+    ]
+    report = (await client.post("/api/documents", files=files)).json()
+    assert [d["status"] for d in report["documents"]] == ["added", "failed"]
+
+
+async def test_a_client_that_leaves_a_json_answer_ends_its_run(
+    services: Services, library: dict[str, str], client: httpx.AsyncClient
+) -> None:
+    answer = (await client.post("/api/chat?stream=false", json=QUESTION)).json()
+    async with Turns(services) as turns:
+        app = _WithState(make_app(services), services, turns)
+        question = "How long is the warranty of the Amsel?"
+        body = json.dumps({"question": question, "thread_id": answer["thread_id"]})
+        messages = iter([{"type": "http.request", "body": body.encode(), "more_body": False}])
+
+        async def receive() -> dict[str, Any]:
+            if message := next(messages, None):
+                return message
+            config = {"configurable": {"thread_id": answer["thread_id"]}}
+            while (await services.graph.aget_state(config)).values["question"] != question:  # type: ignore[arg-type]
+                await asyncio.sleep(0.005)
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            pass
+
+        scope = {
+            "type": "http",
+            "http_version": "1.1",
+            "method": "POST",
+            "path": "/api/chat",
+            "raw_path": b"/api/chat",
+            "query_string": b"stream=false",
+            "headers": [(b"content-type", b"application/json")],
+        }
+        await app(scope, receive, send)
+    records = await services.runs.list_thread("default", answer["thread_id"])
+    assert [record.error for record in records] == [None, "cancelled"]
