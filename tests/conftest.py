@@ -3,6 +3,7 @@
 # ruff: noqa: E402 - the environment is cleared before the imports below
 
 import os
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import count
@@ -13,6 +14,8 @@ for _name in list(os.environ):
     if _name.startswith(("ASKGRAPH_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_")) or _name in ("DATABASE_URL", "REDIS_URL"):
         del os.environ[_name]
 os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"
+# A shell starts what runs in the background with Ctrl-C ignored, and every process that a test starts would inherit it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import psycopg
 import pytest
