@@ -46,7 +46,7 @@ test: install-dev ## all tests, on real embedded Postgres and Valkey, and real C
 bench: install-dev ## measure: ratios and counts, printed
 	@$(BIN)/python -m benchmarks
 
-lock: install-dev ## pin what pyproject.toml allows, with hashes and no registry names
+lock: ## pin what pyproject.toml allows, with hashes and no registry names (needs uv)
 	@sh lock.sh
 
 clean: ## remove .venv and caches (embedded data lives in ASKGRAPH_HOME and stays)
