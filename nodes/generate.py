@@ -106,10 +106,6 @@ async def _quote(
         source = by_number[quote.number]
         # A document's own footnote numbers would read as citations of ours.
         writer.write(" ".join(strip_markers(quote.text).split()))
-        if following is not None and following.number == quote.number and _is_row(quote) and _is_row(following):
-            # A table's rows are one statement, and its header is none at all.
-            writer.write("\n")
-            continue
         marker = render_marker(quote.number, source["chunk_id"], knobs.citation_style)
         writer.write(f" {marker}" if following is None else f" {marker}\n" if _is_row(quote) else f" {marker} ")
         writer.cite(cite(source, spans[quote.number]))

@@ -293,3 +293,11 @@ async def test_turns_that_another_version_wrote_differently_cost_their_thread_no
     await services.graph.aupdate_state(config, {"turns": [{"q": "old"}]}, as_node="reconcile")  # type: ignore[arg-type]
     again, _ = await ask(services, "How long does the battery of the Falke last?", thread_id=first["thread_id"])
     assert "14 months" in again["answer"]
+
+
+async def test_a_quoted_table_holds_when_it_is_checked(services: Services) -> None:
+    table = b"# Care\n\n| Part | What to do | How often |\n|---|---|---|\n| Rain gauge | rinse | every month |\n| Solar panel | wipe | every 3 months |\n"
+    await services.ingestion.add("default", "care.md", table)
+    done, _ = await ask(services, "How often must the rain gauge be rinsed?", mode="thorough")
+    assert "every month [1]" in done["answer"]
+    assert done["verification"]["status"] == "supported"
