@@ -18,7 +18,6 @@
     ├── NotFound
     │   ├── UnknownDocument
     │   ├── UnknownThread
-    │   ├── UnknownRun
     │   └── UnknownCheckpoint
     ├── Unavailable                a part we depend on did not answer; asking again may help
     │   ├── DatabaseUnavailable
@@ -114,10 +113,6 @@ class UnknownDocument(NotFound):
 
 class UnknownThread(NotFound):
     """There is no such thread in this workspace."""
-
-
-class UnknownRun(NotFound):
-    """There is no such run in this workspace."""
 
 
 class UnknownCheckpoint(NotFound):

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from langgraph.runtime import Runtime
 
 from domain.events import Thinking
+from domain.ports import ModelUsage
 from domain.state import AnswerState, Step, Usage
 from nodes.context import Context
 
@@ -39,17 +40,7 @@ def instrument(
             node=name,
             ms=round((perf_counter() - started) * 1000, 2),
             warnings=list(ledger.warnings),
-            usage=[
-                Usage(
-                    node=name,
-                    model=used.model,
-                    calls=1,
-                    input_tokens=used.input_tokens,
-                    output_tokens=used.output_tokens,
-                    cost=used.cost,
-                )
-                for used in ledger.usage
-            ],
+            usage=[file_usage(name, used) for used in ledger.usage],
         )
         ledger.warnings.clear()
         ledger.usage.clear()
@@ -59,3 +50,15 @@ def instrument(
 
     run.__name__ = name
     return run
+
+
+def file_usage(node: str, used: ModelUsage) -> Usage:
+    """One model call as the state keeps it."""
+    return Usage(
+        node=node,
+        model=used.model,
+        calls=1,
+        input_tokens=used.input_tokens,
+        output_tokens=used.output_tokens,
+        cost=used.cost,
+    )

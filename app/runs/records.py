@@ -9,6 +9,7 @@ from domain.events import Done, Failed
 from domain.ports import ModelUsage
 from domain.runs import RunRecord
 from domain.state import AnswerState, Step, Usage
+from graphs.instrumentation import file_usage
 
 logger = logging.getLogger("askgraph.turns")
 
@@ -80,18 +81,6 @@ def make_record(
         warnings=_list_warnings(state["steps"]),
         error="cancelled" if ended is None else ended["code"] if ended["type"] == "error" else None,
         forked_from=forked_from,
-    )
-
-
-def file_usage(node: str, used: ModelUsage) -> Usage:
-    """One model call as the state keeps it."""
-    return Usage(
-        node=node,
-        model=used.model,
-        calls=1,
-        input_tokens=used.input_tokens,
-        output_tokens=used.output_tokens,
-        cost=used.cost,
     )
 
 

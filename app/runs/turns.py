@@ -212,7 +212,7 @@ class Turns:
         """One execution of the graph, with its `done` or `error` at the end and its record kept."""
         services = self._services
         started_at = datetime.now(UTC)
-        state = merge_state({**blank_question(), **turn}, {} if graph_input is None else blank_question())
+        state = merge_state(blank_question(), turn)
         # LangGraph's first values are the input on top of what the thread's last turn left, which is not ours.
         is_ours = graph_input is None
         context = services.make_context()
