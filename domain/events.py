@@ -4,7 +4,7 @@ Nodes emit these through LangGraph's custom stream; the turn runner adds `done` 
 has not ended. `type` is the SSE event name, the rest is its data.
 """
 
-from typing import Any, Literal, NotRequired
+from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
@@ -18,7 +18,6 @@ class Thinking(TypedDict):
     type: Literal["thinking"]
     step: str
     """The name of the node that starts."""
-    detail: NotRequired[str]
 
 
 class Sources(TypedDict):
