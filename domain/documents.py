@@ -155,6 +155,8 @@ class Candidate(TypedDict):
     """Cosine similarity, or None where only the lexical leg found it."""
     lexical: float | None
     """BM25, or None where only the dense leg found it."""
+    relevance: float | None
+    """What rerank made of it, 0-1 and comparable between questions; None before rerank."""
 
 
 class TextLine(TypedDict):

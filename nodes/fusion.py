@@ -50,6 +50,7 @@ def fuse(dense: Sequence[Match], lexical: Sequence[Match], knobs: RetrievalKnobs
             score=float(score),
             dense=by_dense[chunk_id].score if chunk_id in by_dense else None,
             lexical=by_lexical[chunk_id].score if chunk_id in by_lexical else None,
+            relevance=None,
         )
         for chunk_id, score in zip(chunk_ids, scores, strict=True)
     ]

@@ -25,6 +25,8 @@ class RerankInput(TypedDict):
 class RerankUpdate(TypedDict):
     """What rerank writes."""
 
+    candidates: list[Candidate]
+    """Most relevant first, so that a saved state says how close each came to being a source."""
     sources: list[Source]
 
 
@@ -36,7 +38,7 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
     scope = scope_of(state)
     passages = await context.library.read_passages(scope, list(candidates))
     if not passages:
-        return RerankUpdate(sources=[])
+        return RerankUpdate(candidates=state["candidates"], sources=[])
 
     scores: list[float] | None = None
     if knobs.method != "none" and context.reranker is not None:
@@ -45,8 +47,12 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
         except (EmbedderUnavailable, ModelUnavailable) as error:
             context.ledger.warn(f"Kept the order of the search: {error.message}")
     relevance = blend([candidates[p.chunk_id] for p in passages], scores)
-    best = sorted(zip(passages, relevance, strict=True), key=lambda pair: -pair[1])[: knobs.keep]
+    for passage, score in zip(passages, relevance, strict=True):
+        candidates[passage.chunk_id] = {**candidates[passage.chunk_id], "relevance": round(score, 4)}
+    ranked = sorted(zip(passages, relevance, strict=True), key=lambda pair: -pair[1])
+    best = ranked[: knobs.keep]
     return RerankUpdate(
+        candidates=[candidates[passage.chunk_id] for passage, _ in ranked],
         sources=[
             _make_source(number, passage, candidates[passage.chunk_id], score)
             for number, (passage, score) in enumerate(best, 1)
