@@ -10,7 +10,7 @@ from typing import Protocol
 
 from app.ingest.chunking import OVERLAP, SIZE, split
 from app.ingest.reading import MAX_BYTES, find_kind, read_document
-from domain.documents import Chunk, DocumentReport, IngestReport, ParsedDocument, embedding_text
+from domain.documents import Chunk, Document, DocumentReport, IngestReport, ParsedDocument, embedding_text
 from domain.errors import DocumentError, OversizedDocument, UnreadableDocument, UnsupportedDocument
 from domain.ports import AnswerCache, ChunkVectors, DocumentStore
 
@@ -87,21 +87,21 @@ class Ingestion:
             parsed, chunks = await asyncio.to_thread(self._prepare, source, data, media_type)
         except DocumentError as error:
             return _report_failure(source, error)
-        stored = await self._store.stored_hashes(workspace_id, existing.id) if existing else frozenset()
-        new = [chunk for chunk in chunks if chunk.content_hash not in stored]
-        vectors = await self._embed(source, parsed, new, progress)
-        document = await self._store.replace(workspace_id, source, content_hash, parsed, chunks, vectors)
-        if existing is not None:
-            await self._cache.forget(workspace_id)  # no cached answer quotes what the document no longer says
-        return DocumentReport(
-            source=source,
-            status="updated" if existing else "added",
-            document_id=document.id,
-            title=document.title,
-            pages=document.pages,
-            chunks=document.chunks,
-            embedded=len(vectors),
-        )
+        return await self._keep(workspace_id, source, content_hash, parsed, chunks, existing, progress)
+
+    async def add_parsed(
+        self, workspace_id: str, source: str, parsed: ParsedDocument, content_hash: str
+    ) -> DocumentReport:
+        """Add a document that was read already, or replace what `source` held before. `content_hash` is the caller's:
+        equal to that of `source` now, nothing is done.
+
+        Raises `DatabaseUnavailable` and `EmbedderUnavailable`.
+        """
+        existing = await self._store.find(workspace_id, source)
+        if existing is not None and existing.content_hash == content_hash:
+            return DocumentReport(source, "unchanged", existing.id, existing.title, existing.pages, existing.chunks)
+        chunks = await asyncio.to_thread(self._split, parsed)
+        return await self._keep(workspace_id, source, content_hash, parsed, chunks, existing, None)
 
     async def add_paths(
         self,
@@ -145,6 +145,32 @@ class Ingestion:
             await self._cache.forget(workspace_id)
         return deleted
 
+    async def _keep(
+        self,
+        workspace_id: str,
+        source: str,
+        content_hash: str,
+        parsed: ParsedDocument,
+        chunks: Sequence[Chunk],
+        existing: Document | None,
+        progress: Progress | None,
+    ) -> DocumentReport:
+        stored = await self._store.stored_hashes(workspace_id, existing.id) if existing else frozenset()
+        new = [chunk for chunk in chunks if chunk.content_hash not in stored]
+        vectors = await self._embed(source, parsed, new, progress)
+        document = await self._store.replace(workspace_id, source, content_hash, parsed, chunks, vectors)
+        if existing is not None:
+            await self._cache.forget(workspace_id)  # no cached answer quotes what the document no longer says
+        return DocumentReport(
+            source=source,
+            status="updated" if existing else "added",
+            document_id=document.id,
+            title=document.title,
+            pages=document.pages,
+            chunks=document.chunks,
+            embedded=len(vectors),
+        )
+
     async def _add_file(self, workspace_id: str, path: Path, progress: Progress | None) -> DocumentReport:
         try:
             data = await asyncio.to_thread(_load, path, self._max_bytes)
@@ -154,7 +180,10 @@ class Ingestion:
 
     def _prepare(self, source: str, data: bytes, media_type: str | None) -> tuple[ParsedDocument, list[Chunk]]:
         parsed = read_document(source, data, media_type=media_type, max_bytes=self._max_bytes)
-        return parsed, split(parsed, size=self._chunk_size, overlap=self._chunk_overlap)
+        return parsed, self._split(parsed)
+
+    def _split(self, parsed: ParsedDocument) -> list[Chunk]:
+        return split(parsed, size=self._chunk_size, overlap=self._chunk_overlap)
 
     async def _embed(
         self, source: str, parsed: ParsedDocument, chunks: Sequence[Chunk], progress: Progress | None
