@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
 
+from app.adapters.cross_encoder import OnnxCrossEncoder
 from app.adapters.embedded import open_servers
 from app.adapters.langsmith import open_tracing
 from app.adapters.late_interaction import LateInteractionEncoder, LateInteractionReranker
@@ -25,6 +26,7 @@ from app.adapters.redis import RedisAnswerCache
 from app.adapters.tokens import O200kCounter
 from app.ingest.pipeline import Ingestion
 from app.settings import Settings, read_modes
+from domain.errors import ConfigurationError
 from domain.ports import AnswerCache, DocumentStore, Embedder, Library, Reranker, TokenCounter
 from domain.profile import Profile
 from domain.runs import RunLog, ThreadStore
@@ -44,7 +46,7 @@ class Services:
     documents: DocumentStore
     library: Library
     embedder: Embedder
-    reranker: Reranker
+    rerankers: dict[str, Reranker]
     tokens: TokenCounter
     models: Models
     answers: AnswerCache
@@ -69,7 +71,7 @@ class Services:
             library=self.library,
             embedder=self.embedder,
             tokens=self.tokens,
-            reranker=self.reranker,
+            rerankers=self.rerankers,
             models=self.models,
         )
 
@@ -104,7 +106,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         documents = PostgresDocumentStore(pool)
         answers = RedisAnswerCache(redis_url, ttl=timedelta(hours=settings.answer_ttl_hours))
         stack.push_async_callback(answers.close)
-        reranker = LateInteractionReranker(embedder, library)
+        rerankers = await _open_rerankers(settings, modes, embedder, library, stack)
         models, problem = await _open_models(settings, stack)
         tracing = stack.enter_context(open_tracing())
         parts |= {
@@ -113,7 +115,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             "tracing": "LangSmith" if tracing else "off",
         }
         names = [model.name for model in (models.small, models.large, models.judge) if model is not None]
-        names.append(settings.openai_base_url or "")
+        names += [settings.openai_base_url or "", *(reranker.name for reranker in rerankers.values())]
         yield Services(
             settings=settings,
             modes=modes,
@@ -121,7 +123,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             documents=documents,
             library=library,
             embedder=embedder,
-            reranker=reranker,
+            rerankers=rerankers,
             tokens=O200kCounter(),
             models=models,
             answers=answers,
@@ -133,13 +135,39 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 answers,
                 max_bytes=settings.max_document_mb * 1_000_000,
             ),
-            fingerprint=await asyncio.to_thread(fingerprint_machine, embedder.name, reranker.name, *names),
+            fingerprint=await asyncio.to_thread(fingerprint_machine, embedder.name, *names),
             trace_url=lambda run_id: tracing.trace_url(UUID(run_id)) if tracing else None,
             translating_errors=translated_errors,
             parts=parts,
             models_problem=problem,
             ping=lambda: ping(pool),
         )
+
+
+async def _open_rerankers(
+    settings: Settings,
+    modes: dict[str, Profile],
+    embedder: OnnxEmbedder,
+    library: PostgresLibrary,
+    stack: AsyncExitStack,
+) -> dict[str, Reranker]:
+    """The rerankers by the name that `rerank.method` has for each.
+
+    Raises `ConfigurationError` for a cross-encoder that cannot be used, and for a mode that needs one where none is
+    set.
+    """
+    rerankers: dict[str, Reranker] = {"local": LateInteractionReranker(embedder, library)}
+    if settings.cross_encoder is not None:
+        cross_encoder = await asyncio.to_thread(OnnxCrossEncoder.load, settings.cross_encoder)
+        stack.callback(cross_encoder.close)
+        rerankers["cross_encoder"] = cross_encoder
+    for mode in modes.values():
+        if mode.rerank.method == "cross_encoder" and "cross_encoder" not in rerankers:
+            raise ConfigurationError(
+                f"The mode {mode.name!r} reranks with a cross-encoder and none is set. Set ASKGRAPH_CROSS_ENCODER to a "
+                "folder that holds model.onnx and tokenizer.json, or change the mode's rerank.method."
+            )
+    return rerankers
 
 
 async def _open_models(settings: Settings, stack: AsyncExitStack) -> tuple[Models, str | None]:

@@ -36,6 +36,8 @@ class Settings(BaseSettings):
     """Verifies answers in modes that do."""
     model_timeout: float = Field(60, gt=0)
     """Seconds for one call."""
+    cross_encoder: Path | None = None
+    """A folder with `model.onnx` and `tokenizer.json`: the reranker of modes with `rerank.method = "cross_encoder"`."""
     profiles: Path | None = None
     """A TOML file of modes; each may name the mode that it `extends`."""
     load_samples: bool = True

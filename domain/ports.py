@@ -66,6 +66,10 @@ class Library(Protocol):
         """In the order asked for. Chunks that are gone, or outside the scope, are left out."""
         ...
 
+    async def read_embeddings(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, Vector]:
+        """By chunk id, shape (dimension,), unit length. Chunks that are gone, or outside the scope, are left out."""
+        ...
+
     async def read_titles(self, scope: Scope, limit: int) -> list[str]:
         """Titles of the documents in scope, most recent first: what the library is about."""
         ...

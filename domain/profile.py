@@ -38,9 +38,15 @@ class RetrievalKnobs(_Knobs):
 class RerankKnobs(_Knobs):
     """How rerank scores, and what it keeps."""
 
-    method: Literal["local", "none"] = "local"
+    method: Literal["local", "cross_encoder", "none"] = "local"
+    """`local`: late interaction over stored vectors. `cross_encoder`: the model that `ASKGRAPH_CROSS_ENCODER` names."""
+    only_complex: bool = False
+    """Score only for questions that `nodes/local/complexity.py` calls complex; others keep the order of the search."""
     keep: int = Field(5, ge=1, le=50)
     """How many candidates become sources."""
+    mmr_lambda: float | None = Field(None, ge=0, le=1)
+    """Maximal marginal relevance: 1 looks at relevance alone, 0 only at how much a source differs from those already
+    chosen. None: off, the most relevant are kept."""
 
 
 class GradeKnobs(_Knobs):

@@ -3,6 +3,7 @@
 LangGraph does not checkpoint the context; `app/services.py` builds one per run, on resume and replay too.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from domain.ports import ChatModel, Embedder, Library, ModelUsage, Reranker, TokenCounter
@@ -47,7 +48,7 @@ class Context:
     library: Library
     embedder: Embedder
     tokens: TokenCounter
-    reranker: Reranker | None = None
-    """None where no local reranker could be loaded; modes that rerank then keep the fused order."""
+    rerankers: Mapping[str, Reranker] = field(default_factory=dict)
+    """By the name that `rerank.method` has for it."""
     models: Models = Models()
     ledger: Ledger = field(default_factory=Ledger)

@@ -2,13 +2,17 @@
 
 from typing import Any
 
+import numpy as np
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
-from domain.documents import Candidate, Passage, Source, TextLine
+from domain.documents import Candidate, Passage, Scope, Source, TextLine
 from domain.errors import EmbedderUnavailable, ModelUnavailable
+from domain.profile import RerankKnobs
 from nodes.context import Context
+from nodes.diversity import diversify
 from nodes.fusion import blend
+from nodes.local.complexity import is_complex
 from nodes.scope import profile_of, scope_of
 
 
@@ -40,24 +44,55 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
     if not passages:
         return RerankUpdate(candidates=state["candidates"], sources=[])
 
-    scores: list[float] | None = None
-    if knobs.method != "none" and context.reranker is not None:
-        try:
-            scores = await context.reranker.score(scope, state["standalone_question"], passages)
-        except (EmbedderUnavailable, ModelUnavailable) as error:
-            context.ledger.warn(f"Kept the order of the search: {error.message}")
-    relevance = blend([candidates[p.chunk_id] for p in passages], scores)
+    scores = await _score(knobs, scope, state["standalone_question"], passages, context)
+    # A cross-encoder's scores are probabilities already; the local reranker's are weighed with the search's.
+    if scores is not None and knobs.method == "cross_encoder":
+        relevance = scores
+    else:
+        relevance = blend([candidates[p.chunk_id] for p in passages], scores)
     for passage, score in zip(passages, relevance, strict=True):
         candidates[passage.chunk_id] = {**candidates[passage.chunk_id], "relevance": round(score, 4)}
     ranked = sorted(zip(passages, relevance, strict=True), key=lambda pair: -pair[1])
-    best = ranked[: knobs.keep]
+    best = await _choose(knobs, scope, ranked, context)
     return RerankUpdate(
         candidates=[candidates[passage.chunk_id] for passage, _ in ranked],
         sources=[
             _make_source(number, passage, candidates[passage.chunk_id], score)
             for number, (passage, score) in enumerate(best, 1)
-        ]
+        ],
     )
+
+
+async def _score(
+    knobs: RerankKnobs, scope: Scope, question: str, passages: list[Passage], context: Context
+) -> list[float] | None:
+    """None where the order of the search stands."""
+    if knobs.method == "none" or (knobs.only_complex and not is_complex(question)):
+        return None
+    reranker = context.rerankers.get(knobs.method)
+    if reranker is None:
+        context.ledger.warn(f"Kept the order of the search: there is no reranker {knobs.method!r} here.")
+        return None
+    try:
+        return await reranker.score(scope, question, passages)
+    except (EmbedderUnavailable, ModelUnavailable) as error:
+        context.ledger.warn(f"Kept the order of the search: {error.message}")
+        return None
+
+
+async def _choose(
+    knobs: RerankKnobs, scope: Scope, ranked: list[tuple[Passage, float]], context: Context
+) -> list[tuple[Passage, float]]:
+    """Those that become sources, most relevant first."""
+    if knobs.mmr_lambda is None or len(ranked) <= knobs.keep:
+        return ranked[: knobs.keep]
+    embeddings = await context.library.read_embeddings(scope, [passage.chunk_id for passage, _ in ranked])
+    if len(embeddings) < len(ranked):
+        # Somebody removed a document just now.
+        return ranked[: knobs.keep]
+    rows = np.stack([embeddings[passage.chunk_id] for passage, _ in ranked])
+    chosen = diversify([score for _, score in ranked], rows, knobs.keep, knobs.mmr_lambda)
+    return [ranked[index] for index in sorted(chosen)]
 
 
 def _make_source(number: int, passage: Passage, candidate: Candidate, score: float) -> Source:

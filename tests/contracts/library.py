@@ -126,6 +126,18 @@ class LibraryContract:
         assert (line.start, line.end, line.page) == (passage.start, passage.end, 1)
         assert line.box == {"x": 10.5, "y": 4.0, "width": 80.0, "height": 1.5}
 
+    async def test_embeddings_are_read_back_as_stored(self, library: Library, documents: DocumentStore) -> None:
+        falke = await store(documents, "a", "falke.md", [WARRANTY, BATTERY])
+        amsel = await store(documents, "a", "amsel.md", [VERSION])
+        ids = [m.chunk_id for m in await library.search_dense(Scope("a"), vector_of(BATTERY), 3)]
+        embeddings = await library.read_embeddings(Scope("a"), [*ids, str(uuid4()), "no id"])
+        assert set(embeddings) == set(ids)
+        np.testing.assert_allclose(embeddings[ids[0]], vector_of(BATTERY), atol=1e-6)
+        assert len(await library.read_embeddings(Scope("a", (falke.id,)), ids)) == 2
+        assert len(await library.read_embeddings(Scope("a", (amsel.id,)), ids)) == 1
+        assert await library.read_embeddings(Scope("b"), ids) == {}
+        assert await library.read_embeddings(Scope("a", ()), ids) == {}
+
     async def test_titles_come_most_recent_first(self, library: Library, documents: DocumentStore) -> None:
         for title in ("First", "Second", "Third"):
             await store(documents, "a", f"{title}.md", [WARRANTY], title=title)

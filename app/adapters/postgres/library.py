@@ -90,6 +90,15 @@ class PostgresLibrary:
             if row is not None
         ]
 
+    async def read_embeddings(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, Vector]:
+        async with open_session(self._pool, scope.workspace_id) as session:
+            rows = await session.fetch(
+                sql.READ_EMBEDDINGS,
+                chunk_ids=parse_ids(chunk_ids),
+                document_ids=None if scope.document_ids is None else parse_ids(scope.document_ids),
+            )
+        return {str(row["chunk_id"]): row["embedding"] for row in rows}
+
     async def read_titles(self, scope: Scope, limit: int) -> list[str]:
         async with open_session(self._pool, scope.workspace_id) as session:
             rows = await session.fetch(

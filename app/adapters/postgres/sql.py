@@ -101,6 +101,12 @@ READ_PASSAGES: LiteralString = """
     WHERE c.workspace_id = %(workspace_id)s AND c.id = ANY(%(chunk_ids)s::uuid[])
 """
 
+READ_EMBEDDINGS: LiteralString = """
+    SELECT id AS chunk_id, embedding FROM chunks
+    WHERE workspace_id = %(workspace_id)s AND id = ANY(%(chunk_ids)s::uuid[])
+      AND (%(document_ids)s::uuid[] IS NULL OR document_id = ANY(%(document_ids)s::uuid[]))
+"""
+
 READ_TITLES: LiteralString = """
     SELECT title FROM documents
     WHERE workspace_id = %(workspace_id)s

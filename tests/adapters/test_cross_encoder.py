@@ -1,0 +1,130 @@
+"""Against a real ONNX model, made by the test."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.adapters import cross_encoder
+from app.adapters.cross_encoder import OnnxCrossEncoder
+from domain.documents import Passage, Scope
+from domain.errors import ConfigurationError
+from tests.tiny_cross_encoder import write_cross_encoder
+
+SCOPE = Scope("default")
+QUESTION = "smoke detectors tested"
+
+
+def passage(text: str, title: str = "Rules", heading: str = "Safety") -> Passage:
+    return Passage("c", 0, "d", title, text, 0, len(text), heading_path=(title, heading))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_cross_encoder(tmp_path_factory.mktemp("cross-encoder"))
+
+
+@pytest.fixture(scope="module")
+def reranker(folder: Path) -> Iterator[OnnxCrossEncoder]:
+    loaded = OnnxCrossEncoder.load(folder, threads=1)
+    yield loaded
+    loaded.close()
+
+
+async def test_scores_are_probabilities_in_the_order_of_the_passages(reranker: OnnxCrossEncoder) -> None:
+    texts = ["Bread is baked at dawn.", "Smoke detectors are tested in May.", "Detectors were bought in 2019."]
+    unrelated, answer, related = await reranker.score(SCOPE, QUESTION, [passage(text) for text in texts])
+    # The logit: shared tokens, and the separator that both sides end with, less six.
+    assert unrelated == pytest.approx(1 / (1 + 2.718281828**5))
+    assert answer == pytest.approx(1 / (1 + 2.718281828**2))
+    assert related == pytest.approx(1 / (1 + 2.718281828**4))
+
+
+async def test_batches_give_what_single_pairs_give(reranker: OnnxCrossEncoder) -> None:
+    passages = [passage(f"Smoke {'detectors ' * (n % 4)} and {'more words ' * (n % 7)}") for n in range(20)]
+    assert len(passages) > 2 * cross_encoder.BATCH
+    together = await reranker.score(SCOPE, QUESTION, passages)
+    assert together == [(await reranker.score(SCOPE, QUESTION, [one]))[0] for one in passages]
+    assert len(set(together)) == 4
+
+
+async def test_title_and_heading_are_scored_with_the_text(reranker: OnnxCrossEncoder) -> None:
+    bare, titled, headed = await reranker.score(
+        SCOPE,
+        QUESTION,
+        [passage("Once a month."), passage("Once a month.", title="Smoke"), passage("Once a month.", heading="Smoke")],
+    )
+    assert bare < titled
+    assert bare < headed
+
+
+async def test_a_pair_is_cut_to_the_window_and_the_question_stays(reranker: OnnxCrossEncoder) -> None:
+    near, far = await reranker.score(
+        SCOPE, QUESTION, [passage("smoke " + "word " * 2000), passage("word " * 2000 + "smoke")]
+    )
+    assert near > far
+    [long_question] = await reranker.score(SCOPE, "smoke " * 1500, [passage("fire")])
+    assert 0 <= long_question < 0.5
+
+
+async def test_nothing_and_broken_text_are_scored(reranker: OnnxCrossEncoder) -> None:
+    assert await reranker.score(SCOPE, QUESTION, []) == []
+    [score] = await reranker.score(SCOPE, "\ud800", [passage("\udfff")])
+    assert 0 <= score <= 1
+
+
+async def test_a_model_without_token_types_is_used_too(tmp_path: Path) -> None:
+    folder = write_cross_encoder(tmp_path / "m", inputs=("input_ids", "attention_mask", "attention_mask"))
+    loaded = OnnxCrossEncoder.load(folder)
+    scores = await loaded.score(SCOPE, QUESTION, [passage("Smoke.")])
+    loaded.close()
+    assert scores == [pytest.approx(1 / (1 + 2.718281828**6))]
+
+
+def test_another_model_has_another_name(folder: Path, tmp_path: Path) -> None:
+    same, other = write_cross_encoder(tmp_path / "same"), write_cross_encoder(tmp_path / "other", bias=-5.0)
+    names = []
+    for path in (folder, same, other):
+        loaded = OnnxCrossEncoder.load(path)
+        names.append(loaded.name)
+        loaded.close()
+    assert names[0] == names[1] != names[2]
+
+
+def break_folder(folder: Path, fault: str) -> None:
+    if fault == "no model":
+        (folder / "model.onnx").unlink()
+    elif fault == "no tokenizer":
+        (folder / "tokenizer.json").unlink()
+    elif fault == "model of noise":
+        (folder / "model.onnx").write_bytes(b"noise" * 100)
+    elif fault == "empty model":
+        (folder / "model.onnx").write_bytes(b"")
+    elif fault == "tokenizer of noise":
+        (folder / "tokenizer.json").write_text("{}")
+    elif fault == "other inputs":
+        write_cross_encoder(folder, inputs=("pixels", "attention_mask", "token_type_ids"))
+    elif fault == "three labels":
+        write_cross_encoder(folder, labels=3)
+    elif fault == "no numbers":
+        write_cross_encoder(folder, bias=float("nan"))
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        ("no model", "there is no file model.onnx.*ASKGRAPH_CROSS_ENCODER"),
+        ("no tokenizer", "there is no file tokenizer.json"),
+        ("model of noise", "model.onnx is not a model that can be run"),
+        ("empty model", "cannot be used"),
+        ("tokenizer of noise", "tokenizer.json cannot be read"),
+        ("other inputs", "it takes attention_mask, pixels, token_type_ids"),
+        ("three labels", r"scores of shape \(1, 3\)"),
+        ("no numbers", "no numbers"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_at_load(tmp_path: Path, fault: str, says: str) -> None:
+    folder = write_cross_encoder(tmp_path / "model")
+    break_folder(folder, fault)
+    with pytest.raises(ConfigurationError, match=says):
+        OnnxCrossEncoder.load(folder)
