@@ -220,6 +220,68 @@ def replay(
     _run(_with_services(work))
 
 
+@cli.command("eval")
+def evaluate(
+    sets: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SET...", help="Folders of sets, their names in --bench, or a queries.jsonl of your own."
+        ),
+    ],
+    profile: Annotated[
+        list[str] | None,
+        typer.Option("--profile", "-p", help="A mode to ask in; two are compared. [default: standard]"),
+    ] = None,
+    limit: Annotated[int | None, typer.Option(help="Ask only the first questions of each set.", min=1)] = None,
+    out: Annotated[Path, typer.Option(help="Where the report goes.")] = Path("eval-results"),
+    bench: Annotated[
+        Path, typer.Option(envvar="ASKGRAPH_BENCH", help="The folder in which sets are found by name.")
+    ] = Path("../shared/bench"),
+    workspace: Annotated[
+        str | None,
+        typer.Option("--workspace", "-w", help="Ask this workspace instead of one made from the set's corpus."),
+    ] = None,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep the set's workspace, so that the next run is quick.")
+    ] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Ask again what an interrupted run has asked already.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure how well questions are answered: finding, answering, abstaining, citing, routing, verifying."""
+    from app.evaluation.sets import read_sets
+    from app.settings import read_modes, read_settings
+    from domain.errors import UnknownMode
+
+    names = list(dict.fromkeys(profile or ["standard"]))
+    try:
+        if workspace is not None:
+            _check_workspace(workspace)
+        modes = read_modes(read_settings())
+        if unknown := [name for name in names if name not in modes]:
+            raise UnknownMode(f"There is no profile {unknown[0]!r}. There are: {', '.join(modes)}.")
+        wanted = read_sets(sets, bench, workspace=workspace, limit=limit)
+    except AskgraphError as error:
+        _fail(error)
+
+    async def work(services: "Services") -> int:
+        from app.evaluation.evaluation import Options, evaluate
+        from app.evaluation.report import list_metrics
+        from app.terminal import print_evaluation, show_evaluation
+
+        options = Options(out, workspace, keep, fresh)
+        with show_evaluation() as progress:
+            evaluated = await evaluate(services, wanted, [modes[name] for name in names], options, progress)
+        if as_json:
+            print(json.dumps(list_metrics(evaluated), ensure_ascii=False))
+        else:
+            print_evaluation(evaluated)
+        return 0
+
+    _run(_with_services(work))
+
+
 @cli.command()
 def graph(
     format: Annotated[Literal["mermaid", "ascii", "png"], typer.Option(help="How to draw it.")] = "ascii",

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -13,6 +13,9 @@ from rich.table import Table
 from app.runs.history import HistoryStep
 from domain.documents import Citation, Document, IngestReport, name_place
 from domain.events import Event
+
+if TYPE_CHECKING:
+    from app.evaluation.evaluation import Evaluated
 
 out = Console(soft_wrap=True, highlight=False)
 err = Console(stderr=True, soft_wrap=True, highlight=False)
@@ -119,6 +122,50 @@ def show_progress(*, enabled: bool) -> Iterator[Callable[[str, int, int], None] 
             progress.update(tasks[source], completed=done, total=total)
 
         yield update
+
+
+def print_evaluation(evaluated: Sequence["Evaluated"]) -> None:
+    """The metrics of each set, a column for each profile; then what changed from the first to the second."""
+    for each in evaluated:
+        table = Table(title=each.set.name, title_justify="left", box=None, pad_edge=False)
+        table.add_column("metric")
+        for result in each.results:
+            table.add_column(escape(result.profile), justify="right")
+        names = dict.fromkeys(name for result in each.results for name in result.metrics)
+        for name in names:
+            table.add_row(name, *(_format(result.metrics.get(name)) for result in each.results))
+        out.print(table)
+        out.print()
+
+
+@contextmanager
+def show_evaluation() -> Iterator[Callable[[str, int, int], None]]:
+    """A bar per piece of work on standard error, called with its name, how much is done, and how much there is. Where
+    nobody watches, a line when it begins and when it ends."""
+    if not err.is_terminal:
+        yield _log_progress
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=err) as progress:
+        tasks: dict[str, Any] = {}
+
+        def update(label: str, done: int, total: int) -> None:
+            if label not in tasks:
+                tasks[label] = progress.add_task(escape(label), total=total)
+            progress.update(tasks[label], completed=done, total=total)
+
+        yield update
+
+
+def _log_progress(label: str, done: int, total: int) -> None:
+    if done in (0, total):
+        err.print(escape(f"{label}: {done} of {total}"))
+
+
+def _format(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.0f}" if value == int(value) and value > 1 else f"{value:.3f}"
 
 
 def _shorten(value: Any) -> str:

@@ -1,0 +1,200 @@
+"""Asks the questions of a set: each goes through the real graph, or through the node that the set is about."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from time import perf_counter
+from typing import Any, cast
+from uuid import UUID, uuid4
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.errors import NodeTimeoutError
+from langgraph.runtime import Runtime
+from pydantic import BaseModel
+
+from app.evaluation.corpus import Shelf
+from app.evaluation.sets import Message, Question
+from app.services import Services
+from domain.documents import Candidate, Scope, Source
+from domain.errors import AskgraphError
+from domain.profile import Profile
+from domain.state import AnswerState, Route, Turn, TurnInput, blank_question, remember
+from graphs.answer import build_answer_graph
+from nodes.context import Context
+from nodes.route import route
+
+RECURSION_LIMIT = 40
+"""As for any turn."""
+
+
+class Cited(BaseModel):
+    """A citation of the answer, its document called as the set calls it."""
+
+    doc: str
+    start: int
+    end: int
+    text: str
+
+
+class Outcome(BaseModel):
+    """What became of one question."""
+
+    id: str
+    error: str | None = None
+    """Why there is nothing else to read here."""
+    route: Route = "needs_retrieval"
+    standalone: str = ""
+    queries: list[str] = []
+    answer: str = ""
+    citations: list[Cited] = []
+    confidence: float = 0.0
+    """What grade made of the sources. An abstention's own confidence is 0 whatever its sources were."""
+    sources: list[str] = []
+    """The documents that the answer could use, best first."""
+    ranking: list[str] = []
+    """The documents that were found, best first: those of the sources, then those of the other candidates."""
+    first_ranking: list[str] = []
+    """The ranking before any retry."""
+    retries: int = 0
+    verdict: bool | None = None
+    """Whether verify found the given response supported by its evidence."""
+    support: float | None = None
+    """How well verify found it supported, 0-1."""
+    timings: dict[str, float] = {}
+    """Milliseconds by node, and in `total`."""
+    calls: int = 0
+    """Of language models."""
+    tokens: int = 0
+    cost: float | None = 0.0
+    warnings: list[str] = []
+
+    @property
+    def answered(self) -> bool:
+        """Whether the documents were made to say something."""
+        return bool(self.citations)
+
+
+class Asking:
+    """Asks questions in one profile. Nothing is read from the answer cache, stored in it, or left in the database."""
+
+    def __init__(self, services: Services, profile: Profile, shelf: Shelf) -> None:
+        self._services = services
+        self._profile = profile
+        self._shelf = shelf
+        self._saver = InMemorySaver()
+        self._graph = build_answer_graph(self._saver, services.settings.model_timeout)
+
+    async def ask(self, question: Question) -> Outcome:
+        """What the graph makes of the question. What went wrong stands in the outcome."""
+        context = self._services.make_context()
+        turn = TurnInput(
+            run_id=str(uuid4()),
+            question=question.question,
+            workspace_id=self._shelf.workspace_id,
+            document_ids=None if question.pdf is None else [self._shelf.chosen[question.pdf]],
+            mode=self._profile.name,
+            profile=self._profile.model_dump(),
+        )
+        config = RunnableConfig(
+            configurable={"thread_id": turn["run_id"]},
+            run_id=UUID(turn["run_id"]),
+            run_name="evaluation",
+            recursion_limit=RECURSION_LIMIT,
+        )
+        try:
+            if question.history:
+                turns = await self._converse(turn, question.history, context)
+                await self._graph.aupdate_state(
+                    config, {**turn, **blank_question(), "turns": turns}, as_node="reconcile"
+                )
+            return await self._run(question, turn, config, context)
+        except AskgraphError as error:
+            return Outcome(id=question.id, error=error.message)
+        except NodeTimeoutError as error:
+            return Outcome(id=question.id, error=f"The step {error.node!r} took too long.")
+        finally:
+            await self._saver.adelete_thread(turn["run_id"])
+
+    async def _converse(self, turn: TurnInput, history: Sequence[Message], context: Context) -> list[Turn]:
+        """The conversation as its thread would have kept it: each earlier question went through route, too."""
+        turns: list[Turn] = []
+        for asked, replied in pairwise(history):
+            if (asked.role, replied.role) != ("user", "assistant"):
+                continue
+            state = {**turn, "question": asked.content, "turns": turns}
+            update = await route(cast(Any, state), Runtime(context=context))
+            context.ledger.usage.clear()
+            context.ledger.warnings.clear()
+            remembered = Turn(
+                run_id=str(uuid4()),
+                question=update["question"],
+                standalone_question=update["standalone_question"],
+                route=update["route"],
+                answer=replied.content,
+                documents=[],
+            )
+            turns = remember(turns, remembered)
+        return turns
+
+    async def _run(self, question: Question, turn: TurnInput, config: RunnableConfig, context: Context) -> Outcome:
+        state = cast(AnswerState, {**turn, **blank_question(), "turns": []})
+        confidence = 0.0
+        first: Mapping[str, Any] | None = None
+        started = perf_counter()
+        async for mode, part in self._graph.astream(
+            turn, config, context=context, stream_mode=["updates", "values"], durability="exit"
+        ):
+            if mode == "values":
+                state = cast(AnswerState, part)
+                continue
+            update = cast("dict[str, dict[str, Any]]", part)
+            first = first or update.get("rerank")
+            confidence = update.get("grade", {}).get("confidence", confidence)
+        total_ms = (perf_counter() - started) * 1000
+        names = await self._name_chunks(state, first or {})
+
+        def rank(found: Mapping[str, Any]) -> list[str]:
+            return _distinct(names.get(chunk["chunk_id"]) for chunk in (*found["sources"], *found["candidates"]))
+
+        timings: dict[str, float] = {}
+        for step in state["steps"]:
+            timings[step["node"]] = round(timings.get(step["node"], 0.0) + step["ms"], 2)
+        usage = [used for step in state["steps"] for used in step["usage"]]
+        costs = [used["cost"] for used in usage]
+        return Outcome(
+            id=question.id,
+            route=state["route"],
+            standalone=state["standalone_question"],
+            queries=state["queries_tried"],
+            answer=state["answer"],
+            citations=[
+                Cited(doc=names.get(c["chunk_id"]) or c["title"], start=c["start"], end=c["end"], text=c["text"])
+                for c in state["citations"]
+            ],
+            confidence=confidence,
+            sources=_distinct(names.get(source["chunk_id"]) for source in state["sources"]),
+            ranking=rank(state),
+            first_ranking=rank(first) if first else [],
+            retries=state["retries"],
+            timings={**timings, "total": round(total_ms, 2)},
+            calls=sum(used["calls"] for used in usage),
+            tokens=sum(used["input_tokens"] + used["output_tokens"] for used in usage),
+            cost=None if None in costs else sum(cost for cost in costs if cost is not None),
+            warnings=_distinct(warning for step in state["steps"] for warning in step["warnings"]),
+        )
+
+    async def _name_chunks(self, state: AnswerState, first: Mapping[str, Any]) -> dict[str, str | None]:
+        """The set's document that each chunk of the run belongs to, by chunk."""
+        found: list[Source | Candidate] = [*state["sources"], *state["candidates"]]
+        found += [*first.get("sources", []), *first.get("candidates", [])]
+        if not self._shelf.pages:
+            return {chunk["chunk_id"]: self._shelf.document_ids.get(chunk["document_id"]) for chunk in found}
+        scope = Scope(self._shelf.workspace_id)
+        ids = _distinct(chunk["chunk_id"] for chunk in found)
+        passages = await self._services.library.read_passages(scope, ids)
+        return {p.chunk_id: self._shelf.pages.get((p.document_id, p.page or 0)) for p in passages}
+
+
+def _distinct(names: "Any") -> list[str]:
+    """In order, without repeats and without what has no name."""
+    return [name for name in dict.fromkeys(names) if name is not None]

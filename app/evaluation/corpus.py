@@ -1,0 +1,187 @@
+"""Brings a set's corpus into a workspace of its own through the real ingestion, and says which document is which."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+from uuid import uuid4
+
+import app.adapters.late_interaction
+import app.adapters.postgres.lexical
+import app.ingest
+import app.library
+import domain.terms
+from app.evaluation.sets import CorpusDocument, EvaluationSet, SetError
+from app.services import Services
+from domain.documents import Document, ParsedDocument, Section
+
+AT_ONCE = 4
+"""Documents that are brought in side by side, so that one is written while the next is embedded."""
+
+Progress = Callable[[int, int], None]
+"""Called with how much is done, and how much there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """A workspace that holds a set's documents."""
+
+    workspace_id: str
+    document_ids: Mapping[str, str] = field(default_factory=dict)
+    """What the set calls each document, by the library's id."""
+    pages: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    """Where the set's documents are pages: what it calls each, by the library's document id and the page."""
+    chosen: Mapping[str, str] = field(default_factory=dict)
+    """The library's id of each PDF that a question may choose, by its stem."""
+
+
+@asynccontextmanager
+async def open_shelf(
+    services: Services, wanted: EvaluationSet, *, keep: bool, progress: Progress
+) -> AsyncIterator[Shelf]:
+    """The set's documents in a workspace, which is removed afterwards unless it is to be kept. What an earlier run
+    has kept, or left half done, is not embedded again.
+
+    Raises `SetError` where a document cannot be ingested, `DatabaseUnavailable` and `EmbedderUnavailable`.
+    """
+    name = name_workspace(services, wanted)
+    # The temporary one stays apart from the one that somebody keeps.
+    workspace_id = name if keep else f"{name}-{uuid4().hex[:8]}"
+    try:
+        if wanted.kind == "routing":
+            await _add_samples(services, workspace_id, progress)
+            yield Shelf(workspace_id)
+        elif wanted.pdfs:
+            yield await _add_pdfs(services, workspace_id, wanted, progress)
+        else:
+            yield await _add_texts(services, workspace_id, wanted.corpus, progress)
+    finally:
+        if not keep:
+            await _remove(services, workspace_id)
+
+
+async def work_side_by_side(work: Callable[[], Coroutine[Any, Any, None]], workers: int) -> None:
+    """Run `work` several times at once, to the end or to the first error, which is raised."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(workers):
+                group.create_task(work())
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from errors
+
+
+async def find_shelf(services: Services, workspace_id: str, wanted: EvaluationSet) -> Shelf:
+    """A workspace that exists. The questions may call its documents by id, source, file name or title.
+
+    Raises `SetError` where they call one that it does not hold.
+    """
+    documents = {name: d.id for d in await services.documents.list(workspace_id) for name in _names_of(d)}
+    for question in wanted.questions:
+        for name in (*question.grades, *([question.pdf] if question.pdf else [])):
+            if name not in documents:
+                raise SetError(f"{question.id!r} names a document that the workspace {workspace_id!r} lacks: {name!r}.")
+    # What a question calls a document goes before its other names.
+    called = {documents[name]: name for question in wanted.questions for name in question.grades}
+    return Shelf(workspace_id, {document_id: document_id for document_id in documents.values()} | called, {}, documents)
+
+
+def _names_of(document: Document) -> list[str]:
+    path = Path(document.source)
+    return [document.title, path.stem, path.name, document.source, document.id]
+
+
+def name_workspace(services: Services, wanted: EvaluationSet) -> str:
+    """The same for the same corpus, model and code that fills the index, so that what is kept is found again."""
+    digest = hashlib.sha256(f"{wanted.fingerprint}\0{services.embedder.name}".encode())
+    for file in _find_index_code():
+        digest.update(file.read_bytes())
+    return f"eval-{digest.hexdigest()[:16]}"
+
+
+def _find_index_code() -> list[Path]:
+    modules = (domain.terms, app.adapters.late_interaction, app.adapters.postgres.lexical)
+    files = [Path(str(module.__file__)) for module in modules]
+    return [*files, *sorted(Path(app.ingest.__file__).parent.rglob("*.py"))]
+
+
+async def _add_samples(services: Services, workspace_id: str, progress: Progress) -> None:
+    """The sample library, for requests that are about no library in particular."""
+    progress(0, 1)
+    await services.ingestion.add_paths(workspace_id, [Path(app.library.__file__).parent])
+    progress(1, 1)
+
+
+async def _add_pdfs(services: Services, workspace_id: str, wanted: EvaluationSet, progress: Progress) -> Shelf:
+    ids: dict[str, str] = {}
+    for done, (name, path) in enumerate(wanted.pdfs.items()):
+        progress(done, len(wanted.pdfs))
+        data = await asyncio.to_thread(path.read_bytes)
+        report = await services.ingestion.add(workspace_id, name, data)
+        if report.document_id is None:
+            raise SetError(f"{path} cannot be ingested: {report.error}")
+        ids[name] = report.document_id
+    progress(len(wanted.pdfs), len(wanted.pdfs))
+    pages = {
+        (ids[of.pdf], of.page): document.id
+        for document in wanted.corpus
+        if (of := document.metadata).pdf is not None and of.page is not None
+    }
+    return Shelf(workspace_id, pages=pages, chosen={path.stem: ids[name] for name, path in wanted.pdfs.items()})
+
+
+async def _add_texts(
+    services: Services, workspace_id: str, corpus: tuple[CorpusDocument, ...], progress: Progress
+) -> Shelf:
+    known = {document.source: document for document in await services.documents.list(workspace_id)}
+    # A document without any text cannot be found by anything.
+    waiting = [document for document in corpus if document.text.strip()]
+    ids: dict[str, str] = {}
+    for document in waiting[:]:
+        stored = known.get(_source_of(document))
+        if stored is not None and stored.content_hash == _digest(document):
+            ids[stored.id] = document.id
+    waiting = [document for document in waiting if document.id not in set(ids.values())]
+    total = len(ids) + len(waiting)
+    progress(len(ids), total)
+    queue = iter(waiting)
+
+    async def work() -> None:
+        for document in queue:
+            parsed = _parse(document)
+            report = await services.ingestion.add_parsed(workspace_id, _source_of(document), parsed, _digest(document))
+            assert report.document_id is not None  # what was read already cannot fail
+            ids[report.document_id] = document.id
+            progress(len(ids), total)
+
+    await work_side_by_side(work, AT_ONCE)
+    return Shelf(workspace_id, ids)
+
+
+def _source_of(document: CorpusDocument) -> str:
+    return f"{quote(document.id, safe=' ')}.txt"
+
+
+def _digest(document: CorpusDocument) -> str:
+    return hashlib.sha256(f"{document.id}\0{document.title}\0{document.text}".encode()).hexdigest()
+
+
+def _parse(document: CorpusDocument) -> ParsedDocument:
+    """The document as a reader would hand it on, its text untouched, so that the set's character offsets hold."""
+    # The database takes no zero characters.
+    text = document.text.replace("\0", " ")
+    sections = (Section(0, len(text), ()),)
+    return ParsedDocument(document.title, text, "text/plain", sections)
+
+
+async def _remove(services: Services, workspace_id: str) -> None:
+    documents = iter(await services.documents.list(workspace_id))
+
+    async def work() -> None:
+        for document in documents:
+            await services.documents.delete(workspace_id, document.id)
+
+    await work_side_by_side(work, AT_ONCE)

@@ -1,0 +1,120 @@
+"""Runs sets in profiles: brings the documents in, asks, scores."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from app.evaluation.asking import Asking, Outcome
+from app.evaluation.corpus import Shelf, find_shelf, open_shelf, work_side_by_side
+from app.evaluation.journal import Journal
+from app.evaluation.scoring import Metrics, score
+from app.evaluation.sets import EvaluationSet, Question
+from app.evaluation.verifying import Verifying
+from app.services import Services
+from domain.profile import Profile
+
+AT_ONCE = 2
+"""Questions asked side by side; more would make their latencies those of a queue."""
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done, how much of it is done, and how much there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A set in one profile."""
+
+    profile: str
+    metrics: Metrics
+    outcomes: dict[str, Outcome]
+    """By question."""
+    resumed: int
+    """How many of them an interrupted run had left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """A set in each profile, in the order asked for."""
+
+    set: EvaluationSet
+    results: list[Result]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to run."""
+
+    out: Path
+    """Where the journals of unfinished runs are."""
+    workspace: str | None = None
+    """Ask here instead of in a workspace made for the set."""
+    keep: bool = False
+    """Keep that workspace for the next run."""
+    fresh: bool = False
+    """Ask again what an interrupted run has asked."""
+
+
+class _Asker(Protocol):
+    async def ask(self, question: Question) -> Outcome: ...
+
+
+async def evaluate(
+    services: Services,
+    sets: Sequence[EvaluationSet],
+    profiles: Sequence[Profile],
+    options: Options,
+    progress: Progress,
+) -> list[Evaluated]:
+    """Every set in every profile. A run that was interrupted goes on where it stopped.
+
+    Raises `SetError`, `DatabaseUnavailable` and `EmbedderUnavailable`; what goes wrong with one question stands in its
+    outcome.
+    """
+    evaluated: list[Evaluated] = []
+    journals: list[Journal] = []
+    for each in sets:
+        results: list[Result] = []
+        async with await _open(services, each, options, progress) as shelf:
+            for profile in profiles:
+                journal = Journal(options.out, each, profile, services.fingerprint, options.workspace)
+                journals.append(journal)
+                if options.fresh:
+                    journal.discard()
+                asker = Asking(services, profile, shelf) if shelf is not None else Verifying(services, each)
+                results.append(await _ask(each, profile.name, asker, journal, progress))
+        evaluated.append(Evaluated(each, results))
+    for journal in journals:
+        journal.discard()
+    return evaluated
+
+
+async def _open(
+    services: Services, each: EvaluationSet, options: Options, progress: Progress
+) -> AbstractAsyncContextManager[Shelf | None]:
+    """Where to ask the set; None where it brings its evidence along."""
+    if each.kind == "verification":
+        return nullcontext()
+    if options.workspace is not None:
+        return nullcontext(await find_shelf(services, options.workspace, each))
+    return open_shelf(services, each, keep=options.keep, progress=partial(progress, f"{each.name}: documents"))
+
+
+async def _ask(each: EvaluationSet, profile: str, asker: _Asker, journal: Journal, progress: Progress) -> Result:
+    outcomes = journal.read()
+    resumed = len(outcomes)
+    label, total = f"{each.name}: {profile}", len(each.questions)
+    progress(label, resumed, total)
+    waiting = iter([question for question in each.questions if question.id not in outcomes])
+
+    async def work() -> None:
+        for question in waiting:
+            outcome = await asker.ask(question)
+            journal.add(outcome)
+            outcomes[question.id] = outcome
+            progress(label, len(outcomes), total)
+
+    await work_side_by_side(work, AT_ONCE)
+    return Result(profile, score(each, outcomes), outcomes, resumed)

@@ -1,0 +1,241 @@
+"""Reads evaluation sets: a folder with `corpus.jsonl` and `queries.jsonl` (each may be gzipped) and perhaps `pdfs/`, or
+a file of questions about a workspace that exists. docs/evaluation.md describes the format.
+"""
+
+import gzip
+import hashlib
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from domain.errors import InputError
+from domain.state import Route
+
+Kind = Literal["questions", "routing", "verification"]
+
+ROUTES: dict[str, Route] = {
+    "conversational": "conversational",
+    "small_talk": "conversational",
+    "meta": "conversational",
+    "out_of_scope": "out_of_scope",
+    "oos": "out_of_scope",
+    "in_scope": "out_of_scope",
+}
+"""Where a request of each type of a routing set belongs. CLINC150's `in_scope` is what a voice assistant does, such as
+paying a bill; its `meta` is about the assistant."""
+
+
+class SetError(InputError):
+    """The evaluation set cannot be used."""
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Relevant(_Row):
+    """A document that answers a question, or helps to."""
+
+    doc: str
+    grade: int = Field(1, ge=0)
+    spans: tuple[tuple[int, int], ...] = ()
+    """Where in the document's text; characters, end exclusive. Empty where the source does not say."""
+
+
+class Message(_Row):
+    """One message of the conversation before a question."""
+
+    role: Literal["user", "assistant"]
+    content: str
+
+
+def _read_relevant(value: Any) -> Any:
+    return [{"doc": item} if isinstance(item, str) else item for item in value] if isinstance(value, list) else value
+
+
+class Question(_Row):
+    """One row of `queries.jsonl`."""
+
+    id: str = Field(min_length=1)
+    question: str = Field(min_length=1)
+    type: str = ""
+    """The group to report by."""
+    answers: tuple[str, ...] = ()
+    answers_known: bool = True
+    answerable: bool | None = None
+    """False: the right behaviour is to abstain. None: nobody says."""
+    relevant: Annotated[tuple[Relevant, ...], BeforeValidator(_read_relevant)] = ()
+    history: tuple[Message, ...] = ()
+    pdf: str | None = None
+    """The document that the user has chosen."""
+    response: str | None = None
+    """An answer that people judged; `label` says how."""
+    label: str | None = None
+
+    @property
+    def grades(self) -> dict[str, int]:
+        """How relevant each document is."""
+        return {relevant.doc: relevant.grade for relevant in self.relevant}
+
+
+class PageOf(_Row):
+    """Which page of which PDF a document of the corpus is."""
+
+    pdf: str | None = None
+    page: int | None = None
+
+
+class CorpusDocument(_Row):
+    """One row of `corpus.jsonl`."""
+
+    id: str = Field(min_length=1)
+    title: str = ""
+    text: str
+    metadata: PageOf = PageOf()
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationSet:
+    """Questions, and what is needed to ask them."""
+
+    name: str
+    kind: Kind
+    questions: tuple[Question, ...]
+    fingerprint: str
+    """Of all the files."""
+    corpus: tuple[CorpusDocument, ...] = ()
+    """Empty where the questions are asked of a workspace that exists, or of none in particular."""
+    pdfs: dict[str, Path] = field(default_factory=dict)
+    """The files by what the corpus calls them. Then each document of the corpus is one page."""
+
+
+def read_sets(given: Sequence[str], bench: Path, *, workspace: str | None, limit: int | None) -> list[EvaluationSet]:
+    """Each of `given`: the path of a folder or of a file, or the name of a folder in `bench`. A set keeps its first
+    `limit` questions.
+
+    Raises `SetError` saying file and line.
+    """
+    sets = [_read_set(_find(name, bench), workspace, limit) for name in given]
+    names = Counter(each.name for each in sets)
+    if repeated := [name for name, count in names.items() if count > 1]:
+        raise SetError(f"Two sets are called {repeated[0]!r}, and their results would be mixed up. Rename one.")
+    return sets
+
+
+def _find(given: str, bench: Path) -> Path:
+    path = Path(given).expanduser()
+    if path.exists():
+        return path
+    if len(path.parts) == 1 and (bench / given).is_dir():
+        return bench / given
+    if len(path.parts) == 1 and not bench.is_dir():
+        raise SetError(
+            f"There is no set {given!r} here, and no folder {bench} to look for it in. Give the set's path, or name "
+            "the folder of sets with --bench or ASKGRAPH_BENCH."
+        )
+    raise SetError(f"There is no set {given!r}, neither here nor in {bench}.")
+
+
+def _read_set(path: Path, workspace: str | None, limit: int | None) -> EvaluationSet:
+    queries = _find_rows(path, "queries") if path.is_dir() else path
+    if queries is None:
+        raise SetError(f"{path} holds no queries.jsonl or queries.jsonl.gz, so it is no evaluation set.")
+    digest = hashlib.sha256()
+    questions = tuple(_read_rows(queries, Question, digest))
+    if not questions:
+        raise SetError(f"{queries} holds no question.")
+    kind = _find_kind(questions)
+    corpus: tuple[CorpusDocument, ...] = ()
+    pdfs: dict[str, Path] = {}
+    corpus_file = _find_rows(path, "corpus") if path.is_dir() and workspace is None else None
+    if corpus_file is not None:
+        corpus = tuple(_read_rows(corpus_file, CorpusDocument, digest))
+        _check_relevant(queries, questions, {document.id for document in corpus})
+        pdfs = _find_pdfs(path, corpus_file, corpus, digest)
+        _check_chosen(queries, questions, pdfs)
+    elif workspace is None and kind != "routing":
+        raise SetError(f"{queries} comes without a corpus. Name the workspace to ask it of: --workspace NAME.")
+    name = path.resolve().name if path.is_dir() else path.name.removesuffix(".gz").removesuffix(".jsonl")
+    return EvaluationSet(name, kind, questions[:limit], digest.hexdigest(), corpus, pdfs)
+
+
+def _find_rows(folder: Path, name: str) -> Path | None:
+    return next((file for end in ("jsonl", "jsonl.gz") if (file := folder / f"{name}.{end}").is_file()), None)
+
+
+_AnyRow = TypeVar("_AnyRow", Question, CorpusDocument)
+
+
+def _read_rows(path: Path, row: type[_AnyRow], digest: "hashlib._Hash") -> Iterator[_AnyRow]:
+    seen: set[str] = set()
+    for number, line in enumerate(_read_lines(path), 1):
+        digest.update(line)
+        if not line.strip():
+            continue
+        try:
+            parsed = row.model_validate_json(line)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"]))
+            raise SetError(f"{path}, line {number}: {f'{where}: ' if where else ''}{first['msg']}.") from error
+        if parsed.id in seen:
+            raise SetError(f"{path}, line {number}: the id {parsed.id!r} stands on an earlier line, too.")
+        seen.add(parsed.id)
+        yield parsed
+
+
+def _read_lines(path: Path) -> list[bytes]:
+    try:
+        data = path.read_bytes()
+        # No splitlines(): JSON may hold other line ends than this one.
+        return (gzip.decompress(data) if path.suffix == ".gz" else data).split(b"\n")
+    except (OSError, EOFError, zlib.error) as error:
+        raise SetError(f"{path} cannot be read: {error}.") from error
+
+
+def _find_kind(questions: Sequence[Question]) -> Kind:
+    if any(question.response is not None for question in questions):
+        return "verification"
+    return "routing" if all(question.type in ROUTES for question in questions) else "questions"
+
+
+def _check_relevant(queries: Path, questions: Sequence[Question], known: set[str]) -> None:
+    for question in questions:
+        for relevant in question.relevant:
+            if relevant.doc not in known:
+                raise SetError(
+                    f"{queries}: {question.id!r} calls a document relevant that the corpus lacks: {relevant.doc!r}."
+                )
+
+
+def _find_pdfs(
+    folder: Path, corpus_file: Path, corpus: Sequence[CorpusDocument], digest: "hashlib._Hash"
+) -> dict[str, Path]:
+    """The PDFs whose pages are the corpus; none where the corpus is its own text."""
+    if not (folder / "pdfs").is_dir():
+        return {}
+    pdfs: dict[str, Path] = {}
+    for document in corpus:
+        of = document.metadata
+        if of.pdf is None or of.page is None:
+            raise SetError(f"{corpus_file}: {document.id!r} does not say which page of which PDF it is (metadata).")
+        if of.pdf in pdfs:
+            continue
+        pdfs[of.pdf] = folder / of.pdf
+        try:
+            digest.update(pdfs[of.pdf].read_bytes())
+        except OSError as error:
+            raise SetError(f"{corpus_file}: {document.id!r} is a page of {of.pdf}: {error.strerror}.") from error
+    return pdfs
+
+
+def _check_chosen(queries: Path, questions: Sequence[Question], pdfs: dict[str, Path]) -> None:
+    stems = {path.stem for path in pdfs.values()}
+    for question in questions:
+        if question.pdf is not None and question.pdf not in stems:
+            raise SetError(f"{queries}: {question.id!r} is about a PDF that the corpus lacks: {question.pdf!r}.")

@@ -1,0 +1,74 @@
+"""Gives judged responses to the verify node, with their evidence as sources."""
+
+from time import perf_counter
+from typing import Any
+
+from langgraph.runtime import Runtime
+
+from app.evaluation.asking import Outcome
+from app.evaluation.sets import CorpusDocument, EvaluationSet, Question
+from app.services import Services
+from domain.documents import Source
+from domain.errors import AskgraphError
+from domain.sentences import split_sentences
+from nodes.verify import verify
+
+
+class Verifying:
+    """Has responses verified. Each of their sentences cites all of the evidence."""
+
+    def __init__(self, services: Services, each: EvaluationSet) -> None:
+        self._services = services
+        self._corpus = {document.id: document for document in each.corpus}
+
+    async def ask(self, question: Question) -> Outcome:
+        """The verdict on the response: supported where no claim is unsupported. Its support is the mean of its
+        claims'."""
+        return await self._check(question.id, question.response or "", [r.doc for r in question.relevant])
+
+    async def _check(self, id: str, response: str, evidence: list[str]) -> Outcome:
+        sources = [_make_source(number, self._corpus[doc]) for number, doc in enumerate(evidence, 1)]
+        started = perf_counter()
+        state: Any = {"answer": mark(response, len(sources)), "sources": sources}
+        try:
+            update = await verify(state, Runtime(context=self._services.make_context()))
+        except AskgraphError as error:
+            return Outcome(id=id, error=error.message)
+        claims = update["verification"]["claims"]
+        ms = round((perf_counter() - started) * 1000, 2)
+        return Outcome(
+            id=id,
+            answer=response,
+            verdict=update["verification"]["status"] != "unsupported",
+            support=sum(claim["score"] for claim in claims) / len(claims) if claims else 1.0,
+            timings={"verify": ms, "total": ms},
+        )
+
+
+def mark(response: str, sources: int) -> str:
+    """The response with all sources cited behind each of its sentences, as an answer of ours would cite them."""
+    markers = f" [{', '.join(str(number) for number in range(1, sources + 1))}]"
+    pieces, done = [], 0
+    for _, end in split_sentences(response):
+        pieces += [response[done:end], markers]
+        done = end
+    return "".join([*pieces, response[done:]])
+
+
+def _make_source(number: int, document: CorpusDocument) -> Source:
+    return Source(
+        number=number,
+        chunk_id=document.id,
+        chunk_index=0,
+        document_id=document.id,
+        title=document.title,
+        heading_path=[],
+        text=document.text,
+        start=0,
+        end=len(document.text),
+        page=None,
+        lines=[],
+        score=1.0,
+        dense=None,
+        lexical=None,
+    )
