@@ -71,6 +71,9 @@ class Chunk:
     heading_path: tuple[str, ...]
     content_hash: str
     lines: tuple[Line, ...] = ()
+    lead: str = ""
+    """What stands above it in the document and is embedded with it: the caption and header of the table it is cut
+    from."""
 
     @property
     def page(self) -> int | None:
@@ -78,9 +81,10 @@ class Chunk:
         return self.lines[0].page if self.lines else None
 
 
-def embedding_text(title: str, heading_path: tuple[str, ...], text: str) -> str:
-    """What is embedded, and searched by words, for a chunk: its title and headings on a line, then its text."""
-    return f"{name_place(title, heading_path)}\n{text}"
+def embedding_text(title: str, heading_path: tuple[str, ...], text: str, lead: str = "") -> str:
+    """What is embedded, and searched by words, for a chunk: its title and headings on a line, then what it needs
+    from above, then its text."""
+    return "\n".join([name_place(title, heading_path), *([lead] if lead else []), text])
 
 
 def name_place(title: str, heading_path: Sequence[str]) -> str:

@@ -2,13 +2,14 @@
 
 import hashlib
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from semantic_text_splitter import TextSplitter
 
 from domain.documents import Chunk, Line, ParsedDocument
+from domain.tables import Table, find_tables
 
 SIZE = 500
 OVERLAP = 50
@@ -39,10 +40,13 @@ def split(parsed: ParsedDocument, *, size: int = SIZE, overlap: int = OVERLAP) -
     chunks: list[Chunk] = []
     line_ends = [line.end for line in parsed.lines]
     line_starts = [line.start for line in parsed.lines]
+    tables = list(find_tables(parsed.text))
+    table_ends = [table.end for table in tables]
     for piece in _merge(_cut(parsed), parsed.text, size):
         for start, end in _split_piece(parsed.text, piece, size, overlap):
             text = parsed.text[start:end]
             first, last = bisect_right(line_ends, start), bisect_left(line_starts, end)
+            lead = _find_lead(parsed.text, tables[bisect_right(table_ends, start) :][:1], start, end)
             chunks.append(
                 Chunk(
                     index=len(chunks),
@@ -50,15 +54,29 @@ def split(parsed: ParsedDocument, *, size: int = SIZE, overlap: int = OVERLAP) -
                     start=start,
                     end=end,
                     heading_path=piece.path,
-                    content_hash=_hash(parsed.title, piece.path, text),
+                    content_hash=_hash(parsed.title, piece.path, lead, text),
                     lines=parsed.lines[first:last],
+                    lead=lead,
                 )
             )
     return chunks
 
 
-def _hash(title: str, heading_path: tuple[str, ...], text: str) -> str:
-    return hashlib.sha256("\0".join((title, *heading_path, text)).encode()).hexdigest()
+def _find_lead(text: str, tables: Sequence[Table], start: int, end: int) -> str:
+    """What of the table that a chunk belongs to stands above the chunk: caption, header and the latest label."""
+    spans = [
+        span
+        for table in tables
+        if table.start < end
+        for span in (*table.captions, table.header, *[label for label in table.labels if label[1] <= start][-1:])
+        if span[0] < span[1] <= start
+    ]
+    return "\n".join(text[slice(*span)] for span in spans)
+
+
+def _hash(title: str, heading_path: tuple[str, ...], lead: str, text: str) -> str:
+    parts = (title, *heading_path, lead, text) if lead else (title, *heading_path, text)
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def _cut(parsed: ParsedDocument) -> Iterator[_Piece]:

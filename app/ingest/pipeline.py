@@ -189,7 +189,10 @@ class Ingestion:
         self, source: str, parsed: ParsedDocument, chunks: Sequence[Chunk], progress: Progress | None
     ) -> dict[str, ChunkVectors]:
         """Vectors by content hash; what the document says repeatedly is embedded once."""
-        texts = {chunk.content_hash: embedding_text(parsed.title, chunk.heading_path, chunk.text) for chunk in chunks}
+        texts = {
+            chunk.content_hash: embedding_text(parsed.title, chunk.heading_path, chunk.text, chunk.lead)
+            for chunk in chunks
+        }
         hashes = list(texts)
         vectors: dict[str, ChunkVectors] = {}
         for first in range(0, len(hashes), BATCH):

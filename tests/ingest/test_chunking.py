@@ -144,6 +144,23 @@ def test_table_rows_are_not_cut() -> None:
     assert all(row in rows for chunk in chunks for row in chunk.text.split("\n"))
 
 
+def test_a_cut_table_keeps_its_caption_header_and_label() -> None:
+    rows = [f"Part {n} | {n * 3} | {n * 4}" for n in range(30)]
+    text = "\n".join(["Stock was as follows (in pieces):", "2023 | 2022", "Shelves", *rows, "Boxes", *rows])
+    chunks = split(make_document(text))
+    assert len(chunks) > 2
+    assert chunks[0].lead == ""
+    assert chunks[0].text.startswith("Stock was as follows")
+    assert chunks[1].lead == "Stock was as follows (in pieces):\n2023 | 2022\nShelves"
+    assert chunks[-1].lead == "Stock was as follows (in pieces):\n2023 | 2022\nBoxes"
+    assert len({chunk.content_hash for chunk in chunks}) == len(chunks)
+
+
+def test_prose_has_no_lead() -> None:
+    text = "\n\n".join(f"Paragraph {n} ends here: " + "word " * 60 for n in range(9)) + "\n\nOne | 1\n\nThe end."
+    assert all(chunk.lead == "" for chunk in split(make_document(text)))
+
+
 def test_overlap_is_whole_sentences() -> None:
     sentences = [f"Sentence {n} is here." for n in range(100)]
     chunks = split(make_document(" ".join(sentences)), size=200, overlap=50)
@@ -178,3 +195,4 @@ def test_what_is_embedded_says_where_it_stands() -> None:
     assert embedding_text("Manual", ("Rain", "Buckets"), "Rinse.") == "Manual › Rain › Buckets\nRinse."
     assert embedding_text("Manual", ("Manual", "Rain"), "Rinse.") == "Manual › Rain\nRinse."
     assert embedding_text("Manual", (), "Rinse.") == "Manual\nRinse."
+    assert embedding_text("Manual", ("Rain",), "3 | 4", "May | June") == "Manual › Rain\nMay | June\n3 | 4"

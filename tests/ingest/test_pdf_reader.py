@@ -239,6 +239,57 @@ def test_larger_type_makes_headings_and_running_titles_do_not() -> None:
     assert document.sections[-1].end == len(document.text)
 
 
+def write_strong(x: float, y: float, text: str) -> Callable[[FPDF], None]:
+    def draw(pdf: FPDF) -> None:
+        pdf.set_font("helvetica", style="B", size=12)
+        pdf.text(x, y, text)
+
+    return draw
+
+
+def test_bold_lines_that_stand_alone_are_headings() -> None:
+    body = [write(60, 100 + 14 * n, f"Body text, line {n}, is set in the same size.") for n in range(4)]
+    document = read_document(
+        "a.pdf",
+        make_pdf(
+            draw_all(
+                write_strong(60, 60, "Rain and snow"), *body,
+                write_strong(60, 200, "A sentence in bold type is no heading."),
+                write_strong(60, 260, "Balance"), write(60, 274, "in euros and cents"),
+                write(60, 320, "Cash"), write(300, 320, "500"), write(400, 320, "400"),
+                write_strong(60, 334, "Total"), write_strong(300, 334, "900"), write_strong(400, 334, "700"),
+                write_strong(60, 348, "Debt"),
+                write(60, 362, "Loans"), write(300, 362, "300"), write(400, 362, "200"),
+            )
+        ),
+    )  # fmt: skip
+    assert [section.heading_path for section in document.sections] == [("Rain and snow",), ("Balance",)]
+    assert "Balance\nin euros and cents" in document.text
+
+
+def test_many_bold_lines_in_a_row_are_cells() -> None:
+    header = [write_strong(60, 60 + 30 * n, text) for n, text in enumerate(("Stores", "Opened", "Stores", "Closed"))]
+    document = read_document("a.pdf", make_pdf(draw_all(*header, write(60, 200, "Twenty stores were opened."))))
+    assert [section.heading_path for section in document.sections] == [()]
+
+
+def test_running_titles_and_page_numbers_belong_to_no_section() -> None:
+    def page(number: int) -> Callable[[FPDF], None]:
+        return draw_all(
+            write(60, 40, "Annual report"),
+            write(60, 100, f"Chapter {number * 3}"),
+            *(write(60, 140 + 40 * n, f"Line {n} of {number * number}") for n in range(4)),
+            write(300, 780, f"Page {number + 2}"),
+        )
+
+    document = read_document("a.pdf", make_pdf(*map(page, range(1, 6))))
+    check_lines(document)
+    assert document.text.count("Annual report") == 5
+    searched = "".join(document.text[section.start : section.end] for section in document.sections)
+    said = [f"Chapter {n * 3} " + " ".join(f"Line {line} of {n * n}" for line in range(4)) for n in range(1, 6)]
+    assert searched.split() == " ".join(said).split()
+
+
 @pytest.mark.parametrize(
     ("metadata", "title"),
     [

@@ -1,21 +1,29 @@
 """Documents and their chunks, written."""
 
+import asyncio
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import chain
 from uuid import UUID, uuid5
 
 from pgvector.psycopg import SparseVector  # type: ignore[import-untyped]
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
-from app.adapters.postgres import sql
+from app.adapters.postgres import sql, vector_index
 from app.adapters.postgres.lexical import TERM_IDS, weigh_chunk
 from app.adapters.postgres.library import parse_ids
 from app.adapters.postgres.pool import Pool, Session, open_session
+from app.adapters.postgres.vocabulary import list_words, update_vocabulary
 from domain.documents import Chunk, Document, ParsedDocument, Scope, embedding_text
 from domain.errors import DatabaseUnavailable, UnknownDocument
-from domain.ports import ChunkVectors
+from domain.ports import ChunkVectors, DocumentContent
+
+BATCH_CHUNKS = 1_000
+"""How many chunks `load` writes in one transaction. The more, the fewer times the count of a common term is
+updated."""
 
 _NAMESPACE = UUID("6f5d7a1e-5c0b-5b3e-9d58-0a6f3a3b8c11")
 
@@ -36,11 +44,20 @@ def identify_chunks(document_id: UUID, chunks: Iterable[Chunk]) -> dict[UUID, Ch
     return identified
 
 
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A chunk and where it belongs."""
+
+    document_id: UUID
+    content: DocumentContent
+    chunk: Chunk
+
+
 class PostgresDocumentStore:
     """Documents and their chunks in PostgreSQL.
 
-    Every change locks, in this order: the document's row, the frequencies of its terms by ascending id, the
-    workspace's row. Changes of one document therefore follow each other, and none waits in a circle.
+    Every change locks, in this order: the documents' rows by ascending id, the frequencies of its terms by ascending
+    id, the workspace's row. Changes of one document therefore follow each other, and none waits in a circle.
     """
 
     def __init__(self, pool: Pool) -> None:
@@ -84,30 +101,63 @@ class PostgresDocumentStore:
     ) -> Document:
         """As the port says. Raises `DatabaseUnavailable` where another change of the same document has meanwhile
         removed a chunk that `embeddings` counts on."""
-        document_id = document_id_of(workspace_id, source)
-        wanted = identify_chunks(document_id, chunks)
+        content = DocumentContent(source, content_hash, parsed, chunks, embeddings)
+        [document], index_is_due = await self._replace_batch(workspace_id, [content])
+        if index_is_due:
+            await vector_index.tend_index(self._pool, workspace_id)
+        return document
+
+    async def load(self, workspace_id: str, contents: Iterable[DocumentContent]) -> Sequence[Document]:
+        documents = []
+        batches = _make_batches(contents)
+
+        async def write_batches() -> None:
+            try:
+                for batch in batches:
+                    written, _ = await self._replace_batch(workspace_id, batch)
+                    documents.extend(written)
+            except BaseException:
+                batches.close()  # the other writer stops after its batch
+                raise
+
+        # One prepares rows while the server stores what the other has sent.
+        outcomes = await asyncio.gather(write_batches(), write_batches(), return_exceptions=True)
+        await vector_index.tend_index(self._pool, workspace_id)
+        for outcome in outcomes:
+            if outcome is not None:
+                raise outcome
+        return documents
+
+    async def _replace_batch(
+        self, workspace_id: str, batch: Sequence[DocumentContent]
+    ) -> tuple[Sequence[Document], bool]:
+        """Replace several documents in one transaction; also says whether the workspace's vector index needs care."""
+        contents = {document_id_of(workspace_id, content.source): content for content in batch}
+        wanted = {
+            chunk_id: _Row(document_id, content, chunk)
+            for document_id, content in contents.items()
+            for chunk_id, chunk in identify_chunks(document_id, content.chunks).items()
+        }
         async with open_session(self._pool, workspace_id, transaction=True) as session:
             await session.execute(sql.CREATE_WORKSPACE)
-            row = await session.fetch_one(
-                sql.UPSERT_DOCUMENT,
-                document_id=document_id,
-                source=source,
-                title=parsed.title,
-                media_type=parsed.media_type,
-                content_hash=content_hash,
-                pages=parsed.pages,
-                characters=len(parsed.text),
-                chunks=len(wanted),
-                text=parsed.text,
+            rows = await session.fetch(
+                sql.UPSERT_DOCUMENTS,
+                document_ids=list(contents),
+                sources=[content.source for content in contents.values()],
+                titles=[content.parsed.title for content in contents.values()],
+                media_types=[content.parsed.media_type for content in contents.values()],
+                content_hashes=[content.content_hash for content in contents.values()],
+                pages=[content.parsed.pages for content in contents.values()],
+                characters=[len(content.parsed.text) for content in contents.values()],
+                chunks=[len(content.chunks) for content in contents.values()],
+                texts=[content.parsed.text for content in contents.values()],
             )
-            stored = {
-                row["chunk_id"]: row["content_hash"]
-                for row in await session.fetch(sql.STORED_CHUNKS, document_ids=[document_id])
-            }
-            new = {chunk_id: chunk for chunk_id, chunk in wanted.items() if chunk_id not in stored}
-            gone = [chunk_id for chunk_id in stored if chunk_id not in wanted]
-            kept = [(chunk_id, chunk) for chunk_id, chunk in wanted.items() if chunk_id in stored]
-            vectors = embeddings | await _read_repeated(session, document_id, new, embeddings)
+            stored = await session.fetch(sql.STORED_CHUNKS, document_ids=list(contents))
+            known = {row["chunk_id"] for row in stored}
+            new = {chunk_id: row for chunk_id, row in wanted.items() if chunk_id not in known}
+            gone = [chunk_id for chunk_id in known if chunk_id not in wanted]
+            kept = [(chunk_id, row.chunk) for chunk_id, row in wanted.items() if chunk_id in known]
+            vectors = await _find_vectors(session, new)
             changed_terms = await _count_removed_terms(session, gone)
             if gone:
                 await session.execute(sql.DELETE_CHUNKS, chunk_ids=gone)
@@ -120,11 +170,11 @@ class PostgresDocumentStore:
                     ends=[chunk.end for _, chunk in kept],
                     lines=[_write_lines(chunk) for _, chunk in kept],
                 )
-            changed_terms.update(await _load(session, document_id, source, parsed.title, new, vectors))
-            await _finish(session, changed_terms, chunks=len(new) - len(gone))
-        document = _read_document(row)
-        assert document is not None  # an upsert returns its row
-        return document
+            changed_terms.update(await _load(session, new, vectors))
+            words = await asyncio.to_thread(list_words, workspace_id, map(_text_of, new.values()))
+            index_is_due = await _finish(session, changed_terms, words, chunks=len(new) - len(gone))
+        documents = {row["document_id"]: _read_document(row) for row in rows}
+        return [document for i in contents if (document := documents[i]) is not None], index_is_due
 
     async def delete(self, workspace_id: str, document_id: str) -> bool:
         ids = parse_ids([document_id])
@@ -134,7 +184,9 @@ class PostgresDocumentStore:
             gone = [row["chunk_id"] for row in await session.fetch(sql.STORED_CHUNKS, document_ids=ids)]
             changed_terms = await _count_removed_terms(session, gone)
             await session.execute(sql.DELETE_DOCUMENT, document_ids=ids)
-            await _finish(session, changed_terms, chunks=-len(gone))
+            index_is_due = await _finish(session, changed_terms, {}, chunks=-len(gone))
+        if index_is_due:
+            await vector_index.tend_index(self._pool, workspace_id)
         return True
 
     async def is_untouched(self, workspace_id: str) -> bool:
@@ -156,18 +208,44 @@ class PostgresDocumentStore:
         return f"documents {blake2b(repr(states).encode(), digest_size=16).hexdigest()}"
 
 
-async def _read_repeated(
-    session: Session, document_id: UUID, new: dict[UUID, Chunk], embeddings: dict[str, ChunkVectors]
-) -> dict[str, ChunkVectors]:
-    """Vectors of new chunks that say the same as a stored one, which is why the caller has not computed them."""
-    missing = {chunk.content_hash for chunk in new.values()} - embeddings.keys()
-    if not missing:
-        return {}
-    rows = await session.fetch(sql.READ_VECTORS, document_id=document_id, content_hashes=sorted(missing))
-    found = {row["content_hash"]: ChunkVectors(row["embedding"], row["tokens"]) for row in rows}
-    if missing - found.keys():
-        raise DatabaseUnavailable("The document was changed by somebody else at the same time. Try again.")
-    return found
+def _make_batches(contents: Iterable[DocumentContent]) -> Generator[list[DocumentContent]]:
+    """Documents that are written together. A source that comes twice is in two of them, because a statement cannot
+    change a row twice."""
+    batch: dict[str, DocumentContent] = {}
+    chunks = 0
+    for content in contents:
+        if batch and (chunks + len(content.chunks) > BATCH_CHUNKS or content.source in batch):
+            yield list(batch.values())
+            batch, chunks = {}, 0
+        batch[content.source] = content
+        chunks += len(content.chunks)
+    if batch:
+        yield list(batch.values())
+
+
+async def _find_vectors(session: Session, new: dict[UUID, _Row]) -> dict[UUID, ChunkVectors]:
+    """Vectors of new chunks: those the caller gave, and those of a stored chunk that says the same, which is why the
+    caller has not computed them."""
+    vectors = {
+        chunk_id: row.content.embeddings[row.chunk.content_hash]
+        for chunk_id, row in new.items()
+        if row.chunk.content_hash in row.content.embeddings
+    }
+    repeated = {chunk_id: row for chunk_id, row in new.items() if chunk_id not in vectors}
+    if repeated:
+        rows = await session.fetch(
+            sql.READ_VECTORS,
+            document_ids=list({row.document_id for row in repeated.values()}),
+            content_hashes=list({row.chunk.content_hash for row in repeated.values()}),
+        )
+        found = {
+            (row["document_id"], row["content_hash"]): ChunkVectors(row["embedding"], row["tokens"]) for row in rows
+        }
+        for chunk_id, row in repeated.items():
+            if (place := (row.document_id, row.chunk.content_hash)) not in found:
+                raise DatabaseUnavailable("The document was changed by somebody else at the same time. Try again.")
+            vectors[chunk_id] = found[place]
+    return vectors
 
 
 async def _count_removed_terms(session: Session, chunk_ids: list[UUID]) -> Counter[int]:
@@ -177,73 +255,70 @@ async def _count_removed_terms(session: Session, chunk_ids: list[UUID]) -> Count
     return Counter({row["term"]: -row["chunks"] for row in rows})
 
 
-async def _load(
-    session: Session,
-    document_id: UUID,
-    source: str,
-    title: str,
-    new: dict[UUID, Chunk],
-    vectors: dict[str, ChunkVectors],
-) -> Counter[int]:
+async def _load(session: Session, new: dict[UUID, _Row], vectors: dict[UUID, ChunkVectors]) -> Counter[int]:
     """Write chunks that are not there yet; returns in how many of them each term stands."""
     workspace_id = session.workspace_id
-    impacts = {
-        chunk_id: weigh_chunk(workspace_id, embedding_text(title, chunk.heading_path, chunk.text))
-        for chunk_id, chunk in new.items()
-    }
-    metadata = Jsonb({"title": title, "source": source})
+    # In a thread, because a large document takes a second and others wait for the event loop.
+    impacts = await asyncio.to_thread(_weigh, workspace_id, new)
     await session.copy(
         sql.COPY_CHUNKS,
         ["uuid", "text", "uuid", "text", "text[]", "text", "jsonb", "vector"],
-        [
+        (
             (
                 chunk_id,
                 workspace_id,
-                document_id,
-                chunk.content_hash,
-                list(chunk.heading_path),
-                chunk.text,
-                metadata,
-                vectors[chunk.content_hash].embedding,
+                row.document_id,
+                row.chunk.content_hash,
+                list(row.chunk.heading_path),
+                row.chunk.text,
+                Jsonb({"title": row.content.parsed.title, "source": row.content.source}),
+                vectors[chunk_id].embedding,
             )
-            for chunk_id, chunk in new.items()
-        ],
+            for chunk_id, row in new.items()
+        ),
     )
     await session.copy(
         sql.COPY_PLACES,
         ["uuid", "text", "int4", "int4", "int4", "jsonb"],
-        [
-            (chunk_id, workspace_id, chunk.index, chunk.start, chunk.end, _write_lines(chunk))
-            for chunk_id, chunk in new.items()
-        ],
+        (
+            (chunk_id, workspace_id, row.chunk.index, row.chunk.start, row.chunk.end, _write_lines(row.chunk))
+            for chunk_id, row in new.items()
+        ),
     )
     await session.copy(
         sql.COPY_TERMS,
         ["uuid", "text", "uuid", "int4[]", "sparsevec"],
-        [
-            (chunk_id, workspace_id, document_id, list(weights), SparseVector(weights, TERM_IDS))
+        (
+            (chunk_id, workspace_id, new[chunk_id].document_id, list(weights), SparseVector(weights, TERM_IDS))
             for chunk_id, weights in impacts.items()
-        ],
+        ),
     )
     await session.copy(
         sql.COPY_TOKENS,
         ["uuid", "text", "bytea"],
-        [
-            (chunk_id, workspace_id, tokens)
-            for chunk_id, chunk in new.items()
-            if (tokens := vectors[chunk.content_hash].tokens)
-        ],
+        ((chunk_id, workspace_id, tokens) for chunk_id in new if (tokens := vectors[chunk_id].tokens)),
     )
-    return Counter(term for weights in impacts.values() for term in weights)
+    return Counter(chain.from_iterable(impacts.values()))
 
 
-async def _finish(session: Session, changed_terms: Counter[int], *, chunks: int) -> None:
+def _weigh(workspace_id: str, rows: dict[UUID, _Row]) -> dict[UUID, dict[int, float]]:
+    return {chunk_id: weigh_chunk(workspace_id, _text_of(row)) for chunk_id, row in rows.items()}
+
+
+def _text_of(row: _Row) -> str:
+    return embedding_text(row.content.parsed.title, row.chunk.heading_path, row.chunk.text, row.chunk.lead)
+
+
+async def _finish(session: Session, changed_terms: Counter[int], words: dict[str, int], *, chunks: int) -> bool:
     """Bring what is counted per workspace up to date. Last, because other changes of the workspace wait from here
-    to the end of the transaction."""
+    to the end of the transaction. Says whether the workspace's vector index needs care."""
     terms = sorted(term for term, change in changed_terms.items() if change)
     if terms:
         await session.execute(sql.ADD_TERMS, terms=terms, changes=[changed_terms[term] for term in terms])
-    await session.execute(sql.ADVANCE_GENERATION, chunks=chunks)
+    await update_vocabulary(session, words, changed_terms)
+    index = vector_index.name_index(session.workspace_id)
+    row = await session.fetch_one(sql.ADVANCE_GENERATION, chunks=chunks, index=index)
+    return row is not None and vector_index.is_due(row["chunks"], row["has_index"])
 
 
 def _write_lines(chunk: Chunk) -> Jsonb:

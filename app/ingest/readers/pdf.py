@@ -9,16 +9,16 @@ import ctypes
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 import pypdfium2
 from pypdfium2 import raw
 
 from app.ingest.readers.assembly import Assembly, name_title, squeeze
-from domain.documents import Box, Line, ParsedDocument
+from domain.documents import Box, Line, ParsedDocument, Section
 from domain.errors import EncryptedDocument, OversizedDocument, ScannedDocument, UnreadableDocument
 
 MEDIA_TYPE = "application/pdf"
@@ -53,6 +53,16 @@ _OPEN = re.compile(r"(?:^|\s)[$€£¥(\[]+$|^[.…·_\s]+$")
 """Ends a cell that goes on after the gap: a currency sign, a bracket, a leader."""
 _CLOSING = re.compile(r"[%)\]]|[.…·_\s]+$")
 """Begins what belongs to the cell before the gap."""
+_STRONG = re.compile(rb"bold|black|heavy|semi|demi|cmbx", re.IGNORECASE)
+"""How fonts say in their name that they are bold. The weight that PDFium reports is no guide: where the file does not
+say it, it is guessed from the width of the stems, and italics come out bolder than bold."""
+_MARGIN = 2
+"""Lines of a page, from above and from below, that may be running titles or page numbers."""
+_OFTEN = 4
+"""Pages on which a line at the margin stands that is one."""
+_LONGEST_FONT_NAME = 100
+_MOST_TITLES = 4
+"""So many bold lines in a row are the cells of a table's header, not headings."""
 _FIGURE = re.compile(r"[$€£¥(\[ +−–—-]*(?:[\d.,/:]*\d[\d.,/:]*\s*[%)\]]*|[—–-])")
 
 
@@ -78,6 +88,8 @@ class _Run:
     pieces: list[_Piece] = field(default_factory=list)
     tabular: bool = False
     """There is a gap in it wider than a blank can be."""
+    strong: bool = False
+    """It begins and ends in bold type."""
 
     @property
     def height(self) -> float:
@@ -94,6 +106,7 @@ class _PageLine:
     text: str
     height: float
     """Of the type, in points."""
+    strong: bool
     gap: str
     """What stands between the line before and this one: a blank where the paragraph goes on, a line break in
     tables and lists, an empty line before a paragraph."""
@@ -231,8 +244,16 @@ def _split_runs(text_page: raw.FPDF_TEXTPAGE, view: _View) -> list[_Run]:
         run.pieces = [_Piece(text, left, gap) for text, (_, left, gap) in zip(texts, cuts, strict=True) if text]
         run.text = " ".join(piece.text for piece in run.pieces)
         if run.text:
+            ends_of_line = (next(_WORD.finditer(characters, line.start(), line.end())).start(), word.end() - 1)
+            run.strong = all(_is_strong(text_page, index) for index in ends_of_line)
             runs.append(run)
     return runs
+
+
+def _is_strong(text_page: raw.FPDF_TEXTPAGE, index: int) -> bool:
+    name = ctypes.create_string_buffer(_LONGEST_FONT_NAME)
+    raw.FPDFText_GetFontInfo(text_page, index, name, _LONGEST_FONT_NAME, None)
+    return _STRONG.search(name.value) is not None
 
 
 def _tidy(characters: str) -> str:
@@ -251,6 +272,7 @@ def _join_rows(runs: Iterable[_Run]) -> list[_Run]:
             row = rows[-1]
             gap = (run.left - row.right) / max(run.height, 1)
             row.tabular |= run.tabular or gap > _WIDE
+            row.strong &= run.strong
             row.text += " " + run.text
             row.pieces += [piece._replace(gap=piece.gap or gap) for piece in run.pieces]
             row.left, row.top = min(row.left, run.left), min(row.top, run.top)
@@ -348,13 +370,15 @@ def _break_lines(block: Sequence[_Run], view: _View) -> list[_PageLine]:
             gap = ""
         else:
             gap = " " if _flows(before, run, margin) else "\n"
-        lines.append(_PageLine(run.text, run.height, gap, view.measure(run)))
+        lines.append(_PageLine(run.text, run.height, run.strong, gap, view.measure(run)))
     return lines
 
 
 def _flows(before: _Run, run: _Run, margin: float) -> bool:
     """Whether a sentence goes on: the line was full, so that the next word did not fit on it any more."""
     if before.tabular or run.tabular or _ITEM.match(run.text) or abs(before.height - run.height) > 0.1 * run.height:
+        return False
+    if before.strong and not run.strong and _reads_like_heading(before.text):
         return False
     first_word = len(run.text.split(maxsplit=1)[0]) + 1
     return before.right + first_word * (run.right - run.left) / len(run.text) > margin
@@ -365,21 +389,63 @@ def _assemble(source: str, pages: list[_Page], metadata: str) -> ParsedDocument:
     placed: list[Line] = []
     words = _collect_words(pages)
     levels = _rank_headings(pages)
-    for number, page in enumerate(pages, start=1):
+    running = _count_running(pages)
+    margins: list[tuple[int, int]] = []
+    for number, (page, found) in enumerate(zip(pages, levels, strict=True), start=1):
         heading, opened = "", 0
         level: int | None = None
-        for line, following in zip(page.lines, [*page.lines[1:], None], strict=False):
-            before, level = level, levels.get(_key(line))
+        for index, (line, following) in enumerate(zip(page.lines, [*page.lines[1:], None], strict=False)):
+            before, level = level, found.get(index)
             continued = level is not None and level == before and line.gap != "\n\n" and len(heading) < _LONGEST_HEADING
             text = _mend(line.text, following, words)
             start = assembly.add_block(text, gap=line.gap)
             placed.append(Line(start, start + len(text), number, line.box))
+            if _is_at_margin(page.lines, index) and any(running[key] >= _OFTEN for key in _say_alike(line, number)):
+                margins.append((start, start + len(text)))
             if level is not None:
                 heading, opened = (f"{heading} {line.text}", opened) if continued else (line.text, start)
                 assembly.open_section(level, heading, opened)
     # without a title in the metadata, the file's name beats the largest line, which is often "Form 10-K" or a logo
     document = assembly.finish(metadata if _is_title(metadata) else name_title(source), source, MEDIA_TYPE)
-    return replace(document, lines=tuple(placed), pages=len(pages))
+    sections = tuple(part for section in document.sections for part in _leave_out(section, margins))
+    return replace(document, sections=sections, lines=tuple(placed), pages=len(pages))
+
+
+def _leave_out(section: Section, margins: Sequence[tuple[int, int]]) -> Iterator[Section]:
+    """The section's parts between running titles and page numbers, which say nothing that a question asks for."""
+    start = section.start
+    for cut, after in margins:
+        if section.start <= cut and after <= section.end:
+            if start < cut:
+                yield replace(section, start=start, end=cut)
+            start = after
+    if start < section.end:
+        yield replace(section, start=start)
+
+
+def _count_running(pages: list[_Page]) -> Counter[str]:
+    """On how many pages each line stands at the upper or lower edge."""
+    return Counter(
+        key
+        for number, page in enumerate(pages, start=1)
+        for key in {
+            key
+            for index, line in enumerate(page.lines)
+            if _is_at_margin(page.lines, index)
+            for key in _say_alike(line, number)
+        }
+    )
+
+
+def _say_alike(line: _PageLine, page: int) -> set[str]:
+    """What the line says, and that with its numbers counted from the page's: the page numbers of a document become
+    equal, those of chapters do not."""
+    counted = re.sub(r"\d{1,4}", lambda digits: f"#{int(digits[0]) - page}", line.text)
+    return {line.text, counted}
+
+
+def _is_at_margin(lines: Sequence[_PageLine], index: int) -> bool:
+    return not _MARGIN <= index < len(lines) - _MARGIN and " | " not in lines[index].text
 
 
 def _collect_words(pages: list[_Page]) -> frozenset[str]:
@@ -397,20 +463,35 @@ def _mend(text: str, following: _PageLine | None, words: frozenset[str]) -> str:
     return text
 
 
-def _rank_headings(pages: list[_Page]) -> dict[tuple[float, str], int]:
-    """Which lines are headings, and of which level: short lines in type larger than the body's, the largest first.
+def _rank_headings(pages: list[_Page]) -> list[dict[int, int]]:
+    """For each page, which of its lines are headings, and of which level, the largest type first.
 
-    What stands on several pages is a running title, not a heading.
+    Headings are short lines in type larger than the body's, or bold ones that stand alone. What stands on several
+    pages is a running title, not a heading.
     """
     body = _measure_body(page.lines for page in pages)
-    found: Counter[tuple[float, str]] = Counter()
-    for page in pages:
-        smallest = _LARGER * max(body, _measure_body([page.lines]))  # an annex may be set in larger type throughout
-        found.update({_key(line) for line in page.lines if line.height >= smallest and _reads_like_heading(line.text)})
+    found = [set(_find_headings(page.lines, body)) for page in pages]
+    counts = Counter(_key(page.lines[i]) for page, indexes in zip(pages, found, strict=True) for i in indexes)
     often = max(2, len(pages) // 10)
-    keys = [key for key, count in found.items() if count <= often]
-    sizes = sorted({size for size, _ in keys}, reverse=True)
-    return {key: sizes.index(key[0]) + 1 for key in keys}
+    sizes = sorted({size for (size, _), count in counts.items() if count <= often}, reverse=True)
+    return [
+        {i: sizes.index(_round(page.lines[i].height)) + 1 for i in indexes if counts[_key(page.lines[i])] <= often}
+        for page, indexes in zip(pages, found, strict=True)
+    ]
+
+
+def _find_headings(lines: list[_PageLine], body: float) -> Iterator[int]:
+    """Where lines look like headings, beside text of the height `body`."""
+    smallest = _LARGER * max(body, _measure_body([lines]))  # an annex may be set in larger type throughout
+    short = [_reads_like_heading(line.text) for line in lines]
+    for is_bold, run in groupby(range(len(lines)), key=lambda i: lines[i].strong and short[i]):
+        first, *others = run
+        after = first + 1 + len(others)
+        opens = first == 0 or lines[first].gap == "\n\n" or " | " not in lines[first - 1].text
+        closes = after == len(lines) or lines[after].gap != " "
+        if is_bold and opens and closes and after - first < _MOST_TITLES:
+            yield from (i for i in range(first, after) if _round(lines[i].height) >= body)
+    yield from (i for i, line in enumerate(lines) if line.height >= smallest and short[i])
 
 
 def _key(line: _PageLine) -> tuple[float, str]:

@@ -1,0 +1,85 @@
+"""Tables in extracted text: rows are lines whose cells have " | " between them."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import takewhile
+
+BAR = " | "
+
+_VALUE = re.compile(r"[$€£¥(\s+−–—-]*\d(?!.*/)(?!\d{3}\s*$)(?!\d*(?:st|nd|rd|th)\b)|[—–-]$")
+"""How a cell begins that holds a value: years, dates and ordinals stand in headers."""
+_RULE = re.compile(r"[\s|:=+-]+")
+_LINE = re.compile(r"[^\n]+")
+_LONGEST_LABEL = 80
+"""Characters of a line without cells that may stand between two rows."""
+_MOST_CAPTIONS = 3
+_MOST_LABELS = 2
+"""So many lines without cells may stand between two rows."""
+_MOST_HEADER_ROWS = 4
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table's place in its text. `header` covers the rows before the first one with a value, and is empty where
+    there is none; `captions` are the lines before the table that say what it is about."""
+
+    start: int
+    end: int
+    header: Span
+    captions: tuple[Span, ...]
+    labels: tuple[Span, ...]
+    """Lines without cells between the rows: what the rows below them are about."""
+
+
+def is_value(cell: str) -> bool:
+    """Whether a cell holds a figure, as the cells of a header do not."""
+    return _VALUE.match(cell.strip()) is not None
+
+
+def find_tables(text: str) -> Iterator[Table]:
+    """The tables of a text, in order."""
+    before: list[Span] = []
+    rows: list[Span] = []
+    labels: list[Span] = []
+    for line in _LINE.finditer(text):
+        span = line.span()
+        if BAR in line[0]:
+            rows += [*labels, span] if rows else [span]
+            labels = []
+        elif rows and len(line[0]) <= _LONGEST_LABEL and len(labels) < _MOST_LABELS and line[0].rstrip()[-1:] != ".":
+            labels.append(span)
+        else:
+            if rows:
+                yield from _make_table(text, before, rows)
+            before = [*before, *rows, *labels, span][-_MOST_CAPTIONS:]
+            rows, labels = [], []
+    if rows:
+        yield from _make_table(text, before, rows)
+
+
+def _make_table(text: str, before: list[Span], rows: list[Span]) -> Iterator[Table]:
+    if len([span for span in rows if BAR in text[slice(*span)]]) < 2:
+        return
+    header_end = rows[0][0]
+    for start, end in rows[:_MOST_HEADER_ROWS]:
+        cells = text[start:end].split(BAR)
+        if BAR not in text[start:end] or (any(map(is_value, cells[1:])) and not _RULE.fullmatch(text[start:end])):
+            break
+        header_end = end
+    captions = tuple(_find_captions(text, before))
+    labels = tuple(span for span in rows if BAR not in text[slice(*span)])
+    yield Table(rows[0][0], rows[-1][1], (rows[0][0], header_end), captions, labels)
+
+
+def _find_captions(text: str, before: list[Span]) -> Iterator[Span]:
+    """The sentence that announces the table, or the short lines above it."""
+    if before and text[slice(*before[-1])].rstrip().endswith(":"):
+        start, end = before[-1]
+        sentence = text.rfind(". ", start, end)
+        yield start if sentence < 0 else sentence + 2, end
+        return
+    short = takewhile(lambda span: span[1] - span[0] <= _LONGEST_LABEL and BAR not in text[slice(*span)], before[::-1])
+    yield from list(short)[::-1]
