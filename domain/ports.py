@@ -62,6 +62,11 @@ class Library(Protocol):
         """The best chunks by BM25, best first; only chunks that share a term with the query."""
         ...
 
+    async def search_titled(self, scope: Scope, names: Sequence[str], embedding: Vector) -> list[Match]:
+        """For each of the names that is a document's title, in any case and without what the title says in brackets at
+        its end, the chunk nearest to `embedding` in such documents. Nearest first."""
+        ...
+
     async def read_passages(self, scope: Scope, chunk_ids: Sequence[str]) -> list[Passage]:
         """In the order asked for. Chunks that are gone, or outside the scope, are left out."""
         ...

@@ -12,6 +12,7 @@ from domain.profile import RerankKnobs
 from nodes.context import Context
 from nodes.diversity import diversify
 from nodes.fusion import blend
+from nodes.links import find_linked, place_linked
 from nodes.local.complexity import is_complex
 from nodes.scope import profile_of, scope_of
 
@@ -21,6 +22,7 @@ class RerankInput(TypedDict):
 
     standalone_question: str
     candidates: list[Candidate]
+    queries_tried: list[str]
     workspace_id: str
     document_ids: list[str] | None
     profile: dict[str, Any]
@@ -30,8 +32,11 @@ class RerankUpdate(TypedDict):
     """What rerank writes."""
 
     candidates: list[Candidate]
-    """Most relevant first, so that a saved state says how close each came to being a source."""
+    """As ranked, so that a saved state says how close each came to being a source: most relevant first, apart from what
+    was found by its title."""
     sources: list[Source]
+    queries_tried: list[str]
+    """With the titles that were followed."""
 
 
 async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
@@ -42,8 +47,12 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
     scope = scope_of(state)
     passages = await context.library.read_passages(scope, list(candidates))
     if not passages:
-        return RerankUpdate(candidates=state["candidates"], sources=[])
+        return RerankUpdate(candidates=state["candidates"], sources=[], queries_tried=state["queries_tried"])
 
+    linked: list[Passage] = []
+    if knobs.method != "none":
+        linked = await find_linked(state["standalone_question"], scope, passages, candidates, context)
+        passages += [passage for passage in linked if passage not in passages]
     scores = await _score(knobs, scope, state["standalone_question"], passages, context)
     # A cross-encoder's scores are probabilities already; the local reranker's are weighed with the search's.
     if scores is not None and knobs.method == "cross_encoder":
@@ -53,6 +62,7 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
     for passage, score in zip(passages, relevance, strict=True):
         candidates[passage.chunk_id] = {**candidates[passage.chunk_id], "relevance": round(score, 4)}
     ranked = sorted(zip(passages, relevance, strict=True), key=lambda pair: -pair[1])
+    ranked = place_linked(ranked, {passage.chunk_id for passage in linked}, knobs.keep)
     best = await _choose(knobs, scope, ranked, context)
     return RerankUpdate(
         candidates=[candidates[passage.chunk_id] for passage, _ in ranked],
@@ -60,6 +70,7 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
             _make_source(number, passage, candidates[passage.chunk_id], score)
             for number, (passage, score) in enumerate(best, 1)
         ],
+        queries_tried=[*state["queries_tried"], *(passage.title for passage in linked)],
     )
 
 

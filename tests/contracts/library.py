@@ -138,6 +138,24 @@ class LibraryContract:
         assert await library.read_embeddings(Scope("b"), ids) == {}
         assert await library.read_embeddings(Scope("a", ()), ids) == {}
 
+    async def test_documents_are_found_by_their_titles(self, library: Library, documents: DocumentStore) -> None:
+        film = await store(documents, "a", "1", [WARRANTY, BATTERY], title="Falke (film)")
+        await store(documents, "a", "2", [VERSION], title="Falke")
+        leave = await store(documents, "a", "3", [INTERLEUKIN], title="Parental Leave Policy")
+        await store(documents, "a", "4", [VERSION], title="A" * 10_000)
+        await store(documents, "b", "1", [WARRANTY], title="Falke")
+        names = ["falke", "Parental leave policy", "Station", "A" * 200, "Falk"]
+        matches = await library.search_titled(Scope("a"), names, vector_of(BATTERY))
+        assert matches[0].document_id == film.id
+        assert matches[0].score == pytest.approx(1, abs=1e-5)
+        passages = await library.read_passages(Scope("a"), [m.chunk_id for m in matches])
+        assert {p.text for p in passages} == {BATTERY, INTERLEUKIN, VERSION}
+        assert [m.score for m in matches] == sorted((m.score for m in matches), reverse=True)
+        [match] = await library.search_titled(Scope("a", (leave.id,)), names, vector_of(BATTERY))
+        assert match.document_id == leave.id
+        assert await library.search_titled(Scope("a", ()), names, vector_of(BATTERY)) == []
+        assert await library.search_titled(Scope("a"), [], vector_of(BATTERY)) == []
+
     async def test_titles_come_most_recent_first(self, library: Library, documents: DocumentStore) -> None:
         for title in ("First", "Second", "Third"):
             await store(documents, "a", f"{title}.md", [WARRANTY], title=title)

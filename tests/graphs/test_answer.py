@@ -220,6 +220,9 @@ class DroppingLibrary:
         self._pass("search_lexical")
         return await self.library.search_lexical(scope, query, limit)
 
+    async def search_titled(self, scope: Scope, names: Sequence[str], embedding: Vector) -> list[Match]:
+        return await self.library.search_titled(scope, names, embedding)
+
     async def read_passages(self, scope: Scope, chunk_ids: Sequence[str]) -> list[Passage]:
         return await self.library.read_passages(scope, chunk_ids)
 

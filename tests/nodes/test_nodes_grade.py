@@ -21,7 +21,7 @@ async def test_a_retry_has_to_be_clearly_better(
     scope = {"workspace_id": "default", "document_ids": None, "profile": services.modes["standard"].model_dump()}
     found = await retrieve(RetrieveInput(query=QUESTION, queries_tried=[], **scope), runtime)  # type: ignore[typeddict-item]
     ranked = await rerank(
-        RerankInput(standalone_question=QUESTION, candidates=found["candidates"], **scope),  # type: ignore[typeddict-item]
+        RerankInput(standalone_question=QUESTION, **found, **scope),  # type: ignore[typeddict-item]
         runtime,
     )
     sources = ranked["sources"]

@@ -69,6 +69,17 @@ class PostgresLibrary:
             )
         return [Match(str(row["chunk_id"]), str(row["document_id"]), row["score"]) for row in rows]
 
+    async def search_titled(self, scope: Scope, names: Sequence[str], embedding: Vector) -> list[Match]:
+        async with open_session(self._pool, scope.workspace_id) as session:
+            rows = await session.fetch(
+                sql.SEARCH_TITLED,
+                # As the index has them: bytes know the letters from A to Z only.
+                names=[name.encode().lower().decode() for name in names],
+                embedding=embedding,
+                document_ids=None if scope.document_ids is None else parse_ids(scope.document_ids),
+            )
+        return [Match(str(row["chunk_id"]), str(row["document_id"]), row["score"]) for row in rows]
+
     async def read_passages(self, scope: Scope, chunk_ids: Sequence[str]) -> list[Passage]:
         async with open_session(self._pool, scope.workspace_id) as session:
             rows = await session.fetch(sql.READ_PASSAGES, chunk_ids=parse_ids(chunk_ids))

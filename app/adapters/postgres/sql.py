@@ -92,6 +92,25 @@ SEARCH_LEXICAL_IN_DOCUMENTS: LiteralString = """
     LIMIT %(limit)s
 """
 
+# One chunk for each title: the nearest of all documents so titled. A title is known without what it says in brackets
+# at its end, and in any case of its letters from A to Z. `documents_by_title` is over the same expression.
+SEARCH_TITLED: LiteralString = r"""
+    WITH titled AS MATERIALIZED (
+        SELECT document_id, lower(left(regexp_replace(title, '\s*\([^()]*\)\s*$', ''), 200) COLLATE "C") AS known_as
+        FROM documents
+        WHERE workspace_id = %(workspace_id)s
+          AND lower(left(regexp_replace(title, '\s*\([^()]*\)\s*$', ''), 200) COLLATE "C") = ANY(%(names)s::text[])
+          AND (%(document_ids)s::uuid[] IS NULL OR document_id = ANY(%(document_ids)s::uuid[]))
+    ),
+    nearest AS (
+        SELECT DISTINCT ON (known_as) c.id, document_id, c.embedding <=> %(embedding)s AS distance
+        FROM titled JOIN chunks c USING (document_id)
+        WHERE c.workspace_id = %(workspace_id)s
+        ORDER BY known_as, distance, c.id
+    )
+    SELECT id AS chunk_id, document_id, 1 - distance AS score FROM nearest ORDER BY distance, id
+"""
+
 READ_PASSAGES: LiteralString = """
     SELECT c.id AS chunk_id, c.document_id, c.content, c.heading_path, d.title,
            p.chunk_index, p.start_offset, p.end_offset, p.lines
