@@ -11,6 +11,7 @@ import threading
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import chain
 
 import Stemmer
 
@@ -77,29 +78,30 @@ def _fold(text: str) -> str:
     return text if text.isascii() else _COMBINING.sub("", unicodedata.normalize("NFD", text))
 
 
+@lru_cache(maxsize=200_000)
+def _read_word(word: str) -> tuple[tuple[str, ...], ...]:
+    """What a word stands for: the terms of each of its meaningful parts, the whole first. Kept, because a few thousand
+    words make up most of any text."""
+    if word.isalnum():
+        return () if word in STOP_WORDS else ((word[:_LONGEST],),)
+    if "'" in word and word in STOP_WORDS:
+        return ()
+    if word.endswith("."):
+        return ((word.replace(".", "")[:_LONGEST],),)
+    if "," in word:
+        return ((word.replace(",", "")[:_LONGEST],),)
+    if _DECIMAL.fullmatch(word):
+        return ((word[:_LONGEST],),)
+    parts = tuple(p[:_LONGEST] for p in _PARTS.findall(word.removesuffix("'s")) if p not in STOP_WORDS)
+    if _DIGIT.search(word):
+        # Dots stay in the compound: version 2.1 is not 21. Other joints go: IL-6 is IL6.
+        return ((re.sub(r"[^\w.]|_", "", word)[:_LONGEST], *parts),)
+    return tuple((part,) for part in parts)
+
+
 def _split(text: str) -> Iterator[tuple[str, ...]]:
     """Each word of the text as the terms it stands for, the whole first; stop words are left out."""
-    for match in _WORD.finditer(_fold(text)):
-        word = match.group()
-        if word.isalnum():
-            if word not in STOP_WORDS:
-                yield (word[:_LONGEST],)
-        elif "'" in word and word in STOP_WORDS:
-            continue
-        elif word.endswith("."):
-            yield (word.replace(".", "")[:_LONGEST],)
-        elif "," in word:
-            yield (word.replace(",", "")[:_LONGEST],)
-        elif _DECIMAL.fullmatch(word):
-            yield (word[:_LONGEST],)
-        else:
-            parts = [p[:_LONGEST] for p in _PARTS.findall(word.removesuffix("'s")) if p not in STOP_WORDS]
-            if _DIGIT.search(word):
-                # Dots stay in the compound: version 2.1 is not 21. Other joints go: IL-6 is IL6.
-                yield (re.sub(r"[^\w.]|_", "", word)[:_LONGEST], *parts)
-            else:
-                for part in parts:
-                    yield (part,)
+    return chain.from_iterable(map(_read_word, _WORD.findall(_fold(text))))
 
 
 def analyse(text: str) -> list[str]:
