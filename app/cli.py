@@ -267,16 +267,17 @@ def evaluate(
 
     async def work(services: "Services") -> int:
         from app.evaluation.evaluation import Options, evaluate
-        from app.evaluation.report import list_metrics
+        from app.evaluation.report import list_metrics, write_report
         from app.terminal import print_evaluation, show_evaluation
 
         options = Options(out, workspace, keep, fresh)
         with show_evaluation() as progress:
             evaluated = await evaluate(services, wanted, [modes[name] for name in names], options, progress)
+        page = write_report(evaluated, out, services.fingerprint)
         if as_json:
             print(json.dumps(list_metrics(evaluated), ensure_ascii=False))
         else:
-            print_evaluation(evaluated)
+            print_evaluation(evaluated, page)
         return 0
 
     _run(_with_services(work))

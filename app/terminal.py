@@ -3,6 +3,7 @@
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -22,6 +23,9 @@ err = Console(stderr=True, soft_wrap=True, highlight=False)
 
 _SHOWN = 110
 """Characters of a changed value in the history."""
+
+_FLIPS = 20
+"""Questions named of those that came out differently; the report has them all."""
 
 
 async def print_events(events: AsyncIterator[Event]) -> int:
@@ -124,18 +128,37 @@ def show_progress(*, enabled: bool) -> Iterator[Callable[[str, int, int], None] 
         yield update
 
 
-def print_evaluation(evaluated: Sequence["Evaluated"]) -> None:
-    """The metrics of each set, a column for each profile; then what changed from the first to the second."""
+def print_evaluation(evaluated: Sequence["Evaluated"], page: Path) -> None:
+    """The metrics of each set, a column for each profile; what changed from the first to the others; where to read
+    more."""
+    from app.evaluation.comparison import compare
+
     for each in evaluated:
-        table = Table(title=each.set.name, title_justify="left", box=None, pad_edge=False)
+        comparisons = compare(each)
+        table = Table(title=escape(each.set.name), title_justify="left", box=None, pad_edge=False)
         table.add_column("metric")
         for result in each.results:
             table.add_column(escape(result.profile), justify="right")
-        names = dict.fromkeys(name for result in each.results for name in result.metrics)
-        for name in names:
-            table.add_row(name, *(_format(result.metrics.get(name)) for result in each.results))
+        for comparison in comparisons:
+            table.add_column(escape(f"{comparison.after} − {comparison.before}"), justify="right")
+        for name in dict.fromkeys(name for result in each.results for name in result.metrics):
+            values = [_format(result.metrics.get(name)) for result in each.results]
+            table.add_row(name, *values, *(_format(c.differences.get(name), "+") for c in comparisons))
         out.print(table)
+        for comparison in comparisons:
+            tests = ", ".join(f"{name} p = {value:.3g}" for name, value in comparison.p_values.items())
+            out.print(
+                f"{escape(comparison.after)} against {escape(comparison.before)}: {len(comparison.gained)} questions "
+                f"gained, {len(comparison.lost)} lost; paired permutation test: {tests}"
+            )
+            for sign, ids in (("+", comparison.gained), ("-", comparison.lost)):
+                if ids:
+                    out.print(f"  {sign} {escape(' '.join(ids[:_FLIPS]))}{' …' if len(ids) > _FLIPS else ''}")
+        for result in each.results:
+            if result.resumed:
+                out.print(f"[dim]{result.resumed} answers in {escape(result.profile)} are an interrupted run's.[/dim]")
         out.print()
+    out.print(f"Every question: {escape(str(page))}")
 
 
 @contextmanager
@@ -143,7 +166,14 @@ def show_evaluation() -> Iterator[Callable[[str, int, int], None]]:
     """A bar per piece of work on standard error, called with its name, how much is done, and how much there is. Where
     nobody watches, a line when it begins and when it ends."""
     if not err.is_terminal:
-        yield _log_progress
+        begun: set[str] = set()
+
+        def log(label: str, done: int, total: int) -> None:
+            if label not in begun or done == total:
+                begun.add(label)
+                err.print(escape(f"{label}: {done} of {total}"))
+
+        yield log
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=err) as progress:
@@ -157,15 +187,10 @@ def show_evaluation() -> Iterator[Callable[[str, int, int], None]]:
         yield update
 
 
-def _log_progress(label: str, done: int, total: int) -> None:
-    if done in (0, total):
-        err.print(escape(f"{label}: {done} of {total}"))
-
-
-def _format(value: float | None) -> str:
+def _format(value: float | None, sign: str = "") -> str:
     if value is None:
         return ""
-    return f"{value:.0f}" if value == int(value) and value > 1 else f"{value:.3f}"
+    return f"{value:{sign}.0f}" if value == int(value) and abs(value) > 1 else f"{value:{sign}.3f}"
 
 
 def _shorten(value: Any) -> str:

@@ -13,9 +13,9 @@ from uuid import uuid4
 import app.adapters.late_interaction
 import app.adapters.postgres.lexical
 import app.ingest
-import app.library
 import domain.terms
 from app.evaluation.sets import CorpusDocument, EvaluationSet, SetError
+from app.library import FOLDER
 from app.services import Services
 from domain.documents import Document, ParsedDocument, Section
 
@@ -111,7 +111,7 @@ def _find_index_code() -> list[Path]:
 async def _add_samples(services: Services, workspace_id: str, progress: Progress) -> None:
     """The sample library, for requests that are about no library in particular."""
     progress(0, 1)
-    await services.ingestion.add_paths(workspace_id, [Path(app.library.__file__).parent])
+    await services.ingestion.add_paths(workspace_id, [FOLDER])
     progress(1, 1)
 
 

@@ -10,11 +10,12 @@ from typing import Protocol
 from app.evaluation.asking import Asking, Outcome
 from app.evaluation.corpus import Shelf, find_shelf, open_shelf, work_side_by_side
 from app.evaluation.journal import Journal
-from app.evaluation.scoring import Metrics, score
+from app.evaluation.scoring import LABELS, Metrics, score
 from app.evaluation.sets import EvaluationSet, Question
-from app.evaluation.verifying import Verifying
+from app.evaluation.verifying import AskingAndVerifying, Verifying
 from app.services import Services
 from domain.profile import Profile
+from nodes.local.routing import prepare
 
 AT_ONCE = 2
 """Questions asked side by side; more would make their latencies those of a queue."""
@@ -73,6 +74,8 @@ async def evaluate(
     Raises `SetError`, `DatabaseUnavailable` and `EmbedderUnavailable`; what goes wrong with one question stands in its
     outcome.
     """
+    # Otherwise the first question would wait for it.
+    await prepare(services.embedder)
     evaluated: list[Evaluated] = []
     journals: list[Journal] = []
     for each in sets:
@@ -83,7 +86,7 @@ async def evaluate(
                 journals.append(journal)
                 if options.fresh:
                     journal.discard()
-                asker = Asking(services, profile, shelf) if shelf is not None else Verifying(services, each)
+                asker = _find_asker(services, each, profile, shelf)
                 results.append(await _ask(each, profile.name, asker, journal, progress))
         evaluated.append(Evaluated(each, results))
     for journal in journals:
@@ -100,6 +103,15 @@ async def _open(
     if options.workspace is not None:
         return nullcontext(await find_shelf(services, options.workspace, each))
     return open_shelf(services, each, keep=options.keep, progress=partial(progress, f"{each.name}: documents"))
+
+
+def _find_asker(services: Services, each: EvaluationSet, profile: Profile, shelf: Shelf | None) -> _Asker:
+    verifying = Verifying(services, each)
+    if shelf is None:
+        return verifying
+    asking = Asking(services, profile, shelf)
+    has_claims = bool(each.corpus) and any(question.label in LABELS for question in each.questions)
+    return AskingAndVerifying(asking, verifying) if has_claims else asking
 
 
 async def _ask(each: EvaluationSet, profile: str, asker: _Asker, journal: Journal, progress: Progress) -> Result:

@@ -1,9 +1,22 @@
-"""What is handed out of an evaluation: its metrics, its files."""
+"""What is handed out of an evaluation: its metrics, and a report as JSON and as a page."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from html import escape
+from importlib import resources
+from pathlib import Path
+from string import Template
 from typing import Any
 
-from app.evaluation.evaluation import Evaluated
+from app.evaluation.asking import Outcome
+from app.evaluation.comparison import Comparison, compare
+from app.evaluation.evaluation import Evaluated, Result
+from app.evaluation.scoring import Metrics, count_routes, is_right, list_routes, pair_up, score
+from app.evaluation.sets import Question
+
+NAME = "report"
 
 
 def list_metrics(evaluated: Sequence[Evaluated]) -> dict[str, dict[str, Any]]:
@@ -14,3 +27,179 @@ def list_metrics(evaluated: Sequence[Evaluated]) -> dict[str, dict[str, Any]]:
         else {result.profile: result.metrics for result in each.results}
         for each in evaluated
     }
+
+
+def write_report(evaluated: Sequence[Evaluated], folder: Path, fingerprint: str) -> Path:
+    """Write `report.json` and `report.html`, in place of what is there; the page's path. `fingerprint` is the
+    machine's."""
+    folder.mkdir(parents=True, exist_ok=True)
+    report = {
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": fingerprint,
+        "sets": [_describe(each) for each in evaluated],
+    }
+    (folder / f"{NAME}.json").write_text(json.dumps(report, ensure_ascii=False, indent=1), "utf-8")
+    template = Template((resources.files("app.evaluation") / "report.html").read_text("utf-8"))
+    page = folder / f"{NAME}.html"
+    page.write_text(
+        template.substitute(created=report["created"], sets="\n".join(_draw(each) for each in evaluated)), "utf-8"
+    )
+    return page
+
+
+def _describe(each: Evaluated) -> dict[str, Any]:
+    return {
+        "name": each.set.name,
+        "fingerprint": each.set.fingerprint,
+        "profiles": [
+            {
+                "profile": result.profile,
+                "resumed": result.resumed,
+                "metrics": result.metrics,
+                "by_type": _score_types(each, result),
+                "routes": count_routes(list_routes(each.set, pair_up(each.set, result.outcomes))),
+                "questions": [
+                    question.model_dump(exclude_defaults=True)
+                    | {"right": is_right(each.set, question, outcome), "outcome": outcome.model_dump()}
+                    for question, outcome in pair_up(each.set, result.outcomes)
+                ],
+            }
+            for result in each.results
+        ],
+        "comparisons": [asdict(comparison) for comparison in compare(each)],
+    }
+
+
+def _score_types(each: Evaluated, result: Result) -> dict[str, Metrics]:
+    """The metrics of each type of question, where there are several."""
+    types = list(dict.fromkeys(question.type for question in each.set.questions))
+    if len(types) < 2:
+        return {}
+    return {
+        kind: score(
+            replace(each.set, questions=tuple(q for q in each.set.questions if q.type == kind)), result.outcomes
+        )
+        for kind in types
+    }
+
+
+def _draw(each: Evaluated) -> str:
+    comparisons = compare(each)
+    flipped = {id for comparison in comparisons for id in (*comparison.gained, *comparison.lost)}
+    rows = [
+        _draw_question(each, result, question, outcome, question.id in flipped)
+        for question in each.set.questions
+        for result in each.results
+        if (outcome := result.outcomes.get(question.id)) is not None
+    ]
+    return "\n".join(
+        [
+            f"<section><h2>{escape(each.set.name)}</h2>",
+            _draw_metrics(each, comparisons),
+            *(_draw_comparison(comparison) for comparison in comparisons),
+            *(_draw_types(each, result) for result in each.results),
+            *(_draw_routes(each, result) for result in each.results),
+            _draw_table(
+                ("", "question", "expected, and its rank", "answer", "confidence", "route", "ms"), rows, "questions"
+            ),
+            "</section>",
+        ]
+    )
+
+
+def _draw_metrics(each: Evaluated, comparisons: Sequence[Comparison]) -> str:
+    names = dict.fromkeys(name for result in each.results for name in result.metrics)
+    rows = [
+        _draw_row(
+            [name]
+            + [_show(result.metrics.get(name)) for result in each.results]
+            + [_show(comparison.differences.get(name), sign="+") for comparison in comparisons]
+        )
+        for name in names
+    ]
+    heads = ["metric", *(result.profile for result in each.results), *(f"{c.after} − {c.before}" for c in comparisons)]
+    return _draw_table(heads, rows, "metrics")
+
+
+def _draw_comparison(comparison: Comparison) -> str:
+    tests = ", ".join(f"{name} p = {value:.3g}" for name, value in comparison.p_values.items())
+    return (
+        f"<p>{escape(comparison.after)} against {escape(comparison.before)}: {len(comparison.gained)} questions come "
+        f"out right only with the first, {len(comparison.lost)} only with the second. Paired permutation test: "
+        f"{escape(tests)}.</p>"
+    )
+
+
+def _draw_types(each: Evaluated, result: Result) -> str:
+    types = _score_types(each, result)
+    if not types:
+        return ""
+    names = dict.fromkeys(
+        name for metrics in types.values() for name in metrics if not name.startswith(("latency_ms", "calls", "tokens"))
+    )
+    rows = [_draw_row([name, *(_show(metrics.get(name)) for metrics in types.values())]) for name in names]
+    table = _draw_table((f"{result.profile}, by type", *types), rows, "metrics")
+    return f"<details><summary>{escape(result.profile)} by type of question</summary>{table}</details>"
+
+
+def _draw_routes(each: Evaluated, result: Result) -> str:
+    table = count_routes(list_routes(each.set, pair_up(each.set, result.outcomes)))
+    if not table or each.set.kind == "verification":
+        return ""
+    went = list(dict.fromkeys(name for row in table.values() for name in row))
+    rows = [_draw_row([wanted, *(str(row.get(name, 0)) for name in went)]) for wanted, row in table.items()]
+    return _draw_table((f"{result.profile}: belongs to, went to", *went), rows, "metrics")
+
+
+def _draw_question(each: Evaluated, result: Result, question: Question, outcome: Outcome, flipped: bool) -> str:
+    right = is_right(each.set, question, outcome)
+    history = "".join(f"<p><b>{m.role}:</b> {escape(m.content)}</p>" for m in question.history)
+    about = " · ".join(filter(None, (question.id, question.type, question.label, result.profile)))
+    asked = [
+        f"<b>{escape(question.question)}</b>",
+        f"<small>{escape(about)}</small>",
+        f"<details><summary>conversation</summary>{history}</details>" if history else "",
+        f"<small>searched: {escape(' | '.join(outcome.queries))}</small>" if outcome.queries else "",
+    ]
+    wanted = [f"{escape(doc)} ({_find_rank(doc, outcome)})" for doc in question.grades]
+    if question.answerable is False:
+        wanted.append("<i>should not be answered</i>")
+    if question.answers:
+        wanted.append(f"“{escape('” or “'.join(question.answers))}”")
+    said = [f"<b>{escape(outcome.error)}</b>" if outcome.error else escape(outcome.answer)]
+    said += [f"<small>[{escape(c.doc)}] {escape(c.text)}</small>" for c in outcome.citations]
+    if outcome.verdict is not None:
+        said.append(
+            f"<small>verify: {'supported' if outcome.verdict else 'unsupported'}, {outcome.support:.2f}</small>"
+        )
+    said += [f"<small>{escape(warning)}</small>" for warning in outcome.warnings]
+    timings = ", ".join(f"{node} {ms:.0f}" for node, ms in outcome.timings.items() if node != "total")
+    cells = (
+        "right" if right else "wrong",
+        "<br>".join(filter(None, asked)),
+        "<br>".join(wanted),
+        "<br>".join(said),
+        f"{outcome.confidence:.2f}",
+        f"{escape(outcome.route)}{f', {outcome.retries} retried' if outcome.retries else ''}",
+        f"<span title='{escape(timings)}'>{outcome.timings.get('total', 0):.0f}</span>",
+    )
+    kinds = " ".join(filter(None, ("right" if right else "wrong", "flipped" if flipped else "")))
+    return f"<tr class='{kinds}'>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+
+
+def _find_rank(doc: str, outcome: Outcome) -> str:
+    return f"rank {outcome.ranking.index(doc) + 1}" if doc in outcome.ranking else "not found"
+
+
+def _show(value: float | None, sign: str = "") -> str:
+    return "" if value is None else f"{value:{sign}.4g}"
+
+
+def _draw_row(cells: Iterable[str]) -> str:
+    return f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
+
+
+def _draw_table(heads: Iterable[str], rows: Sequence[str], kind: str) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
+    body = "\n".join(rows)
+    return f"<table class='{kind}'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -25,22 +25,50 @@ Metrics = dict[str, float]
 BINS = 10
 """Of the calibration error; equally wide."""
 
+LABELS = {"supported": True, "SUPPORT": True, "unsupported": False, "CONTRADICT": False}
+"""What people say of a response, or of a claim, and its evidence."""
+
 _RANKED = {"recall@5": R @ 5, "recall@10": R @ 10, "mrr@10": RR @ 10, "ndcg@10": nDCG @ 10}
 
 
 def score(each: EvaluationSet, outcomes: Mapping[str, Outcome]) -> Metrics:
     """Every metric that the set has what it takes for, by name. Questions that failed count as found nothing."""
-    pairs = [(question, outcomes[question.id]) for question in each.questions if question.id in outcomes]
+    pairs = pair_up(each, outcomes)
     metrics = {"questions": float(len(pairs)), "failed": float(sum(o.error is not None for _, o in pairs))}
     if each.kind == "verification":
-        metrics |= score_verification([(q.type, q.label or "", o) for q, o in pairs])
+        metrics |= score_verification([(q.type, q.label, o) for q, o in pairs])
     else:
+        # Claims whose evidence supports or contradicts them: one type, called as the set is.
+        metrics |= score_verification([(each.name, q.label, o) for q, o in pairs])
         metrics |= average(score_rankings(pairs).values())
         metrics |= score_answers(pairs) | score_citations(pairs) | score_abstention(pairs)
         metrics |= score_routing(list_routes(each, pairs)) | score_retries(pairs)
         if each.kind == "routing":
             metrics |= score_off_topic(pairs)
     return metrics | score_latency([o for _, o in pairs]) | score_cost([o for _, o in pairs])
+
+
+def pair_up(each: EvaluationSet, outcomes: Mapping[str, Outcome]) -> list[Pair]:
+    """The questions that were asked, with what became of them."""
+    return [(question, outcomes[question.id]) for question in each.questions if question.id in outcomes]
+
+
+def is_right(each: EvaluationSet, question: Question, outcome: Outcome) -> bool:
+    """Whether a question came out as it should. A response: judged as people did. A request of a routing set: sent
+    where it belongs, or, off topic, not answered. A question that cannot be answered: not answered. Any other:
+    answered, from a relevant document where these are known, else with an accepted answer."""
+    if outcome.error is not None:
+        return False
+    if each.kind == "verification":
+        return LABELS.get(question.label or "") in (None, outcome.verdict)
+    if each.kind == "routing":
+        wanted = ROUTES[question.type]
+        return outcome.route == wanted or (wanted == "out_of_scope" and not outcome.answered)
+    if question.answerable is False or not outcome.answered:
+        return question.answerable is False and not outcome.answered
+    if question.grades:
+        return any(cited.doc in question.grades for cited in outcome.citations)
+    return not question.answers or contains_gold(question, outcome)
 
 
 def average(rows: Collection[Metrics]) -> Metrics:
@@ -223,15 +251,15 @@ def score_retries(pairs: Sequence[Pair]) -> Metrics:
     }
 
 
-def score_verification(rows: Sequence[tuple[str, str, Outcome]]) -> Metrics:
+def score_verification(rows: Sequence[tuple[str, str | None, Outcome]]) -> Metrics:
     """By type, where both labels occur: balanced accuracy of verify's verdict, and AUC of its score. Rows are type,
-    label and outcome; labels other than supported and unsupported (borderline cases) are left out."""
+    label and outcome; labels that are not in `LABELS` (borderline cases) are left out."""
     metrics: Metrics = {}
     for kind in sorted({kind for kind, _, _ in rows}):
         judged = [
-            (label == "supported", o)
-            for k, label, o in rows
-            if k == kind and label in ("supported", "unsupported") and o.verdict is not None
+            (LABELS[label], outcome)
+            for k, label, outcome in rows
+            if k == kind and label in LABELS and outcome.verdict is not None
         ]
         passed = [bool(o.verdict) for good, o in judged if good]
         caught = [not o.verdict for good, o in judged if not good]

@@ -5,7 +5,8 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from app.evaluation.asking import Outcome
+from app.evaluation.asking import Asking, Outcome
+from app.evaluation.scoring import LABELS
 from app.evaluation.sets import CorpusDocument, EvaluationSet, Question
 from app.services import Services
 from domain.documents import Source
@@ -15,33 +16,49 @@ from nodes.verify import verify
 
 
 class Verifying:
-    """Has responses verified. Each of their sentences cites all of the evidence."""
+    """Has responses, or claims, verified. Each of their sentences cites all of the evidence."""
 
     def __init__(self, services: Services, each: EvaluationSet) -> None:
         self._services = services
         self._corpus = {document.id: document for document in each.corpus}
 
     async def ask(self, question: Question) -> Outcome:
-        """The verdict on the response: supported where no claim is unsupported. Its support is the mean of its
-        claims'."""
-        return await self._check(question.id, question.response or "", [r.doc for r in question.relevant])
-
-    async def _check(self, id: str, response: str, evidence: list[str]) -> Outcome:
-        sources = [_make_source(number, self._corpus[doc]) for number, doc in enumerate(evidence, 1)]
-        started = perf_counter()
+        """The verdict on the question's response, or on the question itself where it is a claim: supported where no
+        part is unsupported. Its support is the mean of its parts'."""
+        response = question.response or question.question
+        sources = [_make_source(number, self._corpus[r.doc]) for number, r in enumerate(question.relevant, 1)]
         state: Any = {"answer": mark(response, len(sources)), "sources": sources}
+        started = perf_counter()
         try:
             update = await verify(state, Runtime(context=self._services.make_context()))
         except AskgraphError as error:
-            return Outcome(id=id, error=error.message)
+            return Outcome(id=question.id, error=error.message)
         claims = update["verification"]["claims"]
         ms = round((perf_counter() - started) * 1000, 2)
         return Outcome(
-            id=id,
+            id=question.id,
             answer=response,
             verdict=update["verification"]["status"] != "unsupported",
             support=sum(claim["score"] for claim in claims) / len(claims) if claims else 1.0,
             timings={"verify": ms, "total": ms},
+        )
+
+
+class AskingAndVerifying:
+    """Asks, and verifies what is a claim with known evidence, too."""
+
+    def __init__(self, asking: Asking, verifying: Verifying) -> None:
+        self._asking = asking
+        self._verifying = verifying
+
+    async def ask(self, question: Question) -> Outcome:
+        """The answer's outcome, with the verdict on the claim."""
+        outcome = await self._asking.ask(question)
+        if question.label not in LABELS:
+            return outcome
+        checked = await self._verifying.ask(question)
+        return outcome.model_copy(
+            update={"verdict": checked.verdict, "support": checked.support, "error": outcome.error or checked.error}
         )
 
 
