@@ -67,6 +67,12 @@ class Library(Protocol):
         its end, the chunk nearest to `embedding` in such documents. Nearest first."""
         ...
 
+    async def suggest_words(self, scope: Scope, words: Sequence[str], unfinished: str | None) -> dict[str, str]:
+        """What those of the words that nobody has written in the workspace probably mean: the nearest word that
+        somebody has, or one that begins with `unfinished`, the last of the words. `words` are levelled, as
+        `domain.terms.content_words` has them. Those that are right, or like nothing, are left out."""
+        ...
+
     async def read_passages(self, scope: Scope, chunk_ids: Sequence[str]) -> list[Passage]:
         """In the order asked for. Chunks that are gone, or outside the scope, are left out."""
         ...

@@ -33,6 +33,9 @@ class RetrievalKnobs(_Knobs):
     """Cormack, Clarke & Buettcher, SIGIR 2009."""
     similarity_threshold: float | None = Field(None, ge=0, le=1)
     """Candidates whose cosine similarity is known and below this are dropped."""
+    correct_spelling: bool = True
+    """Search for the nearest known word in place of one that neither the documents nor common English hold, and for
+    the commonest ending of an unfinished last word."""
 
 
 class RerankKnobs(_Knobs):

@@ -1,15 +1,18 @@
 """retrieve: dense and lexical search side by side, fused."""
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
-from domain.documents import Candidate, Match
+from domain.documents import Candidate, Match, Scope
 from domain.errors import EmbedderUnavailable
+from domain.profile import RetrievalKnobs
 from nodes.context import Context
 from nodes.fusion import fuse
+from nodes.local.spelling import correct
 from nodes.scope import profile_of, scope_of
 
 
@@ -26,6 +29,8 @@ class RetrieveInput(TypedDict):
 class RetrieveUpdate(TypedDict):
     """What retrieve writes."""
 
+    query: str
+    """As it was searched for: with its misspelt words corrected."""
     candidates: list[Candidate]
     queries_tried: list[str]
 
@@ -36,7 +41,20 @@ async def retrieve(state: RetrieveInput, runtime: Runtime[Context]) -> RetrieveU
     knobs = profile_of(state).retrieval
     scope = scope_of(state)
     query = state["query"]
+    # Side by side, because a question whose words are all known is the rule, and then has lost no time.
+    candidates, spelt = await asyncio.gather(
+        _search(query, scope, knobs, context), _correct(query, scope, knobs, context)
+    )
+    if spelt != query:
+        candidates = await _search(spelt, scope, knobs, context)
+    return RetrieveUpdate(
+        query=spelt,
+        candidates=candidates[: knobs.candidates],
+        queries_tried=[*state["queries_tried"], spelt],
+    )
 
+
+async def _search(query: str, scope: Scope, knobs: RetrievalKnobs, context: Context) -> list[Candidate]:
     async def search_dense() -> list[Match] | None:
         try:
             embedding = await context.embedder.embed_query(query)
@@ -53,7 +71,11 @@ async def retrieve(state: RetrieveInput, runtime: Runtime[Context]) -> RetrieveU
     dense, lexical = await asyncio.gather(search_dense(), search_lexical())
     if dense is None and knobs.fusion == "dense":
         lexical = await context.library.search_lexical(scope, query, knobs.leg_limit)
-    return RetrieveUpdate(
-        candidates=fuse(dense or [], lexical, knobs)[: knobs.candidates],
-        queries_tried=[*state["queries_tried"], query],
-    )
+    return fuse(dense or [], lexical, knobs)
+
+
+async def _correct(query: str, scope: Scope, knobs: RetrievalKnobs, context: Context) -> str:
+    async def suggest(words: Sequence[str], unfinished: str | None) -> Mapping[str, str]:
+        return await context.library.suggest_words(scope, words, unfinished)
+
+    return await correct(query, suggest) if knobs.correct_spelling else query

@@ -156,6 +156,65 @@ class LibraryContract:
         assert await library.search_titled(Scope("a", ()), names, vector_of(BATTERY)) == []
         assert await library.search_titled(Scope("a"), [], vector_of(BATTERY)) == []
 
+    async def test_a_misspelt_word_means_the_nearest_known_one(
+        self, library: Library, documents: DocumentStore
+    ) -> None:
+        await store(documents, "a", "falke.md", [WARRANTY, BATTERY, INTERLEUKIN, VERSION])
+        misspelt = {
+            "waranty": "warranty",
+            "warrrnty": "warranty",
+            "warrantty": "warranty",
+            "wararnty": "warranty",
+            "fakle": "falke",
+            "ralke": "falke",
+            "firmwrae": "firmware",
+            "intrudoces": "introduces",
+        }
+        # Known, as a word of the documents or in another form, or as a common English word.
+        right = ["battery", "replacing", "garden"]
+        strange = ["xylophon", "fkael", "nod", "il7"]
+        found = {}
+        for word in [*misspelt, *right, *strange]:
+            found |= await library.suggest_words(Scope("a"), ["station", word], None)
+        assert found == misspelt
+
+    async def test_of_words_equally_near_the_commonest_is_meant(
+        self, library: Library, documents: DocumentStore
+    ) -> None:
+        await store(documents, "a", "a.md", ["Zandel one.", "Zondel two.", "Zondel three.", "Wundel: four, five."])
+        assert await library.suggest_words(Scope("a"), ["zundel"], None) == {"zundel": "zondel"}
+
+    async def test_an_unfinished_word_is_the_commonest_that_begins_so(
+        self, library: Library, documents: DocumentStore
+    ) -> None:
+        await store(documents, "a", "a.md", ["Interleukin one.", "Interleukin two.", "Interlaken three."])
+        assert await library.suggest_words(Scope("a"), ["interl"], "interl") == {"interl": "interleukin"}
+        assert await library.suggest_words(Scope("a"), ["interla"], "interla") == {"interla": "interlaken"}
+        assert await library.suggest_words(Scope("a"), ["interl"], None) == {}
+
+    async def test_only_the_words_that_the_workspace_holds_now_are_meant(
+        self, library: Library, documents: DocumentStore
+    ) -> None:
+        await store(documents, "b", "falke.md", [WARRANTY])
+        assert await library.suggest_words(Scope("a"), ["waranty"], None) == {}
+        document = await store(documents, "a", "falke.md", [WARRANTY, BATTERY])
+        assert await library.suggest_words(Scope("a"), ["waranty", "battrey"], None) == {
+            "waranty": "warranty",
+            "battrey": "battery",
+        }
+        await store(documents, "a", "falke.md", [BATTERY])
+        assert await library.suggest_words(Scope("a"), ["waranty"], None) == {}
+        await documents.delete("a", document.id)
+        assert await library.suggest_words(Scope("a"), ["battrey"], None) == {}
+        assert await library.suggest_words(Scope("b"), ["waranty"], None) == {"waranty": "warranty"}
+
+    async def test_so_many_words_are_corrected_and_no_more(self, library: Library, documents: DocumentStore) -> None:
+        words = ["quorbel", "zandrik", "mulvane", "terquist", "holbrant", "wexlund", "pryzmot"]
+        await store(documents, "a", "a.md", [" ".join(words)])
+        misspelt = [f"{word[:3]}{word[4]}{word[3]}{word[5:]}" for word in words]
+        meant = await library.suggest_words(Scope("a"), misspelt, None)
+        assert meant == dict(zip(misspelt[:5], words[:5], strict=True))
+
     async def test_titles_come_most_recent_first(self, library: Library, documents: DocumentStore) -> None:
         for title in ("First", "Second", "Third"):
             await store(documents, "a", f"{title}.md", [WARRANTY], title=title)

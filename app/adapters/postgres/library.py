@@ -6,6 +6,7 @@ from uuid import UUID
 from app.adapters.postgres import sql
 from app.adapters.postgres.lexical import CANDIDATES, count_terms, plan_search
 from app.adapters.postgres.pool import Pool, open_session
+from app.adapters.postgres.vocabulary import suggest_words
 from domain.documents import Line, Match, Passage, Scope
 from domain.ports import Vector
 
@@ -79,6 +80,10 @@ class PostgresLibrary:
                 document_ids=None if scope.document_ids is None else parse_ids(scope.document_ids),
             )
         return [Match(str(row["chunk_id"]), str(row["document_id"]), row["score"]) for row in rows]
+
+    async def suggest_words(self, scope: Scope, words: Sequence[str], unfinished: str | None) -> dict[str, str]:
+        async with open_session(self._pool, scope.workspace_id) as session:
+            return await suggest_words(session, words, unfinished)
 
     async def read_passages(self, scope: Scope, chunk_ids: Sequence[str]) -> list[Passage]:
         async with open_session(self._pool, scope.workspace_id) as session:

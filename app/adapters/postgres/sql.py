@@ -275,6 +275,55 @@ ADVANCE_GENERATION: LiteralString = """
     WHERE workspace_id = %(workspace_id)s
 """
 
+# --- vocabulary -------------------------------------------------------------------------------------------------
+
+# In ascending order, as the terms.
+ADD_WORDS: LiteralString = """
+    INSERT INTO vocabulary (workspace_id, word, term)
+    SELECT %(workspace_id)s, word, term FROM unnest(%(words)s::text[], %(terms)s::int[]) AS n (word, term)
+    ON CONFLICT DO NOTHING
+"""
+
+FORGET_WORDS: LiteralString = """
+    DELETE FROM vocabulary AS v
+    USING term_frequencies AS f
+    WHERE v.workspace_id = %(workspace_id)s AND v.term = ANY(%(terms)s::int[])
+      AND f.workspace_id = %(workspace_id)s AND f.term = v.term AND f.chunks <= 0
+"""
+
+FIND_UNKNOWN_WORDS: LiteralString = """
+    SELECT n.word FROM unnest(%(words)s::text[], %(terms)s::int[]) AS n (word, term)
+    WHERE NOT EXISTS (
+        SELECT FROM term_frequencies AS f
+        WHERE f.workspace_id = %(workspace_id)s AND f.term = n.term AND f.chunks > 0
+    )
+"""
+
+# Words that are one of the variants, words that begin with the prefix, and words that share trigrams with a long one.
+FIND_SIMILAR_WORDS: LiteralString = """
+    SELECT word, max(chunks) AS chunks
+    FROM (
+        SELECT word, term FROM vocabulary
+        WHERE workspace_id = %(workspace_id)s AND word = ANY(%(variants)s::text[])
+        UNION ALL
+        SELECT word, term FROM vocabulary
+        WHERE workspace_id = %(workspace_id)s
+          AND word BETWEEN %(prefix)s::text AND %(prefix_end)s::text
+        UNION ALL
+        SELECT near.word, near.term
+        FROM unnest(%(long)s::text[]) AS n (word) CROSS JOIN LATERAL (
+            SELECT word, term FROM vocabulary
+            WHERE workspace_id = %(workspace_id)s AND word %% n.word
+              AND char_length(word) BETWEEN char_length(n.word) - 2 AND char_length(n.word) + 2
+            ORDER BY similarity(word, n.word) DESC, word
+            LIMIT %(similar)s
+        ) AS near
+    ) AS found
+    JOIN term_frequencies AS f USING (term)
+    WHERE f.workspace_id = %(workspace_id)s AND f.chunks > 0
+    GROUP BY word
+"""
+
 # --- conversations ----------------------------------------------------------------------------------------------
 
 # Returns no row where another workspace owns the id.

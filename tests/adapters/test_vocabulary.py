@@ -1,0 +1,71 @@
+"""What a correction costs and keeps; what it finds is in the contract."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from app.adapters.postgres.documents import PostgresDocumentStore
+from app.adapters.postgres.library import PostgresLibrary
+from app.adapters.postgres.pool import Pool, Session, open_pool
+from app.adapters.postgres.vocabulary import count_edits
+from domain.documents import Scope
+from tests.contracts.corpus import store
+
+
+@pytest_asyncio.fixture
+async def pool(database_url: str) -> AsyncIterator[Pool]:
+    async with open_pool(database_url) as pool:
+        yield pool
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "edits"),
+    [("falke", "falke", 0), ("fakle", "falke", 1), ("falk", "falke", 1), ("flake", "falke", 1), ("", "ab", 2),
+     ("calibration", "calbrtaion", 2), ("ca", "abc", 3)],
+)  # fmt: skip
+def test_edits_are_counted_with_swaps(one: str, other: str, edits: int) -> None:
+    assert count_edits(one, other) == count_edits(other, one) == edits
+
+
+@pytest.mark.parametrize(
+    ("words", "statements"), [(["warranty"], 1), (["waranty", "hundbook", "paragrpah"], 2), ([], 0)]
+)
+async def test_however_many_words_two_statements_do(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch, words: list[str], statements: int
+) -> None:
+    await store(PostgresDocumentStore(pool), "a", "a.md", ["The warranty of the paragraph."])
+    execute, run = Session.execute, []
+
+    async def count(session: Session, query: str, **options: object) -> object:
+        run.append(query)
+        return await execute(session, query, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Session, "execute", count)
+    await PostgresLibrary(pool).suggest_words(Scope("a"), words, None)
+    assert len(run) == statements
+
+
+async def test_codes_and_short_words_are_not_kept(pool: Pool) -> None:
+    await store(
+        PostgresDocumentStore(pool), "a", "a.md", ["The IL-6 cup of Åsa, room B204, has 3,000 readers' notes."], "T"
+    )
+    async with pool.connection() as connection:
+        rows = await (await connection.execute("SELECT word FROM vocabulary ORDER BY word")).fetchall()
+    assert [row["word"] for row in rows] == ["notes", "readers", "room"]
+
+
+async def test_a_word_goes_with_the_last_chunk_of_its_stem(pool: Pool) -> None:
+    documents = PostgresDocumentStore(pool)
+    await store(documents, "a", "a.md", ["Station calibrated."], "")
+    other = await store(documents, "a", "b.md", ["Station calibration."], "")
+    await store(documents, "a", "a.md", ["Station."], "")
+
+    async def read_words() -> list[str]:
+        async with pool.connection() as connection:
+            rows = await (await connection.execute("SELECT word FROM vocabulary ORDER BY word")).fetchall()
+        return [row["word"] for row in rows]
+
+    assert await read_words() == ["calibrated", "calibration", "station"]
+    await documents.delete("a", other.id)
+    assert await read_words() == ["station"]
