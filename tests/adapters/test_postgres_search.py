@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import pytest_asyncio
 
-from app.adapters.postgres import lexical, library
+from app.adapters.postgres import lexical, library, vector_index
 from app.adapters.postgres.documents import PostgresDocumentStore
 from app.adapters.postgres.library import PostgresLibrary
 from app.adapters.postgres.pool import Pool, open_pool
@@ -51,7 +51,9 @@ async def test_the_index_finds_what_comparing_all_finds(
     scopes = [Scope("a"), Scope("b"), Scope("a", ids)]
     queries = [vector_of(f"question {n}") for n in range(10)]
     exact = [[await filled.search_dense(scope, query, 10) for query in queries] for scope in scopes]
-    monkeypatch.setattr(library, "EXACT_ROWS", 0)
+    monkeypatch.setattr(vector_index, "EXACT_ROWS", 5)
+    for workspace_id in ("a", "b"):
+        await vector_index.tend_index(pool, workspace_id)
     found = [[await filled.search_dense(scope, query, 10) for query in queries] for scope in scopes]
     for wanted, got in zip(chain(*exact), chain(*found), strict=True):
         assert len(got) == len(wanted) == 10

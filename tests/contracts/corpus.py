@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from domain.documents import Chunk, Document, Line, ParsedDocument
-from domain.ports import ChunkVectors, DocumentStore, Vector
+from domain.ports import ChunkVectors, DocumentContent, DocumentStore, Vector
 
 DIMENSION = 384
 
@@ -32,6 +32,13 @@ def split(title: str, paragraphs: Sequence[str]) -> tuple[ParsedDocument, list[C
         chunks.append(Chunk(index, paragraph, start, end, (title,), digest(f"{title}\n{paragraph}"), (line,)))
         start = end + 2
     return ParsedDocument(title, text, "text/plain", (), pages=1), chunks
+
+
+def content_of(source: str, paragraphs: Sequence[str], title: str = "Handbook") -> DocumentContent:
+    """What `source` is to hold, with the vectors of all its chunks."""
+    parsed, chunks = split(title, paragraphs)
+    vectors = {chunk.content_hash: ChunkVectors(vector_of(chunk.text), chunk.text.encode()) for chunk in chunks}
+    return DocumentContent(source, digest(parsed.text), parsed, chunks, vectors)
 
 
 async def store(

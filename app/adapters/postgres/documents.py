@@ -15,7 +15,7 @@ from psycopg.types.json import Jsonb
 from app.adapters.postgres import sql, vector_index
 from app.adapters.postgres.lexical import TERM_IDS, weigh_chunk
 from app.adapters.postgres.library import parse_ids
-from app.adapters.postgres.pool import Pool, Session, open_session
+from app.adapters.postgres.pool import Integers, Pool, Session, open_session
 from app.adapters.postgres.vocabulary import list_words, update_vocabulary
 from domain.documents import Chunk, Document, ParsedDocument, Scope, embedding_text
 from domain.errors import DatabaseUnavailable, UnknownDocument
@@ -24,6 +24,9 @@ from domain.ports import ChunkVectors, DocumentContent
 BATCH_CHUNKS = 1_000
 """How many chunks `load` writes in one transaction. The more, the fewer times the count of a common term is
 updated."""
+
+_Documents = list[Document]
+"""Spelt out here, because within the store `list` is a method."""
 
 _NAMESPACE = UUID("6f5d7a1e-5c0b-5b3e-9d58-0a6f3a3b8c11")
 
@@ -107,8 +110,8 @@ class PostgresDocumentStore:
             await vector_index.tend_index(self._pool, workspace_id)
         return document
 
-    async def load(self, workspace_id: str, contents: Iterable[DocumentContent]) -> Sequence[Document]:
-        documents = []
+    async def load(self, workspace_id: str, contents: Iterable[DocumentContent]) -> _Documents:
+        documents: _Documents = []
         batches = _make_batches(contents)
 
         async def write_batches() -> None:
@@ -128,9 +131,7 @@ class PostgresDocumentStore:
                 raise outcome
         return documents
 
-    async def _replace_batch(
-        self, workspace_id: str, batch: Sequence[DocumentContent]
-    ) -> tuple[Sequence[Document], bool]:
+    async def _replace_batch(self, workspace_id: str, batch: Sequence[DocumentContent]) -> tuple[_Documents, bool]:
         """Replace several documents in one transaction; also says whether the workspace's vector index needs care."""
         contents = {document_id_of(workspace_id, content.source): content for content in batch}
         wanted = {
@@ -209,18 +210,17 @@ class PostgresDocumentStore:
 
 
 def _make_batches(contents: Iterable[DocumentContent]) -> Generator[list[DocumentContent]]:
-    """Documents that are written together. A source that comes twice is in two of them, because a statement cannot
-    change a row twice."""
-    batch: dict[str, DocumentContent] = {}
+    """Documents that are written together."""
+    batch: list[DocumentContent] = []
     chunks = 0
     for content in contents:
-        if batch and (chunks + len(content.chunks) > BATCH_CHUNKS or content.source in batch):
-            yield list(batch.values())
-            batch, chunks = {}, 0
-        batch[content.source] = content
+        if batch and chunks + len(content.chunks) > BATCH_CHUNKS:
+            yield batch
+            batch, chunks = [], 0
+        batch.append(content)
         chunks += len(content.chunks)
     if batch:
-        yield list(batch.values())
+        yield batch
 
 
 async def _find_vectors(session: Session, new: dict[UUID, _Row]) -> dict[UUID, ChunkVectors]:
@@ -314,7 +314,8 @@ async def _finish(session: Session, changed_terms: Counter[int], words: dict[str
     to the end of the transaction. Says whether the workspace's vector index needs care."""
     terms = sorted(term for term, change in changed_terms.items() if change)
     if terms:
-        await session.execute(sql.ADD_TERMS, terms=terms, changes=[changed_terms[term] for term in terms])
+        changes = Integers(changed_terms[term] for term in terms)
+        await session.execute(sql.ADD_TERMS, terms=Integers(terms), changes=changes)
     await update_vocabulary(session, words, changed_terms)
     index = vector_index.name_index(session.workspace_id)
     row = await session.fetch_one(sql.ADVANCE_GENERATION, chunks=chunks, index=index)

@@ -1,13 +1,16 @@
 """Connections: how they are opened, configured and lent out, and what their failures are called."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+import struct
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, LiteralString
 
 import psycopg
 from pgvector.psycopg import register_vector_async  # type: ignore[import-untyped]
 from psycopg import AsyncConnection, AsyncCursor
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
@@ -32,6 +35,24 @@ _SETTINGS = {
     # The planner overestimates scans over arrays and vectors, and compiling them takes longer than running them.
     "jit": "off",
 }
+
+
+class Integers(list[int]):
+    """Many integers as one parameter, `int4[]`."""
+
+
+class _IntegersDumper(Dumper):
+    """Writes an array in one piece. psycopg hands each element to a dumper of its own, which takes ten times as
+    long."""
+
+    format = Format.BINARY
+    oid = 1007
+
+    def dump(self, obj: Any) -> bytes:
+        count = len(obj)
+        pairs = [4] * (2 * count)  # each element is its size in bytes and its value
+        pairs[1::2] = obj
+        return struct.pack(f">{5 + 2 * count}i", 1, 0, 23, count, 1, *pairs)
 
 
 @asynccontextmanager
@@ -79,6 +100,7 @@ async def _require_schema(connection: AsyncConnection[Any]) -> None:
 
 async def _configure(connection: AsyncConnection[DictRow]) -> None:
     await register_vector_async(connection)
+    connection.adapters.register_dumper(Integers, _IntegersDumper)
     for name, value in _SETTINGS.items():
         await connection.execute("SELECT set_config(%s, %s, false)", (name, value))
 
@@ -136,10 +158,8 @@ class Session:
         parameters = params | {"workspace_id": self.workspace_id}
         return await self._connection.execute(query, parameters, prepare=prepare, binary=True)
 
-    async def copy(self, statement: LiteralString, types: list[str], rows: list[tuple[Any, ...]]) -> None:
+    async def copy(self, statement: LiteralString, types: list[str], rows: Iterable[tuple[Any, ...]]) -> None:
         """Load rows with binary COPY, by far the fastest way in."""
-        if not rows:
-            return
         async with self._connection.cursor() as cursor, cursor.copy(statement) as copy:
             copy.set_types(types)
             for row in rows:

@@ -8,23 +8,26 @@ from typing import LiteralString
 # --- search -----------------------------------------------------------------------------------------------------
 
 _DENSE: LiteralString = """
-    -- Few chunks in scope: compare every one, found by the b-tree. Many: walk the HNSW index. PostgreSQL runs only
-    -- the branch whose condition on `size` holds.
-    WITH size AS MATERIALIZED ({size}),
+    -- Few chunks in scope, or no graph of the workspace yet: compare every one, found by the b-tree. Many: walk the
+    -- graph. PostgreSQL runs only the branch that `way` chooses.
+    WITH way AS MATERIALIZED (
+        SELECT chunks <= %(exact_rows)s
+            OR NOT EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass(%(index)s) AND indisvalid) AS exact
+        FROM ({size}) AS size
+    ),
     exact AS (
         SELECT id, document_id, embedding <=> %(embedding)s AS distance
         FROM chunks
-        WHERE workspace_id = %(workspace_id)s {in_documents}
-          AND (SELECT chunks FROM size) <= %(exact_rows)s
+        WHERE workspace_id = %(workspace_id)s {in_documents} AND (SELECT exact FROM way)
         ORDER BY distance, id
         LIMIT %(limit)s
     ),
     approximate AS (
-        -- IS TRUE keeps the b-tree out: it would fetch and sort the whole workspace.
+        -- IS TRUE keeps the b-tree out, which would fetch and sort the whole workspace, and is how the condition of
+        -- the workspace's index is written (vector_index.py).
         SELECT id, document_id, embedding <=> %(embedding)s AS distance
         FROM chunks
-        WHERE (workspace_id = %(workspace_id)s) IS TRUE {in_documents_of_index}
-          AND (SELECT chunks FROM size) > %(exact_rows)s
+        WHERE (workspace_id = %(workspace_id)s) IS TRUE {in_documents_of_index} AND NOT (SELECT exact FROM way)
         ORDER BY embedding::halfvec(384) <=> %(embedding)s::halfvec(384)
         -- A filtered scan stops at the limit although later rows may be nearer: taking more makes up for it.
         LIMIT 2 * %(limit)s
@@ -175,14 +178,16 @@ CREATE_WORKSPACE: LiteralString = """
     INSERT INTO workspaces (workspace_id) VALUES (%(workspace_id)s) ON CONFLICT DO NOTHING
 """
 
-# Also the lock that makes changes of one document follow each other. clock_timestamp, because a change that had to
-# wait began, for now(), before the one it waited for.
-UPSERT_DOCUMENT: LiteralString = f"""
+# Also the lock that makes changes of one document follow each other, taken in ascending order. clock_timestamp,
+# because a change that had to wait began, for now(), before the one it waited for.
+UPSERT_DOCUMENTS: LiteralString = f"""
     INSERT INTO documents
-        (document_id, workspace_id, source, title, media_type, content_hash, pages, characters, chunks, text)
-    VALUES
-        (%(document_id)s, %(workspace_id)s, %(source)s, %(title)s, %(media_type)s, %(content_hash)s, %(pages)s,
-         %(characters)s, %(chunks)s, %(text)s)
+        (workspace_id, document_id, source, title, media_type, content_hash, pages, characters, chunks, text)
+    SELECT %(workspace_id)s, n.*
+    FROM unnest(%(document_ids)s::uuid[], %(sources)s::text[], %(titles)s::text[], %(media_types)s::text[],
+                %(content_hashes)s::text[], %(pages)s::int[], %(characters)s::int[], %(chunks)s::int[],
+                %(texts)s::text[]) AS n (document_id)
+    ORDER BY n.document_id
     ON CONFLICT (document_id) DO UPDATE SET
         title = excluded.title, media_type = excluded.media_type, content_hash = excluded.content_hash,
         pages = excluded.pages, characters = excluded.characters, chunks = excluded.chunks, text = excluded.text,
@@ -216,9 +221,10 @@ STORED_CHUNKS: LiteralString = """
 """
 
 READ_VECTORS: LiteralString = """
-    SELECT DISTINCT ON (c.content_hash) c.content_hash, c.embedding, coalesce(t.tokens, '') AS tokens
+    SELECT DISTINCT ON (c.document_id, c.content_hash)
+           c.document_id, c.content_hash, c.embedding, coalesce(t.tokens, '') AS tokens
     FROM chunks c LEFT JOIN chunk_tokens t ON t.chunk_id = c.id
-    WHERE c.workspace_id = %(workspace_id)s AND c.document_id = %(document_id)s
+    WHERE c.workspace_id = %(workspace_id)s AND c.document_id = ANY(%(document_ids)s::uuid[])
       AND c.content_hash = ANY(%(content_hashes)s::text[])
 """
 
@@ -273,6 +279,8 @@ ADD_TERMS: LiteralString = """
 ADVANCE_GENERATION: LiteralString = """
     UPDATE workspaces SET generation = generation + 1, corpus = gen_random_uuid(), chunks = chunks + %(chunks)s
     WHERE workspace_id = %(workspace_id)s
+    RETURNING chunks,
+        EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass(%(index)s) AND indisvalid) AS has_index
 """
 
 # --- vocabulary -------------------------------------------------------------------------------------------------

@@ -1,0 +1,16 @@
+"""Each large workspace has a vector index of its own, instead of one over all (docs/decisions/0026)."""
+
+from alembic import op
+from sqlalchemy import text
+
+from app.adapters.postgres import vector_index
+
+revision = "0007"
+down_revision = "0006"
+
+
+def upgrade() -> None:
+    op.execute("DROP INDEX chunks_by_embedding")
+    large = text("SELECT workspace_id FROM workspaces WHERE chunks > :rows")
+    for (workspace_id,) in op.get_bind().execute(large, {"rows": vector_index.EXACT_ROWS}):
+        op.execute(vector_index.describe_index(workspace_id, concurrently=False).as_string())
