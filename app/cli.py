@@ -247,6 +247,7 @@ def evaluate(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Ask again what an interrupted run has asked already.")
     ] = False,
+    upload: Annotated[bool, typer.Option("--upload", help="Send sets and results to LangSmith.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Measure how well questions are answered: finding, answering, abstaining, citing, routing, verifying."""
@@ -262,6 +263,10 @@ def evaluate(
         if unknown := [name for name in names if name not in modes]:
             raise UnknownMode(f"There is no profile {unknown[0]!r}. There are: {', '.join(modes)}.")
         wanted = read_sets(sets, bench, workspace=workspace, limit=limit)
+        if upload:
+            from app.adapters.langsmith_experiments import check_langsmith
+
+            check_langsmith()
     except AskgraphError as error:
         _fail(error)
 
@@ -274,6 +279,11 @@ def evaluate(
         with show_evaluation() as progress:
             evaluated = await evaluate(services, wanted, [modes[name] for name in names], options, progress)
         page = write_report(evaluated, out, services.fingerprint)
+        if upload:
+            from app.evaluation.uploading import upload as send
+
+            for name in await asyncio.to_thread(send, evaluated, services.fingerprint):
+                print(f"Uploaded as the experiment {name}.", file=sys.stderr)
         if as_json:
             print(json.dumps(list_metrics(evaluated), ensure_ascii=False))
         else:

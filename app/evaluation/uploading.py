@@ -1,0 +1,68 @@
+"""An evaluation as LangSmith sees it."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from app.adapters.langsmith_experiments import Example, ExampleRun, open_experiments
+from app.evaluation.asking import Outcome
+from app.evaluation.evaluation import Evaluated, Result
+from app.evaluation.scoring import Metrics, is_right, pair_up, score_rankings
+from app.evaluation.sets import Question
+
+
+def upload(evaluated: Sequence[Evaluated], fingerprint: str) -> list[str]:
+    """Send each set as a dataset, and each profile's results as an experiment on it; the experiments' names.
+
+    Raises `ConfigurationError` and `Unavailable`.
+    """
+    names: list[str] = []
+    with open_experiments() as experiments:
+        for each in evaluated:
+            # Another version of a set's files is another dataset: their scores cannot be compared.
+            dataset_id = experiments.upload_dataset(
+                f"{each.set.name} {each.set.fingerprint[:8]}",
+                [
+                    Example(question.id, _list_inputs(question), _list_expected(question), question.type)
+                    for question in each.set.questions
+                ],
+            )
+            for result in each.results:
+                name = f"{each.set.name}-{result.profile}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+                metadata = {"profile": result.profile, "machine": fingerprint}
+                experiments.upload_experiment(dataset_id, name, metadata, _list_runs(each, result), result.metrics)
+                names.append(name)
+    return names
+
+
+def _list_inputs(question: Question) -> dict[str, Any]:
+    inputs: dict[str, Any] = {"question": question.question}
+    if question.history:
+        inputs["history"] = [message.model_dump() for message in question.history]
+    if question.response is not None:
+        inputs["response"] = question.response
+    return inputs
+
+
+def _list_expected(question: Question) -> dict[str, Any]:
+    return question.model_dump(include={"answers", "answerable", "relevant", "label"}, mode="json")
+
+
+def _list_runs(each: Evaluated, result: Result) -> list[ExampleRun]:
+    pairs = pair_up(each.set, result.outcomes)
+    rankings = score_rankings(pairs)
+    return [
+        ExampleRun(
+            key=question.id,
+            inputs=_list_inputs(question),
+            outputs=outcome.model_dump(exclude={"id", "error", "timings"}),
+            error=outcome.error,
+            ms=outcome.timings.get("total", 0.0),
+            scores=_list_scores(each, question, outcome) | rankings.get(question.id, {}),
+        )
+        for question, outcome in pairs
+    ]
+
+
+def _list_scores(each: Evaluated, question: Question, outcome: Outcome) -> Metrics:
+    return {"right": float(is_right(each.set, question, outcome)), "confidence": outcome.confidence}
