@@ -36,13 +36,19 @@ class RetrievalKnobs(_Knobs):
     correct_spelling: bool = True
     """Search for the nearest known word in place of one that neither the documents nor common English hold, and for
     the commonest ending of an unfinished last word."""
+    expansion: Literal["none", "multi_query", "hyde"] = "none"
+    """Search for more than the question: for queries that a language model writes, or for an answer that it makes up
+    (HyDE). The rankings are fused by reciprocal ranks with `rrf_k`. Needs a model; retries are not expanded."""
+    expansion_queries: int = Field(3, ge=1, le=8)
+    """How many queries `multi_query` adds."""
 
 
 class RerankKnobs(_Knobs):
     """How rerank scores, and what it keeps."""
 
-    method: Literal["local", "cross_encoder", "none"] = "local"
-    """`local`: late interaction over stored vectors. `cross_encoder`: the model that `ASKGRAPH_CROSS_ENCODER` names."""
+    method: Literal["local", "cross_encoder", "model", "none"] = "local"
+    """`local`: late interaction over stored vectors. `cross_encoder`: the model that `ASKGRAPH_CROSS_ENCODER` names.
+    `model`: the small language model reads all candidates at once. `none`: the order of the search."""
     only_complex: bool = False
     """Score only for questions that `nodes/local/complexity.py` calls complex; others keep the order of the search."""
     keep: int = Field(5, ge=1, le=50)

@@ -14,6 +14,7 @@ from nodes.diversity import diversify
 from nodes.fusion import blend
 from nodes.links import find_linked, place_linked
 from nodes.local.complexity import is_complex
+from nodes.model_ranking import rank
 from nodes.scope import profile_of, scope_of
 
 
@@ -53,9 +54,9 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
     if knobs.method != "none":
         linked = await find_linked(state["standalone_question"], scope, passages, candidates, context)
         passages += [passage for passage in linked if passage not in passages]
-    scores = await _score(knobs, scope, state["standalone_question"], passages, context)
-    # A cross-encoder's scores are probabilities already; the local reranker's are weighed with the search's.
-    if scores is not None and knobs.method == "cross_encoder":
+    scores = await _score(knobs, scope, state["standalone_question"], passages, candidates, context)
+    # The local reranker's scores are weighed with the search's; others are probabilities already.
+    if scores is not None and knobs.method != "local":
         relevance = scores
     else:
         relevance = blend([candidates[p.chunk_id] for p in passages], scores)
@@ -75,11 +76,19 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
 
 
 async def _score(
-    knobs: RerankKnobs, scope: Scope, question: str, passages: list[Passage], context: Context
+    knobs: RerankKnobs,
+    scope: Scope,
+    question: str,
+    passages: list[Passage],
+    candidates: dict[str, Candidate],
+    context: Context,
 ) -> list[float] | None:
     """None where the order of the search stands."""
     if knobs.method == "none" or (knobs.only_complex and not is_complex(question)):
         return None
+    if knobs.method == "model":
+        shown = [_make_source(n, passage, candidates[passage.chunk_id], 0.0) for n, passage in enumerate(passages, 1)]
+        return await rank(question, shown, context)
     reranker = context.rerankers.get(knobs.method)
     if reranker is None:
         context.ledger.warn(f"Kept the order of the search: there is no reranker {knobs.method!r} here.")

@@ -11,6 +11,7 @@ from domain.documents import Candidate, Match, Scope
 from domain.errors import EmbedderUnavailable
 from domain.profile import RetrievalKnobs
 from nodes.context import Context
+from nodes.expansion import expand, merge
 from nodes.fusion import fuse
 from nodes.local.spelling import correct
 from nodes.scope import profile_of, scope_of
@@ -21,6 +22,7 @@ class RetrieveInput(TypedDict):
 
     query: str
     queries_tried: list[str]
+    retries: int
     workspace_id: str
     document_ids: list[str] | None
     profile: dict[str, Any]
@@ -33,6 +35,7 @@ class RetrieveUpdate(TypedDict):
     """As it was searched for: with its misspelt words corrected."""
     candidates: list[Candidate]
     queries_tried: list[str]
+    """With every query that was searched for besides, and a made-up answer that was."""
 
 
 async def retrieve(state: RetrieveInput, runtime: Runtime[Context]) -> RetrieveUpdate:
@@ -47,10 +50,15 @@ async def retrieve(state: RetrieveInput, runtime: Runtime[Context]) -> RetrieveU
     )
     if spelt != query:
         candidates = await _search(spelt, scope, knobs, context)
+    # A retry is another wording already.
+    added = [] if state["retries"] else await expand(spelt, knobs, context)
+    # Of an answer that is made up, the meaning counts and not the words.
+    likewise = knobs if knobs.expansion == "multi_query" else knobs.model_copy(update={"fusion": "dense"})
+    rankings = await asyncio.gather(*(_search(text, scope, likewise, context) for text in added))
     return RetrieveUpdate(
         query=spelt,
-        candidates=candidates[: knobs.candidates],
-        queries_tried=[*state["queries_tried"], spelt],
+        candidates=merge([candidates, *rankings], knobs.rrf_k)[: knobs.candidates],
+        queries_tried=[*state["queries_tried"], spelt, *added],
     )
 
 

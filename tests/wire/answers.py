@@ -48,6 +48,12 @@ def reply_to(messages: list[Json], schema: Json | None) -> str:
         return json.dumps(_verify(last))
     if "rewrites" in fields:
         return json.dumps(_repair(last))
+    if "scores" in fields:
+        return json.dumps(_rank(last))
+    if "queries" in fields:
+        return json.dumps(_expand(last))
+    if "passage" in fields:
+        return json.dumps({"passage": f"It is known that {_question(last).rstrip('?')} is as follows."})
     if "query" in fields:
         return json.dumps(_reformulate(last))
     return json.dumps(_fill(schema, schema.get("$defs", {})))
@@ -90,6 +96,20 @@ def _reformulate(prompt: str) -> Json:
     words = [word for word in re.findall(r"\w+", _question(prompt)) if word.casefold() not in _STOP_WORDS]
     attempts = [" ".join(words), " ".join(reversed(words)), f"details of {' '.join(words)}"]
     return {"query": next((attempt for attempt in attempts if attempt.casefold() not in tried), attempts[-1])}
+
+
+def _rank(prompt: str) -> Json:
+    wanted = _terms(_question(prompt))
+    scores = []
+    for number, text in _sources(prompt):
+        held = _terms(text)
+        scores.append({"source": number, "relevance": round(sum(term in held for term in wanted) / len(wanted), 2)})
+    return {"scores": scores}
+
+
+def _expand(prompt: str) -> Json:
+    words = [word for word in re.findall(r"\w+", _question(prompt)) if word.casefold() not in _STOP_WORDS]
+    return {"queries": [" ".join(words), *words]}
 
 
 def _verify(prompt: str) -> Json:

@@ -1,0 +1,81 @@
+"""More ways to search for one question, written by a language model: other queries, or an answer that might be.
+
+A hypothetical answer (HyDE: Gao et al., "Precise Zero-Shot Dense Retrieval without Relevance Labels", 2022) is wrong as
+often as not, but it is worded as the passage that answers would be, and so lies nearer to it than the question does.
+"""
+
+from collections.abc import Sequence
+
+from pydantic import BaseModel, Field
+
+from domain.documents import Candidate
+from domain.ports import ChatModel, Message
+from domain.profile import RetrievalKnobs
+from nodes.context import Context
+from nodes.judgement import ask_or_none
+
+QUERIES_PROMPT = """You help to search a team's documents. Write {count} search queries that may find what answers the
+question. Let each look at it differently: other words for the same thing, abbreviations spelt out, or one part of a
+question that has several. Keep names and numbers."""
+
+HYPOTHESIS_PROMPT = """You help to search a team's documents. Write the passage that a document might hold to answer
+the question: two or three sentences, in the style of such a document. It is only compared with real passages and nobody
+will read it, so make up what you do not know."""
+
+
+class Queries(BaseModel):
+    """The model's queries."""
+
+    queries: list[str] = Field(min_length=1, max_length=20)
+
+
+class Hypothesis(BaseModel):
+    """The model's idea of an answer."""
+
+    passage: str = Field(min_length=1, max_length=4000)
+
+
+LONGEST = 1000
+"""Characters of a query or passage that count; the embedding model reads no more."""
+
+
+async def expand(query: str, knobs: RetrievalKnobs, context: Context) -> list[str]:
+    """What to search for besides `query`, by the profile's choice. Nothing, with a warning, without a model."""
+    if knobs.expansion == "none":
+        return []
+    if (model := context.models.small) is None:
+        context.ledger.warn("Searched for the question alone: more queries need a language model.")
+        return []
+    asking = _ask_queries if knobs.expansion == "multi_query" else _ask_hypothesis
+    written = await ask_or_none(asking(model, query, knobs, context), context.ledger, "Searched for the question alone")
+    texts = [" ".join(text.split())[:LONGEST] for text in written or []]
+    return [text for text in dict.fromkeys(texts) if text and text.casefold() != query.casefold()]
+
+
+def merge(rankings: Sequence[Sequence[Candidate]], k: int) -> list[Candidate]:
+    """One ranking of several, by the sum of 1 / (k + rank) (Cormack, Clarke & Buettcher, SIGIR 2009). A candidate of
+    several rankings keeps what the first of them says of it."""
+    if len(rankings) == 1:
+        return list(rankings[0])
+    scores: dict[str, float] = {}
+    found: dict[str, Candidate] = {}
+    for ranking in rankings:
+        for rank, candidate in enumerate(ranking, 1):
+            found.setdefault(candidate["chunk_id"], candidate)
+            scores[candidate["chunk_id"]] = scores.get(candidate["chunk_id"], 0.0) + 1 / (k + rank)
+    merged = [Candidate(**{**found[chunk_id], "score": score}) for chunk_id, score in scores.items()]
+    return sorted(merged, key=lambda candidate: -candidate["score"])
+
+
+async def _ask_queries(model: ChatModel, query: str, knobs: RetrievalKnobs, context: Context) -> list[str]:
+    messages = [
+        Message("system", QUERIES_PROMPT.format(count=knobs.expansion_queries)),
+        Message("user", f"Question: {query}"),
+    ]
+    reply = await model.judge(messages, Queries, context.ledger)
+    return reply.queries[: knobs.expansion_queries]
+
+
+async def _ask_hypothesis(model: ChatModel, query: str, knobs: RetrievalKnobs, context: Context) -> list[str]:
+    messages = [Message("system", HYPOTHESIS_PROMPT), Message("user", f"Question: {query}")]
+    return [(await model.judge(messages, Hypothesis, context.ledger)).passage]
