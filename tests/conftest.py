@@ -52,7 +52,7 @@ async def servers(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ser
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def _template(servers: Servers) -> str:
+async def template(servers: Servers) -> str:
     """A database with the schema and nothing in it."""
     from app.adapters.postgres.migrations import upgrade
 
@@ -63,11 +63,11 @@ async def _template(servers: Servers) -> str:
 
 
 @asynccontextmanager
-async def _create_database(servers: Servers, _template: str) -> AsyncIterator[str]:
+async def create_database(servers: Servers, template: str) -> AsyncIterator[str]:
     assert servers.database_url
     name = f"test_{next(_numbers)}"
     create = SQL("CREATE DATABASE {name} TEMPLATE {template}")
-    await _administer(servers.database_url, create, name=Identifier(name), template=Identifier(_template))
+    await _administer(servers.database_url, create, name=Identifier(name), template=Identifier(template))
     yield _replace_database(servers.database_url, name)
     # The server's own vacuum may be at work in it, which only a superuser may end; the whole cluster goes anyway.
     with suppress(psycopg.errors.InsufficientPrivilege):
@@ -75,16 +75,16 @@ async def _create_database(servers: Servers, _template: str) -> AsyncIterator[st
 
 
 @pytest_asyncio.fixture
-async def database_url(servers: Servers, _template: str) -> AsyncIterator[str]:
+async def database_url(servers: Servers, template: str) -> AsyncIterator[str]:
     """An empty database with the schema, of this test alone."""
-    async with _create_database(servers, _template) as url:
+    async with create_database(servers, template) as url:
         yield url
 
 
 @pytest_asyncio.fixture
-async def other_database_url(servers: Servers, _template: str) -> AsyncIterator[str]:
+async def other_database_url(servers: Servers, template: str) -> AsyncIterator[str]:
     """A second one."""
-    async with _create_database(servers, _template) as url:
+    async with create_database(servers, template) as url:
         yield url
 
 

@@ -1,5 +1,6 @@
 """Asks the questions of a set: each goes through the real graph, or through the node that the set is about."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from time import perf_counter
@@ -22,6 +23,8 @@ from domain.state import AnswerState, Route, Turn, TurnInput, blank_question, re
 from graphs.answer import build_answer_graph
 from nodes.context import Context
 from nodes.route import route
+
+logger = logging.getLogger("askgraph.evaluation")
 
 RECURSION_LIMIT = 40
 """As for any turn."""
@@ -112,6 +115,10 @@ class Asking:
             return Outcome(id=question.id, error=error.message)
         except NodeTimeoutError as error:
             return Outcome(id=question.id, error=f"The step {error.node!r} took too long.")
+        except Exception as error:
+            # One question that meets a fault of ours is a finding, and no reason to lose the others.
+            logger.exception("question %s failed unexpectedly", question.id)
+            return Outcome(id=question.id, error=f"{type(error).__name__}: {error}")
         finally:
             await self._saver.adelete_thread(turn["run_id"])
 

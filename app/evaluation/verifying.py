@@ -12,6 +12,7 @@ from app.services import Services
 from domain.documents import Source
 from domain.errors import AskgraphError
 from domain.sentences import split_sentences
+from nodes.local.verification import SUPPORTED
 from nodes.verify import verify
 
 
@@ -23,8 +24,8 @@ class Verifying:
         self._corpus = {document.id: document for document in each.corpus}
 
     async def ask(self, question: Question) -> Outcome:
-        """The verdict on the question's response, or on the question itself where it is a claim: supported where no
-        part is unsupported. Its support is the mean of its parts'."""
+        """The verdict on the question's response, or on the question itself where it is a claim, as a whole: people
+        judged it so, and forgave or condemned it for the sum of its parts."""
         response = question.response or question.question
         sources = [_make_source(number, self._corpus[r.doc]) for number, r in enumerate(question.relevant, 1)]
         state: Any = {"answer": mark(response, len(sources)), "sources": sources}
@@ -33,13 +34,13 @@ class Verifying:
             update = await verify(state, Runtime(context=self._services.make_context()))
         except AskgraphError as error:
             return Outcome(id=question.id, error=error.message)
-        claims = update["verification"]["claims"]
+        support = update["verification"].get("score", 0.0)
         ms = round((perf_counter() - started) * 1000, 2)
         return Outcome(
             id=question.id,
             answer=response,
-            verdict=update["verification"]["status"] != "unsupported",
-            support=sum(claim["score"] for claim in claims) / len(claims) if claims else 1.0,
+            verdict=support >= SUPPORTED,
+            support=support,
             timings={"verify": ms, "total": ms},
         )
 

@@ -1,0 +1,207 @@
+"""Metrics against values computed by hand, or by a small implementation of their own."""
+
+import math
+import random
+from typing import Any
+
+import pytest
+
+from app.evaluation.asking import Cited, Outcome
+from app.evaluation.comparison import find_p_value
+from app.evaluation.scoring import (
+    area,
+    contains_gold,
+    is_right,
+    normalise,
+    score,
+    score_abstention,
+    score_answers,
+    score_citations,
+    score_latency,
+    score_rankings,
+    score_retries,
+    score_routing,
+    score_verification,
+)
+from app.evaluation.sets import EvaluationSet, Question
+from nodes.writing import CAVEAT
+
+
+def make_question(id: str, relevant: dict[str, int] | None = None, **fields: Any) -> Question:
+    graded = [{"doc": doc, "grade": grade} for doc, grade in (relevant or {}).items()]
+    return Question.model_validate({"id": id, "question": f"What is {id}?", "relevant": graded, **fields})
+
+
+def make_outcome(id: str, ranking: str = "", answer: str = "", cites: str = "", **fields: Any) -> Outcome:
+    citations = [Cited(doc=doc, start=0, end=10, text="") for doc in cites.split()]
+    return Outcome(id=id, ranking=ranking.split(), answer=answer, citations=citations, **fields)
+
+
+def rank_by_hand(grades: dict[str, int], ranking: list[str]) -> dict[str, float]:
+    """What the definitions say, without any library."""
+    gains = [grades.get(doc, 0) for doc in ranking[:10]]
+    ideal = sorted(grades.values(), reverse=True)[:10]
+    first = next((rank for rank, gain in enumerate(gains, 1) if gain), None)
+    return {
+        "recall@5": sum(gain > 0 for gain in gains[:5]) / len(grades),
+        "recall@10": sum(gain > 0 for gain in gains) / len(grades),
+        "all@10": float(sum(gain > 0 for gain in gains) == len(grades)),
+        "mrr@10": 1 / first if first else 0.0,
+        "ndcg@10": sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, 1))
+        / sum(gain / math.log2(rank + 1) for rank, gain in enumerate(ideal, 1)),
+    }
+
+
+def test_rankings_are_scored_as_defined() -> None:
+    chance = random.Random(3)
+    documents = [f"d{number}" for number in range(40)]
+    pairs = []
+    for number in range(60):
+        grades = {doc: chance.randint(1, 4) for doc in chance.sample(documents, chance.choice((1, 2, 5, 14)))}
+        ranking = chance.sample(documents, chance.choice((0, 3, 20, 40)))
+        pairs.append((make_question(f"q{number}", grades), make_outcome(f"q{number}", " ".join(ranking))))
+    rows = score_rankings(pairs)
+    assert len(rows) == 60
+    for question, outcome in pairs:
+        assert rows[question.id] == pytest.approx(rank_by_hand(question.grades, outcome.ranking), abs=1e-12)
+
+
+def test_questions_without_relevant_documents_are_left_out_and_missing_ones_count_as_zero() -> None:
+    rows = score_rankings(
+        [(make_question("none"), make_outcome("none", "a b")), (make_question("lost", {"a": 1}), make_outcome("lost"))]
+    )
+    assert set(rows) == {"lost"}
+    assert set(rows["lost"].values()) == {0.0}
+
+
+def test_answers_are_normalised_as_squad_does() -> None:
+    assert normalise("  The Falke, (a) station! ") == "falke station"
+    question = make_question("q", {"d": 1}, answers=["36 months"], answerable=True)
+    found = make_outcome("q", "d", f"{CAVEAT}The warranty is 36 months. [1]", "d", sources=["d"])
+    metrics = score_answers([(question, found)])
+    # 2 shared words, 2 wanted, "warranty is 36 months" given
+    assert metrics == pytest.approx({"answered": 1, "answer_em": 0, "answer_f1": 4 / 6, "contains_gold": 1})
+    assert contains_gold(question, make_outcome("q", "d", "136 monthsish [1]", "d")) is False
+    assert score_answers([(question, make_outcome("q", "d", "36 months [1]", "d"))])["answer_em"] == 1
+
+
+def test_contains_gold_counts_only_what_was_retrieved_and_known() -> None:
+    asked = {"answers": ["x1"], "answerable": True}
+    pairs = [
+        (make_question("hit", {"d": 1}, **asked), make_outcome("hit", "d", "It is x1. [1]", "d", sources=["d"])),
+        (make_question("abstained", {"d": 1}, **asked), make_outcome("abstained", "d", "x1?", sources=["d"])),
+        (make_question("not found", {"d": 1}, **asked), make_outcome("not found", "e", "x1 [1]", "e", sources=["e"])),
+        (make_question("secret", {"d": 1}, **asked, answers_known=False), make_outcome("secret", "d", sources=["d"])),
+    ]
+    assert score_answers(pairs)["contains_gold"] == 0.5
+    assert score_answers(pairs)["answered"] == 0.5
+
+
+def test_citations_must_touch_the_gold_span() -> None:
+    spans = [{"doc": "d", "spans": [[5, 8]]}, {"doc": "e", "spans": [[10, 12]]}]
+    question = Question.model_validate({"id": "q", "question": "?", "answerable": True, "relevant": spans})
+    # Citations cover 0-10: inside d's span, short of e's, and a document that is not relevant.
+    metrics = score_citations([(question, make_outcome("q", "", "…", "d e f"))])
+    assert metrics == pytest.approx({"citation_precision": 1 / 3, "citation_recall": 1 / 2})
+    assert score_citations([(question, make_outcome("q"))]) == {"citation_recall": 0}
+
+
+def test_abstention() -> None:
+    pairs = [
+        (
+            make_question("a", {"d": 1}, answerable=True),
+            make_outcome("a", "d", ".", "d", sources=["d"], confidence=0.9),
+        ),
+        (make_question("b", {"d": 1}, answerable=True), make_outcome("b", "d", "no", sources=["e"], confidence=0.3)),
+        (make_question("c", answerable=False), make_outcome("c", "d", "no", sources=["d"], confidence=0.3)),
+        (make_question("d", answerable=False), make_outcome("d", "d", ".", "d", sources=["d"], confidence=0.4)),
+    ]
+    metrics = score_abstention(pairs)
+    assert metrics["abstention_precision"] == 0.5
+    assert metrics["abstention_recall"] == 0.5
+    # 0.9 beats both; 0.3 ties with one and loses to the other
+    assert metrics["abstention_auc"] == 2.5 / 4
+    # bins: 0.9 (happened), {0.3, 0.3} (neither), 0.4 (not)
+    assert metrics["calibration_error"] == pytest.approx((0.1 + 2 * 0.3 + 0.4) / 4)
+    assert "abstention_auc" not in score_abstention(pairs[:2])
+    assert area([1, 2, 3], [False, True, True]) == 1
+
+
+def test_routing() -> None:
+    metrics = score_routing(
+        [
+            ("conversational", "conversational"),
+            ("conversational", "needs_retrieval"),
+            ("out_of_scope", "out_of_scope"),
+            ("out_of_scope", "conversational"),
+        ]
+    )
+    assert metrics["routing_recall.conversational"] == 0.5
+    assert metrics["routing_recall.out_of_scope"] == 0.5
+    assert metrics["routing_macro_f1"] == pytest.approx((2 * 1 / 4 + 2 * 1 / 3) / 2)
+
+
+def test_off_topic_is_stopped_by_whatever_does_not_answer() -> None:
+    questions = tuple(
+        make_question(id, type=kind) for id, kind in (("a", "oos"), ("b", "in_scope"), ("c", "oos"), ("d", "meta"))
+    )
+    outcomes = {
+        "a": make_outcome("a", answer="No.", route="out_of_scope"),
+        "b": make_outcome("b", answer="The documents do not answer this."),
+        "c": make_outcome("c", answer="Nonsense [1]", cites="d"),
+        "d": make_outcome("d", answer="Hello", route="conversational"),
+    }
+    each = EvaluationSet("routing", "routing", questions, "")
+    metrics = score(each, outcomes)
+    assert metrics["off_topic_stopped"] == pytest.approx(2 / 3)
+    assert metrics["routing_recall.conversational"] == 1
+    assert [is_right(each, q, outcomes[q.id]) for q in questions] == [True, True, False, True]
+
+
+def test_retries_that_helped_and_hurt() -> None:
+    def retry(id: str, before: str, after: str) -> tuple[Question, Outcome]:
+        outcome = make_outcome(id, after, retries=1).model_copy(update={"first_ranking": before.split()})
+        return make_question(id, {"d": 1}), outcome
+
+    pairs = [retry("up", "e d", "d e"), retry("down", "d", "e"), retry("same", "e d", "e d")]
+    pairs.append((make_question("once", {"d": 1}), make_outcome("once", "e")))
+    assert score_retries(pairs) == {"retried": 3, "retries_helped": 1, "retries_hurt": 1}
+
+
+def test_verification_leaves_borderline_out() -> None:
+    rows = [
+        ("news", "supported", make_outcome("a", verdict=True, support=0.9)),
+        ("news", "supported", make_outcome("b", verdict=False, support=0.2)),
+        ("news", "unsupported", make_outcome("c", verdict=False, support=0.3)),
+        ("news", "borderline", make_outcome("d", verdict=True, support=0.1)),
+        ("claims", "SUPPORT", make_outcome("e", verdict=True, support=0.8)),
+        ("claims", "CONTRADICT", make_outcome("f", verdict=False, support=0.8)),
+        ("one-sided", "supported", make_outcome("g", verdict=True, support=1)),
+    ]
+    assert score_verification(rows) == {
+        "verification_balanced_accuracy.claims": 1.0,
+        "verification_auc.claims": 0.5,
+        "verification_balanced_accuracy.news": 0.75,
+        "verification_auc.news": 0.5,
+    }
+
+
+def test_latency_by_node() -> None:
+    outcomes = [make_outcome(str(ms), timings={"route": ms}) for ms in range(1, 102)]
+    assert score_latency(outcomes) == {"latency_ms.route.p50": 51, "latency_ms.route.p95": 96}
+
+
+def test_a_failed_question_is_not_right_and_found_nothing() -> None:
+    question = make_question("q", {"d": 1}, answerable=True)
+    each = EvaluationSet("s", "questions", (question,), "")
+    metrics = score(each, {"q": Outcome(id="q", error="The database did not answer.")})
+    assert (metrics["failed"], metrics["ndcg@10"], metrics["answered"]) == (1, 0, 0)
+    assert not is_right(each, question, Outcome(id="q", error="…"))
+
+
+def test_p_of_a_paired_difference() -> None:
+    assert find_p_value([0.1, 0.2], [0.1, 0.2]) == 1
+    # Each of 2^3 sign changes is as likely; two of them are as far from zero.
+    assert find_p_value([0, 0, 0], [1, 1, 1]) == pytest.approx(2 / 8)
+    assert find_p_value([0] * 40, [1] * 40) < 0.001
+    assert find_p_value([0, 1] * 20, [1, 0] * 20) > 0.5
