@@ -32,7 +32,9 @@ SIMILAR = 20
 
 def list_words(workspace_id: str, texts: Iterable[str]) -> dict[str, int]:
     """The words of the texts that a correction may lead to, each with its term."""
-    words = {word for text in texts for word in content_words(text) if _is_plain(word)}
+    # Each is looked at once, however often it occurs: no word goes on beyond white space.
+    occurring = {word for text in texts for word in text.split()}
+    words = {word for word in content_words(" ".join(occurring)) if _is_plain(word)}
     return {word: _term_of(workspace_id, word) for word in words}
 
 
