@@ -81,6 +81,11 @@ class Library(Protocol):
         """By chunk id, shape (dimension,), unit length. Chunks that are gone, or outside the scope, are left out."""
         ...
 
+    async def read_around(self, scope: Scope, chunk_ids: Sequence[str], before: int, after: int) -> list[Passage]:
+        """The chunks in scope that stand up to `before` places before, or `after` places after, one of these in its
+        document, with these; in no particular order."""
+        ...
+
     async def read_titles(self, scope: Scope, limit: int) -> list[str]:
         """Titles of the documents in scope, most recent first: what the library is about."""
         ...

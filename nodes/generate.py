@@ -19,6 +19,7 @@ from nodes.abstain import ABSTENTION
 from nodes.context import Context
 from nodes.judgement import ask_or_none
 from nodes.local.extraction import Quote, extract
+from nodes.neighbours import merge
 from nodes.prompting import fit_sources, show_sources
 from nodes.scope import profile_of
 from nodes.writing import CAVEAT, Answered, AnswerWriter, finish_turn
@@ -55,7 +56,7 @@ async def generate(state: GenerateInput, runtime: Runtime[Context]) -> GenerateU
     """Stream a cited answer. Where the model fails, the extractive answer takes its place, with a warning."""
     context = runtime.context
     profile = profile_of(state)
-    sources = fit_sources(state["sources"], profile.generate.source_tokens, context.tokens)
+    sources = fit_sources(merge(state["sources"]), profile.generate.source_tokens, context.tokens)
     runtime.stream_writer(Sources(type="sources", citations=[cite(source) for source in sources]))
     writer = AnswerWriter(runtime.stream_writer)
     opening = CAVEAT if state["confidence"] < profile.grade.sufficient else ""

@@ -15,6 +15,7 @@ from nodes.fusion import blend
 from nodes.links import find_linked, place_linked
 from nodes.local.complexity import is_complex
 from nodes.model_ranking import rank
+from nodes.neighbours import complete
 from nodes.scope import profile_of, scope_of
 
 
@@ -65,12 +66,13 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
     ranked = sorted(zip(passages, relevance, strict=True), key=lambda pair: -pair[1])
     ranked = place_linked(ranked, {passage.chunk_id for passage in linked}, knobs.keep)
     best = await _choose(knobs, scope, ranked, context)
+    sources = [
+        _make_source(number, passage, candidates[passage.chunk_id], score)
+        for number, (passage, score) in enumerate(best, 1)
+    ]
     return RerankUpdate(
         candidates=[candidates[passage.chunk_id] for passage, _ in ranked],
-        sources=[
-            _make_source(number, passage, candidates[passage.chunk_id], score)
-            for number, (passage, score) in enumerate(best, 1)
-        ],
+        sources=await complete(sources, scope, context.library),
         queries_tried=[*state["queries_tried"], *(passage.title for passage in linked)],
     )
 

@@ -108,6 +108,18 @@ class LibraryContract:
         assert await library.search_lexical(nothing, "warranty battery", 10) == []
         assert await library.read_titles(nothing, 10) == []
 
+    async def test_what_stands_around_is_read_within_document_and_scope(
+        self, library: Library, documents: DocumentStore
+    ) -> None:
+        falke = await store(documents, "a", "falke.md", [WARRANTY, BATTERY, INTERLEUKIN, VERSION])
+        await store(documents, "a", "amsel.md", [WARRANTY, BATTERY])
+        [match] = await library.search_dense(Scope("a", (falke.id,)), vector_of(INTERLEUKIN), 1)
+        around = await library.read_around(Scope("a"), [match.chunk_id, "no id"], before=1, after=5)
+        assert sorted((p.chunk_index, p.text) for p in around) == [(1, BATTERY), (2, INTERLEUKIN), (3, VERSION)]
+        assert {p.document_id for p in around} == {falke.id}
+        assert await library.read_around(Scope("a", ()), [match.chunk_id], before=1, after=5) == []
+        assert await library.read_around(Scope("b"), [match.chunk_id], before=1, after=5) == []
+
     async def test_passages_come_in_the_order_asked_for_and_whole(
         self, library: Library, documents: DocumentStore
     ) -> None:

@@ -226,6 +226,9 @@ class DroppingLibrary:
     async def read_passages(self, scope: Scope, chunk_ids: Sequence[str]) -> list[Passage]:
         return await self.library.read_passages(scope, chunk_ids)
 
+    async def read_around(self, scope: Scope, chunk_ids: Sequence[str], before: int, after: int) -> list[Passage]:
+        return await self.library.read_around(scope, chunk_ids, before, after)
+
     async def read_titles(self, scope: Scope, limit: int) -> list[str]:
         self._pass("read_titles")
         return await self.library.read_titles(scope, limit)

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from uuid import UUID
 
+from psycopg.rows import DictRow
+
 from app.adapters.postgres import sql, vector_index
 from app.adapters.postgres.lexical import CANDIDATES, count_terms, plan_search
 from app.adapters.postgres.pool import Pool, open_session
@@ -87,20 +89,19 @@ class PostgresLibrary:
         allowed = None if scope.document_ids is None else set(parse_ids(scope.document_ids))
         found = {row["chunk_id"]: row for row in rows if allowed is None or row["document_id"] in allowed}
         return [
-            Passage(
-                chunk_id=str(row["chunk_id"]),
-                chunk_index=row["chunk_index"],
-                document_id=str(row["document_id"]),
-                title=row["title"],
-                text=row["content"],
-                start=row["start_offset"],
-                end=row["end_offset"],
-                heading_path=tuple(row["heading_path"]),
-                lines=tuple(_read_line(line) for line in row["lines"]),
-            )
-            for row in (found.get(chunk_id) for chunk_id in parse_ids(chunk_ids))
-            if row is not None
+            _read_passage(row) for row in (found.get(chunk_id) for chunk_id in parse_ids(chunk_ids)) if row is not None
         ]
+
+    async def read_around(self, scope: Scope, chunk_ids: Sequence[str], before: int, after: int) -> list[Passage]:
+        async with open_session(self._pool, scope.workspace_id) as session:
+            rows = await session.fetch(
+                sql.READ_AROUND,
+                chunk_ids=parse_ids(chunk_ids),
+                before=before,
+                after=after,
+                document_ids=None if scope.document_ids is None else parse_ids(scope.document_ids),
+            )
+        return [_read_passage(row) for row in rows]
 
     async def read_embeddings(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, Vector]:
         async with open_session(self._pool, scope.workspace_id) as session:
@@ -126,6 +127,20 @@ class PostgresLibrary:
         async with open_session(self._pool, scope.workspace_id) as session:
             rows = await session.fetch(sql.READ_TOKENS, chunk_ids=parse_ids(chunk_ids))
         return {str(row["chunk_id"]): row["tokens"] for row in rows}
+
+
+def _read_passage(row: DictRow) -> Passage:
+    return Passage(
+        chunk_id=str(row["chunk_id"]),
+        chunk_index=row["chunk_index"],
+        document_id=str(row["document_id"]),
+        title=row["title"],
+        text=row["content"],
+        start=row["start_offset"],
+        end=row["end_offset"],
+        heading_path=tuple(row["heading_path"]),
+        lines=tuple(_read_line(line) for line in row["lines"]),
+    )
 
 
 def _read_line(line: list[float]) -> Line:

@@ -129,6 +129,26 @@ READ_EMBEDDINGS: LiteralString = """
       AND (%(document_ids)s::uuid[] IS NULL OR document_id = ANY(%(document_ids)s::uuid[]))
 """
 
+READ_AROUND: LiteralString = """
+    WITH named AS MATERIALIZED (
+        SELECT c.document_id, p.chunk_index
+        FROM chunks c JOIN chunk_places p ON p.chunk_id = c.id
+        WHERE c.workspace_id = %(workspace_id)s AND c.id = ANY(%(chunk_ids)s::uuid[])
+    )
+    SELECT c.id AS chunk_id, c.document_id, c.content, c.heading_path, d.title,
+           p.chunk_index, p.start_offset, p.end_offset, p.lines
+    FROM documents d
+    JOIN chunks c ON c.workspace_id = %(workspace_id)s AND c.document_id = d.document_id
+    JOIN chunk_places p ON p.chunk_id = c.id
+    WHERE d.workspace_id = %(workspace_id)s AND d.document_id IN (SELECT document_id FROM named)
+      AND (%(document_ids)s::uuid[] IS NULL OR d.document_id = ANY(%(document_ids)s::uuid[]))
+      AND EXISTS (
+          SELECT FROM named n
+          WHERE n.document_id = c.document_id
+            AND p.chunk_index BETWEEN n.chunk_index - %(before)s AND n.chunk_index + %(after)s
+      )
+"""
+
 READ_TITLES: LiteralString = """
     SELECT title FROM documents
     WHERE workspace_id = %(workspace_id)s

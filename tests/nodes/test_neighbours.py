@@ -1,0 +1,117 @@
+"""Sources get what they were cut from: the rest of a sentence, the head of a table, the source next to them."""
+
+from app.ingest.chunking import split
+from domain.documents import Box, Line, ParsedDocument, Passage, Section, Source
+from nodes.neighbours import LONGEST, merge, widen
+
+
+class Shelf:
+    """One document's chunks."""
+
+    def __init__(self, text: str, *pages: int) -> None:
+        """`pages` say where each page but the first begins."""
+        self.text = text
+        starts, position = [], 0
+        for row in text.splitlines(keepends=True):
+            if row.strip():
+                page = 1 + sum(begin <= position for begin in pages)
+                starts.append(Line(position, position + len(row.rstrip()), page, Box(x=0, y=0, width=9, height=9)))
+            position += len(row)
+        parsed = ParsedDocument("Title", text, "application/pdf", (Section(0, len(text), ("A",)),), tuple(starts))
+        self.passages = [
+            Passage(f"chunk {c.index}", c.index, "d", "Title", c.text, c.start, c.end, c.heading_path, c.lines)
+            for c in split(parsed)
+        ]
+
+    def widen(self, word: str) -> Source:
+        return widen(self.find(word)[0], self.passages[::-1])
+
+    def find(self, *words: str) -> list[Source]:
+        """For each word, the last chunk that has it, in this order."""
+        found = [[p for p in self.passages if word in p.text][-1] for word in words]
+        return [
+            Source(
+                number=n, chunk_id=p.chunk_id, chunk_index=p.chunk_index, document_id="d", title="Title",
+                heading_path=list(p.heading_path), text=p.text, start=p.start, end=p.end, page=p.page,
+                lines=[{"start": x.start, "end": x.end, "page": x.page, "box": x.box} for x in p.lines],
+                score=1 / n, dense=None, lexical=None,
+            )
+            for n, p in enumerate(found, 1)
+        ]  # fmt: skip
+
+    def check(self, source: Source) -> None:
+        """Offsets are the document's, and the lines are those of the text."""
+        assert self.text[source["start"] : source["end"]] == source["text"]
+        touched = [line for p in self.passages for line in p.lines if source["start"] < line.end]
+        expected = sorted({line.start for line in touched if line.start < source["end"]})
+        assert [line["start"] for line in source["lines"]] == expected
+
+
+def make_table(rows: int) -> str:
+    return "\n".join(
+        [
+            "Stock was as follows (in pieces):",
+            "Item | 2023 | 2022",
+            *(f"Part {n} | {n * 3} | {n * 4}" for n in range(rows)),
+        ]
+    )
+
+
+def test_a_cut_table_gets_its_caption_and_header() -> None:
+    shelf = Shelf("The year was quiet.\n\n" + make_table(60))
+    before = shelf.find("Part 45")[0]
+    assert "2023" not in before["text"]
+    after = shelf.widen("Part 45")
+    assert after["text"].startswith("Stock was as follows (in pieces):\nItem | 2023 | 2022\nPart 0 | 0 | 0")
+    assert (after["end"], after["chunk_id"], after["page"]) == (before["end"], before["chunk_id"], 1)
+    shelf.check(after)
+
+
+def test_a_table_too_long_to_be_shown_from_its_header_stays_as_it_was() -> None:
+    shelf = Shelf(make_table(400))
+    assert len(shelf.text) > 2 * LONGEST
+    assert shelf.widen("Part 399") == shelf.find("Part 399")[0]
+
+
+def test_a_sentence_is_shown_whole() -> None:
+    long = "It rained " + "and rained " * 60 + "until noon."
+    shelf = Shelf(f"The year was wet. {long} Then the sun came out.")
+    for word in ("It rained", "noon"):
+        source = shelf.widen(word)
+        assert long in source["text"]
+        shelf.check(source)
+
+
+def test_no_text_comes_from_another_page_or_section() -> None:
+    text = "One | 1\nTwo | 2\n\nThree | 3\nFour | 4"
+    shelf = Shelf(text, text.index("Three"))
+    assert [p.page for p in shelf.passages] == [1, 2]
+    assert shelf.widen("Three") == shelf.find("Three")[0]
+
+
+def test_sources_that_touch_become_one_at_the_better_place() -> None:
+    shelf = Shelf("\n\n".join(f"Paragraph {n}" + " is long." * 40 for n in range(6)))
+    sources = shelf.find("Paragraph 3", "Paragraph 0", "Paragraph 2", "Paragraph 4")
+    merged = merge(sources)
+    assert [(s["number"], s["chunk_id"], s["score"]) for s in merged] == [(1, "chunk 3", 1.0), (2, "chunk 0", 0.5)]
+    assert merged[0]["text"].startswith("Paragraph 2")
+    assert merged[0]["text"].rstrip().endswith("is long.")
+    assert "Paragraph 4" in merged[0]["text"]
+    for source in merged:
+        shelf.check(source)
+
+
+def test_a_source_between_two_others_joins_all_three() -> None:
+    shelf = Shelf("\n\n".join(f"Paragraph {n}" + " is long." * 40 for n in range(4)))
+    merged = merge(shelf.find("Paragraph 1", "Paragraph 3", "Paragraph 2"))
+    assert [(s["number"], s["start"]) for s in merged] == [(1, shelf.find("Paragraph 1")[0]["start"])]
+    shelf.check(merged[0])
+
+
+def test_sources_of_other_pages_or_documents_stay_apart() -> None:
+    text = "One page ends here.\n\nAnother page begins."
+    shelf = Shelf(text, text.index("Another"))
+    sources = shelf.find("One", "Another")
+    assert merge(sources) == sources
+    other = {**sources[0], "document_id": "e", "number": 2}
+    assert len(merge([sources[0], other])) == 2  # type: ignore[list-item]
