@@ -8,8 +8,13 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from domain.state import REMEMBERED_TURNS
+
 CitationStyle = Literal["number", "source", "citation", "chunk"]
 """`[1]`, `[Source 1]`, `[Citation 1]` or `[cite:CHUNK_ID]`."""
+
+
+ABSTENTION = "The documents do not answer this."
 
 
 class _Knobs(BaseModel):
@@ -66,6 +71,9 @@ class GradeKnobs(_Knobs):
     caveat: float = Field(0.4, ge=0, le=1)
     """From here up, when no retry is left, answer with a caveat; below, abstain."""
     max_retries: int = Field(2, ge=0, le=5)
+    formula: Literal["judged", "weighted"] = "judged"
+    """`judged`: the small language model's judgement, without one the local calibrated one. `weighted`: the sources'
+    relevance alone, each by 1 / rank: sum(score_i / i) / sum(1 / i)."""
 
 
 class GenerateKnobs(_Knobs):
@@ -78,6 +86,12 @@ class GenerateKnobs(_Knobs):
     max_sentences: int = Field(4, ge=1, le=20)
     """How many sentences the extractive answerer quotes at most."""
     temperature: float = Field(0.2, ge=0, le=2)
+    model: Literal["small", "large"] = "large"
+    """Which language model writes."""
+    remembered_turns: int = Field(4, ge=0, le=REMEMBERED_TURNS)
+    """How many earlier turns of the conversation that model sees."""
+    fallback: str = Field(ABSTENTION, min_length=1, max_length=500)
+    """Opens an abstention, and is what the model replies where the sources do not answer."""
 
 
 class Profile(_Knobs):

@@ -5,10 +5,9 @@ from typing_extensions import TypedDict
 
 from domain.state import Level, Turn
 from nodes.context import Context
+from nodes.scope import profile_of
 from nodes.titles import read_titles
 from nodes.writing import Answered, AnswerWriter, finish_turn
-
-ABSTENTION = "The documents do not answer this."
 
 
 class AbstainUpdate(TypedDict):
@@ -25,7 +24,7 @@ async def abstain(state: Answered, runtime: Runtime[Context]) -> AbstainUpdate:
     writer = AnswerWriter(runtime.stream_writer)
     searched = " and ".join(f"“{query}”" for query in state["queries_tried"])
     nearest = list(dict.fromkeys(source["title"] for source in state["sources"]))[:3]
-    parts = [ABSTENTION, f"I searched for {searched}."]
+    parts = [profile_of(state).generate.fallback, f"I searched for {searched}."]
     if nearest:
         parts.append(f"The nearest I found is in {', '.join(f'“{title}”' for title in nearest)}.")
     elif await read_titles(state, runtime.context, 1) == []:

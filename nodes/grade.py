@@ -4,6 +4,9 @@ Sets `confidence` (0-1) and what is missing. A retry that found less than the at
 so that a reformulation never costs an answer.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
@@ -15,6 +18,7 @@ from nodes.context import Context
 from nodes.judgement import ask_or_none
 from nodes.local.grading import grade as grade_locally
 from nodes.prompting import show_sources
+from nodes.scope import profile_of
 
 PROMPT = """You judge whether sources from a team's documents contain the answer to a question.
 
@@ -36,6 +40,7 @@ class GradeInput(TypedDict):
     query: str
     sources: list[Source]
     previous: Attempt | None
+    profile: dict[str, Any]
 
 
 class GradeUpdate(TypedDict):
@@ -86,6 +91,9 @@ async def _judge(state: GradeInput, context: Context) -> Attempt:
     question, sources = state["standalone_question"], state["sources"]
     if not sources:
         return Attempt(query=state["query"], sources=[], confidence=0.0, missing=[])
+    if profile_of(state).grade.formula == "weighted":
+        confidence = _weigh([source["score"] for source in sources])
+        return Attempt(query=state["query"], sources=sources, confidence=round(confidence, 4), missing=[])
     grading: Grading | None = None
     if (model := context.models.small) is not None:
         grading = await ask_or_none(
@@ -99,6 +107,12 @@ async def _judge(state: GradeInput, context: Context) -> Attempt:
     return Attempt(
         query=state["query"], sources=sources, confidence=round(grading.confidence, 4), missing=grading.missing
     )
+
+
+def _weigh(scores: Sequence[float]) -> float:
+    """The mean of the scores, each by the inverse of its rank."""
+    weights = [1 / rank for rank in range(1, len(scores) + 1)]
+    return sum(weight * score for weight, score in zip(weights, scores, strict=True)) / sum(weights)
 
 
 async def _ask_model(model: ChatModel, question: str, sources: list[Source], context: Context) -> Grading:

@@ -11,7 +11,6 @@ from domain.documents import Citation, Claim, Source, Verification
 from domain.ports import ChatModel, Message
 from domain.profile import CitationStyle
 from domain.state import Level, Turn
-from nodes.abstain import ABSTENTION
 from nodes.context import Context
 from nodes.judgement import ask_or_none
 from nodes.prompting import show_sources
@@ -57,10 +56,10 @@ async def reconcile(state: ReconcileInput, runtime: Runtime[Context]) -> Reconci
             context.ledger,
             "Unsupported claims were withdrawn, not rewritten",
         )
-    style = profile_of(state).generate.citation_style
-    repairs = await _check_rewrites(unsupported, rewrites or [], state["sources"], style, context)
+    knobs = profile_of(state).generate
+    repairs = await _check_rewrites(unsupported, rewrites or [], state["sources"], knobs.citation_style, context)
 
-    answer, citations = ABSTENTION, list[Citation]()
+    answer, citations = knobs.fallback, list[Citation]()
     if repairs or any(claim["verdict"] == "supported" and claim["markers"] for claim in claims):
         answer = _replace(state["answer"], unsupported, repairs)
         citations = _cite_again(answer, state["citations"], state["sources"])

@@ -19,9 +19,8 @@ from domain.errors import (
 )
 from domain.events import Done, Event
 from domain.ports import Library, Vector
-from domain.profile import GradeKnobs, Profile, RetrievalKnobs
+from domain.profile import ABSTENTION, GradeKnobs, Profile, RetrievalKnobs
 from graphs.answer import build_answer_graph
-from nodes.abstain import ABSTENTION
 
 
 async def ask(services: Services, question: str, **options: object) -> tuple[Done, list[Event]]:

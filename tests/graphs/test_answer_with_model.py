@@ -15,9 +15,8 @@ from app.runs.turns import Ask, Turns, collect
 from app.services import Services, open_services
 from app.settings import Settings
 from domain.events import Done, Event
-from domain.profile import GradeKnobs, Profile
+from domain.profile import ABSTENTION, GradeKnobs, Profile
 from graphs.answer import build_answer_graph
-from nodes.abstain import ABSTENTION
 from nodes.verify import verify
 from nodes.writing import CAVEAT
 from tests.wire.openai import OpenAIServer, serve_openai

@@ -4,6 +4,7 @@ import pytest
 from langgraph.runtime import Runtime
 
 from app.services import Services
+from domain.profile import MODES
 from domain.state import Attempt
 from nodes.grade import RETRY_MARGIN, GradeInput, grade
 from nodes.local.grading import grade as grade_locally
@@ -19,7 +20,7 @@ async def test_a_retry_has_to_be_clearly_better(
 ) -> None:
     runtime = Runtime(context=services.make_context())
     scope = {"workspace_id": "default", "document_ids": None, "profile": services.modes["standard"].model_dump()}
-    found = await retrieve(RetrieveInput(query=QUESTION, queries_tried=[], **scope), runtime)  # type: ignore[typeddict-item]
+    found = await retrieve(RetrieveInput(question=QUESTION, query=QUESTION, queries_tried=[], **scope), runtime)  # type: ignore[typeddict-item]
     ranked = await rerank(
         RerankInput(standalone_question=QUESTION, **found, **scope),  # type: ignore[typeddict-item]
         runtime,
@@ -28,7 +29,14 @@ async def test_a_retry_has_to_be_clearly_better(
     confidence = (await grade_locally(QUESTION, sources, services.embedder)).confidence
     earlier = Attempt(query="earlier", sources=sources[:1], confidence=confidence + previous_gain, missing=[])
     graded = await grade(
-        GradeInput(standalone_question=QUESTION, query="retry", sources=sources, previous=earlier), runtime
+        GradeInput(
+            standalone_question=QUESTION,
+            query="retry",
+            sources=sources,
+            previous=earlier,
+            profile=MODES["standard"].model_dump(),
+        ),
+        runtime,
     )
     assert graded["query"] == kept
     assert graded["previous"] is None

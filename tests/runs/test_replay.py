@@ -14,7 +14,7 @@ from app.services import Services
 from app.settings import Settings
 from domain.errors import DatabaseUnavailable, QuestionError, StateError, UnknownCheckpoint, UnknownMode, UnknownThread
 from domain.events import Done
-from nodes.abstain import ABSTENTION
+from domain.profile import ABSTENTION
 
 QUESTION = "How long is the warranty of the Falke?"
 

@@ -8,8 +8,8 @@ import pytest_asyncio
 from app.adapters.openai import OpenAIChat
 from domain.documents import Source
 from domain.ports import Message
+from domain.profile import ABSTENTION
 from nodes import generate, grade, reconcile, reformulate, route, verify
-from nodes.abstain import ABSTENTION
 from nodes.prompting import show_sources
 from tests.contracts.chat_model import Sink
 from tests.wire.openai import serve_openai
