@@ -3,10 +3,10 @@
     python benchmarks/verification.py BENCH
 
 Takes the sets `verification` (responses judged against their evidence; borderline ones are left out) and `scifact`
-(claims that an abstract supports or contradicts) of BENCH (see retrieval.py). A response is checked as a whole.
+(claims that an abstract supports or contradicts) of BENCH (see retrieval.py). Each sentence of a response cites all of
+its evidence; the response is judged as a whole.
 """
 
-import asyncio
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.adapters.onnx import OnnxEmbedder
 from benchmarks.retrieval import Query, read_lines
 from domain.documents import Source
-from nodes.local.verification import check
+from domain.sentences import split_sentences
+from nodes.local.verification import SUPPORTED, check
 
 Array = NDArray[Any]
 
@@ -41,9 +41,8 @@ def area(scores: Array, supported: Array) -> float:
     return float((good > bad).mean() + 0.5 * (good == bad).mean())
 
 
-async def main() -> None:
+def main() -> None:
     bench = Path(sys.argv[1])
-    embedder = OnnxEmbedder.load()
     judged: dict[str, list[tuple[float, bool, bool]]] = {}
     for name in ("verification", "scifact"):
         corpus = {document["id"]: document for document in read_lines(bench / name / "corpus.jsonl.gz")}
@@ -52,8 +51,9 @@ async def main() -> None:
             if label not in ("supported", "unsupported", "support", "contradict"):
                 continue
             sources = [make_source(n, corpus[r["doc"]]) for n, r in enumerate(query["relevant"], 1)]
-            outcome = await check(query.get("response", query["question"]), sources, embedder)
-            row = (outcome.score, outcome.verdict == "supported", label.startswith("support"))
+            response = query.get("response", query["question"])
+            _, score = check([(response[start:end], sources) for start, end in split_sentences(response)])
+            row = (score, score >= SUPPORTED, label.startswith("support"))
             judged.setdefault(name if name == "scifact" else query["type"], []).append(row)
     for kind, rows in judged.items():
         scores, passed, supported = (np.array(column) for column in zip(*rows, strict=True))
@@ -62,8 +62,7 @@ async def main() -> None:
             f"{kind:12s} {len(rows)}: balanced accuracy {balance(passed, supported):.3f} "
             f"(at best {best:.3f}, from {at:.2f}), AUC {area(scores, supported):.3f}"
         )
-    embedder.close()
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    main()

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from typing_extensions import TypedDict
+from typing_extensions import NotRequired, TypedDict
 
 
 class Box(TypedDict):
@@ -227,7 +227,7 @@ class Claim(TypedDict):
     verdict: Verdict
     reason: str
     score: float
-    """How well the cited sources support it, 0-1."""
+    """How well the cited sources support it by the local check, 0-1; support begins at 0.5."""
 
 
 class Verification(TypedDict):
@@ -235,6 +235,9 @@ class Verification(TypedDict):
 
     status: Literal["skipped", "supported", "unsupported", "reconciled"]
     claims: list[Claim]
+    score: NotRequired[float]
+    """How well the sources support the whole by the local check, 0-1; support begins at 0.5. Absent where nothing was
+    checked."""
 
 
 @dataclass(frozen=True, slots=True)

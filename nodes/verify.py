@@ -1,7 +1,5 @@
 """verify: split the answer into claims and check each against the sources it cites."""
 
-import asyncio
-
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
@@ -55,7 +53,7 @@ async def verify(state: VerifyInput, runtime: Runtime[Context]) -> VerifyUpdate:
     """Give every claim a verdict, a reason and its span. The model judges where there is one; local checks stand in
     for what it leaves out."""
     context = runtime.context
-    claims = await check_claims(state["answer"], state["sources"], context)
+    claims, score = check_claims(state["answer"], state["sources"])
     if (model := context.models.judge) is not None:
         await ask_or_none(
             _ask_model(model, claims, state["sources"], context),
@@ -64,36 +62,34 @@ async def verify(state: VerifyInput, runtime: Runtime[Context]) -> VerifyUpdate:
         )
     unsupported = any(claim["verdict"] == "unsupported" for claim in claims)
     verification = Verification(
-        status="skipped" if not claims else "unsupported" if unsupported else "supported", claims=claims
+        status="skipped" if not claims else "unsupported" if unsupported else "supported", claims=claims, score=score
     )
     runtime.stream_writer(Verified(type="verification", status=verification["status"], claims=claims))
     return VerifyUpdate(verification=verification)
 
 
-async def check_claims(answer: str, sources: list[Source], context: Context) -> list[Claim]:
-    """The answer's claims with the local verdict on each. The caveat that may open it is ours and claims nothing."""
+def check_claims(answer: str, sources: list[Source]) -> tuple[list[Claim], float]:
+    """The answer's claims with the local verdict on each, and how well the sources support them all, 0-1. The caveat
+    that may open the answer is ours and claims nothing."""
     stated = len(CAVEAT) if answer.startswith(CAVEAT) else 0
     by_number = {source["number"]: source for source in sources}
-
-    async def judge(start: int, end: int, markers: tuple[int, ...]) -> Claim:
-        text = answer[start:end]
-        outcome = await check(text, [by_number[n] for n in markers if n in by_number], context.embedder)
-        return Claim(
+    spans = split_claims(answer[stated:], [source["chunk_id"] for source in sources])
+    texts = [answer[span.start + stated : span.end + stated] for span in spans]
+    cited = [[by_number[number] for number in span.markers if number in by_number] for span in spans]
+    checks, score = check(list(zip(texts, cited, strict=True)))
+    claims = [
+        Claim(
             text=text,
-            start=start,
-            end=end,
-            markers=list(markers),
+            start=span.start + stated,
+            end=span.end + stated,
+            markers=list(span.markers),
             verdict=outcome.verdict,
             reason=outcome.reason,
             score=round(outcome.score, 4),
         )
-
-    chunk_ids = [source["chunk_id"] for source in sources]
-    return list(
-        await asyncio.gather(
-            *(judge(c.start + stated, c.end + stated, c.markers) for c in split_claims(answer[stated:], chunk_ids))
-        )
-    )
+        for text, span, outcome in zip(texts, spans, checks, strict=True)
+    ]
+    return claims, round(score, 4)
 
 
 async def _ask_model(model: ChatModel, claims: list[Claim], sources: list[Source], context: Context) -> None:

@@ -1,37 +1,49 @@
-"""Checks statements against the sources they cite, without a language model.
+"""Checks statements against the sources they cite, without a model of any kind.
 
-A statement is supported when the source has most of its words, says something close to it, and contradicts neither
-its numbers, names and quantities nor its direction. That is a lower bar than entailment: what passes may still be a
-wrong conclusion from the right words.
+A statement is supported when the sources have most of its words, have them together as it puts them, and contradict
+neither its numbers, names and quantities nor its direction. That is a lower bar than entailment: what passes may still
+be a wrong conclusion from the right words. What was tried and measured: docs/decisions/0024-checks-in-words.md.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 
 from domain.citations import find_markers, strip_markers
 from domain.documents import Source, Verdict
-from domain.errors import EmbedderUnavailable
-from domain.ports import Embedder
 from domain.sentences import split_sentences
 from domain.terms import STOP_WORDS, analyse
 
-SUPPORTED = 0.7
-"""Score from which a claim counts as supported: the best common threshold of the public sets
-(benchmarks/verification.py)."""
+COVERED = 0.70
+"""Share of a statement's words that the sources must have. This and the next two are the best common setting of the
+public sets (benchmarks/verification.py)."""
+
+TOGETHER = 0.59
+"""Mean closeness, in the sources, of each two neighbouring words of a statement."""
+
+SECOND_SOURCE = 6.0
+"""What each share of the words that only a second source has adds to the closeness: an answer drawn from several
+sources puts words side by side that none of them does."""
 
 FUNCTION_WORD = 0.7
 """What a function word counts beside a content word's 1. Words like "his" or "because" give inventions away too."""
 
-COVERAGE = 0.8
-"""Share of the score that is word coverage; the rest is the similarity to the nearest sentence of the source."""
+SPEAKER_WORD = 1.5
+"""What "I", "my" or "you" counts: whoever speaks of himself does not speak from the sources."""
+
+SUPPORTED = 0.5
+"""Score from which a claim, or an answer, counts as supported. Scores are scaled to it."""
 
 CONTRADICTED = 0.4
-"""What is left of the score of a claim that the source contradicts in one point."""
+"""What is left of the score of a claim that the source contradicts in one point, and of an answer where more than
+`_FAULTS` of its claims are."""
 
-_EMBEDDED = 4
-"""Sentences of the sources that are embedded for each sentence of a claim; the lexically nearest."""
+_FAULTS = 0.5
+
+_NEIGHBOURS = 3
+"""Content words apart, in one sentence, up to which two words are together; in the same sentence they are half."""
 
 _SAME_MATTER = 0.75
 """Share of a claim's words that a sentence must have before a difference between the two is a contradiction."""
@@ -80,13 +92,26 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _ROUGHLY = re.compile(r"(?:about|around|approximately|nearly|almost|over|roughly|some|than|~)\s*[$€£]?$", re.IGNORECASE)
+_ROUGHLY_WITHIN = 30
+"""Characters before a number that are looked at."""
+_NOUN = r"(?:documents?|sources?|passages?|texts?|context|articles?)"
+_DOCUMENTS = rf"(?:the|these|your|this) (?:(?:provided|given|cited) )?{_NOUN}"
 _FRAME = re.compile(
-    r"^\W*(?:(?:yes|no|indeed|well|however|additionally|sorry)\b,?\s*|(?:according to|based on|in) the (?:\w+ )?"
-    r"(?:passages?|documents?|texts?|sources?|context),?\s*)+",
+    rf"^\W*(?:(?:indeed|well|however|additionally|sorry)\b,?\s*|(?:according to|based on|in) the (?:\w+ )?{_NOUN},?\s*"
+    rf"|{_DOCUMENTS} (?:(?:also|then|briefly|only) )*\w+s? (?:that )?)+",
     re.IGNORECASE,
 )
 """Words round a statement that are the speaker's."""
-_ABOUT_DOCUMENTS = re.compile(r"^(?:the|these|your) (?:provided )?(?:documents?|sources?|passages?)\b", re.IGNORECASE)
+_ABOUT_DOCUMENTS = re.compile(rf"^{_DOCUMENTS}\b", re.IGNORECASE)
+_ADMISSION = re.compile(
+    rf"^\W*(?:\w+, )?(?:{_DOCUMENTS}|i|we) (?:do(?:es)? not|don['’]t|doesn['’]t|cannot|can['’]t|could not|couldn['’]t) "
+    r"(?:\w+ly )?(?:have|know|find|say|tell|provide|contain|mention|specify|give|state|include|cover|address|offer)\b",
+    re.IGNORECASE,
+)
+"""That the documents do not say; words cannot check it."""
+_FUNCTION_WORDS = STOP_WORDS - {"yes", "no"}
+"""Without those that agree or disagree with a question, which is not the sources' business."""
+_SPEAKER = frozenset(str.split("i me my mine myself you your yours we us our ours"))
 _ITEM = re.compile(r"^\s*(?:[-*•]\s+|\d{1,2}[.)]\s+)?(?:\*\*[^*]{1,80}\*\*:?\s*|\*\*)?")
 
 
@@ -140,56 +165,159 @@ def split_claims(answer: str, chunk_ids: Sequence[str]) -> list[ClaimSpan]:
     return claims
 
 
-async def check(claim: str, cited: Sequence[Source], embedder: Embedder) -> Check:
-    """Whether `cited` supports `claim`. Of several sentences the mean counts, and at most half may be contradicted.
+def check(statements: Sequence[tuple[str, Sequence[Source]]]) -> tuple[list[Check], float]:
+    """Whether each statement is supported by the sources given with it, and how well they support the whole, 0-1.
 
-    Where the embedder is down, the words that claim and sources share stand for their closeness.
+    Support begins at a score of 0.5. A statement is judged half by itself and half by its company: in one sentence
+    words are missing by chance more often than in all of them. What claims nothing counts for nothing; where nothing
+    is claimed, nothing rests on a source, and the whole scores 0.
     """
-    claim = strip_markers(claim).strip()
-    if not cited:
-        return Check("unsupported", "It cites no source.", 0.0)
-    texts = ["\n".join([source["title"], *source["heading_path"], strip_markers(source["text"])]) for source in cited]
-    if any(_flatten(claim) in _flatten(text) for text in texts):
-        return Check("supported", "The source says so in these words.", 1.0)
-    sentences = [claim[start:end] for start, end in split_sentences(claim)]
-    parts = [part for s in sentences if _is_statement(s) and _keys(part := _FRAME.sub("", s))]
-    if not parts:
+    cited_once = {id(source): source for _, cited in statements for source in cited}
+    texts = {key: _Text.read(source) for key, source in cited_once.items()}
+    measured: list[tuple[str, Sequence[_Text], _Signals | None]] = []
+    for statement, cited in statements:
+        claim = strip_markers(statement).strip()
+        read = [texts[id(source)] for source in cited]
+        measured.append((claim, read, _measure(claim, read)))
+    counted = [signals for *_, signals in measured if signals is not None]
+    if not counted:
+        return [Check("supported", "It states nothing.", 1.0) for _ in measured], 0.0
+    whole = _average(counted)
+    return [_judge(claim, read, signals, whole) for claim, read, signals in measured], _score(whole)
+
+
+def _judge(claim: str, texts: Sequence["_Text"], signals: "_Signals | None", whole: "_Signals") -> Check:
+    if signals is None:
         return Check("supported", "It states nothing.", 1.0)
-    given = {key for text in texts for key in _keys(text)}
-    passages = [text[start:end] for text in texts for start, end in split_sentences(text)]
-    pairs = [(part, sorted(passages, key=lambda passage: -_share(_keys(part), passage))[:_EMBEDDED]) for part in parts]
-    coverages = [_weigh(_keys(part) & given) / _weigh(_keys(part)) for part, _ in pairs]
-    try:
-        similarities = await _compare(pairs, embedder)
-    except EmbedderUnavailable:
-        similarities = coverages
-    total = sum(
-        COVERAGE * coverage + (1 - COVERAGE) * max(0.0, similarity)
-        for coverage, similarity in zip(coverages, similarities, strict=True)
-    )
-    mean = min(1.0, total / len(pairs))
-    faults = [fault for part, near in pairs if (fault := _find_fault(part, near[0], texts, given))]
-    score = mean * (1 - (1 - CONTRADICTED) * len(faults) / len(pairs))
-    if mean >= SUPPORTED and len(faults) <= len(pairs) / 2:
+    if not texts:
+        return Check("unsupported", "It cites no source.", 0.0)
+    if signals.quoted:
+        return Check("supported", "The source says so in these words.", 1.0)
+    score = _score(replace(_average([signals, whole]), faults=signals.faults))
+    if score >= SUPPORTED:
         return Check("supported", "The source says so.", score)
+    if signals.fault:
+        return Check("unsupported", signals.fault, score)
+    given = {key for text in texts for key in text.keys}
     missing = [word for word in dict.fromkeys(_WORD.findall(claim)) if analyse(word) and _key(word) not in given]
-    if faults:
-        reason = faults[0]
-    elif missing:
-        reason = f"The source does not mention {_list(missing[:3])}."
-    else:
-        reason = "The source has these words, but says something else."
-    return Check("unsupported", reason, score)
+    if missing:
+        return Check("unsupported", f"The source does not mention {_list(missing[:3])}.", score)
+    return Check("unsupported", "The source has these words, but says something else.", score)
 
 
-async def _compare(pairs: Sequence[tuple[str, Sequence[str]]], embedder: Embedder) -> list[float]:
-    """The cosine similarity of each text and the closest of those beside it."""
-    vectors = await embedder.embed_passages([text for part, near in pairs for text in (part, *near)])
-    similarities, row = [], 0
-    for _, near in pairs:
-        similarities.append(float((vectors[row + 1 : row + 1 + len(near)] @ vectors[row]).max()))
-        row += 1 + len(near)
-    return similarities
+def _measure(claim: str, texts: Sequence["_Text"]) -> "_Signals | None":
+    """What is known of a claim by its words; None where it claims nothing."""
+    part = _FRAME.sub("", _ITEM.sub("", claim))
+    if not _is_statement(claim) or _ADMISSION.match(claim) or not analyse(part):
+        return None
+    if not texts:
+        return _Signals(0.0, 0.0, 0.0)
+    if any(_flatten(claim) in text.flat for text in texts):
+        return _Signals(1.0, 1.0, 0.0, quoted=True)
+    words = [_key(word) for word in _WORD.findall(part)]
+    content = [word for word in words if word not in STOP_WORDS]
+    given = {key for text in texts for key in text.keys}
+    known = [number for text in texts for number in text.numbers]
+    for number in _read_numbers(part):
+        if any(_agree(number, other) for other in known):
+            given |= {key for key in _keys(number.text) if key in _SCALES or key[0].isdigit()}
+    covered = _cover(content, given)
+    passages = [passage for text in texts for passage in text.passages]
+    nearest = max(passages, key=lambda passage: _weigh(set(words) & passage.keys))
+    fault = _find_fault(part, nearest.text, texts, given)
+    return _Signals(
+        coverage=_weigh(set(words) & given) / _weigh(set(words)),
+        closeness=_find_closeness(content, texts) if len(set(content)) > 1 else covered,
+        spread=covered - max(_cover(content, text.keys) for text in texts),
+        faults=float(fault is not None),
+        fault=fault or "",
+    )
+
+
+def _cover(words: Sequence[str], given: Set[str]) -> float:
+    """The share of the words that is given."""
+    return sum(word in given for word in words) / len(words)
+
+
+def _find_closeness(words: Sequence[str], texts: Sequence["_Text"]) -> float:
+    """How close each word and the next are in the sources, 0-1 on the mean."""
+    pairs = [pair for pair in pairwise(words) if pair[0] != pair[1]]
+    return sum(max(text.find_closeness(*pair) for text in texts) for pair in pairs) / len(pairs)
+
+
+def _score(signals: "_Signals") -> float:
+    """0.5 where support begins, 0 where there is none."""
+    together = min(1.0, signals.closeness + SECOND_SOURCE * signals.spread)
+    score = min(_scale(signals.coverage, COVERED), _scale(together, TOGETHER))
+    return score * CONTRADICTED if signals.faults > _FAULTS else score
+
+
+def _scale(value: float, threshold: float) -> float:
+    """0, `threshold` and 1 to 0, 0.5 and 1, straight between."""
+    return 0.5 * value / threshold if value < threshold else 0.5 + 0.5 * (value - threshold) / (1 - threshold)
+
+
+def _average(signals: Sequence["_Signals"]) -> "_Signals":
+    count = len(signals)
+    return _Signals(
+        sum(each.coverage for each in signals) / count,
+        sum(each.closeness for each in signals) / count,
+        sum(each.spread for each in signals) / count,
+        sum(each.faults for each in signals) / count,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Signals:
+    """Shares, 0-1."""
+
+    coverage: float
+    """Of the words, by weight, that the sources have."""
+    closeness: float
+    spread: float
+    """Of the content words that the sources have, but the best of them has not."""
+    faults: float = 0.0
+    """Of the claims that a source contradicts, or that name what it does not know."""
+    fault: str = ""
+    quoted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Passage:
+    """A sentence of a source."""
+
+    text: str
+    keys: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A source, read once for all claims that cite it."""
+
+    flat: str
+    keys: frozenset[str]
+    numbers: Sequence[_Number]
+    passages: Sequence[_Passage]
+    places: Mapping[str, Sequence[tuple[int, int]]]
+    """Of each content word: number of the passage, and position among its content words."""
+
+    @classmethod
+    def read(cls, source: Source) -> "_Text":
+        text = "\n".join([source["title"], *source["heading_path"], strip_markers(source["text"])])
+        passages: list[_Passage] = []
+        places: dict[str, list[tuple[int, int]]] = {}
+        for number, (start, end) in enumerate(split_sentences(text)):
+            words = [_key(word) for word in _WORD.findall(text[start:end])]
+            passages.append(_Passage(text[start:end], frozenset(words)))
+            for position, word in enumerate(word for word in words if word not in STOP_WORDS):
+                places.setdefault(word, []).append((number, position))
+        keys = frozenset(key for passage in passages for key in passage.keys)
+        return cls(_flatten(text), keys, tuple(_read_numbers(text)), passages, places)
+
+    def find_closeness(self, one: str, other: str) -> float:
+        """1 where the two words stand together somewhere, 0.5 where some sentence has both, or else 0."""
+        gaps = [abs(i - j) for p, i in self.places.get(one, ()) for q, j in self.places.get(other, ()) if p == q]
+        return 0.0 if not gaps else 1.0 if min(gaps) <= _NEIGHBOURS else 0.5
 
 
 def _is_statement(sentence: str) -> bool:
@@ -197,7 +325,7 @@ def _is_statement(sentence: str) -> bool:
     return bool(analyse(sentence)) and not sentence.endswith(("?", ":")) and not sentence.startswith("#")
 
 
-def _find_fault(part: str, nearest: str, texts: Sequence[str], given: set[str]) -> str | None:
+def _find_fault(part: str, nearest: str, texts: Sequence["_Text"], given: Set[str]) -> str | None:
     """What in this sentence the sources contradict or do not know, in a sentence for the reader."""
     return (
         _find_strange_number(part, nearest, texts)
@@ -207,8 +335,8 @@ def _find_fault(part: str, nearest: str, texts: Sequence[str], given: set[str]) 
     )
 
 
-def _find_strange_number(part: str, nearest: str, texts: Sequence[str]) -> str | None:
-    known = [number for text in texts for number in _read_numbers(text)]
+def _find_strange_number(part: str, nearest: str, texts: Sequence["_Text"]) -> str | None:
+    known = [number for text in texts for number in text.numbers]
     close = list(_read_numbers(nearest))
     for number in _read_numbers(_ITEM.sub("", part)):
         rival = next((n for n in close if n.unit and n.unit == number.unit and n.value != number.value), None)
@@ -237,15 +365,16 @@ def _read_numbers(text: str) -> Iterator[_Number]:
         if not unit and noun.lower() not in STOP_WORDS:
             unit = _key(noun)
         shown = match[0] if unit and unit not in "%$€£¥" else match[0].removesuffix(noun)
-        yield _Number(value, unit, shown.strip(" -"), bool(_ROUGHLY.search(text[: match.start()])))
+        before = text[max(0, match.start() - _ROUGHLY_WITHIN) : match.start()]
+        yield _Number(value, unit, shown.strip(" -"), bool(_ROUGHLY.search(before)))
 
 
-def _find_strange_name(part: str, texts: Sequence[str], given: set[str]) -> str | None:
+def _find_strange_name(part: str, texts: Sequence["_Text"], given: Set[str]) -> str | None:
     body = _ITEM.sub("", part)
     words = list(re.finditer(r"[^\W\d_][\w’'&-]*", body))
     if sum(word[0][0].isupper() for word in words) > len(words) / 2:
         return None  # a heading or a line of names: capitals tell nothing
-    lowered = "\n".join(texts).lower()
+    lowered = "\n".join(text.flat for text in texts)
     for word in words[1:]:
         name = word[0].removesuffix("'s").removesuffix("’s")
         opens = body[: word.start()].rstrip()[-1:] in '.:!?"“'
@@ -333,11 +462,7 @@ def _keys(text: str) -> set[str]:
 
 
 def _weigh(keys: set[str]) -> float:
-    return sum(FUNCTION_WORD if key in STOP_WORDS else 1.0 for key in keys)
-
-
-def _share(keys: set[str], text: str) -> float:
-    return _weigh(keys & _keys(text)) / _weigh(keys)
+    return sum(SPEAKER_WORD if k in _SPEAKER else FUNCTION_WORD if k in _FUNCTION_WORDS else 1.0 for k in keys)
 
 
 def _list(words: Sequence[str]) -> str:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from app.adapters.onnx import OnnxEmbedder
 from domain.documents import Source
-from nodes.local.verification import check, split_claims
+from nodes.local.verification import SUPPORTED, Check, split_claims
+from nodes.local.verification import check as check_all
 
 
 def source(text: str, title: str = "Lindenhof W2 manual") -> Source:
@@ -26,6 +26,13 @@ def source(text: str, title: str = "Lindenhof W2 manual") -> Source:
     )
 
 
+def check(claim: str, sources: list[Source]) -> Check:
+    """The verdict on one claim alone."""
+    [outcome], score = check_all([(claim, sources)])
+    assert (score >= SUPPORTED) == (outcome.verdict == "supported")
+    return outcome
+
+
 MANUAL = source(
     "The warranty of the Lindenhof W2 lasts 12 months from the date of purchase. Water damage is not covered. "
     "Sales increased by 5% to $3.2 billion in 2023. All employees receive a laptop before the first day. "
@@ -45,8 +52,8 @@ MANUAL = source(
         "According to the document, the office has 12 rooms.",
     ],
 )
-async def test_what_the_source_says_is_supported(claim: str, embedder: OnnxEmbedder) -> None:
-    outcome = await check(claim, [MANUAL], embedder)
+def test_what_the_source_says_is_supported(claim: str) -> None:
+    outcome = check(claim, [MANUAL])
     assert outcome.verdict == "supported", outcome
     assert 0.0 <= outcome.score <= 1.0
 
@@ -73,29 +80,27 @@ async def test_what_the_source_says_is_supported(claim: str, embedder: OnnxEmbed
         ("The moon orbits the earth because of gravity.", "The source does not mention “moon”, “orbits” or “earth”."),
     ],
 )
-async def test_what_it_does_not_say_is_not_and_the_reason_tells(
-    claim: str, reason: str, embedder: OnnxEmbedder
-) -> None:
-    outcome = await check(claim, [MANUAL], embedder)
+def test_what_it_does_not_say_is_not_and_the_reason_tells(claim: str, reason: str) -> None:
+    outcome = check(claim, [MANUAL])
     assert (outcome.verdict, outcome.reason) == ("unsupported", reason)
 
 
-async def test_only_the_cited_sources_count(embedder: OnnxEmbedder) -> None:
+def test_only_the_cited_sources_count() -> None:
     other = source("The canteen opens at 11:30.", title="Canteen")
     claim = "The warranty lasts 12 months."
-    assert (await check(claim, [other], embedder)).verdict == "unsupported"
-    assert (await check(claim, [other, MANUAL], embedder)).verdict == "supported"
-    nothing = await check(claim, [], embedder)
+    assert (check(claim, [other])).verdict == "unsupported"
+    assert (check(claim, [other, MANUAL])).verdict == "supported"
+    nothing = check(claim, [])
     assert (nothing.verdict, nothing.reason, nothing.score) == ("unsupported", "It cites no source.", 0.0)
 
 
-async def test_codes_and_abbreviations_are_neither_numbers_nor_strangers(embedder: OnnxEmbedder) -> None:
+def test_codes_and_abbreviations_are_neither_numbers_nor_strangers() -> None:
     text = "Patients in the United Kingdom received interleukin and an IL-6 inhibitor."
-    assert (await check("UK patients received an IL-6 inhibitor.", [source(text)], embedder)).verdict == "supported"
+    assert (check("UK patients received an IL-6 inhibitor.", [source(text)])).verdict == "supported"
 
 
-async def test_a_quotation_without_its_footnote_numbers_is_exact(embedder: OnnxEmbedder) -> None:
-    outcome = await check("It was built\nin 1990 and sold.", [source("It was built in 1990[3] and sold.[4]")], embedder)
+def test_a_quotation_without_its_footnote_numbers_is_exact() -> None:
+    outcome = check("It was built\nin 1990 and sold.", [source("It was built in 1990[3] and sold.[4]")])
     assert (outcome.verdict, outcome.score) == ("supported", 1.0)
 
 
