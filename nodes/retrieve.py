@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
@@ -20,6 +21,7 @@ from nodes.scope import profile_of, scope_of
 class RetrieveInput(TypedDict):
     """What retrieve reads."""
 
+    question: str
     query: str
     queries_tried: list[str]
     retries: int
@@ -44,12 +46,13 @@ async def retrieve(state: RetrieveInput, runtime: Runtime[Context]) -> RetrieveU
     knobs = profile_of(state).retrieval
     scope = scope_of(state)
     query = state["query"]
+    background = query.removeprefix(state["question"]) if query.startswith(state["question"]) else ""
     # Side by side, because a question whose words are all known is the rule, and then has lost no time.
     candidates, spelt = await asyncio.gather(
-        _search(query, scope, knobs, context), _correct(query, scope, knobs, context)
+        _search(query, scope, knobs, context, background), _correct(query, scope, knobs, context)
     )
     if spelt != query:
-        candidates = await _search(spelt, scope, knobs, context)
+        candidates = await _search(spelt, scope, knobs, context, background)
     # A retry is another wording already.
     added = [] if state["retries"] else await expand(spelt, knobs, context)
     # Of an answer that is made up, the meaning counts and not the words.
@@ -62,23 +65,31 @@ async def retrieve(state: RetrieveInput, runtime: Runtime[Context]) -> RetrieveU
     )
 
 
-async def _search(query: str, scope: Scope, knobs: RetrievalKnobs, context: Context) -> list[Candidate]:
+async def _search(
+    query: str, scope: Scope, knobs: RetrievalKnobs, context: Context, background: str = ""
+) -> list[Candidate]:
+    """What the query finds. `background`, with which it may end, was added to the question as asked and counts half:
+    a mean of two embeddings, and of two BM25 sums."""
+    core = query.removesuffix(background)
+    texts = [query] if core == query else [core, query]
+
     async def search_dense() -> list[Match] | None:
         try:
-            embedding = await context.embedder.embed_query(query)
+            embeddings = [await context.embedder.embed_query(text) for text in texts]
         except EmbedderUnavailable as error:
             context.ledger.warn(f"Searched by words only: {error.message}")
             return None
-        return await context.library.search_dense(scope, embedding, knobs.leg_limit)
+        mean = np.mean(embeddings, axis=0)
+        return await context.library.search_dense(scope, mean / np.linalg.norm(mean), knobs.leg_limit)
 
     async def search_lexical() -> list[Match]:
         if knobs.fusion == "dense":
             return []
-        return await context.library.search_lexical(scope, query, knobs.leg_limit)
+        return await context.library.search_lexical(scope, " ".join(texts), knobs.leg_limit)
 
     dense, lexical = await asyncio.gather(search_dense(), search_lexical())
     if dense is None and knobs.fusion == "dense":
-        lexical = await context.library.search_lexical(scope, query, knobs.leg_limit)
+        lexical = await context.library.search_lexical(scope, " ".join(texts), knobs.leg_limit)
     return fuse(dense or [], lexical, knobs)
 
 

@@ -15,7 +15,7 @@ from domain.state import PerQuestion, Route, Turn, TurnInput, blank_question, re
 from nodes.context import Context
 from nodes.judgement import ask_or_none
 from nodes.local.routing import classify
-from nodes.local.standalone import make_standalone
+from nodes.local.standalone import add_background, make_standalone
 from nodes.scope import profile_of
 from nodes.titles import read_titles
 
@@ -86,6 +86,7 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
     profile_of(update)
 
     routing: Routing | None = None
+    query: str | None = None
     if (model := context.models.small) is not None:
         routing = await ask_or_none(
             _ask_model(model, update, context),
@@ -98,12 +99,15 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
         except EmbedderUnavailable as error:
             context.ledger.warn(f"The question was searched for without being classified: {error.message}")
             kind, reason = "needs_retrieval", "it could not be classified"
-        standalone = make_standalone(question, turns) if kind == "needs_retrieval" else question
+        standalone = question
+        if kind == "needs_retrieval":
+            standalone, query = make_standalone(question, turns), add_background(question, turns)
         routing = Routing(route=kind, standalone_question=standalone, reason=reason)
 
     update["route"] = routing.route
     update["route_reason"] = routing.reason
-    update["standalone_question"] = update["query"] = routing.standalone_question.strip() or question
+    update["standalone_question"] = routing.standalone_question.strip() or question
+    update["query"] = query or update["standalone_question"]
     return update
 
 

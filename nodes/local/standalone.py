@@ -1,4 +1,4 @@
-"""Makes a follow-up question stand alone, without a language model."""
+"""Makes a follow-up question stand alone, without a language model, and says what to search for beside it."""
 
 import re
 from collections.abc import Sequence
@@ -42,23 +42,40 @@ CONTEXT_WORDS = 6
 """Words of the conversation that are added at most; more would drown the question (benchmarks/standalone.py)."""
 
 
+BACKGROUND_TURNS = 2
+BACKGROUND_WORDS = 8
+"""Words that a search takes along at most, and from how many questions (docs/decisions/0013-local-reformulation.md)."""
+
+
 def make_standalone(question: str, turns: Sequence[Turn]) -> str:
     """The question with what it takes from the conversation in brackets: "How long is it valid? (warranty Lindenhof
     W2)". A question that stands alone already is returned as it is."""
     searched = [turn for turn in turns if turn["route"] == "needs_retrieval"]
-    if not searched or not _leans_on_conversation(question):
+    if not _leans_on_conversation(question):
         return question
-    known = set(analyse(question))
-    context: list[str] = []
     for turn in reversed(searched):
-        for word in _name_topics(turn["standalone_question"] or turn["question"]):
-            terms = set(analyse(word))
-            if not terms <= known and len(context) < CONTEXT_WORDS:
-                known |= terms
-                context.append(word)
-        if context:
-            return f"{question} ({' '.join(context)})"
+        extended = _extend(question, [turn["standalone_question"] or turn["question"]], CONTEXT_WORDS)
+        if extended != question:
+            return extended
     return question
+
+
+def add_background(question: str, turns: Sequence[Turn]) -> str:
+    """The question with words of the questions before it in brackets, also where it stands alone: most conversations
+    stay with their subject. For searching, where the words that were added count half; not for answering."""
+    searched = [turn["question"] for turn in turns if turn["route"] == "needs_retrieval"]
+    return _extend(question, searched[: -BACKGROUND_TURNS - 1 : -1], BACKGROUND_WORDS)
+
+
+def _extend(question: str, others: Sequence[str], most: int) -> str:
+    known = set(analyse(question))
+    added: list[str] = []
+    for word in (word for other in others for word in _name_topics(other)):
+        terms = set(analyse(word))
+        if not terms <= known and len(added) < most:
+            known |= terms
+            added.append(word)
+    return f"{question} ({' '.join(added)})" if added else question
 
 
 def _leans_on_conversation(question: str) -> bool:

@@ -132,6 +132,20 @@ async def test_a_follow_up_is_answered_in_context(services: Services, library: d
     assert second["thread_id"] == first["thread_id"]
 
 
+@pytest.mark.parametrize(("subject", "months"), [("Falke", "14 months"), ("Amsel", "9 months")])
+async def test_a_question_that_could_be_about_anything_is_searched_for_in_context(
+    services: Services, library: dict[str, str], subject: str, months: str
+) -> None:
+    first, _ = await ask(services, f"How long is the warranty of the {subject}?")
+    question = "How long does the battery last?"
+    second, _ = await ask(services, question, thread_id=first["thread_id"])
+    state = (await services.graph.aget_state({"configurable": {"thread_id": first["thread_id"]}})).values
+    assert state["standalone_question"] == question
+    assert state["query"] == f"{question} (warranty {subject})"
+    assert months in state["sources"][0]["text"]
+    assert months in second["answer"]
+
+
 async def test_a_second_question_inherits_nothing_of_the_first(services: Services, library: dict[str, str]) -> None:
     first, _ = await ask(services, "Who won the football world cup of 1954?", mode="thorough")
     thread = first["thread_id"]
@@ -140,7 +154,7 @@ async def test_a_second_question_inherits_nothing_of_the_first(services: Service
     config = {"configurable": {"thread_id": thread}}
     state = (await services.graph.aget_state(config)).values  # type: ignore[arg-type]
     assert state["retries"] == 0
-    assert state["queries_tried"] == [state["standalone_question"]]
+    assert state["queries_tried"] == [state["query"]]
     greeting, _ = await ask(services, "Thanks!", thread_id=thread)
     state = (await services.graph.aget_state(config)).values  # type: ignore[arg-type]
     assert (greeting["verification"]["status"], greeting["verification"]["claims"]) == ("skipped", [])

@@ -3,7 +3,7 @@
 import pytest
 
 from domain.state import Route, Turn
-from nodes.local.standalone import make_standalone
+from nodes.local.standalone import add_background, make_standalone
 
 
 def turn(question: str, route: Route = "needs_retrieval", standalone: str = "") -> Turn:
@@ -79,3 +79,22 @@ def test_context_is_bounded() -> None:
         "Why?", [turn("Compare revenue, profit, margin, assets, debts, cash, equity, tax in Berlin, Rome")]
     )
     assert len(made.split("(")[1].split()) <= 6
+
+
+def test_a_search_takes_along_what_the_last_two_questions_were_about() -> None:
+    turns = [
+        turn("Who sells the Falke?"),
+        turn("How long is the warranty of the Amsel?", standalone="unlike"),
+        WARRANTY[0],
+    ]
+    assert add_background("Who repairs a funnel?", turns) == "Who repairs a funnel? (warranty Lindenhof W2 Amsel)"
+    assert add_background("Is the warranty of the Amsel long?", turns[1:2]) == "Is the warranty of the Amsel long?"
+    assert add_background("Who repairs a funnel?", [*turns[:1], turn("Hello", "conversational")]).endswith(
+        "(sells Falke)"
+    )
+    assert add_background("Who repairs a funnel?", []) == "Who repairs a funnel?"
+
+
+def test_a_search_takes_eight_words_along_at_most() -> None:
+    long = turn(" ".join(f"word{number}" for number in range(20)))
+    assert add_background("Who?", [long]) == "Who? (word0 word1 word2 word3 word4 word5 word6 word7)"

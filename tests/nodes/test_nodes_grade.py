@@ -20,7 +20,10 @@ async def test_a_retry_has_to_be_clearly_better(
 ) -> None:
     runtime = Runtime(context=services.make_context())
     scope = {"workspace_id": "default", "document_ids": None, "profile": services.modes["standard"].model_dump()}
-    found = await retrieve(RetrieveInput(question=QUESTION, query=QUESTION, queries_tried=[], **scope), runtime)  # type: ignore[typeddict-item]
+    found = await retrieve(
+        RetrieveInput(question=QUESTION, query=QUESTION, queries_tried=[], retries=0, **scope),  # type: ignore[typeddict-item]
+        runtime,
+    )
     ranked = await rerank(
         RerankInput(standalone_question=QUESTION, **found, **scope),  # type: ignore[typeddict-item]
         runtime,
