@@ -11,7 +11,9 @@ one to eight runs of paragraphs of squad2, one article each:
 * `small unrelated`: generic questions and those of `routing`, asked of other articles;
 * `small renamed`: names in an answerable question replaced by names that the library does not hold.
 
-AUCs are cross-validated, five folds by article or conversation. Takes some minutes.
+Follow-ups of a conversation are made to stand alone as the graph does it. The logistic is at once the calibration: its
+probabilities are those of the mix that `WEIGHTS` make. AUCs and calibration errors are cross-validated, five folds by
+article or conversation. Takes some minutes.
 """
 
 import asyncio
@@ -27,9 +29,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.adapters.onnx import OnnxEmbedder
-from benchmarks.retrieval import Corpus, Query, load_corpus, question_of, read_lines
+from benchmarks.retrieval import Corpus, Query, load_corpus, read_lines
+from benchmarks.standalone import read_turns
 from domain.terms import analyse
 from nodes.local.grading import read_signs
+from nodes.local.standalone import make_standalone
 
 SETS = ("squad2", "mtrag", "scifact", "cranfield", "multihop")
 WEIGHTS = {
@@ -41,8 +45,8 @@ WEIGHTS = {
 Of the answerable questions to small libraries, only short ones take part: the others are those of squad2 again."""
 SHORT = 3
 """Terms."""
-PASS, SHARE = 0.4, 0.95
-"""The intercept is set so that this share of the answerable questions whose passage was found passes."""
+BINS = 10
+"""Of the calibration error."""
 
 NAME = re.compile(r"(?<!^)\b[A-Z][\w.-]*(?:(?: of| the| and)* [A-Z][\w.-]*)*")
 
@@ -66,7 +70,7 @@ class Collector:
     rows: list[Row]
 
     async def add(self, kind: str, corpus: Corpus, query: Query, gold: Sequence[str], question: str = "") -> Row:
-        question = question or question_of(query)
+        question = question or _make_standalone(query)
         sources = await corpus.find_sources(question)
         signs = astuple(await read_signs(question, sources, self.embedder))
         group = str(query.get("article") or query.get("conversation") or query["id"])
@@ -116,6 +120,10 @@ class Collector:
                 await self.add("small renamed", library, query, [], renamed)
         for query in unrelated:
             await self.add("small unrelated", libraries.make(""), query, [])
+
+
+def _make_standalone(query: Query) -> str:
+    return make_standalone(query["question"], read_turns(query) if query.get("history") else [])
 
 
 class Libraries:
@@ -180,6 +188,13 @@ def area(scores: Array, truth: Array) -> float:
     return float((above > 0).mean() + (above == 0).mean() / 2)
 
 
+def find_calibration_error(confidence: Array, truth: Array) -> float:
+    """Mean gap between confidence and share of true ones over ten bins (Naeini et al., AAAI 2015)."""
+    bins = np.minimum((confidence * BINS).astype(int), BINS - 1)
+    gaps = [(bins == b).mean() * abs(confidence[bins == b].mean() - truth[bins == b].mean()) for b in np.unique(bins)]
+    return float(sum(gaps))
+
+
 async def main() -> None:
     embedder = OnnxEmbedder.load()
     rows: list[Row] = []
@@ -205,15 +220,12 @@ async def main() -> None:
         held_out[folds == fold] = odds[0] + signs[folds == fold] @ odds[1:]
     for name in ("squad2", "mtrag", "squad2 small"):
         chosen = np.isin(kinds, [f"{name} answerable", f"{name} unanswerable"])
-        print(f"{name}: AUC answerable or not {area(held_out[chosen], truth[chosen]):.3f}")
+        error = find_calibration_error(1 / (1 + np.exp(-held_out[chosen])), truth[chosen] * found[chosen])
+        print(f"{name}: AUC {area(held_out[chosen], truth[chosen]):.3f}, calibration error {error:.3f}")
 
     odds = fit(signs, truth, weights)
-    linear = signs @ odds[1:]
-    anchors = [found & np.isin(kinds, [f"{name} answerable", f"{name} gold found"]) for name in SETS]
-    lowest = np.mean([np.quantile(linear[anchor], 1 - SHARE) for anchor in anchors])
-    odds[0] = np.log(PASS / (1 - PASS)) - lowest
     print("weights", np.round(odds, 2))
-    confidence = 1 / (1 + np.exp(-(odds[0] + linear)))
+    confidence = 1 / (1 + np.exp(-(odds[0] + signs @ odds[1:])))
     for kind in sorted(set(kinds)):
         for chosen, name in ((kinds == kind, kind), ((kinds == kind) & short, f"{kind}, short")):
             chosen = chosen & (found | (truth == 0))

@@ -1,8 +1,9 @@
 """Predicts, without a language model, whether sources hold the answer to a question.
 
-Similarity says whether the sources are about what is asked; questions about other things are told apart well.
-Whether they answer it is a finer matter that similarity hardly shows, so a confidence around the middle stays a guess.
-Constants: benchmarks/fit_grading.py; figures and what was tried in vain: docs/decisions/0012-local-grading.md.
+Similarity says whether the sources are about what is asked; questions about other things are told apart well. Of
+questions about the very matter of a source, those are told apart that depart from it in a word (contrast.py).
+Constants: benchmarks/fit_grading.py; figures and what was tried in vain: docs/decisions/0012-local-grading.md and
+0022-what-a-question-changes.md.
 """
 
 import math
@@ -15,25 +16,21 @@ from domain.errors import EmbedderUnavailable
 from domain.ports import Embedder
 from domain.sentences import split_sentences
 from domain.terms import analyse, content_words
+from nodes.local.contrast import find_departure, share_wording
 
 _READ = 3
-"""Sources in which the sentences closest to the question are looked for."""
+"""Sources in which the sentences nearest to the question are looked for."""
 
-_SENTENCES = 4
-"""As many of them are compared with a short question; about 5 ms each."""
+_SENTENCES = 2
+"""As many of them are embedded; about 5 ms each. Four tell no more."""
 
-_SHORT = 3
-"""Different terms of a question up to which a sentence that is nearer to it than its passage counts: few words are
-drowned in 500 characters, many are not."""
+_SWAPPED = 0.5
+"""What a word in another's place counts, beside 1 for an opposite: it may be a synonym."""
 
-_DENIAL = re.compile(r"\b(not|no|never|nor|neither|without|cannot|except|fail\w*|lack\w*)\b|n['’]t\b")
-"""Lower case only: a title may be called "Never Cry Wolf"."""
-_OPEN = re.compile(r"\b(what|which|who|whom|whose|when|where|why|how)\b", re.IGNORECASE)
-"""A yes-or-no question and a claim are answered by what contradicts them; an open question is not."""
 _NAME = re.compile(r"(?<=[\w,] )[A-ZÀ-Þ][^\W\d_A-Z]+\b(?!-)")
 """A word in capitals within the question. Codes and acronyms are left out: texts write them in many ways."""
 
-_WEIGHTS = (-3.58, 4.5, 4.34, 4.11, -2.75, -1.86)
+_WEIGHTS = (-3.6, 5.25, 4.07, -2.82, -1.9)
 """Log-odds: intercept and one weight per sign. Fitted on answerable, unanswerable and unrelated questions of five
 public sets and of small libraries made from one of them."""
 
@@ -54,12 +51,11 @@ class Signs:
     relevance: float
     """Σ scoreᵢ / i ÷ Σ 1 / i over the sources, best first."""
     similarity: float
-    """Cosine of the question and the best source."""
-    sentence_gain: float
-    """How much more similar than the best source the sentence nearest to a short question is, times the share of the
-    question's terms that the sources hold; 0 for a long one."""
-    unshared_denial: float
-    """An open question denies something, the sentence that shares most words with it does not."""
+    """The highest cosine of the question with the best source and with the sentences nearest to it: a short question
+    is drowned in a passage of 500 characters, a long one in a sentence."""
+    departure: float
+    """1 where the question says the opposite of the sentence nearest to it, `_SWAPPED` where it has another word in
+    the place of one."""
     unknown_names: float
     """The question names something or somebody, and the sources none of it."""
 
@@ -78,18 +74,14 @@ async def read_signs(question: str, sources: Sequence[Source], embedder: Embedde
     embedder is down, the relevance has to do."""
     ranks = range(1, len(sources) + 1)
     relevance = sum(s["score"] / rank for s, rank in zip(sources, ranks, strict=True)) / sum(1 / r for r in ranks)
-    terms = set(analyse(question))
-    held = {term for source in sources for term in analyse(_read(source))}
     names = set(analyse(" ".join(_NAME.findall(question))))
-    sentences = _find_closest_sentences(terms, sources[:_READ])
-    similarity, nearest = await _compare(question, sources[0], sentences if len(terms) <= _SHORT else [], embedder)
-    coverage = len(terms & held) / max(1, len(terms))
-    denies = _OPEN.search(question) is not None and _DENIAL.search(question) is not None
+    held = {term for source in sources for term in analyse(_read(source))} if names else set()
+    sentences = _find_nearest_sentences(question, sources[:_READ])
+    departure = find_departure(question, sentences[0]) if sentences else None
     return Signs(
         relevance=relevance,
-        similarity=similarity,
-        sentence_gain=max(0.0, nearest - similarity) * coverage,
-        unshared_denial=float(denies and _DENIAL.search("".join(sentences[:1]).lower()) is None),
+        similarity=await _compare(question, sources[0], sentences, embedder),
+        departure=0.0 if departure is None else 1.0 if departure.opposed else _SWAPPED * departure.swapped,
         unknown_names=float(bool(names) and not names & held),
     )
 
@@ -100,26 +92,26 @@ def find_missing(question: str, sources: Sequence[Source]) -> list[str]:
     return [word for word in dict.fromkeys(content_words(question)) if not covered.intersection(analyse(word))]
 
 
-async def _compare(question: str, source: Source, sentences: Sequence[str], embedder: Embedder) -> tuple[float, float]:
-    """Cosine of the question with the source (new only where the lexical leg alone found it), and the highest with a
-    sentence."""
+async def _compare(question: str, source: Source, sentences: Sequence[str], embedder: Embedder) -> float:
+    """The highest cosine of the question with the source and the sentences. That with the source is new only where
+    the lexical leg alone found it."""
     known = source["dense"]
     texts = [*sentences, *([_read(source)] if known is None else [])]
     if not texts:
-        return known or 0.0, 0.0
+        return known or 0.0
     try:
         similarities = await embedder.embed_passages(texts) @ await embedder.embed_query(question)
     except EmbedderUnavailable:
-        return source["score"] if known is None else known, 0.0
-    similarity = float(similarities[-1]) if known is None else known
-    return similarity, float(similarities[: len(sentences)].max(initial=0.0))
+        return source["score"] if known is None else known
+    return max(float(similarities.max()), known or 0.0)
 
 
 def _read(source: Source) -> str:
     return " ".join((source["title"], *source["heading_path"], source["text"]))
 
 
-def _find_closest_sentences(terms: set[str], sources: Sequence[Source]) -> list[str]:
-    """Those that share most terms, the better source's first where two share as many."""
+def _find_nearest_sentences(question: str, sources: Sequence[Source]) -> list[str]:
+    """Those that share most words with the question, the better source's first where two share as many."""
     sentences = [s["text"][start:end] for s in sources for start, end in split_sentences(s["text"])]
-    return sorted(sentences, key=lambda sentence: -len(terms.intersection(analyse(sentence))))[:_SENTENCES]
+    shared = share_wording(question, sentences)
+    return [sentences[i] for i in sorted(range(len(sentences)), key=lambda i: -shared[i])[:_SENTENCES]]
