@@ -195,9 +195,8 @@ async def test_pages_of_the_chosen_pdf(services: Services, tmp_path: Path) -> No
     assert result.metrics["recall@5"] == result.metrics["contains_gold"] == 1
 
 
-async def test_ones_own_questions_about_a_workspace(
-    services: Services, library: dict[str, str], tmp_path: Path
-) -> None:
+async def test_ones_own_questions_about_a_workspace(services: Services, tmp_path: Path) -> None:
+    await services.ingestion.add("team", "handbook.md", HANDBOOK)
     rows = [{**QUESTIONS[0], "relevant": ["handbook.md"]}]
     (tmp_path / "ours.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     [each] = read_sets([str(tmp_path / "ours.jsonl")], tmp_path, workspace="team", limit=None)
