@@ -82,7 +82,7 @@ class Experiments:
             {
                 "id": example_id,
                 "inputs": dict(example.inputs),
-                "outputs": dict(example.expected),
+                "reference_outputs": dict(example.expected),
                 "metadata": {"key": example.key, "type": example.group},
             }
             for example in examples
