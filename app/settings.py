@@ -10,6 +10,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from domain.errors import ConfigurationError
 from domain.profile import MODES, Profile
 
+PIPELINES = Path(__file__).parent / "pipelines"
+
 
 def _default_home() -> Path:
     return Path("~/.askgraph").expanduser()
@@ -39,7 +41,7 @@ class Settings(BaseSettings):
     cross_encoder: Path | None = None
     """A folder with `model.onnx` and `tokenizer.json`: the reranker of modes with `rerank.method = "cross_encoder"`."""
     profiles: Path | None = None
-    """A TOML file of modes; each may name the mode that it `extends`."""
+    """A TOML file of modes, each of which may name what it `extends`; or the name of a pipeline that ships."""
     load_samples: bool = True
     """Whether `askgraph serve` loads the sample library into an empty default workspace."""
     max_document_mb: int = Field(50, ge=1)
@@ -78,25 +80,41 @@ def read_modes(settings: Settings) -> dict[str, Profile]:
 
     Raises `ConfigurationError` where the file cannot be read or sets a knob that does not exist.
     """
-    modes = dict(MODES)
     if settings.profiles is None:
-        return modes
-    unusable = f"The profiles file {settings.profiles} cannot be used: "
+        return dict(MODES)
+    pipelines = _find_pipelines()
+    path = settings.profiles
+    if not path.is_file():
+        path = pipelines.get(str(path), path)
+    return MODES | _read_profiles(path, pipelines)
+
+
+def _find_pipelines() -> dict[str, Path]:
+    """The profiles files that ship, by name: each makes known pipelines' choices."""
+    return {file.stem: file for file in sorted(PIPELINES.glob("*.toml"))}
+
+
+def _read_profiles(path: Path, pipelines: dict[str, Path]) -> dict[str, Profile]:
+    unusable = f"The profiles file {path} cannot be used: "
     try:
-        tables = tomllib.loads(settings.profiles.read_text("utf-8"))
+        tables = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigurationError(f"{unusable}{error}.") from error
+    modes: dict[str, Profile] = {}
     for name, table in tables.items():
         if not isinstance(table, dict):
             raise ConfigurationError(f"{unusable}{name!r} is not a mode. A mode is a table: [{name}].")
         extended = table.pop("extends", "standard")
-        if not isinstance(extended, str) or extended not in modes:
+        known = MODES | modes
+        if isinstance(extended, str) and extended not in known and extended in pipelines:
+            known |= _read_profiles(pipelines[extended], {})
+        if not isinstance(extended, str) or extended not in known:
             raise ConfigurationError(
-                f"{unusable}[{name}] extends {extended!r}; it can extend one of {', '.join(modes)}, "
+                f"{unusable}[{name}] extends {extended!r}; it can extend one of {', '.join([*known, *pipelines])}, "
                 "or a mode that stands above it."
             )
         try:
-            modes[name] = Profile.model_validate(merge_knobs(modes[extended].model_dump(), table) | {"name": name})
+            modes[name] = Profile.model_validate(merge_knobs(known[extended].model_dump(), table) | {"name": name})
         except ValidationError as error:
             problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
             raise ConfigurationError(f"{unusable}[{name}] {problems}.") from error

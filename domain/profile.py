@@ -24,7 +24,7 @@ class _Knobs(BaseModel):
 class RetrievalKnobs(_Knobs):
     """How retrieve searches and fuses."""
 
-    candidates: int = Field(20, ge=1, le=200)
+    candidates: int = Field(40, ge=1, le=200)
     """How many fused candidates go on."""
     leg_limit: int = Field(100, ge=1, le=1000)
     """How many rows each leg brings to the fusion."""
@@ -72,8 +72,9 @@ class GradeKnobs(_Knobs):
     """From here up, when no retry is left, answer with a caveat; below, abstain."""
     max_retries: int = Field(2, ge=0, le=5)
     formula: Literal["judged", "weighted"] = "judged"
-    """`judged`: the small language model's judgement, without one the local calibrated one. `weighted`: the sources'
-    relevance alone, each by 1 / rank: sum(score_i / i) / sum(1 / i)."""
+    """`judged`: the small language model's judgement, without one the local calibrated one. `weighted`: the scores by
+    which the sources were chosen, their relevance or without rerank their similarity, each by the inverse of its rank:
+    sum(score_i / i) / sum(1 / i)."""
 
 
 class GenerateKnobs(_Knobs):

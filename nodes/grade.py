@@ -91,8 +91,9 @@ async def _judge(state: GradeInput, context: Context) -> Attempt:
     question, sources = state["standalone_question"], state["sources"]
     if not sources:
         return Attempt(query=state["query"], sources=[], confidence=0.0, missing=[])
-    if profile_of(state).grade.formula == "weighted":
-        confidence = _weigh([source["score"] for source in sources])
+    profile = profile_of(state)
+    if profile.grade.formula == "weighted":
+        confidence = _weigh([_read_score(source, reranked=profile.rerank.method != "none") for source in sources])
         return Attempt(query=state["query"], sources=sources, confidence=round(confidence, 4), missing=[])
     grading: Grading | None = None
     if (model := context.models.small) is not None:
@@ -107,6 +108,11 @@ async def _judge(state: GradeInput, context: Context) -> Attempt:
     return Attempt(
         query=state["query"], sources=sources, confidence=round(grading.confidence, 4), missing=grading.missing
     )
+
+
+def _read_score(source: Source, *, reranked: bool) -> float:
+    """By which the source was chosen: its similarity, where it was not reranked and this is known."""
+    return source["score"] if reranked or source["dense"] is None else source["dense"]
 
 
 def _weigh(scores: Sequence[float]) -> float:

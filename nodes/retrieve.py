@@ -10,10 +10,12 @@ from typing_extensions import TypedDict
 
 from domain.documents import Candidate, Match, Scope
 from domain.errors import EmbedderUnavailable
+from domain.ports import Vector
 from domain.profile import RetrievalKnobs
 from nodes.context import Context
 from nodes.expansion import expand, merge
 from nodes.fusion import fuse
+from nodes.legs import complete
 from nodes.local.spelling import correct
 from nodes.scope import profile_of, scope_of
 
@@ -22,6 +24,7 @@ class RetrieveInput(TypedDict):
     """What retrieve reads."""
 
     question: str
+    standalone_question: str
     query: str
     queries_tried: list[str]
     retries: int
@@ -33,8 +36,9 @@ class RetrieveInput(TypedDict):
 class RetrieveUpdate(TypedDict):
     """What retrieve writes."""
 
+    standalone_question: str
     query: str
-    """As it was searched for: with its misspelt words corrected."""
+    """Both with their misspelt words corrected: what is read is judged by what was meant."""
     candidates: list[Candidate]
     queries_tried: list[str]
     """With every query that was searched for besides, and a made-up answer that was."""
@@ -48,17 +52,19 @@ async def retrieve(state: RetrieveInput, runtime: Runtime[Context]) -> RetrieveU
     query = state["query"]
     background = query.removeprefix(state["question"]) if query.startswith(state["question"]) else ""
     # Side by side, because a question whose words are all known is the rule, and then has lost no time.
-    candidates, spelt = await asyncio.gather(
-        _search(query, scope, knobs, context, background), _correct(query, scope, knobs, context)
+    candidates, (question, spelt) = await asyncio.gather(
+        _search(query, scope, knobs, context, background),
+        _correct([state["standalone_question"], query], scope, knobs, context),
     )
     if spelt != query:
         candidates = await _search(spelt, scope, knobs, context, background)
     # A retry is another wording already.
-    added = [] if state["retries"] else await expand(spelt, knobs, context)
+    added = [] if state["retries"] else await expand(question, knobs, context)
     # Of an answer that is made up, the meaning counts and not the words.
     likewise = knobs if knobs.expansion == "multi_query" else knobs.model_copy(update={"fusion": "dense"})
     rankings = await asyncio.gather(*(_search(text, scope, likewise, context) for text in added))
     return RetrieveUpdate(
+        standalone_question=question,
         query=spelt,
         candidates=merge([candidates, *rankings], knobs.rrf_k)[: knobs.candidates],
         queries_tried=[*state["queries_tried"], spelt, *added],
@@ -73,28 +79,34 @@ async def _search(
     core = query.removesuffix(background)
     texts = [query] if core == query else [core, query]
 
-    async def search_dense() -> list[Match] | None:
+    words = " ".join(texts)
+
+    async def search_dense() -> tuple[Vector | None, Sequence[Match]]:
         try:
             embeddings = [await context.embedder.embed_query(text) for text in texts]
         except EmbedderUnavailable as error:
             context.ledger.warn(f"Searched by words only: {error.message}")
-            return None
+            return None, []
         mean = np.mean(embeddings, axis=0)
-        return await context.library.search_dense(scope, mean / np.linalg.norm(mean), knobs.leg_limit)
+        embedding = mean / np.linalg.norm(mean)
+        return embedding, await context.library.search_dense(scope, embedding, knobs.leg_limit)
 
-    async def search_lexical() -> list[Match]:
+    async def search_lexical() -> Sequence[Match]:
         if knobs.fusion == "dense":
             return []
-        return await context.library.search_lexical(scope, " ".join(texts), knobs.leg_limit)
+        return await context.library.search_lexical(scope, words, knobs.leg_limit)
 
-    dense, lexical = await asyncio.gather(search_dense(), search_lexical())
-    if dense is None and knobs.fusion == "dense":
-        lexical = await context.library.search_lexical(scope, " ".join(texts), knobs.leg_limit)
-    return fuse(dense or [], lexical, knobs)
+    (embedding, dense), lexical = await asyncio.gather(search_dense(), search_lexical())
+    if embedding is None:
+        if knobs.fusion == "dense":
+            lexical = await context.library.search_lexical(scope, words, knobs.leg_limit)
+    elif lexical and knobs.fusion != "rrf":  # which looks at ranks, not at scores
+        dense, lexical = await complete(dense, lexical, scope, embedding, words, context.library)
+    return fuse(dense, lexical, knobs)
 
 
-async def _correct(query: str, scope: Scope, knobs: RetrievalKnobs, context: Context) -> str:
+async def _correct(texts: Sequence[str], scope: Scope, knobs: RetrievalKnobs, context: Context) -> Sequence[str]:
     async def suggest(words: Sequence[str], unfinished: str | None) -> Mapping[str, str]:
         return await context.library.suggest_words(scope, words, unfinished)
 
-    return await correct(query, suggest) if knobs.correct_spelling else query
+    return await correct(texts, suggest) if knobs.correct_spelling else texts

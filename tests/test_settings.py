@@ -56,3 +56,17 @@ def test_wrong_settings_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
         ConfigurationError, match=r"max_document_mb: .*model_timeout: |model_timeout: .*max_document_mb: "
     ):
         read_settings()
+
+
+def test_a_pipeline_that_ships_is_read_by_its_name() -> None:
+    modes = read_modes(read_settings(profiles=Path("disclosures")))
+    assert modes.keys() == {"fast", "standard", "thorough", "disclosures"}
+    assert modes["disclosures"].retrieval.similarity_threshold == 0.6
+
+
+def test_a_mode_of_ones_own_may_extend_a_pipeline(tmp_path: Path) -> None:
+    modes = read_modes(write(tmp_path, b'[ours]\nextends = "workspace"\nretrieval.similarity_threshold = 0.5\n'))
+    assert modes.keys() == {"fast", "standard", "thorough", "ours"}
+    assert modes["ours"].retrieval.similarity_threshold == 0.5
+    assert modes["ours"].rerank.method == "model"
+    assert modes["ours"].name == "ours"

@@ -1,4 +1,4 @@
-"""Which words of a query may be misspelt, and the query with others in their place."""
+"""Which words of a question may be misspelt, and the question with others in their place."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -9,21 +9,23 @@ _WORD = re.compile(r"(?<![\w'’.@/-])[^\W\d_]+(?![\w@/]|[-.][^\W_]|['’](?!s\b
 """Words that stand alone. Parts of codes, names with joints, addresses and contractions are right as they are."""
 
 
-async def correct(query: str, suggest: Callable[[Sequence[str], str | None], Awaitable[Mapping[str, str]]]) -> str:
-    """The query with what `suggest` says its words mean in their place.
+async def correct(
+    texts: Sequence[str], suggest: Callable[[Sequence[str], str | None], Awaitable[Mapping[str, str]]]
+) -> list[str]:
+    """The texts, each with what `suggest` says its words mean in their place.
 
-    `suggest` is given the words as `domain.terms.content_words` has them, and the last of them once more where the
-    query ends with it: it may be unfinished.
+    `suggest` is given all their words as `domain.terms.content_words` has them, and the last one of the first text
+    once more where this ends with it: it may be unfinished.
     """
-    spelt = {match.group(): content_words(match.group()) for match in _WORD.finditer(query)}
+    found = [match for text in texts for match in _WORD.finditer(text)]
+    spelt = {match.group(): content_words(match.group()) for match in found}
     # What is written in capitals is an abbreviation.
-    words = {text: found[0] for text, found in spelt.items() if len(found) == 1 and not text.isupper()}
+    words = {text: levelled[0] for text, levelled in spelt.items() if len(levelled) == 1 and not text.isupper()}
     if not words:
-        return query
-    last = list(_WORD.finditer(query))[-1]
-    unfinished = words.get(last.group()) if last.end() == len(query) else None
-    meant = await suggest(list(dict.fromkeys(words.values())), unfinished)
-    return _WORD.sub(lambda match: _write(match.group(), meant.get(words.get(match.group(), ""))), query)
+        return list(texts)
+    last = next((match for match in found if match.string is texts[0] and match.end() == len(texts[0])), None)
+    meant = await suggest(list(dict.fromkeys(words.values())), words.get(last.group()) if last else None)
+    return [_WORD.sub(lambda match: _write(match.group(), meant.get(words.get(match.group(), ""))), t) for t in texts]
 
 
 def _write(text: str, meant: str | None) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from app.runs.turns import Ask, Turns, collect
 from app.services import Services, open_services
@@ -92,3 +93,70 @@ async def test_a_fork_into_a_reranker_that_is_not_there_keeps_the_search_order(s
     done, _ = await ask(services, rerank={"method": "cross_encoder"})
     assert "36 months" in done["answer"]
     assert done["warnings"] == ["Kept the order of the search: there is no reranker 'cross_encoder' here."]
+
+
+FALKE = b"# Falke\n\nThe Falke has a warranty of 36 months. Its battery lasts 14 months.\n"
+CLAIMS = b"# Claims\n\nClaims are handled by Petra Lindqvist in Malmo.\n"
+
+
+@pytest_asyncio.fixture
+async def small(services: Services) -> Services:
+    """With two documents of one chunk each."""
+    await services.ingestion.add("default", "falke.md", FALKE)
+    await services.ingestion.add("default", "claims.md", CLAIMS)
+    return services
+
+
+async def test_the_fusions_score_by_their_formulas(small: Services) -> None:
+    scores = {}
+    for fusion in ("standardised", "rrf", "weighted", "dense"):
+        _, state = await ask(small, retrieval={"fusion": fusion, "dense_weight": 0.6, "rrf_k": 10})
+        scores[fusion] = [c["score"] for c in state["candidates"]]
+        dense = [c["dense"] for c in state["candidates"]]
+    assert scores["dense"] == dense
+    assert scores["rrf"] == pytest.approx([2 / 11, 1 / 12])
+    # Both legs have the best one first; only the dense leg found the other, whose words are counted as the fewest.
+    assert scores["weighted"] == pytest.approx([1.0, 0.6 * dense[1] / dense[0] + 0.4], abs=1e-3)
+    assert scores["standardised"] == pytest.approx([1.0, -1.0], abs=1e-3)
+
+
+@pytest.mark.parametrize(("threshold", "found"), [(0.4, 1), (0.9, 0)])
+async def test_a_threshold_drops_what_is_not_similar(small: Services, threshold: float, found: int) -> None:
+    _, state = await ask(small, retrieval={"similarity_threshold": threshold}, grade={"max_retries": 0})
+    assert len(state["candidates"]) == found
+
+
+async def test_limits_hold(small: Services) -> None:
+    _, state = await ask(small, retrieval={"candidates": 1})
+    assert len(state["candidates"]) == 1
+    _, state = await ask(small, rerank={"keep": 1})
+    assert (len(state["candidates"]), len(state["sources"])) == (2, 1)
+    _, state = await ask(small, retrieval={"leg_limit": 1})
+    assert len(state["candidates"]) == 1
+
+
+async def test_confidence_by_the_weighted_formula(small: Services) -> None:
+    _, state = await ask(small, grade={"formula": "weighted", "caveat": 0.0, "max_retries": 0})
+    first, second = (source["score"] for source in state["sources"])
+    assert state["confidence"] == pytest.approx((first + second / 2) / 1.5, abs=1e-3)
+    knobs = {"formula": "weighted", "caveat": 0.0, "max_retries": 0}
+    _, state = await ask(small, grade=knobs, rerank={"method": "none"})
+    first, second = (source["dense"] for source in state["sources"])
+    assert state["confidence"] == pytest.approx((first + second / 2) / 1.5, abs=1e-3)
+
+
+async def test_an_abstention_opens_with_the_words_of_the_profile(small: Services) -> None:
+    question = "Who won the football world cup of 1954?"
+    done, _ = await ask(small, question, generate={"fallback": "Not in our files."})
+    assert done["answer"].startswith("Not in our files. I searched for ")
+
+
+async def test_a_misspelt_question_is_searched_for_as_it_was_meant(small: Services) -> None:
+    question = "How long is the waranty of the Fakle?"
+    done, state = await ask(small, question)
+    assert "36 months" in done["answer"]
+    assert state["query"] == "How long is the warranty of the Falke?"
+    assert state["queries_tried"][0] == state["query"]
+    assert state["question"] == question
+    _, literal = await ask(small, question, retrieval={"correct_spelling": False}, grade={"max_retries": 0})
+    assert literal["query"] == question

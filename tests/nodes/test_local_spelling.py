@@ -34,18 +34,18 @@ class Vocabulary:
     ],
 )  # fmt: skip
 async def test_words_are_replaced_where_they_stand(query: str, corrected: str) -> None:
-    assert await correct(query, Vocabulary().suggest) == corrected
+    assert await correct([query], Vocabulary().suggest) == [corrected]
 
 
 async def test_words_are_asked_for_once_and_levelled() -> None:
     vocabulary = Vocabulary()
-    await correct(
-        "Which Café sells waranty? A café. IL-6 and MBTA and the WARRANTY of covid19 readr", vocabulary.suggest
-    )
-    assert vocabulary.asked == [(["cafe", "sells", "waranty", "readr"], "readr")]
+    query = "Which Café sells waranty? A café. IL-6 and MBTA and the WARRANTY of covid19 readr"
+    texts = await correct([query, "waranty readr fakle"], vocabulary.suggest)
+    assert texts == [query.replace("waranty", "warranty"), "warranty readr falke"]
+    assert vocabulary.asked == [(["cafe", "sells", "waranty", "readr", "fakle"], "readr")]
 
 
 async def test_what_holds_no_word_asks_nothing() -> None:
     vocabulary = Vocabulary()
-    await correct("IL-6 of what?", vocabulary.suggest)
+    await correct(["IL-6 of what?"], vocabulary.suggest)
     assert vocabulary.asked == []

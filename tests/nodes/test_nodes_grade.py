@@ -21,7 +21,9 @@ async def test_a_retry_has_to_be_clearly_better(
     runtime = Runtime(context=services.make_context())
     scope = {"workspace_id": "default", "document_ids": None, "profile": services.modes["standard"].model_dump()}
     found = await retrieve(
-        RetrieveInput(question=QUESTION, query=QUESTION, queries_tried=[], retries=0, **scope),  # type: ignore[typeddict-item]
+        RetrieveInput(
+            question=QUESTION, standalone_question=QUESTION, query=QUESTION, queries_tried=[], retries=0, **scope
+        ),  # type: ignore[typeddict-item]
         runtime,
     )
     ranked = await rerank(

@@ -1,0 +1,72 @@
+"""The pipelines that ship answer a question on the sample library, each in its own way."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest_asyncio
+
+import app.library
+from app.runs.turns import Ask, Turns, collect
+from app.services import Services, open_services
+from app.settings import PIPELINES, Settings, read_modes, read_settings
+from domain.events import Done
+from tests.tiny_cross_encoder import write_cross_encoder
+
+QUESTION = "How long is the probation period?"
+NAMES = {"hybrid-corrective", "workspace", "disclosures", "visual", "knowledge-base"}
+
+
+def test_five_pipelines_ship() -> None:
+    assert {file.stem for file in PIPELINES.glob("*.toml")} == NAMES
+
+
+@pytest_asyncio.fixture
+async def stocked(settings: Settings, tmp_path: Path) -> AsyncIterator[Services]:
+    """With the sample library, a cross-encoder and every pipeline."""
+    folder = write_cross_encoder(tmp_path / "cross-encoder")
+    async with open_services(settings.model_copy(update={"cross_encoder": folder})) as services:
+        await services.ingestion.add_paths("default", [Path(app.library.__file__).parent])
+        modes = {name: read_modes(read_settings(profiles=Path(name)))[name] for name in NAMES}
+        yield replace(services, modes=services.modes | modes)
+
+
+async def ask(services: Services, question: str, mode: str) -> tuple[Done, dict[str, Any]]:
+    turns = Turns(services)
+    ended, _ = await collect(await turns.start(Ask(question, mode=mode)))
+    await turns.close()
+    assert ended["type"] == "done", ended
+    state = await services.graph.aget_state({"configurable": {"thread_id": ended["thread_id"]}})
+    return ended, state.values
+
+
+async def test_each_answers_in_its_own_way(stocked: Services) -> None:
+    states = {}
+    for name in sorted(NAMES):
+        done, states[name] = await ask(stocked, QUESTION, name)
+        assert "six months" in done["answer"], name
+        assert done["citations"], name
+        assert done["warnings"] == [], name
+
+    found = {name: state["candidates"] for name, state in states.items()}
+    # Standardised scores may be negative, reciprocal ranks are at most two sixty-firsts, and weighted scores 1.
+    assert 0 < found["hybrid-corrective"][0]["score"] <= 2 / 61
+    assert 0.7 <= found["knowledge-base"][0]["score"] <= 1
+    # With this question and this cross-encoder, probabilities of whole numbers of shared tokens.
+    assert len({candidate["relevance"] for candidate in found["hybrid-corrective"]}) < len(found["hybrid-corrective"])
+    for name, threshold, most in (("workspace", 0.7, 10), ("disclosures", 0.6, 5)):
+        assert len(found[name]) <= most
+        assert all(c["dense"] >= threshold and c["lexical"] is None for c in found[name]), name
+    assert states["visual"]["verification"]["status"] == "supported"
+    assert "[Citation 1]" in states["visual"]["answer"]
+    scores = [source["dense"] for source in states["disclosures"]["sources"]]
+    ranks = range(1, len(scores) + 1)
+    weighted = sum(score / rank for score, rank in zip(scores, ranks, strict=True)) / sum(1 / rank for rank in ranks)
+    assert abs(states["disclosures"]["confidence"] - weighted) < 1e-3
+
+
+async def test_disclosures_has_words_of_its_own_for_not_knowing(stocked: Services) -> None:
+    done, _ = await ask(stocked, "Who won the football world cup of 1954?", "disclosures")
+    assert done["answer"].startswith("I could not find this in the documents that were disclosed.")
+    assert done["citations"] == []
