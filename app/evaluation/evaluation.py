@@ -15,10 +15,12 @@ from app.evaluation.sets import EvaluationSet, Question
 from app.evaluation.verifying import AskingAndVerifying, Verifying
 from app.services import Services
 from domain.profile import Profile
+from nodes.context import Models
 from nodes.local.routing import prepare
 
-AT_ONCE = 2
-"""Questions asked side by side; more would make their latencies those of a queue."""
+AT_ONCE = 4
+"""Questions asked side by side where they wait for language models. Without these they share the cores of this machine
+and one embedder, so that a second one would only wait, and its latency be that of a queue."""
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is."""
@@ -87,7 +89,8 @@ async def evaluate(
                 if options.fresh:
                     journal.discard()
                 asker = _find_asker(services, each, profile, shelf)
-                results.append(await _ask(each, profile.name, asker, journal, progress))
+                workers = 1 if services.models == Models() else AT_ONCE
+                results.append(await _ask(each, profile.name, asker, journal, workers, progress))
         evaluated.append(Evaluated(each, results))
     for journal in journals:
         journal.discard()
@@ -114,7 +117,9 @@ def _find_asker(services: Services, each: EvaluationSet, profile: Profile, shelf
     return AskingAndVerifying(asking, verifying) if has_claims else asking
 
 
-async def _ask(each: EvaluationSet, profile: str, asker: _Asker, journal: Journal, progress: Progress) -> Result:
+async def _ask(
+    each: EvaluationSet, profile: str, asker: _Asker, journal: Journal, workers: int, progress: Progress
+) -> Result:
     outcomes = journal.read()
     resumed = len(outcomes)
     label, total = f"{each.name}: {profile}", len(each.questions)
@@ -128,5 +133,5 @@ async def _ask(each: EvaluationSet, profile: str, asker: _Asker, journal: Journa
             outcomes[question.id] = outcome
             progress(label, len(outcomes), total)
 
-    await work_side_by_side(work, AT_ONCE)
+    await work_side_by_side(work, workers)
     return Result(profile, score(each, outcomes), outcomes, resumed)
