@@ -156,9 +156,9 @@ class Candidate(TypedDict):
     score: float
     """The fused score; comparable within one retrieval only."""
     dense: float | None
-    """Cosine similarity, or None where only the lexical leg found it."""
+    """Cosine similarity, or None where it is not known: only the lexical leg took part."""
     lexical: float | None
-    """BM25, or None where only the dense leg found it."""
+    """BM25, 0 where it shares no word with the query; None where it is not known."""
     relevance: float | None
     """What rerank made of it, 0-1 and comparable between questions; None before rerank."""
 

@@ -4,7 +4,7 @@ Adapters in `app/adapters` implement them and translate their driver's errors in
 `tests/contracts` hold what any adapter of a store, the library, the cache or the chat model must pass.
 """
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -71,6 +71,21 @@ class Library(Protocol):
         """What those of the words that nobody has written in the workspace probably mean: the nearest word that
         somebody has, or one that begins with `unfinished`, the last of the words. `words` are levelled, as
         `domain.terms.content_words` has them. Those that are right, or like nothing, are left out."""
+        ...
+
+    async def score_dense(self, scope: Scope, embedding: Vector, chunk_ids: Sequence[str]) -> list[Match]:
+        """The cosine similarity of each of these chunks, in no particular order."""
+        ...
+
+    async def score_lexical(self, scope: Scope, query: str, chunk_ids: Sequence[str]) -> list[Match]:
+        """BM25 of each of these chunks, in no particular order; 0 where a chunk shares no term with the query."""
+        ...
+
+    async def score_related(
+        self, scope: Scope, query: str, examples: Mapping[str, float], chunk_ids: Sequence[str]
+    ) -> list[Match]:
+        """How much each of these chunks says what the `examples` say beyond the query, in no particular order: BM25 of
+        the words that mark the examples, of which each has its share (chunk id to share), without the query's own."""
         ...
 
     async def read_passages(self, scope: Scope, chunk_ids: Sequence[str]) -> list[Passage]:

@@ -15,14 +15,21 @@ _Scores = NDArray[np.float64]
 
 RERANKED = (-6.68, 0.66, 7.95)
 """log-odds = a + b * z(fused) + c * rerank score. Logistic fit of "this chunk holds what the question asks for" on the
-20 best candidates of four sets; b to c is the ratio that ranks best."""
+best candidates of four sets; b to c is the ratio that ranks best."""
 
 FUSED = (-4.08, 0.91, 4.15)
 """The same without a reranker: a + b * z(fused) + c * cosine similarity."""
 
+RELATED = 0.6
+"""Weight of z(related) beside those of `RERANKED`. 0.4 to 1.2 rank about as well."""
+
+EXAMPLES = 5
+"""So many of the best are taken for examples of what is asked; 3 to 12 rank about as well."""
+
 USUAL_CANDIDATES = 20
-"""As many as the fit had. Fewer are standardised as if the rest had the lowest score: the best of three cannot
-otherwise stand out as the best of twenty does, and a small library would be graded too low."""
+"""As many as the fit had: the best of more are standardised by these, so that relevance does not depend on how many
+come after them. Fewer are standardised as if the rest had the lowest score: the best of three cannot otherwise stand
+out as the best of twenty does, and a small library would be graded too low."""
 
 USUAL_SIMILARITY = 0.4
 """Stands in for the cosine where the whole dense leg is missing. An estimate, not fitted."""
@@ -69,8 +76,8 @@ def blend(candidates: Sequence[Candidate], rerank: Sequence[float] | None) -> li
     if not candidates:
         return []
     fused = np.array([candidate["score"] for candidate in candidates])
-    absent = max(0, USUAL_CANDIDATES - len(fused))
-    fused = _standardise(np.pad(fused, (0, absent), mode="minimum"))[: len(fused)]
+    usual = np.sort(fused)[::-1][:USUAL_CANDIDATES]
+    fused = _standardise(fused, np.pad(usual, (0, USUAL_CANDIDATES - len(usual)), mode="minimum"))
     if rerank is None:
         base, by_fused, by_other = FUSED
         known = [c["dense"] for c in candidates if c["dense"] is not None]
@@ -81,6 +88,27 @@ def blend(candidates: Sequence[Candidate], rerank: Sequence[float] | None) -> li
         other = np.array(rerank)
     relevance: list[float] = (1 / (1 + np.exp(-(base + by_fused * fused + by_other * other)))).tolist()
     return relevance
+
+
+def choose_examples(chunk_ids: Sequence[str], relevance: Sequence[float]) -> dict[str, float]:
+    """The most relevant chunks, each with its share of their odds; the shares sum to 1."""
+    best = sorted(zip(chunk_ids, relevance, strict=True), key=lambda pair: -pair[1])[:EXAMPLES]
+    odds = {chunk_id: value / (1 - value) for chunk_id, value in best}
+    return {chunk_id: value / sum(odds.values()) for chunk_id, value in odds.items()}
+
+
+def reorder(relevance: Sequence[float], related: Sequence[float]) -> list[float]:
+    """The same values of relevance, given out anew: `related` says how much each candidate has of what marks the best
+    beside the question's words.
+
+    It tells which candidates are better than others, but nothing of how good they are: any ranking has best ones.
+    """
+    values = np.array(relevance)
+    merit = np.log(values / (1 - values)) + RELATED * _standardise(np.array(related))
+    places = np.argsort(-merit, kind="stable")
+    values[places] = np.sort(values)[::-1]
+    reordered: list[float] = values.tolist()
+    return reordered
 
 
 def _score(chunk_ids: list[str], dense: Sequence[Match], lexical: Sequence[Match], knobs: RetrievalKnobs) -> _Scores:
@@ -107,9 +135,11 @@ def _rank(chunk_ids: list[str], leg: Sequence[Match], k: int) -> _Scores:
     return np.array([ranks.get(chunk_id, 0.0) for chunk_id in chunk_ids], dtype=np.float64)
 
 
-def _standardise(scores: _Scores) -> _Scores:
-    deviation = scores.std() if len(scores) else 0.0
-    return (scores - scores.mean()) / deviation if deviation > 0 else np.zeros_like(scores)
+def _standardise(scores: _Scores, sample: _Scores | None = None) -> _Scores:
+    """By mean and deviation of the sample, or their own."""
+    sample = scores if sample is None else sample
+    deviation = sample.std() if len(sample) else 0.0
+    return (scores - sample.mean()) / deviation if deviation > 0 else np.zeros_like(scores)
 
 
 def _scale(scores: _Scores) -> _Scores:

@@ -11,7 +11,7 @@ from domain.errors import EmbedderUnavailable, ModelUnavailable
 from domain.profile import RerankKnobs
 from nodes.context import Context
 from nodes.diversity import diversify
-from nodes.fusion import blend
+from nodes.fusion import blend, choose_examples, reorder
 from nodes.links import find_linked, place_linked
 from nodes.local.complexity import is_complex
 from nodes.model_ranking import rank
@@ -61,6 +61,8 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
         relevance = scores
     else:
         relevance = blend([candidates[p.chunk_id] for p in passages], scores)
+        if scores is not None:
+            relevance = await _learn(state["standalone_question"], scope, passages, relevance, context)
     for passage, score in zip(passages, relevance, strict=True):
         candidates[passage.chunk_id] = {**candidates[passage.chunk_id], "relevance": round(score, 4)}
     ranked = sorted(zip(passages, relevance, strict=True), key=lambda pair: -pair[1])
@@ -100,6 +102,20 @@ async def _score(
     except (EmbedderUnavailable, ModelUnavailable) as error:
         context.ledger.warn(f"Kept the order of the search: {error.message}")
         return None
+
+
+async def _learn(
+    question: str, scope: Scope, passages: list[Passage], relevance: list[float], context: Context
+) -> list[float]:
+    """The relevance of the passages, after reading in the best of them what belongs to the question besides its own
+    words."""
+    chunk_ids = [passage.chunk_id for passage in passages]
+    examples = choose_examples(chunk_ids, relevance)
+    related = {
+        match.chunk_id: match.score
+        for match in await context.library.score_related(scope, question, examples, chunk_ids)
+    }
+    return reorder(relevance, [related.get(chunk_id, 0.0) for chunk_id in chunk_ids])
 
 
 async def _choose(

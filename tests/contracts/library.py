@@ -72,6 +72,38 @@ class LibraryContract:
         await store(documents, "a", "falke.md", [WARRANTY, BATTERY])
         assert await library.search_lexical(Scope("a"), query, 5) == []
 
+    async def test_a_leg_scores_any_chunk_as_its_search_does(self, library: Library, documents: DocumentStore) -> None:
+        scope = Scope("a")
+        document = await store(documents, "a", "falke.md", [WARRANTY, BATTERY, INTERLEUKIN])
+        dense = await library.search_dense(scope, vector_of(BATTERY), 3)
+        ids = [match.chunk_id for match in dense]
+        query = "How long does the battery of the station last?"
+        found = {match.chunk_id: match.score for match in await library.search_lexical(scope, query, 3)}
+        lexical = {match.chunk_id: match.score for match in await library.score_lexical(scope, query, ids)}
+        assert lexical == {chunk_id: pytest.approx(found.get(chunk_id, 0)) for chunk_id in ids}
+        assert len(found) == 2
+        again = await library.score_dense(scope, vector_of(BATTERY), [*ids[1:], str(uuid4()), "no id"])
+        assert {m.chunk_id: m.score for m in again} == {m.chunk_id: pytest.approx(m.score, abs=1e-6) for m in dense[1:]}
+        assert {m.document_id for m in again} == {document.id}
+
+    async def test_related_chunks_share_what_the_examples_add_to_the_query(
+        self, library: Library, documents: DocumentStore
+    ) -> None:
+        scope = Scope("a")
+        texts = ["Falke sensors rust.", "Rust spreads in brine.", "Brine dries.", "Falke sensors hum."]
+        await store(documents, "a", "falke.md", texts, title="Notes")
+        matches = await library.search_lexical(scope, "notes", 4)
+        texts_by_id = {p.chunk_id: p.text for p in await library.read_passages(scope, [m.chunk_id for m in matches])}
+        ids = {text: chunk_id for chunk_id, text in texts_by_id.items()}
+        examples = {ids[texts[0]]: 0.7, ids[texts[1]]: 0.3}
+        related = await library.score_related(scope, "falke sensors", examples, list(texts_by_id))
+        scores = {texts_by_id[match.chunk_id]: match.score for match in related}
+        # "rust" marks both examples, "brine" the lesser one; the words of the query count no more.
+        assert scores[texts[1]] > scores[texts[0]] > scores[texts[2]] > scores[texts[3]]
+        assert await library.score_related(Scope("b"), "falke", examples, list(texts_by_id)) == []
+        alone = await library.score_related(scope, "notes falke sensors hum", {ids[texts[3]]: 1.0}, list(texts_by_id))
+        assert {match.score for match in alone} == {0}
+
     async def test_a_replaced_text_is_not_found_any_more(self, library: Library, documents: DocumentStore) -> None:
         await store(documents, "a", "falke.md", [WARRANTY, BATTERY])
         await store(documents, "a", "falke.md", [BATTERY, VERSION])
@@ -103,6 +135,9 @@ class LibraryContract:
         assert (len(dense), len(lexical)) == (2, 1)
         outside = [m.chunk_id for m in await library.search_lexical(Scope("a", (falke.id,)), "battery", 1)]
         assert await library.read_passages(scope, outside) == []
+        assert await library.score_dense(scope, vector_of(BATTERY), outside) == []
+        assert await library.score_lexical(scope, "battery", outside) == []
+        assert await library.score_related(scope, "battery", {outside[0]: 1.0}, outside) == []
         nothing = Scope("a", ())
         assert await library.search_dense(nothing, vector_of(BATTERY), 10) == []
         assert await library.search_lexical(nothing, "warranty battery", 10) == []

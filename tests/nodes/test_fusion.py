@@ -2,7 +2,7 @@ import pytest
 
 from domain.documents import Candidate, Match
 from domain.profile import RetrievalKnobs
-from nodes.fusion import blend, fuse
+from nodes.fusion import EXAMPLES, blend, choose_examples, fuse, reorder
 
 
 def leg(**scores: float) -> list[Match]:
@@ -100,3 +100,27 @@ def test_a_small_library_is_not_held_against_the_answer() -> None:
     best_of_few = blend(fuse(few, [], RetrievalKnobs()), [0.65, 0.3, 0.3])[0]
     best_of_many = blend(fuse(many, [], RetrievalKnobs()), [0.65, *[0.3] * 19])[0]
     assert best_of_few == pytest.approx(best_of_many, abs=0.1)
+
+
+def test_examples_are_the_most_relevant_by_their_odds() -> None:
+    examples = choose_examples(list("abcdefg"), [0.1, 0.75, 0.2, 0.5, 0.3, 0.25, 0.05])
+    assert list(examples) == ["b", "d", "e", "f", "c"]
+    assert len(examples) == EXAMPLES
+    assert sum(examples.values()) == pytest.approx(1)
+    assert examples["b"] / examples["d"] == pytest.approx(3)
+    assert choose_examples(["a"], [0.01]) == {"a": 1}
+
+
+def test_what_is_related_moves_up_and_no_value_changes() -> None:
+    relevance = [0.5, 0.45, 0.1, 0.08]
+    moved = reorder(relevance, [0.0, 9.0, 0.0, 0.1])
+    assert moved == pytest.approx([0.45, 0.5, 0.1, 0.08])
+    assert reorder(relevance, [1.0, 1.0, 1.0, 1.0]) == pytest.approx(relevance)
+    assert reorder([0.9, 0.1], [0.0, 1.0]) == pytest.approx([0.9, 0.1])
+
+
+def test_candidates_far_down_do_not_change_the_relevance_of_the_best() -> None:
+    scores = {f"c{n}": 0.8 - n / 50 for n in range(40)}
+    candidates = fuse(leg(**scores), [], RetrievalKnobs())
+    rerank = [0.6 - n / 100 for n in range(40)]
+    assert blend(candidates, rerank)[:20] == pytest.approx(blend(candidates[:20], rerank[:20]))

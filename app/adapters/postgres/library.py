@@ -1,16 +1,20 @@
 """Search: the dense and the lexical leg, and reading what they found."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
+from pgvector.psycopg import SparseVector  # type: ignore[import-untyped]
 from psycopg.rows import DictRow
 
 from app.adapters.postgres import sql, vector_index
-from app.adapters.postgres.lexical import CANDIDATES, count_terms, plan_search
-from app.adapters.postgres.pool import Pool, open_session
+from app.adapters.postgres.feedback import mark
+from app.adapters.postgres.lexical import CANDIDATES, TERM_IDS, count_terms, plan_search
+from app.adapters.postgres.pool import Pool, Session, open_session
 from app.adapters.postgres.vocabulary import suggest_words
 from domain.documents import Line, Match, Passage, Scope
 from domain.ports import Vector
+
 
 def parse_ids(ids: Sequence[str]) -> list[UUID]:
     """Those of the ids that can be one: all others name nothing that is stored."""
@@ -83,6 +87,35 @@ class PostgresLibrary:
         async with open_session(self._pool, scope.workspace_id) as session:
             return await suggest_words(session, words, unfinished)
 
+    async def score_dense(self, scope: Scope, embedding: Vector, chunk_ids: Sequence[str]) -> list[Match]:
+        async with open_session(self._pool, scope.workspace_id) as session:
+            rows = await session.fetch(
+                sql.SCORE_DENSE,
+                embedding=embedding,
+                chunk_ids=parse_ids(chunk_ids),
+                document_ids=None if scope.document_ids is None else parse_ids(scope.document_ids),
+            )
+        return [Match(str(row["chunk_id"]), str(row["document_id"]), row["score"]) for row in rows]
+
+    async def score_lexical(self, scope: Scope, query: str, chunk_ids: Sequence[str]) -> list[Match]:
+        terms = count_terms(scope.workspace_id, query)
+        async with open_session(self._pool, scope.workspace_id) as session:
+            return await _score_terms(session, scope, chunk_ids, await _weigh(session, terms))
+
+    async def score_related(
+        self, scope: Scope, query: str, examples: Mapping[str, float], chunk_ids: Sequence[str]
+    ) -> list[Match]:
+        own = count_terms(scope.workspace_id, query)
+        async with open_session(self._pool, scope.workspace_id) as session:
+            rows = await session.fetch(sql.READ_IMPACTS, chunk_ids=parse_ids(list(examples)))
+            impacts = {
+                str(row["chunk_id"]): dict(zip(row["impacts"].indices(), row["impacts"].values(), strict=True))
+                for row in rows
+            }
+            terms = Counter({term: 1 for chunk in impacts.values() for term in chunk if term not in own})
+            weights = mark(impacts, examples, await _weigh(session, terms))
+            return await _score_terms(session, scope, chunk_ids, weights)
+
     async def read_passages(self, scope: Scope, chunk_ids: Sequence[str]) -> list[Passage]:
         async with open_session(self._pool, scope.workspace_id) as session:
             rows = await session.fetch(sql.READ_PASSAGES, chunk_ids=parse_ids(chunk_ids))
@@ -127,6 +160,27 @@ class PostgresLibrary:
         async with open_session(self._pool, scope.workspace_id) as session:
             rows = await session.fetch(sql.READ_TOKENS, chunk_ids=parse_ids(chunk_ids))
         return {str(row["chunk_id"]): row["tokens"] for row in rows}
+
+
+async def _weigh(session: Session, terms: Counter[int]) -> dict[int, float]:
+    """The inverse document frequency of each term that the workspace knows, times its count."""
+    counts = await session.fetch(sql.COUNT_TERMS, terms=sorted(terms), document_ids=None)
+    frequencies = {row["term"]: row["chunks"] for row in counts}
+    frequencies.pop(-1)
+    plan = plan_search(terms, frequencies.pop(None, 0), frequencies)
+    return {} if plan is None else dict(zip(plan.weights.indices(), plan.weights.values(), strict=True))
+
+
+async def _score_terms(
+    session: Session, scope: Scope, chunk_ids: Sequence[str], weights: Mapping[int, float]
+) -> list[Match]:
+    rows = await session.fetch(
+        sql.SCORE_LEXICAL,
+        weights=SparseVector(weights, TERM_IDS),
+        chunk_ids=parse_ids(chunk_ids),
+        document_ids=None if scope.document_ids is None else parse_ids(scope.document_ids),
+    )
+    return [Match(str(row["chunk_id"]), str(row["document_id"]), row["score"]) for row in rows]
 
 
 def _read_passage(row: DictRow) -> Passage:

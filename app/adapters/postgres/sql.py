@@ -114,6 +114,25 @@ SEARCH_TITLED: LiteralString = r"""
     SELECT id AS chunk_id, document_id, 1 - distance AS score FROM nearest ORDER BY distance, id
 """
 
+SCORE_DENSE: LiteralString = """
+    SELECT id AS chunk_id, document_id, 1 - (embedding <=> %(embedding)s) AS score
+    FROM chunks
+    WHERE workspace_id = %(workspace_id)s AND id = ANY(%(chunk_ids)s::uuid[])
+      AND (%(document_ids)s::uuid[] IS NULL OR document_id = ANY(%(document_ids)s::uuid[]))
+"""
+
+SCORE_LEXICAL: LiteralString = """
+    SELECT chunk_id, document_id, -(impacts <#> %(weights)s) AS score
+    FROM chunk_terms
+    WHERE workspace_id = %(workspace_id)s AND chunk_id = ANY(%(chunk_ids)s::uuid[])
+      AND (%(document_ids)s::uuid[] IS NULL OR document_id = ANY(%(document_ids)s::uuid[]))
+"""
+
+READ_IMPACTS: LiteralString = """
+    SELECT chunk_id, impacts FROM chunk_terms
+    WHERE workspace_id = %(workspace_id)s AND chunk_id = ANY(%(chunk_ids)s::uuid[])
+"""
+
 READ_PASSAGES: LiteralString = """
     SELECT c.id AS chunk_id, c.document_id, c.content, c.heading_path, d.title,
            p.chunk_index, p.start_offset, p.end_offset, p.lines
@@ -276,6 +295,12 @@ COPY_PLACES: LiteralString = """
 COPY_TERMS: LiteralString = """
     COPY chunk_terms (chunk_id, workspace_id, document_id, terms, impacts) FROM STDIN WITH (FORMAT binary)
 """
+
+# Several times as many terms are indexed at once while many documents are stored ...
+ALLOW_LONG_PENDING_LIST: LiteralString = "SET LOCAL gin_pending_list_limit = '4MB'"
+
+# ... and the rest when the last is.
+INDEX_PENDING_TERMS: LiteralString = "SELECT gin_clean_pending_list('chunk_terms_by_term')"
 
 COPY_TOKENS: LiteralString = """
     COPY chunk_tokens (chunk_id, workspace_id, tokens) FROM STDIN WITH (FORMAT binary)
