@@ -22,12 +22,17 @@ async def test_a_retry_has_to_be_clearly_better(
     scope = {"workspace_id": "default", "document_ids": None, "profile": services.modes["standard"].model_dump()}
     found = await retrieve(
         RetrieveInput(
-            question=QUESTION, standalone_question=QUESTION, query=QUESTION, queries_tried=[], retries=0, **scope
-        ),  # type: ignore[typeddict-item]
+            question=QUESTION,
+            standalone_question=QUESTION,
+            query=QUESTION,
+            queries_tried=[],
+            retries=0,
+            **scope,  # type: ignore[typeddict-item]
+        ),
         runtime,
     )
     ranked = await rerank(
-        RerankInput(standalone_question=QUESTION, **found, **scope),  # type: ignore[typeddict-item]
+        RerankInput(**found, **scope),  # type: ignore[typeddict-item]
         runtime,
     )
     sources = ranked["sources"]
