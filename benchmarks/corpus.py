@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domain.documents import Chunk, ParsedDocument
-from domain.ports import ChunkVectors, Vector
+from domain.ports import ChunkVectors, DocumentContent, Vector
 
 SEED = 20261122
 DIMENSION = 384
@@ -32,17 +32,6 @@ TOPICS, SUBJECTS_PER_TOPIC = 50, 20
 TOPIC_WORDS = 400
 SHARES = (0.6, 0.36, 0.04)
 """Of a chunk's words: from the language, from the topic, codes."""
-
-
-@dataclass(frozen=True, slots=True)
-class LibraryDocument:
-    """One document, ready to be stored."""
-
-    source: str
-    content_hash: str
-    parsed: ParsedDocument
-    chunks: list[Chunk]
-    embeddings: dict[str, ChunkVectors]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +73,13 @@ def _subjects() -> tuple[Vector, Vector, NDArray[np.int64]]:
     return _directions(random, TOPICS), _directions(random, TOPICS, SUBJECTS_PER_TOPIC), words
 
 
-def make_documents(workspace_id: str, chunks: int) -> Iterator[LibraryDocument]:
+def make_documents(workspace_id: str, chunks: int) -> Iterator[DocumentContent]:
     """Documents of `CHUNKS_PER_DOCUMENT` chunks each, `chunks` in all."""
     for number, first in enumerate(range(0, chunks, CHUNKS_PER_DOCUMENT)):
         yield _make_document(workspace_id, number, min(CHUNKS_PER_DOCUMENT, chunks - first))
 
 
-def _make_document(workspace_id: str, number: int, size: int) -> LibraryDocument:
+def _make_document(workspace_id: str, number: int, size: int) -> DocumentContent:
     random = _generator(workspace_id, number)
     words, frequencies = _language()
     topics, subjects, topic_words = _subjects()
@@ -119,7 +108,7 @@ def _make_document(workspace_id: str, number: int, size: int) -> LibraryDocument
         start += len(text) + 2
     text = "\n\n".join(chunk.text for chunk in chunks)
     tokens = random.bytes(TOKEN_BYTES)
-    return LibraryDocument(
+    return DocumentContent(
         source=f"{workspace_id}/{number}.txt",
         content_hash=hashlib.sha256(text.encode()).hexdigest(),
         parsed=ParsedDocument(title, text, "text/plain", ()),
@@ -138,7 +127,7 @@ def make_questions(workspace_id: str, chunks: int, count: int) -> list[Question]
         document = _make_document(
             workspace_id, int(random.integers(max(1, chunks // CHUNKS_PER_DOCUMENT))), CHUNKS_PER_DOCUMENT
         )
-        chunk = document.chunks[random.integers(len(document.chunks))]
+        chunk = document.chunks[int(random.integers(len(document.chunks)))]
         words = random.choice(chunk.text.rstrip(".").split(), random.integers(5, 10), replace=False)
         embedding = _unit(document.embeddings[chunk.content_hash].embedding + 0.8 * _directions(random))
         questions.append(Question(f"What is the {' '.join(words)}?", embedding, document.source))

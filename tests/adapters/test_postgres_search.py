@@ -1,22 +1,25 @@
 """Which way a search goes, and that all ways lead to the same result."""
 
 import asyncio
+import json
 import math
+import re
 from collections import Counter
 from collections.abc import AsyncIterator
 from itertools import chain
+from uuid import UUID
 
 import numpy as np
 import pytest
 import pytest_asyncio
 
-from app.adapters.postgres import lexical, library, vector_index
+from app.adapters.postgres import lexical, library, sql, vector_index
 from app.adapters.postgres.documents import PostgresDocumentStore
 from app.adapters.postgres.library import PostgresLibrary
-from app.adapters.postgres.pool import Pool, open_pool
+from app.adapters.postgres.pool import Pool, open_pool, open_session
 from domain.documents import Scope
 from domain.terms import analyse
-from tests.contracts.corpus import store, vector_of
+from tests.contracts.corpus import content_of, store, vector_of
 
 WORDS = [f"word{n}" for n in range(40)]
 
@@ -60,6 +63,72 @@ async def test_the_index_finds_what_comparing_all_finds(
         assert [m.score for m in got] == sorted((m.score for m in got), reverse=True)
         assert len({m.chunk_id for m in wanted} & {m.chunk_id for m in got}) >= 9
     assert {m.document_id for matches in found[2] for m in matches} <= set(ids)
+
+
+async def read_index(pool: Pool, workspace_id: str) -> bool | None:
+    """Whether the workspace's index may be used; None where there is none."""
+    async with pool.connection() as connection:
+        name = vector_index.name_index(workspace_id)
+        cursor = await connection.execute("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)", [name])
+        row = await cursor.fetchone()
+    return row["indisvalid"] if row else None
+
+
+async def test_a_large_workspace_has_an_index(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_index, "EXACT_ROWS", 5)
+    documents = PostgresDocumentStore(pool)
+    await store(documents, "a'b", "x", WORDS[:5])
+    assert await read_index(pool, "a'b") is None
+    await store(documents, "a'b", "y", WORDS[:1])
+    assert await read_index(pool, "a'b")
+    await documents.load("c", [content_of(f"{n}", WORDS[:3]) for n in range(4)])
+    assert await read_index(pool, "c")
+    for workspace_id, chunks in (("a'b", 6), ("c", 12)):
+        found = await PostgresLibrary(pool).search_dense(Scope(workspace_id), vector_of(WORDS[0]), 100)
+        assert len(found) == chunks
+    document = await store(documents, "a'b", "x", WORDS[:2])
+    assert await read_index(pool, "a'b")
+    await documents.delete("a'b", document.id)
+    assert await read_index(pool, "a'b") is None
+    assert await read_index(pool, "c")
+
+
+async def test_the_index_is_used(filled: PostgresLibrary, pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_index, "EXACT_ROWS", 5)
+    await vector_index.tend_index(pool, "a")
+    ids = tuple(d.id for d in (await PostgresDocumentStore(pool).list("a"))[:2])
+    for scope in (Scope("a"), Scope("a", ids)):
+        async with open_session(pool, "a") as session:
+            rows = await session.fetch(
+                f"EXPLAIN (ANALYZE, FORMAT JSON) {sql.SEARCH_DENSE if scope.document_ids is None else sql.SEARCH_DENSE_IN_DOCUMENTS}",
+                prepare=False,
+                embedding=vector_of("question"),
+                limit=5,
+                exact_rows=5,
+                index=vector_index.name_index("a"),
+                document_ids=[UUID(i) for i in ids],
+            )
+        plan = json.dumps(rows[0]["QUERY PLAN"])
+        scans = re.findall(r'"Index Name": "(\w+)"[^{}]*?"Actual Loops": (\d+)', plan.replace("\\n", " "))
+        assert (vector_index.name_index("a"), "1") in scans
+        assert ("chunks_by_document", "1") not in scans
+
+
+async def test_a_build_that_fails_is_done_again(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    documents = PostgresDocumentStore(pool)
+    await store(documents, "a", "x", WORDS[:10])
+    monkeypatch.setattr(vector_index, "EXACT_ROWS", 5)
+    monkeypatch.setattr(vector_index, "LOCK_TIMEOUT", "50ms")
+    async with pool.connection() as other, other.transaction():
+        await other.execute("INSERT INTO chunks SELECT * FROM chunks WHERE false")
+        await store(documents, "a", "y", WORDS[10:12])
+    assert "could not be built" in caplog.text
+    assert await read_index(pool, "a") is False
+    assert len(await PostgresLibrary(pool).search_dense(Scope("a"), vector_of(WORDS[0]), 100)) == 12
+    await store(documents, "a", "z", WORDS[12:14])
+    assert await read_index(pool, "a")
 
 
 async def test_lexical_scores_are_bm25(filled: PostgresLibrary) -> None:

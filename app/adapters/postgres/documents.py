@@ -21,7 +21,7 @@ from domain.documents import Chunk, Document, ParsedDocument, Scope, embedding_t
 from domain.errors import DatabaseUnavailable, UnknownDocument
 from domain.ports import ChunkVectors, DocumentContent
 
-BATCH_CHUNKS = 1_000
+BATCH_CHUNKS = 2_000
 """How many chunks `load` writes in one transaction. The more, the fewer times the count of a common term is
 updated."""
 
@@ -117,7 +117,7 @@ class PostgresDocumentStore:
         async def write_batches() -> None:
             try:
                 for batch in batches:
-                    written, _ = await self._replace_batch(workspace_id, batch)
+                    written, _ = await self._replace_batch(workspace_id, batch, is_load=True)
                     documents.extend(written)
             except BaseException:
                 batches.close()  # the other writer stops after its batch
@@ -125,13 +125,18 @@ class PostgresDocumentStore:
 
         # One prepares rows while the server stores what the other has sent.
         outcomes = await asyncio.gather(write_batches(), write_batches(), return_exceptions=True)
-        await vector_index.tend_index(self._pool, workspace_id)
         for outcome in outcomes:
             if outcome is not None:
                 raise outcome
+        if documents:
+            async with open_session(self._pool, workspace_id, transaction=True) as session:
+                await session.execute(sql.INDEX_PENDING_TERMS)
+            await vector_index.tend_index(self._pool, workspace_id)
         return documents
 
-    async def _replace_batch(self, workspace_id: str, batch: Sequence[DocumentContent]) -> tuple[_Documents, bool]:
+    async def _replace_batch(
+        self, workspace_id: str, batch: Sequence[DocumentContent], *, is_load: bool = False
+    ) -> tuple[_Documents, bool]:
         """Replace several documents in one transaction; also says whether the workspace's vector index needs care."""
         contents = {document_id_of(workspace_id, content.source): content for content in batch}
         wanted = {
@@ -140,6 +145,8 @@ class PostgresDocumentStore:
             for chunk_id, chunk in identify_chunks(document_id, content.chunks).items()
         }
         async with open_session(self._pool, workspace_id, transaction=True) as session:
+            if is_load:
+                await session.execute(sql.ALLOW_LONG_PENDING_LIST)
             await session.execute(sql.CREATE_WORKSPACE)
             rows = await session.fetch(
                 sql.UPSERT_DOCUMENTS,
@@ -189,6 +196,12 @@ class PostgresDocumentStore:
         if index_is_due:
             await vector_index.tend_index(self._pool, workspace_id)
         return True
+
+    async def clear(self, workspace_id: str) -> None:
+        async with open_session(self._pool, workspace_id, transaction=True) as session:
+            for statement in sql.CLEAR_WORKSPACE:
+                await session.execute(statement)
+        await vector_index.tend_index(self._pool, workspace_id)
 
     async def is_untouched(self, workspace_id: str) -> bool:
         async with open_session(self._pool, workspace_id) as session:

@@ -29,6 +29,8 @@ _SETTINGS = {
     "hnsw.iterative_scan": "relaxed_order",
     "hnsw.ef_search": "120",
     "hnsw.max_scan_tuples": "40000",
+    # A search by words reads what waits to be indexed from end to end, so it is kept short; `load` knows better.
+    "gin_pending_list_limit": "256kB",
     # Every statement of ours has an index to use. Statistics that lag behind a load, and an operator on arrays that
     # costs a hundred times what the planner thinks, make it read whole tables, other workspaces included.
     "enable_seqscan": "off",

@@ -32,7 +32,7 @@ _MEMORY_MB = (64, 2_048)
 _LOCK = 0x61736B67
 """Advisory lock of the one build that may run: two would wait for each other's snapshots."""
 _POLL_SECONDS = 0.2
-_LOCK_TIMEOUT = "60s"
+LOCK_TIMEOUT = "60s"
 """How long a build waits for transactions that were there before it, such as a backup's."""
 
 _DROP = SQL("DROP INDEX CONCURRENTLY IF EXISTS {name}")
@@ -100,7 +100,7 @@ async def _tend(connection: AsyncConnection[Any], workspace_id: str) -> None:
     await connection.execute(_DROP.format(name=name))
     if ready:
         return
-    await connection.execute("SELECT set_config('lock_timeout', %s, false)", [_LOCK_TIMEOUT])
+    await connection.execute("SELECT set_config('lock_timeout', %s, false)", [LOCK_TIMEOUT])
     megabytes = min(max((chunks * _GRAPH_BYTES) >> 20, _MEMORY_MB[0]), _MEMORY_MB[1])
     await connection.execute("SELECT set_config('maintenance_work_mem', %s, false)", [f"{megabytes}MB"])
     create = describe_index(workspace_id)

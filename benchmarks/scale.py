@@ -1,0 +1,356 @@
+"""Speed and recall with many chunks, beside langchain-postgres' PGVectorStore on the same rows, in one run.
+
+    BENCH_CHUNKS=100000 python -m benchmarks.scale    # 20,000 unless told; four more workspaces beside these
+    BENCH_HOME=/tmp/bench ...                         # keeps what was loaded for the next run
+
+Vectors are made up (`benchmarks.corpus`), so no model runs except where a row says so. Milliseconds are p50 / p95;
+compare the rows of one run with each other: another machine, or a busy one, has other figures but much the same
+ratios.
+"""
+
+import asyncio
+import os
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from langchain_core.embeddings import Embeddings
+from langchain_postgres import Column, PGEngine, PGVectorStore
+from langchain_postgres.v2.hybrid_search_config import HybridSearchConfig
+from langchain_postgres.v2.indexes import HNSWIndex
+from langgraph.runtime import Runtime
+
+from app.adapters.embedded import open_servers
+from app.adapters.postgres import sql
+from app.adapters.postgres.lexical import count_terms, plan_search
+from app.adapters.postgres.library import parse_ids
+from app.adapters.postgres.pool import Pool, open_pool, open_session
+from app.runs.turns import Ask, Turns
+from app.services import Services, open_services
+from app.settings import read_settings
+from benchmarks.corpus import CHUNKS_PER_DOCUMENT, DIMENSION, Question, make_documents, make_questions
+from domain.documents import Candidate, Scope
+from domain.ports import Vector
+from domain.profile import MODES
+from domain.state import blank_question
+from nodes.rerank import RerankInput, rerank
+from nodes.retrieve import RetrieveInput, retrieve
+
+CHUNKS = int(os.environ.get("BENCH_CHUNKS", "20000"))
+WORKSPACES = {"large": CHUNKS} | {f"{percent} %": CHUNKS * percent // 100 for percent in (12, 8, 4, 2)}
+QUESTIONS = 100
+COMPARED = 40
+"""Questions whose results are compared with those of a search that looks at every chunk."""
+LEG, KEPT = MODES["standard"].retrieval.leg_limit, MODES["standard"].retrieval.candidates
+WARM = 10
+"""The first questions are asked and not counted."""
+ROWS_ONE_BY_ONE = 1_000
+"""Rows given to PGVectorStore to store, to time it; the others are copied into its table inside the server."""
+TABLE = "pgvectorstore"
+
+
+class PreparedEmbedder:
+    """Stands in for the model: knows the questions' vectors."""
+
+    name, dimension = "prepared", DIMENSION
+
+    def __init__(self, questions: Sequence[Question]) -> None:
+        self._vectors = {question.text: question.embedding for question in questions}
+
+    async def embed_query(self, text: str) -> Vector:
+        return self._vectors[text]
+
+    async def embed_passages(self, texts: Sequence[str]) -> Vector:
+        raise NotImplementedError
+
+
+class PreparedEmbeddings(Embeddings):
+    """The same for PGVectorStore."""
+
+    def __init__(self, questions: Sequence[Question]) -> None:
+        self._vectors = {question.text: question.embedding.tolist() for question in questions}
+
+    def embed_query(self, text: str) -> list[float]:
+        vector: list[float] = self._vectors[text]
+        return vector
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        raise NotImplementedError
+
+
+class Bench:
+    """Everything open, and what the measurements share."""
+
+    def __init__(self, services: Services, pool: Pool, url: str) -> None:
+        self.services = services
+        self.pool = pool
+        self.url = url
+        self.questions = {name: make_questions(name, size, QUESTIONS) for name, size in WORKSPACES.items()}
+        everyone = [question for questions in self.questions.values() for question in questions]
+        self.embeddings = PreparedEmbeddings(everyone)
+        self.context = replace(services.make_context(), embedder=PreparedEmbedder(everyone))
+
+    async def load(self) -> None:
+        """Fill the workspaces, the large one last, beside the others."""
+        for name, size in sorted(WORKSPACES.items(), key=lambda item: item[1]):
+            if await self.services.documents.is_untouched(name):
+                documents = list(make_documents(name, size))
+                started = time.perf_counter()
+                await self.services.documents.load(name, documents)
+                report("load", name, f"{size} chunks, {size / (time.perf_counter() - started):.0f}/s")
+
+    async def open_rival(self) -> PGVectorStore:
+        """PGVectorStore over the same rows, with the indexes that its documentation recommends."""
+        engine = PGEngine.from_connection_string(
+            self.url.replace("postgresql://", "postgresql+psycopg://"),
+            connect_args={"options": "-c maintenance_work_mem=1GB"},  # or building its index takes many minutes
+        )
+        search = HybridSearchConfig(tsv_column="content_tsv")
+        async with self.pool.connection() as connection:
+            row = await (await connection.execute("SELECT to_regclass(%s) AS found", [TABLE])).fetchone()
+        exists = row is not None and row["found"] is not None
+        if not exists:
+            columns: list[Any] = [Column("workspace_id", "TEXT")]
+            await engine.ainit_vectorstore_table(
+                TABLE, DIMENSION, metadata_columns=columns, hybrid_search_config=search
+            )
+        store = await PGVectorStore.create(
+            engine, self.embeddings, TABLE, metadata_columns=["workspace_id"], hybrid_search_config=search
+        )
+        if not exists:
+            await self._fill_rival(store)
+        return store
+
+    async def _fill_rival(self, store: PGVectorStore) -> None:
+        async with self.pool.connection() as connection:
+            await connection.execute(
+                f"INSERT INTO {TABLE} (langchain_id, content, embedding, content_tsv, workspace_id) "
+                "SELECT id, content, embedding, to_tsvector('english', content), workspace_id FROM chunks"
+            )
+        await store.aapply_vector_index(HNSWIndex(m=16, ef_construction=64))
+        await store.aapply_hybrid_search_index()
+        async with self.pool.connection() as connection:
+            await connection.execute(f"ANALYZE {TABLE}")
+        documents = list(make_documents("rival", ROWS_ONE_BY_ONE))
+        texts = [chunk.text for document in documents for chunk in document.chunks]
+        vectors = [v.embedding.tolist() for document in documents for v in document.embeddings.values()]
+        started = time.perf_counter()
+        await store.aadd_embeddings(texts, vectors, [{"workspace_id": "rival"}] * len(texts))
+        report("load", "PGVectorStore", f"{len(texts)} rows, {len(texts) / (time.perf_counter() - started):.0f}/s")
+
+    async def compare_retrieval(self, rival: PGVectorStore) -> None:
+        """The real node, without the embedding call, and PGVectorStore's hybrid search, question by question."""
+        for name, questions in self.questions.items():
+            ours, theirs = [], []
+            for question in questions:
+                ours.append(await measure(self._retrieve(name, question)))
+                theirs.append(await measure(self._search_rival(rival, name, question)))
+            compare(f"retrieve, {name}", ours[WARM:], theirs[WARM:])
+        await self._measure_chosen_documents()
+
+    async def _measure_chosen_documents(self) -> None:
+        documents = await self.services.documents.list("large")
+        for share in (0.001, 0.02, 0.1, 0.5):
+            chosen = [document.id for document in documents[:: round(1 / share)]]
+            times = [await measure(self._retrieve("large", question, chosen)) for question in self.questions["large"]]
+            compare(f"retrieve, {share:.1%} of the documents of large", times[WARM:])
+
+    async def _retrieve(self, name: str, question: Question, document_ids: list[str] | None = None) -> list[Candidate]:
+        state = blank_question() | {
+            "query": question.text,
+            "standalone_question": question.text,
+            "workspace_id": name,
+            "document_ids": document_ids,
+            "profile": MODES["standard"].model_dump(),
+        }
+        update = await retrieve(cast(RetrieveInput, state), Runtime(context=self.context))
+        return update["candidates"]
+
+    async def _search_rival(self, rival: PGVectorStore, name: str, question: Question) -> None:
+        # A config of its own for each search: the store keeps the words of the first in the one that it was given.
+        search = HybridSearchConfig(tsv_column="content_tsv", primary_top_k=KEPT, secondary_top_k=KEPT)
+        await rival.asimilarity_search(
+            question.text, k=KEPT, filter={"workspace_id": name}, hybrid_search_config=search
+        )
+
+    async def measure_recall(self, rival: PGVectorStore) -> None:
+        """How much of what a look at every chunk finds each leg finds."""
+        documents = [document.id for document in await self.services.documents.list("large")]
+        scopes = [Scope(name) for name in WORKSPACES] + [Scope("large", tuple(documents[::10]))]
+        for scope in scopes:
+            name = scope.workspace_id
+            shares: dict[str, list[float]] = defaultdict(list)
+            for question in self.questions[name][:COMPARED]:
+                library = self.services.library
+                for leg, found, exact in (
+                    (
+                        "dense",
+                        await library.search_dense(scope, question.embedding, LEG),
+                        await self._search_dense_exactly(scope, question),
+                    ),
+                    (
+                        "lexical",
+                        await library.search_lexical(scope, question.text, LEG),
+                        await self._search_lexical_exactly(scope, question),
+                    ),
+                ):
+                    for depth in (KEPT, LEG):
+                        shares[f"{leg}@{depth}"].append(recall([m.score for m in found], exact, depth))
+                if scope.document_ids is None:
+                    rows = await rival.asimilarity_search_with_score_by_vector(
+                        question.embedding.tolist(),
+                        k=KEPT,
+                        filter={"workspace_id": name},
+                        hybrid_search_config=HybridSearchConfig(primary_top_k=KEPT),
+                    )
+                    exact = await self._search_dense_exactly(scope, question)
+                    shares[f"PGVectorStore dense@{KEPT}"].append(recall([1 - s for _, s in rows], exact, KEPT))
+            described = name if scope.document_ids is None else f"10% of the documents of {name}"
+            report("recall", described, ", ".join(f"{leg} {np.mean(s):.3f}" for leg, s in shares.items()))
+
+    async def _search_dense_exactly(self, scope: Scope, question: Question) -> list[float]:
+        statement = sql.SEARCH_DENSE if scope.document_ids is None else sql.SEARCH_DENSE_IN_DOCUMENTS
+        async with open_session(self.pool, scope.workspace_id) as session:
+            rows = await session.fetch(
+                statement,
+                prepare=False,
+                embedding=question.embedding,
+                limit=LEG,
+                exact_rows=CHUNKS,
+                index="",
+                document_ids=parse_ids(scope.document_ids or ()),
+            )
+        return [row["score"] for row in rows]
+
+    async def _search_lexical_exactly(self, scope: Scope, question: Question) -> list[float]:
+        terms = count_terms(scope.workspace_id, question.text)
+        async with open_session(self.pool, scope.workspace_id) as session:
+            counts = await session.fetch(sql.COUNT_TERMS, terms=sorted(terms), document_ids=None)
+            frequencies = {row["term"]: row["chunks"] for row in counts if row["term"] != -1}
+            plan = plan_search(terms, frequencies.pop(None), frequencies)
+            assert plan is not None
+            rows = await session.fetch(
+                sql.SEARCH_LEXICAL,
+                prepare=False,
+                rare=sorted(frequencies),
+                support=None,
+                weights=plan.weights,
+                candidates=CHUNKS,
+                limit=LEG,
+                document_ids=None if scope.document_ids is None else parse_ids(scope.document_ids),
+            )
+        return [row["score"] for row in rows]
+
+    async def measure_rerank(self) -> None:
+        """The real node, with the one run of the model over the question that it needs."""
+        times = []
+        for question in self.questions["large"]:
+            state = blank_question() | {
+                "query": question.text,
+                "standalone_question": question.text,
+                "candidates": await self._retrieve("large", question),
+                "workspace_id": "large",
+                "document_ids": None,
+                "profile": MODES["standard"].model_dump(),
+            }
+            runtime = Runtime(context=self.services.make_context())
+            times.append(await measure(rerank(cast(RerankInput, state), runtime)))
+        compare(f"rerank, {KEPT} candidates", times[WARM:])
+
+    async def measure_first_token(self) -> None:
+        """From the question to the first word of the answer, through the service, with the real embedding model."""
+        times, before = [], []
+        async with Turns(self.services) as turns:
+            for question in self.questions["large"]:
+                started = time.perf_counter()
+                first = None
+                async for event in await turns.start(Ask(question.text, workspace_id="large")):
+                    if first is None and event["type"] == "content":
+                        first = time.perf_counter() - started
+                    if event["type"] == "done":
+                        nodes = ("route", "retrieve", "rerank", "grade", "reformulate")
+                        before.append(sum(event["timings"].get(node, 0.0) for node in nodes))
+                times.append(1000 * (first or time.perf_counter() - started))
+        compare("first token, large", times[WARM:])
+        compare("all nodes before generation, large", before[WARM:])
+
+    async def measure_addition(self) -> None:
+        """A document of 20 chunks comes into the large workspace, and is found."""
+        seconds = []
+        for number in range(10):
+            [document] = make_documents(f"addition {number}", CHUNKS_PER_DOCUMENT)
+            started = time.perf_counter()
+            stored = await self.services.documents.replace(
+                "large",
+                document.source,
+                document.content_hash,
+                document.parsed,
+                document.chunks,
+                document.embeddings,
+            )
+            vector = document.embeddings[document.chunks[0].content_hash].embedding
+            [best] = await self.services.library.search_dense(Scope("large"), vector, 1)
+            words = document.chunks[0].text
+            [best_by_words] = await self.services.library.search_lexical(Scope("large"), words, 1)
+            seconds.append(1000 * (time.perf_counter() - started))
+            assert best.document_id == best_by_words.document_id == stored.id
+            await self.services.documents.delete("large", stored.id)
+        compare("stored in large and found, 20 chunks", seconds)
+
+
+async def measure(call: Awaitable[object]) -> float:
+    """Milliseconds."""
+    started = time.perf_counter()
+    await call
+    return 1000 * (time.perf_counter() - started)
+
+
+def recall(found: Sequence[float], exact: Sequence[float], depth: int) -> float:
+    """The share of the best that was found. By score, because chunks may tie."""
+    best = exact[:depth]
+    return sum(score >= best[-1] - 1e-5 for score in found[:depth]) / len(best) if best else 1.0
+
+
+def compare(what: str, ours: Sequence[float], theirs: Sequence[float] = ()) -> None:
+    """Print p50 and p95 of one or both, and the ratio."""
+    line = "{:7.1f} / {:7.1f} ms".format(*np.percentile(ours, [50, 95]))
+    if theirs:
+        ratios = np.percentile(theirs, [50, 95]) / np.percentile(ours, [50, 95])
+        line += "   PGVectorStore {:7.1f} / {:7.1f} ms".format(*np.percentile(theirs, [50, 95]))
+        line += "   ratio {:.1f} / {:.1f}".format(*ratios)
+    report("time", what, line)
+
+
+def report(kind: str, what: str, figures: str) -> None:
+    print(f"{kind:<7}{what:<42}{figures}", flush=True)
+
+
+async def main() -> None:
+    """Load, measure, print."""
+    async with AsyncExitStack() as stack:
+        home = os.environ.get("BENCH_HOME") or stack.enter_context(
+            tempfile.TemporaryDirectory(prefix="askgraph-bench-")
+        )
+        servers = await stack.enter_async_context(open_servers(Path(home)))
+        url = servers.database_url
+        assert url
+        settings = read_settings(DATABASE_URL=url, REDIS_URL=servers.redis_url, load_samples=False)
+        services = await stack.enter_async_context(open_services(settings))
+        bench = Bench(services, await stack.enter_async_context(open_pool(url)), url)
+        await bench.load()
+        rival = await bench.open_rival()
+        await bench.compare_retrieval(rival)
+        await bench.measure_recall(rival)
+        await bench.measure_rerank()
+        await bench.measure_first_token()
+        await bench.measure_addition()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
