@@ -3,7 +3,7 @@
 import hashlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from semantic_text_splitter import TextSplitter
@@ -40,7 +40,8 @@ def split(parsed: ParsedDocument, *, size: int = SIZE, overlap: int = OVERLAP) -
     chunks: list[Chunk] = []
     line_ends = [line.end for line in parsed.lines]
     line_starts = [line.start for line in parsed.lines]
-    tables = list(find_tables(parsed.text))
+    opened = [section.start for section in parsed.sections]
+    tables = [_keep_captions(table, opened) for table in find_tables(parsed.text)]
     table_ends = [table.end for table in tables]
     for piece in _merge(_cut(parsed), parsed.text, size):
         for start, end in _split_piece(parsed.text, piece, size, overlap):
@@ -60,6 +61,12 @@ def split(parsed: ParsedDocument, *, size: int = SIZE, overlap: int = OVERLAP) -
                 )
             )
     return chunks
+
+
+def _keep_captions(table: Table, opened: Sequence[int]) -> Table:
+    """The table without captions from an earlier section; `opened` is where the sections begin."""
+    earliest = opened[max(0, bisect_right(opened, table.start) - 1)]
+    return replace(table, captions=tuple(span for span in table.captions if span[0] >= earliest))
 
 
 def _find_lead(text: str, tables: Sequence[Table], start: int, end: int) -> str:

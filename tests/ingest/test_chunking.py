@@ -156,6 +156,13 @@ def test_a_cut_table_keeps_its_caption_header_and_label() -> None:
     assert len({chunk.content_hash for chunk in chunks}) == len(chunks)
 
 
+def test_a_caption_is_of_the_tables_own_section() -> None:
+    rows = [f"Part {n} | {n * 3} | {n * 4}" for n in range(30)]
+    text = "\n".join(["Old note", "Balance", *rows])
+    chunks = split(make_document(text, (0, ("Notes",)), (text.index("Balance"), ("Balance",))))
+    assert [chunk.lead for chunk in chunks[2:]] == ["Balance"]
+
+
 def test_prose_has_no_lead() -> None:
     text = "\n\n".join(f"Paragraph {n} ends here: " + "word " * 60 for n in range(9)) + "\n\nOne | 1\n\nThe end."
     assert all(chunk.lead == "" for chunk in split(make_document(text)))

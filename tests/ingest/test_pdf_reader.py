@@ -255,6 +255,7 @@ def test_bold_lines_that_stand_alone_are_headings() -> None:
             draw_all(
                 write_strong(60, 60, "Rain and snow"), *body,
                 write_strong(60, 200, "A sentence in bold type is no heading."),
+                write(60, 214, "1. An item with a"), write_strong(60, 228, "bold end of its own"),
                 write_strong(60, 260, "Balance"), write(60, 274, "in euros and cents"),
                 write(60, 320, "Cash"), write(300, 320, "500"), write(400, 320, "400"),
                 write_strong(60, 334, "Total"), write_strong(300, 334, "900"), write_strong(400, 334, "700"),
@@ -271,6 +272,33 @@ def test_many_bold_lines_in_a_row_are_cells() -> None:
     header = [write_strong(60, 60 + 30 * n, text) for n, text in enumerate(("Stores", "Opened", "Stores", "Closed"))]
     document = read_document("a.pdf", make_pdf(draw_all(*header, write(60, 200, "Twenty stores were opened."))))
     assert [section.heading_path for section in document.sections] == [()]
+
+
+def test_many_centred_bold_lines_are_headings() -> None:
+    titles = ["Falke Weather", "Balance", "In thousands", "Not audited", "May"]
+    drawn = [write_strong(300 - measure(text) * 0.53, 60 + 15 * n, text) for n, text in enumerate(titles)]
+    document = read_document("a.pdf", make_pdf(draw_all(*drawn, write(60, 300, "The balance follows on this page."))))
+    assert [section.heading_path for section in document.sections] == [(" ".join(titles),)]
+
+
+def test_double_spaced_lines_of_a_sentence_go_together_and_rows_too() -> None:
+    lines = [
+        "The rain gauge holds four litres, and it is emptied by hand",
+        "on every Monday. The snow is measured apart with a ruler",
+        "that stands behind the house.",
+    ]
+    rows = [("Rain", "1.5", "2.5"), ("Snow", "3.5", "4.5")]
+    document = read_document(
+        "a.pdf",
+        make_pdf(
+            draw_all(
+                *(write(60, 60 + 26 * n, line) for n, line in enumerate(lines)),
+                write(60, 150, "A new paragraph stands here."),
+                *(write(60 + 200 * k, 250 + 25 * n, cell) for n, row in enumerate(rows) for k, cell in enumerate(row)),
+            )
+        ),
+    )
+    assert document.text == " ".join(lines) + "\n\nA new paragraph stands here.\n\nRain | 1.5 | 2.5\nSnow | 3.5 | 4.5"
 
 
 def test_running_titles_and_page_numbers_belong_to_no_section() -> None:

@@ -60,9 +60,11 @@ _MARGIN = 2
 """Lines of a page, from above and from below, that may be running titles or page numbers."""
 _OFTEN = 4
 """Pages on which a line at the margin stands that is one."""
+_CENTRED = 2
+"""Percent of the page's width that the middle of a centred line may be off the page's."""
 _LONGEST_FONT_NAME = 100
 _MOST_TITLES = 4
-"""So many bold lines in a row are the cells of a table's header, not headings."""
+"""So many bold lines in a row, if they are not centred, are the cells of a table's header, not headings."""
 _FIGURE = re.compile(r"[$€£¥(\[ +−–—-]*(?:[\d.,/:]*\d[\d.,/:]*\s*[%)\]]*|[—–-])")
 
 
@@ -353,11 +355,24 @@ def _lay_out(runs: Sequence[_Run], view: _View) -> list[_PageLine]:
     lines: list[_PageLine] = []
     block: list[_Run] = []
     for run in runs:
-        if block and not -0.8 < (run.top - block[-1].bottom) / max(run.height, 1) < 0.6:
+        if block and not _follows(block[-1], run):
             lines += _break_lines(block, view)
             block = []
         block.append(run)
     return lines + _break_lines(block, view)
+
+
+def _follows(before: _Run, run: _Run) -> bool:
+    """Whether a line belongs to the block of the one before: it stands close below, or farther in a table with much
+    space between its rows, and in the midst of a sentence of double-spaced text."""
+    gap = (run.top - before.bottom) / max(run.height, 1)
+    if not 0.6 <= gap < 1.5:
+        return -0.8 < gap < 0.6
+    if before.tabular or run.tabular:
+        return before.tabular and run.tabular
+    alike = before.strong == run.strong and abs(before.height - run.height) <= 0.1 * run.height
+    aligned = abs(before.left - run.left) < run.height
+    return alike and aligned and before.text[-1] not in ".!?:" and _ITEM.match(run.text) is None
 
 
 def _break_lines(block: Sequence[_Run], view: _View) -> list[_PageLine]:
@@ -445,7 +460,7 @@ def _say_alike(line: _PageLine, page: int) -> set[str]:
 
 
 def _is_at_margin(lines: Sequence[_PageLine], index: int) -> bool:
-    return not _MARGIN <= index < len(lines) - _MARGIN and " | " not in lines[index].text
+    return not _MARGIN <= index < len(lines) - _MARGIN and not _has_cells(lines[index])
 
 
 def _collect_words(pages: list[_Page]) -> frozenset[str]:
@@ -484,14 +499,25 @@ def _find_headings(lines: list[_PageLine], body: float) -> Iterator[int]:
     """Where lines look like headings, beside text of the height `body`."""
     smallest = _LARGER * max(body, _measure_body([lines]))  # an annex may be set in larger type throughout
     short = [_reads_like_heading(line.text) for line in lines]
-    for is_bold, run in groupby(range(len(lines)), key=lambda i: lines[i].strong and short[i]):
+    bold: list[bool] = []
+    for line, is_short in zip(lines, short, strict=True):
+        goes_on = line.gap != "\n\n" and bold[-1:] == [True]
+        bold.append(line.strong and is_short and (goes_on or not line.text[0].islower()))
+    for is_bold, run in groupby(range(len(lines)), key=lambda i: bold[i]):
         first, *others = run
         after = first + 1 + len(others)
-        opens = first == 0 or lines[first].gap == "\n\n" or " | " not in lines[first - 1].text
+        opens = (
+            first == 0 or lines[first].gap == "\n\n" or (lines[first].gap == "\n" and not _has_cells(lines[first - 1]))
+        )
         closes = after == len(lines) or lines[after].gap != " "
-        if is_bold and opens and closes and after - first < _MOST_TITLES:
+        centred = all(abs(line.box["x"] + line.box["width"] / 2 - 50) < _CENTRED for line in lines[first:after])
+        if is_bold and opens and closes and (centred or after - first < _MOST_TITLES):
             yield from (i for i in range(first, after) if _round(lines[i].height) >= body)
     yield from (i for i, line in enumerate(lines) if line.height >= smallest and short[i])
+
+
+def _has_cells(line: _PageLine) -> bool:
+    return " | " in line.text
 
 
 def _key(line: _PageLine) -> tuple[float, str]:
