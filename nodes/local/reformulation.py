@@ -1,7 +1,8 @@
 """Another way to search for the same thing, without a language model.
 
-Two rewrites that measuring left standing: abbreviations that the sources spell out, and the question's meaningful
-words alone. Words of the best sources, words that were missing and parts of a nested question lost more good sources
+Two rewrites that measuring left standing: abbreviations that the sources spell out, and names that the best sources
+bring in ("Who is the sister of the director of X?" finds X, which names the director). Other words of the best sources,
+the question's meaningful words alone, words that were missing and parts of a nested question lost more good sources
 than they found (docs/decisions/0013-local-reformulation.md).
 """
 
@@ -9,18 +10,25 @@ import re
 from collections.abc import Iterator, Sequence
 
 from domain.documents import Source
-from domain.terms import content_words
+from domain.sentences import split_sentences
+from domain.terms import analyse
 
 _SHORT = r"[A-Z][\w&-]{0,8}[A-Z\d]s?"
 _LONG_THEN_SHORT = re.compile(rf"([^()\n.;]{{4,100}}) \(({_SHORT})\)")
 _SHORT_THEN_LONG = re.compile(rf"\b({_SHORT}) \(([^()\n]{{4,100}})\)")
 
+_NAME = re.compile(r"\b[A-Z][\w'’-]+(?: (?:(?:of|the|and|de|der|del|di|du|la|van|von) )*[A-Z][\w'’-]+)+")
+"""At least two words in capitals: one alone is as often the beginning of a sentence."""
+
+NAMES = 2
+"""So many names of the two best sources are added."""
+
 
 def reformulate(question: str, missing: Sequence[str], sources: Sequence[Source], tried: Sequence[str]) -> str | None:
     """A query that is none of `tried`, or None where there is nothing new to try.
 
-    `missing` are words of the question that no source holds: where all its words are missing, a query of the same
-    words has nothing to gain.
+    `missing` are words of the question that no source holds: where all its words are missing, the sources' names lead
+    nowhere.
     """
     known = {_level(query) for query in (question, *tried)}
     for query in _propose(question, missing, sources):
@@ -38,9 +46,29 @@ def find_abbreviations(text: str) -> dict[str, str]:
 
 def _propose(question: str, missing: Sequence[str], sources: Sequence[Source]) -> Iterator[str]:
     yield _swap_abbreviations(question, find_abbreviations("\n".join(source["text"] for source in sources)))
-    words = list(dict.fromkeys(content_words(question)))
-    if set(words) - set(missing):
-        yield " ".join(words)
+    if set(analyse(question)) - set(analyse(" ".join(missing))):
+        names = _pick_names(question, sources)
+        yield f"{question} ({' '.join(names)})" if names else question
+
+
+def _pick_names(question: str, sources: Sequence[Source]) -> list[str]:
+    """Names that the best sources bring in, from the sentences nearest to the question's words first."""
+    asked = set(analyse(question))
+    found: list[tuple[int, str]] = []
+    for source in sources[:2]:
+        for start, end in split_sentences(source["text"]):
+            sentence = source["text"][start:end]
+            shared = len(asked & set(analyse(sentence)))
+            found += [(shared, name) for name in _NAME.findall(sentence) if not _covers(source["title"], name)]
+    names: list[str] = []
+    for _, name in sorted(found, key=lambda pair: -pair[0]):
+        if not any(_covers(known, name) or _covers(name, known) for known in (question, *names)):
+            names.append(name)
+    return names[:NAMES]
+
+
+def _covers(text: str, name: str) -> bool:
+    return set(analyse(name)) <= set(analyse(text))
 
 
 def _swap_abbreviations(question: str, abbreviations: dict[str, str]) -> str:

@@ -7,6 +7,7 @@ import pytest
 from app.runs.turns import Ask, Turns, collect
 from app.services import Services
 from domain.documents import Passage
+from domain.profile import GradeKnobs
 from nodes.links import find_names, place_linked
 
 
@@ -64,7 +65,8 @@ async def test_the_document_that_the_best_one_mentions_becomes_a_source(
 ) -> None:
     for number, text in enumerate([FILM, DIRECTOR, *(other.encode() for other in OTHERS)]):
         await services.ingestion.add("default", f"{number}.md", text)
-    turns = Turns(replace(services, modes={"own": services.modes[mode].model_copy(update={"name": "own"})}))
+    own = services.modes[mode].model_copy(update={"name": "own", "grade": GradeKnobs(max_retries=0)})
+    turns = Turns(replace(services, modes={"own": own}))
     question = "Where was the director of the film The Silent Orchard born?"
     ended, _ = await collect(await turns.start(Ask(question, mode="own")))
     await turns.close()

@@ -26,25 +26,37 @@ def test_a_spelt_out_term_gets_its_abbreviation() -> None:
     assert query == "Which personal protective equipment is needed? PPE"
 
 
-def test_without_abbreviations_the_meaningful_words_are_searched() -> None:
-    question = "Could you please tell me how often the filter of the pump has to be changed?"
-    assert reformulate(question, [], [], [question]) == "filter pump changed"
+ORCHARD = source(
+    "Its cameraman Nils Holm-Berg retired in 1990. The Silent Orchard is a film that Marta Ellingsen directed. The pump "
+    "stands in Vardal."
+)
+
+
+def test_names_that_the_sources_bring_in_are_added() -> None:
+    question = "Who is the sister of the director of the film The Silent Orchard?"
+    assert reformulate(question, [], [ORCHARD], [question]) == f"{question} (Marta Ellingsen Nils Holm-Berg)"
+    assert reformulate(question, [], [source("A pump."), source("A valve."), ORCHARD], [question]) is None
+
+
+def test_a_name_that_the_question_has_is_none_to_add() -> None:
+    question = "Which film did Ellingsen, Marta direct?"
+    assert reformulate(question, [], [ORCHARD], [question]) == f"{question} (The Silent Orchard Nils Holm-Berg)"
 
 
 def test_nothing_is_tried_twice() -> None:
-    question = "What is the MTBF of the pump?"
+    question = "What is the MTBF of the film's pump?"
     tried = [question]
-    while (query := reformulate(question, [], [MANUAL], tried)) is not None:
+    while (query := reformulate(question, [], [MANUAL, ORCHARD], tried)) is not None:
         assert query.casefold() not in {earlier.casefold() for earlier in tried}
         tried.append(query)
     assert len(tried) == 3
-    assert reformulate(question, [], [MANUAL], [question, *(q.upper() + " ?" for q in tried[1:])]) is None
+    assert reformulate(question, [], [MANUAL, ORCHARD], [question, *(q.upper() + " ?" for q in tried[1:])]) is None
 
 
 def test_there_may_be_nothing_new() -> None:
     assert reformulate("filter pump", [], [], []) is None
-    assert reformulate("why is that so?", [], [], []) is None
-    assert reformulate("What does a zorblat cost?", ["zorblat", "cost"], [MANUAL], []) is None
+    assert reformulate("why is that so?", [], [ORCHARD], []) is None
+    assert reformulate("What does a zorblat cost?", ["zorblat", "cost"], [ORCHARD], []) is None
 
 
 @pytest.mark.parametrize(
