@@ -278,6 +278,14 @@ def evaluate(
         options = Options(out, workspace, keep, fresh)
         with show_evaluation() as progress:
             evaluated = await evaluate(services, wanted, [modes[name] for name in names], options, progress)
+        for each in evaluated:
+            for result in each.results:
+                if result.resumed:
+                    print(
+                        f"{each.set.name}, {result.profile}: {result.resumed} answers are those of a run that was "
+                        "interrupted; --fresh asks them again.",
+                        file=sys.stderr,
+                    )
         page = write_report(evaluated, out, services.fingerprint)
         if upload:
             from app.evaluation.uploading import upload as send

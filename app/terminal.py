@@ -154,9 +154,6 @@ def print_evaluation(evaluated: Sequence["Evaluated"], page: Path) -> None:
             for sign, ids in (("+", comparison.gained), ("-", comparison.lost)):
                 if ids:
                     out.print(f"  {sign} {escape(' '.join(ids[:_FLIPS]))}{' …' if len(ids) > _FLIPS else ''}")
-        for result in each.results:
-            if result.resumed:
-                out.print(f"[dim]{result.resumed} answers in {escape(result.profile)} are an interrupted run's.[/dim]")
         out.print()
     out.print(f"Every question: {escape(str(page))}")
 

@@ -218,6 +218,10 @@ class DocumentStore(Protocol):
         """Whether there was such a document. Removes its chunks and advances the corpus generation."""
         ...
 
+    async def clear(self, workspace_id: str) -> None:
+        """Remove all documents of the workspace, and what is known of their words."""
+        ...
+
     async def is_untouched(self, workspace_id: str) -> bool:
         """Whether the workspace has never held a document."""
         ...

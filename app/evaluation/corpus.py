@@ -61,7 +61,7 @@ async def open_shelf(
             yield await _add_texts(services, workspace_id, wanted.corpus, progress)
     finally:
         if not keep:
-            await _remove(services, workspace_id)
+            await services.documents.clear(workspace_id)
 
 
 async def work_side_by_side(work: Callable[[], Coroutine[Any, Any, None]], workers: int) -> None:
@@ -175,13 +175,3 @@ def _parse(document: CorpusDocument) -> ParsedDocument:
     text = document.text.replace("\0", " ")
     sections = (Section(0, len(text), ()),)
     return ParsedDocument(document.title, text, "text/plain", sections)
-
-
-async def _remove(services: Services, workspace_id: str) -> None:
-    documents = iter(await services.documents.list(workspace_id))
-
-    async def work() -> None:
-        for document in documents:
-            await services.documents.delete(workspace_id, document.id)
-
-    await work_side_by_side(work, AT_ONCE)

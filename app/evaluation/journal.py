@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from glob import escape
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -9,6 +10,8 @@ from pydantic import ValidationError
 from app.evaluation.asking import Outcome
 from app.evaluation.sets import EvaluationSet
 from domain.profile import Profile
+
+_UNFINISHED = ".unfinished.jsonl"
 
 
 class Journal:
@@ -19,7 +22,9 @@ class Journal:
     ) -> None:
         decisive = json.dumps([each.fingerprint, profile.model_dump(), machine, workspace])
         digest = hashlib.sha256(decisive.encode()).hexdigest()[:16]
-        self._path = folder / f"{each.name}-{profile.name}-{digest}.unfinished.jsonl"
+        self._folder = folder
+        self._name = f"{each.name}-{profile.name}"
+        self._path = folder / f"{self._name}-{digest}{_UNFINISHED}"
 
     def read(self) -> dict[str, Outcome]:
         """What is there, by question. Questions that failed are left out: they are worth another try."""
@@ -40,5 +45,6 @@ class Journal:
             file.write(outcome.model_dump_json() + "\n")
 
     def discard(self) -> None:
-        """Forget what is there."""
-        self._path.unlink(missing_ok=True)
+        """Forget what is there, and what other versions of the set, the profile or the code have left."""
+        for path in self._folder.glob(f"{escape(self._name)}-????????????????{_UNFINISHED}"):
+            path.unlink()

@@ -122,6 +122,22 @@ class DocumentStoreContract:
         assert await library.search_lexical(Scope("a"), "first", 5) == []
         assert [d.source for d in await documents.list("a")] == ["latin.md"]
 
+    async def test_clear_removes_the_workspace_s_documents_and_no_others(
+        self, documents: DocumentStore, library: Library
+    ) -> None:
+        await store(documents, "a", "greek.md", [ALPHA, BETA])
+        await store(documents, "b", "greek.md", [ALPHA])
+        before = await documents.corpus_fingerprint(Scope("a"))
+        await documents.clear("a")
+        await documents.clear("never held anything")
+        assert await documents.list("a") == []
+        assert await read_all(library) == []
+        assert await library.search_lexical(Scope("a"), "first", 5) == []
+        assert await documents.corpus_fingerprint(Scope("a")) != before
+        assert [p.text for p in await read_all(library, "b")] == [ALPHA]
+        await store(documents, "a", "greek.md", [BETA])
+        assert [p.text for p in await read_all(library)] == [BETA]
+
     async def test_a_failed_change_changes_nothing(self, documents: DocumentStore, library: Library) -> None:
         document = await store(documents, "a", "greek.md", [ALPHA])
         before = await documents.corpus_fingerprint(Scope("a"))

@@ -245,6 +245,16 @@ DELETE_DOCUMENT: LiteralString = """
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
 """
 
+# Chunks first: a document that goes looks for its chunks one by one.
+CLEAR_WORKSPACE: tuple[LiteralString, ...] = (
+    "DELETE FROM chunks WHERE workspace_id = %(workspace_id)s",
+    "DELETE FROM documents WHERE workspace_id = %(workspace_id)s",
+    "DELETE FROM term_frequencies WHERE workspace_id = %(workspace_id)s",
+    "DELETE FROM vocabulary WHERE workspace_id = %(workspace_id)s",
+    """UPDATE workspaces SET generation = generation + 1, corpus = gen_random_uuid(), chunks = 0
+       WHERE workspace_id = %(workspace_id)s""",
+)
+
 GET_CORPUS: LiteralString = "SELECT generation, corpus FROM workspaces WHERE workspace_id = %(workspace_id)s"
 
 FINGERPRINT_DOCUMENTS: LiteralString = """
