@@ -7,6 +7,7 @@ Takes the sets `verification` (responses judged against their evidence; borderli
 its evidence; the response is judged as a whole.
 """
 
+import asyncio
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.adapters.onnx import OnnxEmbedder
 from benchmarks.retrieval import Query, read_lines
 from domain.documents import Source
 from domain.sentences import split_sentences
@@ -41,8 +43,9 @@ def area(scores: Array, supported: Array) -> float:
     return float((good > bad).mean() + 0.5 * (good == bad).mean())
 
 
-def main() -> None:
+async def main() -> None:
     bench = Path(sys.argv[1])
+    embedder = OnnxEmbedder.load()
     judged: dict[str, list[tuple[float, bool, bool]]] = {}
     for name in ("verification", "scifact"):
         corpus = {document["id"]: document for document in read_lines(bench / name / "corpus.jsonl.gz")}
@@ -52,7 +55,8 @@ def main() -> None:
                 continue
             sources = [make_source(n, corpus[r["doc"]]) for n, r in enumerate(query["relevant"], 1)]
             response = query.get("response", query["question"])
-            _, score = check([(response[start:end], sources) for start, end in split_sentences(response)])
+            statements = [(response[start:end], sources) for start, end in split_sentences(response)]
+            _, score = await check(statements, embedder)
             row = (score, score >= SUPPORTED, label.startswith("support"))
             judged.setdefault(name if name == "scifact" else query["type"], []).append(row)
     for kind, rows in judged.items():
@@ -63,6 +67,8 @@ def main() -> None:
             f"(at best {best:.3f}, from {at:.2f}), AUC {area(scores, supported):.3f}"
         )
 
+    embedder.close()
+
 
 if __name__ == "__main__":
-    main()
+    asyncio.run(main())

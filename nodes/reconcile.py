@@ -57,7 +57,7 @@ async def reconcile(state: ReconcileInput, runtime: Runtime[Context]) -> Reconci
             "Unsupported claims were withdrawn, not rewritten",
         )
     knobs = profile_of(state).generate
-    repairs = _check_rewrites(unsupported, rewrites or [], state["sources"], knobs.citation_style)
+    repairs = await _check_rewrites(unsupported, rewrites or [], state["sources"], knobs.citation_style, context)
 
     answer, citations = knobs.fallback, list[Citation]()
     if repairs or any(claim["verdict"] == "supported" and claim["markers"] for claim in claims):
@@ -103,8 +103,8 @@ async def _ask_model(
     return (await model.judge(messages, Repairs, context.ledger)).rewrites
 
 
-def _check_rewrites(
-    unsupported: Sequence[Claim], rewrites: Sequence[str], sources: list[Source], style: CitationStyle
+async def _check_rewrites(
+    unsupported: Sequence[Claim], rewrites: Sequence[str], sources: list[Source], style: CitationStyle, context: Context
 ) -> dict[int, str]:
     """Rewrites by the start of the claim; only those that hold against the sources they cite."""
     chunk_ids = [source["chunk_id"] for source in sources]
@@ -113,7 +113,7 @@ def _check_rewrites(
         markers = MarkerStream(chunk_ids, style)
         pieces = [*markers.feed(rewrite), *markers.finish()]
         text = "".join(piece for piece in pieces if isinstance(piece, str)).strip()
-        checked, _ = check_claims(text, sources)
+        checked, _ = await check_claims(text, sources, context.embedder)
         if checked and all(c["verdict"] == "supported" for c in checked):
             repairs[claim["start"]] = text
     return repairs

@@ -6,7 +6,7 @@ from typing_extensions import TypedDict
 
 from domain.documents import Claim, Source, Verification
 from domain.events import Verified
-from domain.ports import ChatModel, Message
+from domain.ports import ChatModel, Embedder, Message
 from nodes.context import Context
 from nodes.judgement import ask_or_none
 from nodes.local.verification import check, split_claims
@@ -53,7 +53,7 @@ async def verify(state: VerifyInput, runtime: Runtime[Context]) -> VerifyUpdate:
     """Give every claim a verdict, a reason and its span. The model judges where there is one; local checks stand in
     for what it leaves out."""
     context = runtime.context
-    claims, score = check_claims(state["answer"], state["sources"])
+    claims, score = await check_claims(state["answer"], state["sources"], context.embedder)
     if (model := context.models.judge) is not None:
         await ask_or_none(
             _ask_model(model, claims, state["sources"], context),
@@ -68,7 +68,7 @@ async def verify(state: VerifyInput, runtime: Runtime[Context]) -> VerifyUpdate:
     return VerifyUpdate(verification=verification)
 
 
-def check_claims(answer: str, sources: list[Source]) -> tuple[list[Claim], float]:
+async def check_claims(answer: str, sources: list[Source], embedder: Embedder) -> tuple[list[Claim], float]:
     """The answer's claims with the local verdict on each, and how well the sources support them all, 0-1. The caveat
     that may open the answer is ours and claims nothing."""
     stated = len(CAVEAT) if answer.startswith(CAVEAT) else 0
@@ -76,7 +76,7 @@ def check_claims(answer: str, sources: list[Source]) -> tuple[list[Claim], float
     spans = split_claims(answer[stated:], [source["chunk_id"] for source in sources])
     texts = [answer[span.start + stated : span.end + stated] for span in spans]
     cited = [[by_number[number] for number in span.markers if number in by_number] for span in spans]
-    checks, score = check(list(zip(texts, cited, strict=True)))
+    checks, score = await check(list(zip(texts, cited, strict=True)), embedder)
     claims = [
         Claim(
             text=text,

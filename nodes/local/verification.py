@@ -1,20 +1,25 @@
-"""Checks statements against the sources they cite, without a model of any kind.
+"""Checks statements against the sources they cite, without a language model.
 
 A statement is supported when the sources have most of its words, have them together as it puts them, and contradict
 neither its numbers, names and quantities nor its direction. That is a lower bar than entailment: what passes may still
 be a wrong conclusion from the right words. What was tried and measured: docs/decisions/0024-checks-in-words.md.
 """
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
 from domain.citations import find_markers, strip_markers
 from domain.documents import Source, Verdict
+from domain.errors import EmbedderUnavailable
+from domain.ports import Embedder
 from domain.sentences import split_sentences
 from domain.terms import STOP_WORDS, analyse
+from nodes.local.direction import find_opposition, read_axes
 
 COVERED = 0.70
 """Share of a statement's words that the sources must have. This and the next two are the best common setting of the
@@ -36,11 +41,28 @@ SPEAKER_WORD = 1.5
 SUPPORTED = 0.5
 """Score from which a claim, or an answer, counts as supported. Scores are scaled to it."""
 
+DECISIVE = 10.0
+"""How soon words that fall short of those bars, or pass them, decide. The higher, the more is left to `OPPOSED`."""
+
+OPPOSED = 4.0
+"""What the opposition of a statement to the nearest sentence of its sources weighs."""
+
+AGREED = 0.02
+"""The usual opposition of a statement to the sentence that it comes from."""
+
 CONTRADICTED = 0.4
 """What is left of the score of a claim that the source contradicts in one point, and of an answer where more than
-`_FAULTS` of its claims are."""
+`_CONTRADICTIONS` of its claims are."""
 
-_FAULTS = 0.5
+_CONTRADICTIONS = 0.5
+_STEEPNESS = 6.0
+"""Spreads the score over 0-1."""
+
+_COMPANY = 2
+"""Times that the mean of all statements counts beside a statement's own words when its verdict is found."""
+
+_EMBEDDED = 4
+"""Sentences of the sources that are embedded for each statement; the lexically nearest."""
 
 _NEIGHBOURS = 3
 """Content words apart, in one sentence, up to which two words are together; in the same sentence they are half."""
@@ -86,7 +108,7 @@ _NEGATED_WORDS = 2
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’](?:t|s|re|ve|ll|d|m)\b)?")
 _NUMBER = re.compile(
-    r"(?P<currency>[$€£¥]\s?)?(?<![\w.])(?<![A-Za-z][/–-])(?P<value>\d+(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
+    r"(?P<currency>[$€£¥]\s?)?(?<![\w.])(?<![A-Za-z][/–-])(?<!\d/)(?P<value>\d+(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
     rf"|\b(?:{'|'.join(_NUMBER_WORDS)})\b)(?P<percent>\s?%|\s+percent\b)?"
     r"(?:[\s-]?(?P<scale>hundred|thousand|million|billion|bn|k|m)\b)?(?:[\s-]+(?P<unit>[^\W\d_]+))?",
     re.IGNORECASE,
@@ -97,7 +119,8 @@ _ROUGHLY_WITHIN = 30
 _NOUN = r"(?:documents?|sources?|passages?|texts?|context|articles?)"
 _DOCUMENTS = rf"(?:the|these|your|this) (?:(?:provided|given|cited) )?{_NOUN}"
 _FRAME = re.compile(
-    rf"^\W*(?:(?:indeed|well|however|additionally|sorry)\b,?\s*|(?:according to|based on|in) the (?:\w+ )?{_NOUN},?\s*"
+    rf"^\W*(?:(?:indeed|well|however|additionally|sorry)\b,?\s*|not sure\b,?\s*(?:but )?"
+    rf"|(?:according to|based on|in) the (?:\w+ )?{_NOUN},?\s*"
     rf"|{_DOCUMENTS} (?:(?:also|then|briefly|only) )*\w+s? (?:that )?)+",
     re.IGNORECASE,
 )
@@ -111,6 +134,7 @@ _ADMISSION = re.compile(
 """That the documents do not say; words cannot check it."""
 _FUNCTION_WORDS = STOP_WORDS - {"yes", "no"}
 """Without those that agree or disagree with a question, which is not the sources' business."""
+_FIRST_PERSON = frozenset(str.split("i me my mine myself"))
 _SPEAKER = frozenset(str.split("i me my mine myself you your yours we us our ours"))
 _ITEM = re.compile(r"^\s*(?:[-*•]\s+|\d{1,2}[.)]\s+)?(?:\*\*[^*]{1,80}\*\*:?\s*|\*\*)?")
 
@@ -165,25 +189,41 @@ def split_claims(answer: str, chunk_ids: Sequence[str]) -> list[ClaimSpan]:
     return claims
 
 
-def check(statements: Sequence[tuple[str, Sequence[Source]]]) -> tuple[list[Check], float]:
+async def check(statements: Sequence[tuple[str, Sequence[Source]]], embedder: Embedder) -> tuple[list[Check], float]:
     """Whether each statement is supported by the sources given with it, and how well they support the whole, 0-1.
 
-    Support begins at a score of 0.5. A statement is judged half by itself and half by its company: in one sentence
-    words are missing by chance more often than in all of them. What claims nothing counts for nothing; where nothing
-    is claimed, nothing rests on a source, and the whole scores 0.
+    Support begins at a score of 0.5. A statement is judged by its company too: in one sentence words are missing by
+    chance more often than in all of them. What claims nothing counts for nothing; where nothing
+    is claimed, nothing rests on a source, and the whole scores 0. Where the embedder is down, words alone judge.
     """
     cited_once = {id(source): source for _, cited in statements for source in cited}
-    texts = {key: _Text.read(source) for key, source in cited_once.items()}
-    measured: list[tuple[str, Sequence[_Text], _Signals | None]] = []
-    for statement, cited in statements:
-        claim = strip_markers(statement).strip()
-        read = [texts[id(source)] for source in cited]
-        measured.append((claim, read, _measure(claim, read)))
-    counted = [signals for *_, signals in measured if signals is not None]
+    read = {key: _Text.read(source) for key, source in cited_once.items()}
+    claims = [strip_markers(statement).strip() for statement, _ in statements]
+    texts = [[read[id(source)] for source in cited] for _, cited in statements]
+    measured = [_measure(claim, its) for claim, its in zip(claims, texts, strict=True)]
+    with suppress(EmbedderUnavailable):
+        measured = await _add_oppositions(measured, embedder)
+    counted = [signals for signals in measured if signals is not None]
     if not counted:
-        return [Check("supported", "It states nothing.", 1.0) for _ in measured], 0.0
+        return [Check("supported", "It states nothing.", 1.0) for _ in claims], 0.0
     whole = _average(counted)
-    return [_judge(claim, read, signals, whole) for claim, read, signals in measured], _score(whole)
+    checks = [_judge(claim, its, one, whole) for claim, its, one in zip(claims, texts, measured, strict=True)]
+    return checks, _score(whole)
+
+
+async def _add_oppositions(measured: Sequence["_Signals | None"], embedder: Embedder) -> list["_Signals | None"]:
+    """The signals with the opposition of each claim to the most similar of its nearest sentences."""
+    embedded = list(dict.fromkeys(text for s in measured if s and s.near for text in (s.part, *s.near)))
+    if not embedded:
+        return list(measured)
+    axes = await read_axes(embedder)
+    vectors = dict(zip(embedded, await embedder.embed_passages(embedded), strict=True))
+
+    def oppose(signals: _Signals) -> float:
+        own = vectors[signals.part]
+        return find_opposition(own, max((vectors[text] for text in signals.near), key=lambda other: own @ other), axes)
+
+    return [replace(s, opposition=oppose(s)) if s and s.near else s for s in measured]
 
 
 def _judge(claim: str, texts: Sequence["_Text"], signals: "_Signals | None", whole: "_Signals") -> Check:
@@ -193,7 +233,8 @@ def _judge(claim: str, texts: Sequence["_Text"], signals: "_Signals | None", who
         return Check("unsupported", "It cites no source.", 0.0)
     if signals.quoted:
         return Check("supported", "The source says so in these words.", 1.0)
-    score = _score(replace(_average([signals, whole]), faults=signals.faults))
+    pooled = _average([signals, *[whole] * _COMPANY])
+    score = _score(replace(pooled, contradictions=float(bool(signals.fault))))
     if score >= SUPPORTED:
         return Check("supported", "The source says so.", score)
     if signals.fault:
@@ -208,29 +249,31 @@ def _judge(claim: str, texts: Sequence["_Text"], signals: "_Signals | None", who
 def _measure(claim: str, texts: Sequence["_Text"]) -> "_Signals | None":
     """What is known of a claim by its words; None where it claims nothing."""
     part = _FRAME.sub("", _ITEM.sub("", claim))
-    if not _is_statement(claim) or _ADMISSION.match(claim) or not analyse(part):
+    words = [_key(word) for word in _WORD.findall(part)]
+    content = [word for word in words if word not in STOP_WORDS]
+    if not _is_statement(claim) or _ADMISSION.match(claim) or not content:
         return None
-    if not texts:
+    passages = [passage for text in texts for passage in text.passages]
+    if not passages:
         return _Signals(0.0, 0.0, 0.0)
     if any(_flatten(claim) in text.flat for text in texts):
         return _Signals(1.0, 1.0, 0.0, quoted=True)
-    words = [_key(word) for word in _WORD.findall(part)]
-    content = [word for word in words if word not in STOP_WORDS]
     given = {key for text in texts for key in text.keys}
     known = [number for text in texts for number in text.numbers]
     for number in _read_numbers(part):
         if any(_agree(number, other) for other in known):
             given |= {key for key in _keys(number.text) if key in _SCALES or key[0].isdigit()}
     covered = _cover(content, given)
-    passages = [passage for text in texts for passage in text.passages]
-    nearest = max(passages, key=lambda passage: _weigh(set(words) & passage.keys))
-    fault = _find_fault(part, nearest.text, texts, given)
+    nearest = sorted(passages, key=lambda passage: -_weigh(set(words) & passage.keys))[:_EMBEDDED]
+    contradiction = _find_contradiction(part, nearest[0].text, texts, given)
     return _Signals(
         coverage=_weigh(set(words) & given) / _weigh(set(words)),
         closeness=_find_closeness(content, texts) if len(set(content)) > 1 else covered,
         spread=covered - max(_cover(content, text.keys) for text in texts),
-        faults=float(fault is not None),
-        fault=fault or "",
+        contradictions=float(contradiction is not None),
+        fault=contradiction or _find_strange_name(part, texts, given) or "",
+        part=part,
+        near=[passage.text for passage in nearest],
     )
 
 
@@ -248,8 +291,10 @@ def _find_closeness(words: Sequence[str], texts: Sequence["_Text"]) -> float:
 def _score(signals: "_Signals") -> float:
     """0.5 where support begins, 0 where there is none."""
     together = min(1.0, signals.closeness + SECOND_SOURCE * signals.spread)
-    score = min(_scale(signals.coverage, COVERED), _scale(together, TOGETHER))
-    return score * CONTRADICTED if signals.faults > _FAULTS else score
+    words = min(_scale(signals.coverage, COVERED), _scale(together, TOGETHER))
+    evidence = math.tanh(DECISIVE * (words - 0.5)) / 2 - OPPOSED * (signals.opposition - AGREED)
+    score = 1 / (1 + math.exp(-_STEEPNESS * evidence))
+    return score * CONTRADICTED if signals.contradictions > _CONTRADICTIONS else score
 
 
 def _scale(value: float, threshold: float) -> float:
@@ -263,7 +308,8 @@ def _average(signals: Sequence["_Signals"]) -> "_Signals":
         sum(each.coverage for each in signals) / count,
         sum(each.closeness for each in signals) / count,
         sum(each.spread for each in signals) / count,
-        sum(each.faults for each in signals) / count,
+        sum(each.contradictions for each in signals) / count,
+        sum(each.opposition for each in signals) / count,
     )
 
 
@@ -276,10 +322,16 @@ class _Signals:
     closeness: float
     spread: float
     """Of the content words that the sources have, but the best of them has not."""
-    faults: float = 0.0
-    """Of the claims that a source contradicts, or that name what it does not know."""
+    contradictions: float = 0.0
+    """Of the claims that a source contradicts."""
+    opposition: float = AGREED
     fault: str = ""
+    """What the sources contradict or do not know of it, for the reader."""
     quoted: bool = False
+    part: str = ""
+    """The claim without what frames it."""
+    near: Sequence[str] = ()
+    """The sentences of the sources that share most words with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,14 +377,19 @@ def _is_statement(sentence: str) -> bool:
     return bool(analyse(sentence)) and not sentence.endswith(("?", ":")) and not sentence.startswith("#")
 
 
-def _find_fault(part: str, nearest: str, texts: Sequence["_Text"], given: Set[str]) -> str | None:
-    """What in this sentence the sources contradict or do not know, in a sentence for the reader."""
+def _find_contradiction(part: str, nearest: str, texts: Sequence["_Text"], given: Set[str]) -> str | None:
+    """What in this sentence the sources contradict, or cannot know, in a sentence for the reader."""
     return (
         _find_strange_number(part, nearest, texts)
-        or _find_strange_name(part, texts, given)
         or _find_opposite(part, nearest)
         or _find_negation(part, nearest)
+        or _find_speaker(part, given)
     )
+
+
+def _find_speaker(part: str, given: Set[str]) -> str | None:
+    spoken = [word for word in _WORD.findall(part) if word.lower() in _FIRST_PERSON and word.lower() not in given]
+    return f"“{spoken[0]}” is not the source." if spoken else None
 
 
 def _find_strange_number(part: str, nearest: str, texts: Sequence["_Text"]) -> str | None:
@@ -383,8 +440,17 @@ def _find_strange_name(part: str, texts: Sequence["_Text"], given: Set[str]) -> 
         # "Belgian" is covered by "Belgium", and "UK" by "United Kingdom".
         if name.lower()[:5] in lowered or _keys(name) <= given or (name.isupper() and _spells(name, lowered)):
             continue
+        if "-" in name and all(piece.lower()[:5] in lowered for piece in name.split("-") if piece[:1].isupper()):
+            continue
+        if _introduces(body, word):
+            continue
         return f"The source does not mention {name}."
     return None
+
+
+def _introduces(body: str, word: re.Match[str]) -> bool:
+    """Whether the word is an abbreviation in brackets behind what it stands for."""
+    return body[word.start() - 1] == "(" and body[word.end() : word.end() + 1] == ")"
 
 
 def _spells(initials: str, text: str) -> bool:

@@ -1,0 +1,57 @@
+"""How far two sentences point in opposite directions, by the embedding model.
+
+Embeddings of "A raises B" and "A lowers B" are close, and what parts them is much the same whatever A and B are. So a
+few such pairs of sentences give an axis, their mean difference, and two sentences about the same matter that lie far
+apart along it are likely to contradict each other. One axis is for more against less, one for yes against no.
+"""
+
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from domain.ports import Embedder, Vector
+
+_AXES = (
+    (
+        ("{0} raises {1}.", "{0} lowers {1}."),
+        ("{0} promotes {1}.", "{0} hinders {1}."),
+        ("With {0}, {1} is higher.", "With {0}, {1} is lower."),
+        ("More of {1} was found with {0}.", "Less of {1} was found with {0}."),
+    ),
+    (
+        ("{0} affects {1}.", "{0} does not affect {1}."),
+        ("{0} is linked to {1}.", "{0} is not linked to {1}."),
+        ("There is evidence that {0} changes {1}.", "There is no evidence that {0} changes {1}."),
+    ),
+)
+_MATTERS = (
+    ("the treatment", "the risk of disease"),
+    ("training", "the number of accidents"),
+    ("the new rule", "the price of houses"),
+    ("the protein", "the growth of cells"),
+)
+
+SAME_MATTER = 0.4
+"""Cosine similarity up to which two sentences speak of different things, and cannot contradict each other."""
+
+_axes: WeakKeyDictionary[Embedder, Vector] = WeakKeyDictionary()
+
+
+async def read_axes(embedder: Embedder) -> Vector:
+    """The axes, as unit rows; embedded once per embedder.
+
+    Raises `EmbedderUnavailable`.
+    """
+    if embedder not in _axes:
+        pairs = [[[s.format(*m) for s in pair] for pair in axis for m in _MATTERS] for axis in _AXES]
+        vectors = iter(await embedder.embed_passages([text for axis in pairs for pair in axis for text in pair]))
+        means = np.stack([np.mean([next(vectors) - next(vectors) for _ in axis], axis=0) for axis in pairs])
+        _axes[embedder] = means / np.linalg.norm(means, axis=1, keepdims=True)
+    return _axes[embedder]
+
+
+def find_opposition(one: Vector, other: Vector, axes: Vector) -> float:
+    """How far two sentences' embeddings part along the axes, by how much they speak of the same matter. About 0.02 for
+    sentences that agree, 0.1 and more for those that contradict each other."""
+    matter = max(0.0, float(one @ other) - SAME_MATTER) / (1 - SAME_MATTER)
+    return matter * float(np.abs(axes @ (one - other)).sum())
