@@ -3,6 +3,7 @@
 With a model, its prose; without one, the sentences that answer, quoted, which is grounded by construction.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,8 +16,10 @@ from domain.events import Sources
 from domain.ports import ChatModel, Message
 from domain.profile import Profile
 from domain.state import Level, Turn
+from domain.terms import content_words
 from nodes.context import Context
 from nodes.judgement import ask_or_none
+from nodes.local.conclusion import conclude
 from nodes.local.extraction import Quote, extract
 from nodes.neighbours import merge
 from nodes.prompting import fit_sources, show_sources
@@ -68,7 +71,7 @@ async def generate(state: GenerateInput, runtime: Runtime[Context]) -> GenerateU
         )
     if not written:
         quoted = AnswerWriter(_ignore) if writer.text else writer
-        await _quote(quoted, opening, state["standalone_question"], sources, profile, context)
+        await _quote(quoted, opening, state, sources, profile, context)
         if quoted is not writer:
             writer.correct("The language model stopped before the answer was finished.", quoted.text, quoted.citations)
 
@@ -88,15 +91,24 @@ def _ignore(event: Any) -> None:
 
 
 async def _quote(
-    writer: AnswerWriter, opening: str, question: str, sources: Sequence[Source], profile: Profile, context: Context
+    writer: AnswerWriter,
+    opening: str,
+    state: GenerateInput,
+    sources: Sequence[Source],
+    profile: Profile,
+    context: Context,
 ) -> None:
     knobs = profile.generate
+    question = state["standalone_question"]
     quotes = await extract(question, sources, context.embedder, max_sentences=knobs.max_sentences)
     if not quotes:
         writer.write(knobs.fallback)
         return
-    writer.write(opening)
     by_number = {source["number"]: source for source in sources}
+    best = max(quotes, key=lambda quote: quote.score)
+    place = " ".join([by_number[best.number]["title"], *by_number[best.number]["heading_path"]])
+    conclusion = None if opening or best.text[0].isdigit() else conclude(question, best.text, place)
+    writer.write(opening or (f"{conclusion[0].upper()}{conclusion[1:]}. " if conclusion else ""))
     spans: dict[int, tuple[int, int]] = {}
     for quote in quotes:
         start, end = spans.get(quote.number, (quote.start, quote.end))
@@ -108,6 +120,15 @@ async def _quote(
         marker = render_marker(quote.number, source["chunk_id"], knobs.citation_style)
         writer.write(f" {marker}" if following is None else f" {marker}\n" if _is_row(quote) else f" {marker} ")
         writer.cite(cite(source, spans[quote.number]))
+    writer.write(_admit_missing(state))
+
+
+def _admit_missing(state: GenerateInput) -> str:
+    """What the answer says of the names and numbers of the question that are in no source."""
+    words = re.findall(r"[^\W_]+(?:[-'’.][^\W_]+)*", state["question"])
+    named = [word for word in dict.fromkeys(words[1:]) if word[0].isupper() or word[0].isdigit()]
+    missing = [f"“{word}”" for word in named if set(content_words(word)) & set(state["missing"])]
+    return f" The sources do not mention {' or '.join(missing)}." if missing else ""
 
 
 def _is_row(quote: Quote) -> bool:

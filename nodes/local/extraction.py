@@ -82,6 +82,8 @@ _LABEL = re.compile(r"(?=.{1,80}$)[A-Z0-9][^.!?:;=@\d]*[^\W\d]\)?", re.DOTALL)
 does."""
 _LONGEST_LABEL = 8
 """Words."""
+_SHOUTED = 3
+"""Words in capitals from which a line is a title, whatever else it holds; fewer may be a code that answers."""
 _VERB = re.compile(r"\b(?:is|are|was|were|has|have|had|do|does|did|can|may|must|will|shall|should|not)\b")
 _FIGURE_CELL = re.compile(r"[$€£¥(\s+−–—-]*\d(?!.*/)(?!\d{3}\s*$)(?!\d*(?:st|nd|rd|th)\b)|[—–-]$")
 """How a cell begins that holds a value: years, dates and ordinals stand in headers."""
@@ -127,7 +129,8 @@ class _Passage:
 
 
 async def extract(question: str, sources: Sequence[Source], embedder: Embedder, *, max_sentences: int) -> list[Quote]:
-    """The sentences of `sources` that answer best, fewer than `max_sentences` where few say it, in reading order.
+    """The sentences of `sources` that answer best, fewer than `max_sentences` where few say it: the best
+    one's source first, in reading order within a source.
 
     A sentence that leans on the one before it, a list item and a table row come with what they lean on; a list that
     answers comes whole. None where there are no sources. Where the embedder is down, words alone decide.
@@ -223,8 +226,10 @@ def _is_label(text: str, span: tuple[int, int]) -> bool:
     """Whether a line of its own looks like a heading or like what a table's rows are called."""
     piece = _NUMBERING.sub("", text[slice(*span)], count=1)
     alone = text[: span[0]].rstrip(" ")[-1:] in ("", "\n") and text[span[1] :].lstrip(" ")[:1] in ("", "\n")
-    short = len(piece.split()) <= _LONGEST_LABEL and "|" not in piece and _VERB.search(piece) is None
-    return alone and short and _LABEL.fullmatch(piece) is not None
+    if not alone or "|" in piece or _VERB.search(piece.lower()):
+        return False
+    shouted = piece.isupper() and piece[-1] not in ".!?" and len(piece.split()) >= _SHOUTED
+    return shouted or (len(piece.split()) <= _LONGEST_LABEL and _LABEL.fullmatch(piece) is not None)
 
 
 def _show(passage: _Passage) -> str:
@@ -292,7 +297,9 @@ def _select(
             places.append(place)
             texts.add(words)
         missing -= terms
-    return sorted(quotes, key=lambda quote: (quote.number, quote.start))
+    # The best answer's source comes first, what stands in one source stays in its order.
+    merit = {number: max(q.score for q in quotes if q.number == number) for number in {q.number for q in quotes}}
+    return sorted(quotes, key=lambda quote: (-merit[quote.number], quote.number, quote.start))
 
 
 def _completes(best: _Passage, passage: _Passage) -> bool:

@@ -46,7 +46,13 @@ async def quotes_of(question: str, sources: list[Source], embedder: OnnxEmbedder
         origin = next(s for s in sources if s["number"] == quote.number)
         assert origin["text"][quote.start - origin["start"] : quote.end - origin["start"]] == quote.text
     assert len(quotes) <= limit
-    assert [(q.number, q.start) for q in quotes] == sorted((q.number, q.start) for q in quotes)
+    for number in {quote.number for quote in quotes}:
+        places = [position for position, quote in enumerate(quotes) if quote.number == number]
+        assert places == list(range(places[0], places[-1] + 1))
+        assert [quotes[i].start for i in places] == sorted(quotes[i].start for i in places)
+    if quotes:
+        best = max(quotes, key=lambda quote: quote.score)
+        assert quotes[0].number == best.number
     return quotes
 
 
@@ -140,6 +146,7 @@ async def test_the_first_row_of_a_table_cut_in_two_may_answer(embedder: OnnxEmbe
         "| Item | 2024 |\n|---|---|\n| Net revenue | |\n\nThe weather was fine.",
         "The weather was fine.\n\nPepsi, net revenue report, page 2",
         "2.1 Net revenue\nThe weather was fine.",
+        "NET REVENUE REPORT FOR THE YEAR 2024\n\nThe weather was fine.",
     ],
 )
 async def test_labels_headers_and_running_titles_are_no_answers(text: str, embedder: OnnxEmbedder) -> None:
@@ -158,3 +165,10 @@ async def test_the_sentence_that_completes_the_best_one_comes_along(embedder: On
     text = "Geese graze young tidewheat in April. Shooting is not permitted. The marsh is open to walkers."
     quotes = await quotes_of("When may I shoot geese?", [source(1, text)], embedder)
     assert [quote.text for quote in quotes] == ["Geese graze young tidewheat in April.", "Shooting is not permitted."]
+
+
+async def test_the_source_that_answers_best_is_quoted_first(embedder: OnnxEmbedder) -> None:
+    half = source(1, "Clean the funnel of the pump.")
+    best = source(2, "Clean the filter of the pump with a cloth.")
+    quotes = await quotes_of("How do I clean the filter of the pump and the funnel?", [half, best], embedder)
+    assert [quote.number for quote in quotes] == [2, 1]
