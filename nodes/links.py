@@ -16,11 +16,8 @@ FROM = 3
 of what was found so."""
 
 LINKED = 2
-"""So many linked passages become sources behind those, at most, and as many again candidates behind the sources."""
-
-CLOSE = 0.5
-"""A linked passage becomes a source where it has this share of the relevance of the least relevant candidate: a
-mention in passing ("United States") has not, on most questions."""
+"""So many linked passages become sources behind those, at most: those that are as relevant as the least relevant
+candidate. A mention in passing ("United States") is not, on most questions. As many others follow the sources."""
 
 _LONGEST = 8
 """Words of a title that is recognised in a text."""
@@ -88,7 +85,7 @@ def place_linked(ranked: Ranking, linked: Collection[str], keep: int) -> Ranking
     head, tail = ranked[:FROM], ranked[FROM:]
     found = [pair for pair in tail if pair[0].chunk_id in linked]
     others = [pair for pair in tail if pair[0].chunk_id not in linked]
-    close = [pair for pair in found if pair[1] >= CLOSE * lowest][:LINKED]
+    close = [pair for pair in found if pair[1] >= lowest][:LINKED]
     far = [pair for pair in found if pair not in close]
     rest = max(0, keep - FROM - len(close))
     return [*head, *close, *others[:rest], *far[:LINKED], *others[rest:], *far[LINKED:]]

@@ -32,8 +32,8 @@ def order(relevance: list[float], linked: set[str], keep: int) -> str:
 
 
 def test_what_is_linked_gets_the_last_places_of_the_sources() -> None:
-    assert order([0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3], {"6"}, keep=5) == "0126345"
-    assert order([0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3], {"4", "5", "6"}, keep=5) == "0124563"
+    assert order([0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3], {"5"}, keep=5) == "0125346"
+    assert order([0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2], {"4", "5", "6"}, keep=5) == "01245637"
 
 
 def test_a_mention_in_passing_stays_behind_the_sources() -> None:
