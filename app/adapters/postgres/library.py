@@ -1,7 +1,8 @@
 """Search: the dense and the lexical leg, and reading what they found."""
 
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
 from pgvector.psycopg import SparseVector  # type: ignore[import-untyped]
@@ -15,6 +16,8 @@ from app.adapters.postgres.vocabulary import suggest_words
 from domain.documents import Line, Match, Passage, Scope
 from domain.ports import Vector
 
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
 
 def parse_ids(ids: Sequence[str]) -> list[UUID]:
     """Those of the ids that can be one: all others name nothing that is stored."""
@@ -25,6 +28,11 @@ def parse_ids(ids: Sequence[str]) -> list[UUID]:
         except ValueError:
             continue
     return parsed
+
+
+def join_ids(ids: Iterable[str]) -> str:
+    """The same as PostgreSQL writes an array of them, for many ids that were read from the database."""
+    return f"{{{','.join(filter(_ID.fullmatch, ids))}}}"
 
 
 class PostgresLibrary:
@@ -45,7 +53,7 @@ class PostgresLibrary:
                 index=vector_index.name_index(scope.workspace_id),
                 document_ids=parse_ids(scope.document_ids or ()),
             )
-        return [Match(str(row["chunk_id"]), str(row["document_id"]), row["score"]) for row in rows]
+        return [Match(row["chunk_id"], row["document_id"], row["score"]) for row in rows]
 
     async def search_lexical(self, scope: Scope, query: str, limit: int) -> list[Match]:
         terms = count_terms(scope.workspace_id, query)
@@ -70,7 +78,7 @@ class PostgresLibrary:
                 limit=limit,
                 document_ids=document_ids,
             )
-        return [Match(str(row["chunk_id"]), str(row["document_id"]), row["score"]) for row in rows]
+        return [Match(row["chunk_id"], row["document_id"], row["score"]) for row in rows]
 
     async def search_titled(self, scope: Scope, names: Sequence[str], embedding: Vector) -> list[Match]:
         async with open_session(self._pool, scope.workspace_id) as session:
@@ -81,7 +89,7 @@ class PostgresLibrary:
                 embedding=embedding,
                 document_ids=None if scope.document_ids is None else parse_ids(scope.document_ids),
             )
-        return [Match(str(row["chunk_id"]), str(row["document_id"]), row["score"]) for row in rows]
+        return [Match(row["chunk_id"], row["document_id"], row["score"]) for row in rows]
 
     async def suggest_words(self, scope: Scope, words: Sequence[str], unfinished: str | None) -> dict[str, str]:
         async with open_session(self._pool, scope.workspace_id) as session:
@@ -92,10 +100,10 @@ class PostgresLibrary:
             rows = await session.fetch(
                 sql.SCORE_DENSE,
                 embedding=embedding,
-                chunk_ids=parse_ids(chunk_ids),
+                chunk_ids=join_ids(chunk_ids),
                 document_ids=None if scope.document_ids is None else parse_ids(scope.document_ids),
             )
-        return [Match(str(row["chunk_id"]), str(row["document_id"]), row["score"]) for row in rows]
+        return [Match(row["chunk_id"], row["document_id"], row["score"]) for row in rows]
 
     async def score_lexical(self, scope: Scope, query: str, chunk_ids: Sequence[str]) -> list[Match]:
         terms = count_terms(scope.workspace_id, query)
@@ -158,7 +166,7 @@ class PostgresLibrary:
         """Encoded token vectors by chunk id, for late interaction, of the workspace's chunks. Those without any are
         left out."""
         async with open_session(self._pool, scope.workspace_id) as session:
-            rows = await session.fetch(sql.READ_TOKENS, chunk_ids=parse_ids(chunk_ids))
+            rows = await session.fetch(sql.READ_TOKENS, chunk_ids=join_ids(chunk_ids))
         return {str(row["chunk_id"]): row["tokens"] for row in rows}
 
 
@@ -177,10 +185,10 @@ async def _score_terms(
     rows = await session.fetch(
         sql.SCORE_LEXICAL,
         weights=SparseVector(weights, TERM_IDS),
-        chunk_ids=parse_ids(chunk_ids),
+        chunk_ids=join_ids(chunk_ids),
         document_ids=None if scope.document_ids is None else parse_ids(scope.document_ids),
     )
-    return [Match(str(row["chunk_id"]), str(row["document_id"]), row["score"]) for row in rows]
+    return [Match(row["chunk_id"], row["document_id"], row["score"]) for row in rows]
 
 
 def _read_passage(row: DictRow) -> Passage:

@@ -5,6 +5,9 @@
 
 from typing import LiteralString
 
+# Ids of what is found come as text, because they leave as text: making objects of hundreds of them takes longer than
+# finding them.
+
 # --- search -----------------------------------------------------------------------------------------------------
 
 _DENSE: LiteralString = """
@@ -29,10 +32,9 @@ _DENSE: LiteralString = """
         FROM chunks
         WHERE (workspace_id = %(workspace_id)s) IS TRUE {in_documents_of_index} AND NOT (SELECT exact FROM way)
         ORDER BY embedding::halfvec(384) <=> %(embedding)s::halfvec(384)
-        -- A filtered scan stops at the limit although later rows may be nearer: taking more makes up for it.
-        LIMIT 2 * %(limit)s
+        LIMIT {taken}
     )
-    SELECT id AS chunk_id, document_id, 1 - distance AS score
+    SELECT id::text AS chunk_id, document_id::text, 1 - distance AS score
     FROM (SELECT * FROM exact UNION ALL SELECT * FROM approximate) AS found
     ORDER BY distance, id
     LIMIT %(limit)s
@@ -42,6 +44,7 @@ SEARCH_DENSE: LiteralString = _DENSE.format(
     size="SELECT chunks FROM workspaces WHERE workspace_id = %(workspace_id)s",
     in_documents="",
     in_documents_of_index="",
+    taken="%(limit)s",
 )
 
 SEARCH_DENSE_IN_DOCUMENTS: LiteralString = _DENSE.format(
@@ -51,6 +54,8 @@ SEARCH_DENSE_IN_DOCUMENTS: LiteralString = _DENSE.format(
     """,
     in_documents="AND document_id = ANY(%(document_ids)s::uuid[])",
     in_documents_of_index="AND (document_id = ANY(%(document_ids)s::uuid[])) IS TRUE",
+    # A filtered scan stops at the limit although later rows may be nearer: taking more makes up for it.
+    taken="2 * %(limit)s",
 )
 
 # How many chunks hold each term; without a term, how many chunks the workspace has; with the term -1, how many of
@@ -77,7 +82,7 @@ SEARCH_LEXICAL: LiteralString = """
           AND (%(document_ids)s::uuid[] IS NULL OR (document_id = ANY(%(document_ids)s::uuid[])) IS TRUE)
         LIMIT %(candidates)s
     )
-    SELECT chunk_id, document_id, score FROM candidates
+    SELECT chunk_id::text, document_id::text, score FROM candidates
     ORDER BY score DESC, chunk_id
     LIMIT %(limit)s
 """
@@ -89,7 +94,7 @@ SEARCH_LEXICAL_IN_DOCUMENTS: LiteralString = """
         FROM chunk_terms
         WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
     )
-    SELECT chunk_id, document_id, score FROM scored
+    SELECT chunk_id::text, document_id::text, score FROM scored
     WHERE score > 0
     ORDER BY score DESC, chunk_id
     LIMIT %(limit)s
@@ -111,20 +116,21 @@ SEARCH_TITLED: LiteralString = r"""
         WHERE c.workspace_id = %(workspace_id)s
         ORDER BY known_as, distance, c.id
     )
-    SELECT id AS chunk_id, document_id, 1 - distance AS score FROM nearest ORDER BY distance, id
+    SELECT id::text AS chunk_id, document_id::text, 1 - distance AS score FROM nearest ORDER BY distance, id
 """
 
+# IS TRUE keeps the b-tree of the workspace out, which may be a thousand times as long as the list.
 SCORE_DENSE: LiteralString = """
-    SELECT id AS chunk_id, document_id, 1 - (embedding <=> %(embedding)s) AS score
+    SELECT id::text AS chunk_id, document_id::text, 1 - (embedding <=> %(embedding)s) AS score
     FROM chunks
-    WHERE workspace_id = %(workspace_id)s AND id = ANY(%(chunk_ids)s::uuid[])
+    WHERE (workspace_id = %(workspace_id)s) IS TRUE AND id = ANY(%(chunk_ids)s::uuid[])
       AND (%(document_ids)s::uuid[] IS NULL OR document_id = ANY(%(document_ids)s::uuid[]))
 """
 
 SCORE_LEXICAL: LiteralString = """
-    SELECT chunk_id, document_id, -(impacts <#> %(weights)s) AS score
+    SELECT chunk_id::text, document_id::text, -(impacts <#> %(weights)s) AS score
     FROM chunk_terms
-    WHERE workspace_id = %(workspace_id)s AND chunk_id = ANY(%(chunk_ids)s::uuid[])
+    WHERE (workspace_id = %(workspace_id)s) IS TRUE AND chunk_id = ANY(%(chunk_ids)s::uuid[])
       AND (%(document_ids)s::uuid[] IS NULL OR document_id = ANY(%(document_ids)s::uuid[]))
 """
 
