@@ -1,10 +1,10 @@
-"""Measure search on question sets: each leg, each fusion, and the blend with late interaction.
+"""Measure search on question sets: each leg, each fusion, the blend with late interaction, and the graph's ranking.
 
     python benchmarks/retrieval.py BENCH [SET ...]
 
 BENCH is a folder of sets, each a folder with `corpus.jsonl.gz` (id, title, text) and `queries.jsonl.gz` (id, question,
 rewrite?, relevant: [{doc, grade}], answerable). Documents are cut to chunks as ingestion cuts them; a document ranks
-by its best chunk. Chunks of a big corpus are sampled to `SAMPLE` documents, among them all relevant ones. What the
+by its best chunk. SAMPLE (environment) takes so many documents of a big corpus, among them all relevant ones. What the
 model computes is kept in BENCH_CACHE (default: the temporary folder). Needs 25 ms a chunk the first time.
 """
 
@@ -18,10 +18,10 @@ import random
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,16 +29,17 @@ from semantic_text_splitter import TextSplitter
 
 from app.adapters.late_interaction import LateInteractionEncoder, LateInteractionReranker
 from app.adapters.onnx import OnnxEmbedder
+from app.adapters.postgres.feedback import mark
+from app.adapters.postgres.lexical import count_terms, plan_search, weigh_chunk
 from domain.documents import Candidate, Match, Passage, Scope, Source, embedding_text
-from domain.ports import ChunkVectors
+from domain.ports import ChunkVectors, Library, Vector
 from domain.profile import RetrievalKnobs
-from domain.terms import analyse
-from nodes.fusion import blend, fuse
+from nodes.fusion import blend, choose_examples, fuse, reorder
+from nodes.legs import complete
 
-SAMPLE = 1500
-LEG = 100
-CANDIDATES = 20
-K1, B = 1.4, 0.75
+SAMPLE = int(os.environ.get("SAMPLE", 10**9))
+LEG = 50
+SCOPE = Scope("bench")
 
 Query = dict[str, Any]
 
@@ -64,7 +65,8 @@ class Corpus:
     def __post_init__(self) -> None:
         self._embeddings = np.array([v.embedding for v in self.vectors])
         self._tokens = {p.chunk_id: v.tokens for p, v in zip(self.passages, self.vectors, strict=True)}
-        self._postings = _index([_text(p) for p in self.passages])
+        self._impacts = [weigh_chunk(SCOPE.workspace_id, _text(p)) for p in self.passages]
+        self._frequencies = Counter(term for terms in self._impacts for term in terms)
         self._reranker = LateInteractionReranker(self.embedder, self)
 
     async def read_tokens(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, bytes]:
@@ -73,27 +75,68 @@ class Corpus:
     async def search(self, question: str) -> tuple[list[Match], list[Match]]:
         dense = self._embeddings @ await self.embedder.embed_query(question)
         lexical = np.zeros(len(self.passages))
-        for term in analyse(question):
-            if term in self._postings:
-                places, impacts = self._postings[term]
-                lexical[places] += impacts
+        for match in await self.score_lexical(SCOPE, question, [p.chunk_id for p in self.passages]):
+            lexical[int(match.chunk_id)] = match.score
         return self._best(dense), [match for match in self._best(lexical) if match.score > 0]
+
+    async def score_dense(self, scope: Scope, embedding: Vector, chunk_ids: Sequence[str]) -> list[Match]:
+        scores = self._embeddings[[int(i) for i in chunk_ids]] @ embedding
+        return [self._match(int(i), score) for i, score in zip(chunk_ids, scores, strict=True)]
+
+    async def score_lexical(self, scope: Scope, query: str, chunk_ids: Sequence[str]) -> list[Match]:
+        return self._score(self._weigh(count_terms(scope.workspace_id, query)), chunk_ids)
+
+    async def score_related(
+        self, scope: Scope, query: str, examples: Mapping[str, float], chunk_ids: Sequence[str]
+    ) -> list[Match]:
+        own = count_terms(scope.workspace_id, query)
+        impacts = {chunk_id: self._impacts[int(chunk_id)] for chunk_id in examples}
+        terms = Counter({term: 1 for chunk in impacts.values() for term in chunk if term not in own})
+        return self._score(mark(impacts, examples, self._weigh(terms)), chunk_ids)
+
+    def _weigh(self, terms: Counter[int]) -> dict[int, float]:
+        plan = plan_search(terms, len(self.passages), self._frequencies)
+        return {} if plan is None else dict(zip(plan.weights.indices(), plan.weights.values(), strict=True))
+
+    def _score(self, weights: Mapping[int, float], chunk_ids: Sequence[str]) -> list[Match]:
+        return [
+            self._match(int(i), sum(weights[term] * self._impacts[int(i)].get(term, 0.0) for term in weights))
+            for i in chunk_ids
+        ]
+
+    def _match(self, place: int, score: float) -> Match:
+        return Match(str(place), self.passages[place].document_id, float(score))
 
     def _best(self, scores: NDArray[Any]) -> list[Match]:
         best = np.argsort(-scores, kind="stable")[:LEG]
-        return [Match(str(i), self.passages[i].document_id, float(scores[i])) for i in best]
+        return [self._match(int(i), scores[i]) for i in best]
 
     async def rerank(self, question: str, candidates: Sequence[Candidate]) -> list[float]:
-        return await self._reranker.score(
-            Scope("bench"), question, [self.passages[int(c["chunk_id"])] for c in candidates]
-        )
+        return await self._reranker.score(SCOPE, question, [self.passages[int(c["chunk_id"])] for c in candidates])
+
+    async def rank(self, question: str) -> list[tuple[Candidate, float]]:
+        """Candidates with their relevance, best first, as the graph's retrieve and rerank have them."""
+        candidates = await self.find_candidates(question)
+        relevance = blend(candidates, await self.rerank(question, candidates))
+        return _sort(candidates, await self.learn(question, candidates, relevance))
+
+    async def find_candidates(self, question: str) -> list[Candidate]:
+        legs = await self.search(question)
+        library = cast(Library, self)
+        legs_ = await complete(*legs, SCOPE, await self.embedder.embed_query(question), question, library)
+        return fuse(*legs_, KNOBS)[: KNOBS.candidates]
+
+    async def learn(
+        self, question: str, candidates: Sequence[Candidate], relevance: Sequence[float]
+    ) -> Sequence[float]:
+        chunk_ids = [candidate["chunk_id"] for candidate in candidates]
+        related = await self.score_related(SCOPE, question, choose_examples(chunk_ids, relevance), chunk_ids)
+        return reorder(relevance, [match.score for match in related])
 
     async def find_sources(self, question: str, keep: int = 5) -> list[Source]:
         """What the graph's rerank step would hand on."""
-        candidates = fuse(*await self.search(question), KNOBS)[:CANDIDATES]
-        relevance = blend(candidates, await self.rerank(question, candidates))
-        best = sorted(zip(relevance, candidates, strict=True), key=lambda pair: -pair[0])[:keep]
-        return [self._make_source(n, candidate, score) for n, (score, candidate) in enumerate(best, 1)]
+        best = (await self.rank(question))[:keep]
+        return [self._make_source(n, candidate, score) for n, (candidate, score) in enumerate(best, 1)]
 
     def _make_source(self, number: int, candidate: Candidate, score: float) -> Source:
         p = self.passages[int(candidate["chunk_id"])]
@@ -104,28 +147,15 @@ class Corpus:
         )  # fmt: skip
 
 
-KNOBS = RetrievalKnobs(leg_limit=LEG, lexical_weight=0.7)
+KNOBS = RetrievalKnobs(leg_limit=LEG)
 
 
 def _text(passage: Passage) -> str:
     return embedding_text(passage.title, passage.heading_path, passage.text)
 
 
-def _index(texts: Sequence[str]) -> dict[str, tuple[NDArray[np.int64], NDArray[np.float64]]]:
-    """BM25 impacts by term."""
-    terms = [Counter(analyse(text)) for text in texts]
-    lengths = np.array([counts.total() for counts in terms])
-    postings: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for place, counts in enumerate(terms):
-        for term, count in counts.items():
-            postings[term].append((place, count))
-    index = {}
-    for term, found in postings.items():
-        places, counts_ = np.array([p for p, _ in found]), np.array([float(c) for _, c in found])
-        idf = math.log(1 + (len(texts) - len(found) + 0.5) / (len(found) + 0.5))
-        norm = K1 * (1 - B + B * lengths[places] / lengths.mean())
-        index[term] = (places, idf * counts_ * (K1 + 1) / (counts_ + norm))
-    return index
+def _sort(candidates: Sequence[Candidate], relevance: Sequence[float]) -> list[tuple[Candidate, float]]:
+    return sorted(zip(candidates, relevance, strict=True), key=lambda pair: -pair[1])
 
 
 async def load_corpus(folder: Path, embedder: OnnxEmbedder) -> Corpus:
@@ -175,12 +205,16 @@ async def measure(corpus: Corpus) -> dict[str, tuple[float, float]]:
         figures["BM25"].append(score(query, [match.document_id for match in lexical]))
         for name, knobs in fusions.items():
             figures[name].append(score(query, documents(fuse(dense, lexical, knobs))))
-        found = fuse(dense, lexical, KNOBS)
-        head, tail = found[:CANDIDATES], found[CANDIDATES:]
-        reranked = await corpus.rerank(question, head)
-        for name, relevance in (("late interaction alone", reranked), ("standardised + late", blend(head, reranked))):
-            order = sorted(range(len(head)), key=lambda i: -relevance[i])
-            figures[name].append(score(query, documents([*(head[i] for i in order), *tail])))
+        found = await corpus.find_candidates(question)
+        figures["both legs completed"].append(score(query, documents(found)))
+        reranked = await corpus.rerank(question, found)
+        blended = blend(found, reranked)
+        for name, relevance in (
+            ("late interaction alone", reranked),
+            ("completed, late interaction", blended),
+            ("and feedback: as the graph", await corpus.learn(question, found, blended)),
+        ):
+            figures[name].append(score(query, documents([c for c, _ in _sort(found, relevance)])))
     return {name: (float(np.mean(v, axis=0)[0]), float(np.mean(v, axis=0)[1])) for name, v in figures.items()}
 
 
@@ -191,7 +225,7 @@ async def main() -> None:
         corpus = await load_corpus(Path(bench) / name, embedder)
         print(f"{name}: {len(corpus.passages)} chunks")
         for kind, (ndcg, recall) in (await measure(corpus)).items():
-            print(f"  {kind:24s} nDCG@10 {ndcg:.3f}  Recall@5 {recall:.3f}", flush=True)
+            print(f"  {kind:28s} nDCG@10 {ndcg:.3f}  Recall@5 {recall:.3f}", flush=True)
     embedder.close()
 
 

@@ -26,8 +26,8 @@ class RetrievalKnobs(_Knobs):
 
     candidates: int = Field(40, ge=1, le=200)
     """How many fused candidates go on."""
-    leg_limit: int = Field(100, ge=1, le=1000)
-    """How many rows each leg brings to the fusion."""
+    leg_limit: int = Field(50, ge=1, le=1000)
+    """How many rows each leg brings to the fusion; 100 rank no better (docs/decisions/0010)."""
     fusion: Literal["standardised", "rrf", "weighted", "dense"] = "standardised"
     lexical_weight: float = Field(0.7, ge=0, le=5)
     """`standardised`: z(dense) + lexical_weight * z(lexical). 0.7 is the best of the values measured on the public
