@@ -75,7 +75,7 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
     return RerankUpdate(
         candidates=[candidates[passage.chunk_id] for passage, _ in ranked],
         sources=await complete(sources, scope, context.library),
-        queries_tried=[*state["queries_tried"], *(passage.title for passage in linked)],
+        queries_tried=list(dict.fromkeys([*state["queries_tried"], *(passage.title for passage in linked)])),
     )
 
 
