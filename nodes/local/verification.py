@@ -62,7 +62,9 @@ _COMPANY = 2
 """Times that the mean of all statements counts beside a statement's own words when its verdict is found."""
 
 _EMBEDDED = 4
-"""Sentences of the sources that are embedded for each statement; the lexically nearest."""
+"""Sentences of the sources that are embedded for all statements together: the lexically nearest to each."""
+_NEAREST = 4
+"""How many of them at most for one statement."""
 
 _NEIGHBOURS = 3
 """Content words apart, in one sentence, up to which two words are together; in the same sentence they are half."""
@@ -213,15 +215,17 @@ async def check(statements: Sequence[tuple[str, Sequence[Source]]], embedder: Em
 
 async def _add_oppositions(measured: Sequence["_Signals | None"], embedder: Embedder) -> list["_Signals | None"]:
     """The signals with the opposition of each claim to the most similar of its nearest sentences."""
-    embedded = list(dict.fromkeys(text for s in measured if s and s.near for text in (s.part, *s.near)))
-    if not embedded:
+    unquoted = [signals for signals in measured if signals and signals.near]
+    if not unquoted:
         return list(measured)
+    each = max(1, min(_NEAREST, _EMBEDDED // len(unquoted)))
+    embedded = list(dict.fromkeys(text for signals in unquoted for text in (signals.part, *signals.near[:each])))
     axes = await read_axes(embedder)
     vectors = dict(zip(embedded, await embedder.embed_passages(embedded), strict=True))
 
     def oppose(signals: _Signals) -> float:
-        own = vectors[signals.part]
-        return find_opposition(own, max((vectors[text] for text in signals.near), key=lambda other: own @ other), axes)
+        own, near = vectors[signals.part], [vectors[text] for text in signals.near[:each]]
+        return find_opposition(own, max(near, key=lambda other: float(own @ other)), axes)
 
     return [replace(s, opposition=oppose(s)) if s and s.near else s for s in measured]
 
@@ -264,7 +268,7 @@ def _measure(claim: str, texts: Sequence["_Text"]) -> "_Signals | None":
         if any(_agree(number, other) for other in known):
             given |= {key for key in _keys(number.text) if key in _SCALES or key[0].isdigit()}
     covered = _cover(content, given)
-    nearest = sorted(passages, key=lambda passage: -_weigh(set(words) & passage.keys))[:_EMBEDDED]
+    nearest = sorted(passages, key=lambda passage: -_weigh(set(words) & passage.keys))[:_NEAREST]
     contradiction = _find_contradiction(part, nearest[0].text, texts, given)
     return _Signals(
         coverage=_weigh(set(words) & given) / _weigh(set(words)),
