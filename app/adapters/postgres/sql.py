@@ -83,7 +83,7 @@ SEARCH_LEXICAL: LiteralString = """
         LIMIT %(candidates)s
     )
     SELECT chunk_id::text, document_id::text, score FROM candidates
-    ORDER BY score DESC, chunk_id
+    ORDER BY score DESC, candidates.chunk_id
     LIMIT %(limit)s
 """
 
@@ -96,7 +96,7 @@ SEARCH_LEXICAL_IN_DOCUMENTS: LiteralString = """
     )
     SELECT chunk_id::text, document_id::text, score FROM scored
     WHERE score > 0
-    ORDER BY score DESC, chunk_id
+    ORDER BY score DESC, scored.chunk_id
     LIMIT %(limit)s
 """
 
