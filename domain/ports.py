@@ -64,7 +64,8 @@ class Library(Protocol):
 
     async def search_titled(self, scope: Scope, names: Sequence[str], embedding: Vector) -> list[Match]:
         """For each of the names that is a document's title, in any case and without what the title says in brackets at
-        its end, the chunk nearest to `embedding` in such documents. Nearest first."""
+        its end, the chunk nearest to `embedding` in such documents. Nearest first. A title that many documents have
+        names none."""
         ...
 
     async def suggest_words(self, scope: Scope, words: Sequence[str], unfinished: str | None) -> dict[str, str]:

@@ -202,6 +202,9 @@ class LibraryContract:
         assert match.document_id == leave.id
         assert await library.search_titled(Scope("a", ()), names, vector_of(BATTERY)) == []
         assert await library.search_titled(Scope("a"), [], vector_of(BATTERY)) == []
+        for number in range(11):
+            await store(documents, "a", f"overview {number}", [BATTERY], title="Overview")
+        assert await library.search_titled(Scope("a"), ["Overview"], vector_of(BATTERY)) == []
 
     async def test_a_misspelt_word_means_the_nearest_known_one(
         self, library: Library, documents: DocumentStore

@@ -18,6 +18,9 @@ from domain.ports import Vector
 
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
+NAMESAKES = 10
+"""A title that more documents have names none of them."""
+
 
 def parse_ids(ids: Sequence[str]) -> list[UUID]:
     """Those of the ids that can be one: all others name nothing that is stored."""
@@ -88,6 +91,7 @@ class PostgresLibrary:
                 names=[name.encode().lower().decode() for name in names],
                 embedding=embedding,
                 document_ids=None if scope.document_ids is None else parse_ids(scope.document_ids),
+                most=NAMESAKES,
             )
         return [Match(row["chunk_id"], row["document_id"], row["score"]) for row in rows]
 

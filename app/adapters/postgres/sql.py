@@ -101,14 +101,20 @@ SEARCH_LEXICAL_IN_DOCUMENTS: LiteralString = """
 """
 
 # One chunk for each title: the nearest of all documents so titled. A title is known without what it says in brackets
-# at its end, and in any case of its letters from A to Z. `documents_by_title` is over the same expression.
+# at its end, and in any case of its letters from A to Z. `documents_by_title` is over the same expression. What many
+# documents are titled ("Overview") names none of them.
 SEARCH_TITLED: LiteralString = r"""
-    WITH titled AS MATERIALIZED (
+    WITH named AS MATERIALIZED (
         SELECT document_id, lower(left(regexp_replace(title, '\s*\([^()]*\)\s*$', ''), 200) COLLATE "C") AS known_as
         FROM documents
         WHERE workspace_id = %(workspace_id)s
           AND lower(left(regexp_replace(title, '\s*\([^()]*\)\s*$', ''), 200) COLLATE "C") = ANY(%(names)s::text[])
           AND (%(document_ids)s::uuid[] IS NULL OR document_id = ANY(%(document_ids)s::uuid[]))
+    ),
+    titled AS MATERIALIZED (
+        SELECT document_id, known_as
+        FROM (SELECT document_id, known_as, count(*) OVER (PARTITION BY known_as) AS bearers FROM named) AS counted
+        WHERE bearers <= %(most)s
     ),
     nearest AS (
         SELECT DISTINCT ON (known_as) c.id, document_id, c.embedding <=> %(embedding)s AS distance
