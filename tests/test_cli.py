@@ -147,3 +147,29 @@ def test_the_graph_is_drawn_without_services(tmp_path: Path) -> None:
     run(tmp_path, "graph", "--format", "png", "--output", "graph.png")
     assert (tmp_path / "graph.png").read_bytes().startswith(b"\x89PNG")
     assert not (tmp_path / "data").exists()
+
+
+def test_eval(home: Path) -> None:
+    folder = home / "birds"
+    folder.mkdir()
+    document = {"id": "falke", "title": "Falke", "text": "The Falke weather station has a warranty of 36 months."}
+    question = {
+        "id": "1",
+        "question": "How long is the warranty of the Falke weather station?",
+        "answers": ["36 months"],
+        "answerable": True,
+        "relevant": ["falke"],
+    }
+    (folder / "corpus.jsonl").write_text(json.dumps(document))
+    (folder / "queries.jsonl").write_text(json.dumps(question))
+    figures = read(run(home, "eval", "birds", "--json", "--out", "figures"))
+    assert figures.keys() == {"birds"}
+    assert (figures["birds"]["ndcg@10"], figures["birds"]["contains_gold"]) == (1, 1)
+    assert "36 months" in (home / "figures" / "report.html").read_text("utf-8")
+
+    (folder / "queries.jsonl").write_text(json.dumps({"id": "1"}))
+    refused = run(home, "eval", "birds", code=2)
+    assert (
+        refused.stderr.decode()
+        == f"askgraph: {folder.relative_to(home)}/queries.jsonl, line 1: question: Field required.\n"
+    )
