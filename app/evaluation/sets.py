@@ -152,12 +152,16 @@ def _read_set(path: Path, workspace: str | None, limit: int | None) -> Evaluatio
     kind = _find_kind(questions)
     corpus: tuple[CorpusDocument, ...] = ()
     pdfs: dict[str, Path] = {}
-    corpus_file = _find_rows(path, "corpus") if path.is_dir() and workspace is None else None
+    # A verification set's corpus is its evidence, and not what is searched.
+    needs_corpus = workspace is None or kind == "verification"
+    corpus_file = _find_rows(path, "corpus") if path.is_dir() and needs_corpus else None
     if corpus_file is not None:
         corpus = tuple(_read_rows(corpus_file, CorpusDocument, digest))
         _check_relevant(queries, questions, {document.id for document in corpus})
         pdfs = _find_pdfs(path, corpus_file, corpus, digest)
         _check_chosen(queries, questions, pdfs)
+    elif kind == "verification":
+        raise SetError(f"{queries} comes without a corpus, which would hold the evidence of its responses.")
     elif workspace is None and kind != "routing":
         raise SetError(f"{queries} comes without a corpus. Name the workspace to ask it of: --workspace NAME.")
     name = path.resolve().name if path.is_dir() else path.name.removesuffix(".gz").removesuffix(".jsonl")
