@@ -78,6 +78,11 @@ async def test_what_the_source_says_is_supported(claim: str, embedder: OnnxEmbed
         ("Some employees receive a laptop before the first day.", "The source says “all”, the answer says “some”."),
         ("All employees receive a laptop after the first day.", "The source says “before”, the answer says “after”."),
         ("The machine was designed by Maria Huber in Basel.", "The source does not mention Huber."),
+        ("I believe that the warranty lasts 12 months.", "“I” is not the source."),
+        (
+            "Keller increased purchase sales before machine employees.",
+            "The source has these words, but says something else.",
+        ),
         ("The moon orbits the earth because of gravity.", "The source does not mention “moon”, “orbits” or “earth”."),
     ],
 )
@@ -105,6 +110,39 @@ async def test_codes_and_abbreviations_are_neither_numbers_nor_strangers(embedde
 async def test_a_quotation_without_its_footnote_numbers_is_exact(embedder: OnnxEmbedder) -> None:
     outcome = await check("It was built\nin 1990 and sold.", [source("It was built in 1990[3] and sold.[4]")], embedder)
     assert (outcome.verdict, outcome.score) == ("supported", 1.0)
+
+
+async def test_words_of_several_sources_need_not_stand_together(embedder: OnnxEmbedder) -> None:
+    rooms = source("Basel rents twelve rooms for visitors from abroad.")
+    meals = source("Every canteen lunch costs nine francs on weekdays.")
+    claim = "Basel rents rooms, every lunch costs nine francs, visitors on weekdays from abroad."
+    shuffled = "Visitors francs rooms lunch Basel nine weekdays rents canteen twelve abroad."
+    assert (await check(claim, [rooms, meals], embedder)).verdict == "supported"
+    together = source(f"{rooms['text']} {meals['text']}")
+    assert (await check(shuffled, [together], embedder)).verdict == "unsupported"
+
+
+async def test_what_claims_nothing_counts_for_nothing(embedder: OnnxEmbedder) -> None:
+    quote, admission = "Water damage is not covered.", "The documents do not mention the colour."
+    outcomes, score = await check_all([(quote, [MANUAL]), (admission, [MANUAL]), ("Why?", [MANUAL])], embedder)
+    assert [outcome.verdict for outcome in outcomes] == ["supported"] * 3
+    assert score == (await check_all([(quote, [MANUAL])], embedder))[1] > 0.9
+    assert await check_all([(admission, [MANUAL])], embedder) == ([outcomes[1]], 0.0)
+
+
+async def test_an_invention_among_quotations_is_found_and_lowers_the_whole(embedder: OnnxEmbedder) -> None:
+    quotes = ["Water damage is not covered.", "The office has twelve rooms."]
+    invention = "Every customer may keep a spare grinder at home for free."
+    outcomes, score = await check_all([(text, [MANUAL]) for text in [*quotes, invention]], embedder)
+    assert [outcome.verdict for outcome in outcomes] == ["supported", "supported", "unsupported"]
+    assert score < (await check_all([(text, [MANUAL]) for text in quotes], embedder))[1]
+
+
+async def test_the_opposite_in_other_words_scores_lower(embedder: OnnxEmbedder) -> None:
+    trial = source("Patients who took the drug had markedly lower mortality than those who did not.", title="Trial")
+    agreeing = await check("The drug reduces mortality in patients.", [trial], embedder)
+    opposed = await check("The drug increases mortality in patients.", [trial], embedder)
+    assert agreeing.score > opposed.score
 
 
 def claims(answer: str) -> list[tuple[str, tuple[int, ...]]]:

@@ -1,0 +1,47 @@
+"""Claims of a whole answer, checked together."""
+
+from app.adapters.onnx import OnnxEmbedder
+from domain.documents import Source
+from nodes.local.verification import SUPPORTED
+from nodes.verify import check_claims
+from nodes.writing import CAVEAT
+
+
+def make_source(number: int, text: str) -> Source:
+    return Source(
+        number=number,
+        chunk_id=f"c{number}",
+        chunk_index=0,
+        document_id="d",
+        title="Handbook",
+        heading_path=[],
+        text=text,
+        start=0,
+        end=len(text),
+        page=None,
+        lines=[],
+        score=0.9,
+        dense=None,
+        lexical=None,
+    )
+
+
+SOURCES = [
+    make_source(1, "The canteen opens at 11:30. Lunch costs nine francs."),
+    make_source(2, "Visitors park behind the station."),
+]
+
+
+async def test_each_claim_has_its_span_and_is_held_against_what_it_cites(embedder: OnnxEmbedder) -> None:
+    answer = f"{CAVEAT}Lunch costs nine francs [1]. Visitors park behind the station [1]."
+    claims, score = await check_claims(answer, SOURCES, embedder)
+    assert [answer[claim["start"] : claim["end"]] for claim in claims] == [claim["text"] for claim in claims]
+    assert [(claim["verdict"], claim["markers"]) for claim in claims] == [("supported", [1]), ("unsupported", [1])]
+    assert score < SUPPORTED
+
+
+async def test_the_whole_is_scored_too(embedder: OnnxEmbedder) -> None:
+    claims, score = await check_claims("Lunch costs nine francs [1]. Visitors park there [2].", SOURCES, embedder)
+    assert [claim["verdict"] for claim in claims] == ["supported", "supported"]
+    assert SUPPORTED < score <= 1.0
+    assert await check_claims("", SOURCES, embedder) == ([], 0.0)
