@@ -11,8 +11,8 @@ one to eight runs of paragraphs of squad2, one article each:
 * `small unrelated`: generic questions and those of `routing`, asked of other articles;
 * `small renamed`: names in an answerable question replaced by names that the library does not hold.
 
-Follow-ups of a conversation are made to stand alone as the graph does it. The logistic is at once the calibration: its
-probabilities are those of the mix that `WEIGHTS` make. AUCs and calibration errors are cross-validated, five folds by
+Follow-ups of a conversation are made to stand alone as the graph does it. The logistic is at once the calibration
+(Platt's), for the mix that `WEIGHTS` make. AUCs and calibration errors are cross-validated, five folds by
 article or conversation. Takes some minutes.
 """
 
@@ -37,7 +37,7 @@ from nodes.local.standalone import make_standalone
 
 SETS = ("squad2", "mtrag", "scifact", "cranfield", "multihop")
 WEIGHTS = {
-    "answerable": 100.0, "gold found": 60.0, "unanswerable": 100.0, "unrelated": 100.0,
+    "answerable": 100.0, "gold found": 60.0, "unanswerable": 100.0, "unrelated": 200.0,
     "small answerable": 200.0, "small generic": 200.0, "small unrelated": 100.0, "small renamed": 40.0,
     "small unanswerable": 0.0,
 }  # fmt: skip
@@ -45,6 +45,8 @@ WEIGHTS = {
 Of the answerable questions to small libraries, only short ones take part: the others are those of squad2 again."""
 SHORT = 3
 """Terms."""
+PASS, SHARE = 0.4, 0.93
+"""The intercept is set so that this share of the answerable questions whose passage was found passes, over the sets."""
 BINS = 10
 """Of the calibration error."""
 
@@ -224,8 +226,13 @@ async def main() -> None:
         print(f"{name}: AUC {area(held_out[chosen], truth[chosen]):.3f}, calibration error {error:.3f}")
 
     odds = fit(signs, truth, weights)
+    linear = signs @ odds[1:]
+    anchors = [found & np.isin(kinds, [f"{name} answerable", f"{name} gold found"]) for name in SETS]
+    lowest = np.mean([np.quantile(linear[anchor], 1 - SHARE) for anchor in anchors])
+    print("intercept of the mix", np.round(odds[0], 2))
+    odds[0] = np.log(PASS / (1 - PASS)) - lowest
     print("weights", np.round(odds, 2))
-    confidence = 1 / (1 + np.exp(-(odds[0] + signs @ odds[1:])))
+    confidence = 1 / (1 + np.exp(-(odds[0] + linear)))
     for kind in sorted(set(kinds)):
         for chosen, name in ((kinds == kind, kind), ((kinds == kind) & short, f"{kind}, short")):
             chosen = chosen & (found | (truth == 0))

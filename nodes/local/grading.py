@@ -30,7 +30,7 @@ _SWAPPED = 0.5
 _NAME = re.compile(r"(?<=[\w,] )[A-ZÀ-Þ][^\W\d_A-Z]+\b(?!-)")
 """A word in capitals within the question. Codes and acronyms are left out: texts write them in many ways."""
 
-_WEIGHTS = (-3.6, 5.25, 4.07, -2.82, -1.9)
+_WEIGHTS = (-4.23, 5.66, 4.72, -2.87, -1.76)
 """Log-odds: intercept and one weight per sign. Fitted on answerable, unanswerable and unrelated questions of five
 public sets and of small libraries made from one of them."""
 

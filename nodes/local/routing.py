@@ -141,6 +141,11 @@ _PROTOTYPES: dict[Route, dict[str, Sequence[str]]] = {
             "quit what you are doing right now",
             "what did you just say?",
             "I like talking to you",
+            "affirmative",
+            "negative",
+            "that is not it",
+            "I will pass",
+            "abort that please",
         ),
         "a wish for how the assistant behaves": (
             "speak more slowly",
@@ -154,6 +159,7 @@ _PROTOTYPES: dict[Route, dict[str, Sequence[str]]] = {
             "restore your default settings",
             "I will call you Max from now on",
             "call me Anna",
+            "please start calling me Tom",
             "do you remember my name?",
             "my name is Peter",
             "change my name to Lisa",
@@ -262,7 +268,7 @@ _PROTOTYPES: dict[Route, dict[str, Sequence[str]]] = {
 _COURTESY = re.compile(
     r"""(?:
         h(?:i+|ello+|ey+(?:\s+there|o)?|owdy|iya)(?:\s+(?:there|all|everyone|again|friend|buddy))?
-      | good\s+(?:morning|afternoon|evening|day|night) | goodnight | greetings | (?:wh?at'?s|wa[sz])\s*up | yo | sup
+      | good\s+(?:morning|afternoon|evening|day|night) | goodnight | greetings | (?:wh?at'?s|wa[sz]+)\s*up | yo | sup
       | (?:many\s+)?thanks?(?:\s+(?:you|u|again|a\s+(?:lot|bunch|million)|so\s+much|very\s+much))*
         (?:\s+for\s+(?:your|the|all\s+your)\s+(?:help|support|time|information|info|answer|explanation|assistance))?
       | thx | ty | cheers | (?:much\s+)?appreciated | (?:i(?:'m|\s+am)\s+)?(?:so\s+|very\s+)?(?:thankful|grateful)
