@@ -15,8 +15,9 @@ from app.adapters.postgres.pool import Pool, open_pool
 from app.adapters.redis import RedisAnswerCache
 from app.ingest.pipeline import Ingestion
 from app.library import FOLDER
-from domain.documents import DocumentReport, Scope
+from domain.documents import DocumentReport, Scope, Source
 from domain.errors import DatabaseUnavailable
+from nodes.neighbours import complete
 
 TEAM = "team"
 
@@ -186,6 +187,29 @@ async def test_token_vectors_are_stored_with_an_encoder(
         rows = await (await connection.execute("SELECT length(tokens) AS size FROM chunk_tokens")).fetchall()
     assert len(rows) == 3
     assert all(row["size"] > 0 for row in rows)
+
+
+async def test_a_cut_table_is_found_by_its_caption_and_shown_with_its_header(
+    ingestion: Ingestion, pool: Pool, store: PostgresDocumentStore
+) -> None:
+    rows = "\n".join(f"| Part {n} | {n * 3} | {n * 4} |" for n in range(60))
+    text = f"# Stock\n\nThe warehouse held, in pieces:\n\n| Item | 2023 | 2022 |\n| --- | --- | --- |\n{rows}\n"
+    report = await ingestion.add(TEAM, "stock.md", text.encode())
+    library = PostgresLibrary(pool)
+    found = await library.search_lexical(Scope(TEAM), "warehouse pieces 2023", 20)
+    assert len(found) == report.chunks > 2
+    passages = await library.read_passages(Scope(TEAM), [match.chunk_id for match in found])
+    [last] = [passage for passage in passages if "Part 59" in passage.text]
+    assert "2023" not in last.text
+    source = Source(
+        number=1, chunk_id=last.chunk_id, chunk_index=last.chunk_index, document_id=last.document_id, title=last.title,
+        heading_path=list(last.heading_path), text=last.text, start=last.start, end=last.end, page=None, lines=[],
+        score=0.5, dense=None, lexical=None,
+    )  # fmt: skip
+    [shown] = await complete([source], Scope(TEAM), library)
+    assert shown["text"].startswith("The warehouse held, in pieces:")
+    assert report.document_id is not None
+    assert (await store.get_text(TEAM, report.document_id) or "")[shown["start"] : shown["end"]] == shown["text"]
 
 
 async def test_folders_are_read_and_one_bad_file_stops_nothing(ingestion: Ingestion, tmp_path: Path) -> None:
