@@ -36,8 +36,8 @@ WINDOW = 256
 """Tokens, as sentence-transformers runs this model; what follows is cut."""
 
 BATCH = 2
-"""Texts a run. Chunks of 107 tokens a second and core: 37 at 2, 35 at 1 and at 4, 33 at 8, where padding costs more than
-batching gains."""
+"""Texts a run. Chunks of 107 tokens a second and core: 37 at 2, 35 at 1 and at 4, 33 at 8, where padding costs more
+than batching gains."""
 
 REMEMBERED_QUERIES = 256
 
