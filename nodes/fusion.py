@@ -20,8 +20,9 @@ best candidates of four sets; b to c is the ratio that ranks best."""
 FUSED = (-4.08, 0.91, 4.15)
 """The same without a reranker: a + b * z(fused) + c * cosine similarity."""
 
-RELATED = 0.6
-"""Weight of z(related) beside those of `RERANKED`. 0.4 to 1.2 rank about as well."""
+RELATED = 0.5
+"""Weight of z(related) beside those of `RERANKED`. More, up to 1.2, suits questions with many answers and costs those
+with one (docs/decisions/0014)."""
 
 EXAMPLES = 5
 """So many of the best are taken for examples of what is asked; 3 to 12 rank about as well."""
