@@ -13,6 +13,8 @@ _RULE = re.compile(r"[\s|:=+-]+")
 _LINE = re.compile(r"[^\n]+")
 _LONGEST_LABEL = 80
 """Characters of a line without cells that may stand between two rows."""
+_LONGEST_CAPTION = 200
+_LONGEST_HEADER = 300
 _MOST_CAPTIONS = 3
 _MOST_LABELS = 2
 """So many lines without cells may stand between two rows."""
@@ -66,7 +68,8 @@ def _make_table(text: str, before: list[Span], rows: list[Span]) -> Iterator[Tab
     header_end = rows[0][0]
     for start, end in rows[:_MOST_HEADER_ROWS]:
         cells = text[start:end].split(BAR)
-        if BAR not in text[start:end] or (any(map(is_value, cells[1:])) and not _RULE.fullmatch(text[start:end])):
+        has_value = any(map(is_value, cells[1:])) and not _RULE.fullmatch(text[start:end])
+        if BAR not in text[start:end] or has_value or end - rows[0][0] > _LONGEST_HEADER:
             break
         header_end = end
     captions = tuple(_find_captions(text, before))
@@ -79,7 +82,9 @@ def _find_captions(text: str, before: list[Span]) -> Iterator[Span]:
     if before and text[slice(*before[-1])].rstrip().endswith(":"):
         start, end = before[-1]
         sentence = text.rfind(". ", start, end)
-        yield start if sentence < 0 else sentence + 2, end
+        start = start if sentence < 0 else sentence + 2
+        if end - start <= _LONGEST_CAPTION:
+            yield start, end
         return
     short = takewhile(lambda span: span[1] - span[0] <= _LONGEST_LABEL and BAR not in text[slice(*span)], before[::-1])
     yield from list(short)[::-1]

@@ -30,6 +30,13 @@ def test_short_lines_above_a_table_are_its_captions() -> None:
     assert table.header == (table.start, table.start)
 
 
+def test_long_text_is_neither_caption_nor_header() -> None:
+    text = f"It was measured {'again and ' * 30}thus:\n" + f"{'Name of a column | ' * 20}\n" + "May | 12\nJune | 13"
+    [table] = find_tables(text)
+    assert table.captions == ()
+    assert table.header == (table.start, table.start)
+
+
 def test_one_row_is_no_table() -> None:
     assert list(find_tables("Contact\nPhone | 12345\nWrite to us.")) == []
 

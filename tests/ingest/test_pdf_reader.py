@@ -274,6 +274,11 @@ def test_many_bold_lines_in_a_row_are_cells() -> None:
     assert [section.heading_path for section in document.sections] == [()]
 
 
+def test_a_page_of_few_lines_has_no_running_titles() -> None:
+    document = read_document("a.pdf", make_pdf(*(write(60, 100, f"This is page {n}") for n in range(1, 7))))
+    assert [section.end - section.start for section in document.sections] == [len(document.text)]
+
+
 def test_many_centred_bold_lines_are_headings() -> None:
     titles = ["Falke Weather", "Balance", "In thousands", "Not audited", "May"]
     drawn = [write_strong(300 - measure(text) * 0.53, 60 + 15 * n, text) for n, text in enumerate(titles)]

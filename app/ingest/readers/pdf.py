@@ -460,7 +460,8 @@ def _say_alike(line: _PageLine, page: int) -> set[str]:
 
 
 def _is_at_margin(lines: Sequence[_PageLine], index: int) -> bool:
-    return not _MARGIN <= index < len(lines) - _MARGIN and not _has_cells(lines[index])
+    has_body = len(lines) > 2 * _MARGIN
+    return has_body and not _MARGIN <= index < len(lines) - _MARGIN and not _has_cells(lines[index])
 
 
 def _collect_words(pages: list[_Page]) -> frozenset[str]:
