@@ -31,6 +31,11 @@ CANDIDATES = 5_000
 """How many chunks a search scores at most. Fewer lose quality on mixed corpora; more cost time."""
 
 
+LEAST_SHARE = 1 / 3
+"""A scope that is a smaller part of its workspace is searched as if it were this part: what lies outside is read as
+well, and time is bounded."""
+
+
 @lru_cache(maxsize=200_000)
 def term_id(workspace_id: str, term: str) -> int:
     """The term's number. It depends on the workspace, so that one workspace's postings do not slow another's."""
@@ -59,9 +64,11 @@ def count_terms(workspace_id: str, query: str) -> Counter[int]:
     return Counter(term_id(workspace_id, term) for term in analyse(query))
 
 
-def plan_search(terms: Counter[int], chunks: int, frequencies: dict[int, int]) -> LexicalQuery | None:
+def plan_search(
+    terms: Counter[int], chunks: int, frequencies: dict[int, int], share: float = 1.0
+) -> LexicalQuery | None:
     """How to search `chunks` chunks for `terms`, of which `frequencies` says how many chunks hold each. None where
-    no chunk holds any.
+    no chunk holds any. Only `share` of the chunks are in scope.
 
     The rarest terms whose postings together stay within `CANDIDATES` pick what is scored: a chunk that holds only
     the commoner ones scores lower than these. Where even the rarest term is too common, a candidate must hold
@@ -74,12 +81,14 @@ def plan_search(terms: Counter[int], chunks: int, frequencies: dict[int, int]) -
         term: terms[term] * math.log(1 + (chunks - frequencies[term] + 0.5) / (frequencies[term] + 0.5))
         for term in known
     }
+    # Most of what the index finds is out of scope, and read for nothing.
+    budget = CANDIDATES / max(share, LEAST_SHARE)
     rare: list[int] = []
     postings = 0
     for term in known:
         postings += frequencies[term]
-        if rare and postings > CANDIDATES and chunks > CANDIDATES:
+        if rare and postings > budget and chunks > CANDIDATES:
             break
         rare.append(term)
-    too_common = len(known) > 1 and frequencies[known[0]] > CANDIDATES
+    too_common = len(known) > 1 and frequencies[known[0]] > budget
     return LexicalQuery(rare, known[1:] if too_common else None, SparseVector(weights, TERM_IDS))

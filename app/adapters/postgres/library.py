@@ -16,10 +16,10 @@ from app.adapters.postgres.vocabulary import suggest_words
 from domain.documents import Line, Match, Passage, Scope
 from domain.ports import Vector
 
-_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-
 NAMESAKES = 10
 """A title that more documents have names none of them."""
+
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def parse_ids(ids: Sequence[str]) -> list[UUID]:
@@ -34,8 +34,13 @@ def parse_ids(ids: Sequence[str]) -> list[UUID]:
 
 
 def join_ids(ids: Iterable[str]) -> str:
-    """The same as PostgreSQL writes an array of them, for many ids that were read from the database."""
-    return f"{{{','.join(filter(_ID.fullmatch, ids))}}}"
+    """The same as one parameter, for `::uuid[]`. Ids as we write them are taken as they are, because a search may be
+    given thousands."""
+    kept: list[str] = []
+    others: list[str] = []
+    for text in ids:
+        (kept if _ID.fullmatch(text) else others).append(text)
+    return f"{{{','.join([*kept, *map(str, parse_ids(others))])}}}"
 
 
 class PostgresLibrary:
@@ -54,7 +59,7 @@ class PostgresLibrary:
                 limit=limit,
                 exact_rows=vector_index.EXACT_ROWS,
                 index=vector_index.name_index(scope.workspace_id),
-                document_ids=parse_ids(scope.document_ids or ()),
+                document_ids=join_ids(scope.document_ids or ()),
             )
         return [Match(row["chunk_id"], row["document_id"], row["score"]) for row in rows]
 
@@ -62,15 +67,17 @@ class PostgresLibrary:
         terms = count_terms(scope.workspace_id, query)
         if not terms:
             return []
-        document_ids = None if scope.document_ids is None else parse_ids(scope.document_ids)
+        document_ids = None if scope.document_ids is None else join_ids(scope.document_ids)
         async with open_session(self._pool, scope.workspace_id) as session:
             counts = await session.fetch(sql.COUNT_TERMS, terms=sorted(terms), document_ids=document_ids)
             frequencies = {row["term"]: row["chunks"] for row in counts}
             in_documents = frequencies.pop(-1)
-            plan = plan_search(terms, frequencies.pop(None, 0), frequencies)
+            chunks = frequencies.pop(None, 0)
+            share = 1.0 if document_ids is None else in_documents / max(chunks, 1)
+            plan = plan_search(terms, chunks, frequencies, share)
             if plan is None:
                 return []
-            few = document_ids is not None and in_documents <= CANDIDATES
+            few = document_ids is not None and in_documents <= 2 * CANDIDATES
             rows = await session.fetch(
                 sql.SEARCH_LEXICAL_IN_DOCUMENTS if few else sql.SEARCH_LEXICAL,
                 prepare=False,
@@ -90,7 +97,7 @@ class PostgresLibrary:
                 # As the index has them: bytes know the letters from A to Z only.
                 names=[name.encode().lower().decode() for name in names],
                 embedding=embedding,
-                document_ids=None if scope.document_ids is None else parse_ids(scope.document_ids),
+                document_ids=None if scope.document_ids is None else join_ids(scope.document_ids),
                 most=NAMESAKES,
             )
         return [Match(row["chunk_id"], row["document_id"], row["score"]) for row in rows]
@@ -105,7 +112,7 @@ class PostgresLibrary:
                 sql.SCORE_DENSE,
                 embedding=embedding,
                 chunk_ids=join_ids(chunk_ids),
-                document_ids=None if scope.document_ids is None else parse_ids(scope.document_ids),
+                document_ids=None if scope.document_ids is None else join_ids(scope.document_ids),
             )
         return [Match(row["chunk_id"], row["document_id"], row["score"]) for row in rows]
 
@@ -144,7 +151,7 @@ class PostgresLibrary:
                 chunk_ids=parse_ids(chunk_ids),
                 before=before,
                 after=after,
-                document_ids=None if scope.document_ids is None else parse_ids(scope.document_ids),
+                document_ids=None if scope.document_ids is None else join_ids(scope.document_ids),
             )
         return [_read_passage(row) for row in rows]
 
@@ -153,7 +160,7 @@ class PostgresLibrary:
             rows = await session.fetch(
                 sql.READ_EMBEDDINGS,
                 chunk_ids=parse_ids(chunk_ids),
-                document_ids=None if scope.document_ids is None else parse_ids(scope.document_ids),
+                document_ids=None if scope.document_ids is None else join_ids(scope.document_ids),
             )
         return {str(row["chunk_id"]): row["embedding"] for row in rows}
 
@@ -162,7 +169,7 @@ class PostgresLibrary:
             rows = await session.fetch(
                 sql.READ_TITLES,
                 limit=limit,
-                document_ids=None if scope.document_ids is None else parse_ids(scope.document_ids),
+                document_ids=None if scope.document_ids is None else join_ids(scope.document_ids),
             )
         return [row["title"] for row in rows]
 
@@ -190,7 +197,7 @@ async def _score_terms(
         sql.SCORE_LEXICAL,
         weights=SparseVector(weights, TERM_IDS),
         chunk_ids=join_ids(chunk_ids),
-        document_ids=None if scope.document_ids is None else parse_ids(scope.document_ids),
+        document_ids=None if scope.document_ids is None else join_ids(scope.document_ids),
     )
     return [Match(row["chunk_id"], row["document_id"], row["score"]) for row in rows]
 

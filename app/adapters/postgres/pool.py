@@ -27,7 +27,7 @@ QUERY_SECONDS = 10.0
 _SETTINGS = {
     # Without iterative scans a filtered HNSW search returns too few rows; relaxed order is put right by sorting.
     "hnsw.iterative_scan": "relaxed_order",
-    "hnsw.ef_search": "120",
+    "hnsw.ef_search": "200",
     "hnsw.max_scan_tuples": "40000",
     # A search by words reads what waits to be indexed from end to end, so it is kept short; `load` knows better.
     "gin_pending_list_limit": "256kB",

@@ -82,9 +82,9 @@ SEARCH_LEXICAL: LiteralString = """
           AND (%(document_ids)s::uuid[] IS NULL OR (document_id = ANY(%(document_ids)s::uuid[])) IS TRUE)
         LIMIT %(candidates)s
     )
-    SELECT chunk_id::text, document_id::text, score FROM candidates
-    ORDER BY score DESC, candidates.chunk_id
-    LIMIT %(limit)s
+    SELECT chunk_id::text, document_id::text, score
+    FROM (SELECT * FROM candidates ORDER BY score DESC, chunk_id LIMIT %(limit)s) AS best
+    ORDER BY score DESC, best.chunk_id
 """
 
 # Scores every chunk of a few documents.
@@ -94,10 +94,9 @@ SEARCH_LEXICAL_IN_DOCUMENTS: LiteralString = """
         FROM chunk_terms
         WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
     )
-    SELECT chunk_id::text, document_id::text, score FROM scored
-    WHERE score > 0
-    ORDER BY score DESC, scored.chunk_id
-    LIMIT %(limit)s
+    SELECT chunk_id::text, document_id::text, score
+    FROM (SELECT * FROM scored WHERE score > 0 ORDER BY score DESC, chunk_id LIMIT %(limit)s) AS best
+    ORDER BY score DESC, best.chunk_id
 """
 
 # One chunk for each title: the nearest of all documents so titled. A title is known without what it says in brackets
