@@ -65,10 +65,11 @@ class AskingAndVerifying:
 
 def mark(response: str, sources: int) -> str:
     """The response with all sources cited behind each of its sentences, as an answer of ours would cite them."""
-    markers = f" [{', '.join(str(number) for number in range(1, sources + 1))}]"
+    markers = f"[{', '.join(str(number) for number in range(1, sources + 1))}]"
     pieces, done = [], 0
     for _, end in split_sentences(response):
-        pieces += [response[done:end], markers]
+        # Behind the fence that closes a code block, on its line, they would keep it open.
+        pieces += [response[done:end], "\n" if response[:end].endswith("```") else " ", markers]
         done = end
     return "".join([*pieces, response[done:]])
 
