@@ -12,7 +12,7 @@ from psycopg.sql import SQL, Identifier
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from app.adapters.embedded import Servers
-from app.adapters.postgres import sql
+from app.adapters.postgres import sql, vector_index
 from app.adapters.postgres.documents import PostgresDocumentStore
 from app.adapters.postgres.embedding_model import pin_embedder
 from app.adapters.postgres.library import PostgresLibrary
@@ -70,6 +70,20 @@ async def test_upgrades_from_the_first_with_what_is_there(bare_url: str) -> None
         await store(documents, "a", "new.md", ["New words"])
         assert await documents.corpus_fingerprint(Scope("a")) != before
         assert [d.source for d in await documents.list("a")] == ["new.md", "old.md"]
+
+
+async def test_large_workspaces_get_their_index_with_the_upgrade(
+    bare_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_index, "EXACT_ROWS", 1)
+    await upgrade(bare_url, "0006")
+    async with await AsyncConnection.connect(bare_url, autocommit=True) as connection:
+        await connection.execute("INSERT INTO workspaces VALUES ('large', 1, 2), ('small', 1, 1)")
+    await upgrade(bare_url)
+    names = await fetch_value(
+        bare_url, "SELECT array_agg(relname::text) FROM pg_class WHERE relkind = 'i' AND relname LIKE 'chunks\\_of%'"
+    )
+    assert names == [vector_index.name_index("large")]
 
 
 async def test_upgrading_again_changes_nothing(database_url: str) -> None:

@@ -182,6 +182,22 @@ def test_plan(frequencies: dict[int, int], rare: list[int], support: list[int] |
     assert (plan.rare, plan.support) == (rare, support)
 
 
+def test_plan_among_part_of_the_chunks() -> None:
+    frequencies = {1: 10, 2: 4000, 3: 2000}
+    plan = lexical.plan_search(Counter([1, 2, 3]), 10_000, frequencies, share=0.8)
+    assert plan is not None
+    assert plan.rare == [1, 3, 2]
+
+
+async def test_ids_in_any_form(filled: PostgresLibrary, pool: Pool) -> None:
+    [first, *_] = await PostgresDocumentStore(pool).list("a")
+    hexadecimal = first.id.replace("-", "").upper()
+    for document_id in (first.id, first.id.upper(), hexadecimal):
+        scope = Scope("a", (document_id, "no id"))
+        assert len(await filled.search_dense(scope, vector_of("question"), 100)) == 10
+        assert {m.document_id for m in await filled.search_lexical(scope, "word1 word2", 100)} == {first.id}
+
+
 def test_plan_without_a_known_term() -> None:
     assert lexical.plan_search(Counter([1, 2]), 10_000, {2: 0}) is None
 
