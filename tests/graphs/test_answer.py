@@ -1,14 +1,14 @@
 """The real graph on real storage, without a model key."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from app.adapters.postgres.library import PostgresLibrary
 from app.runs.turns import Ask, Turns, collect
 from app.services import Services
-from domain.documents import Match, Passage, Scope
+from domain.documents import Match, Scope
 from domain.errors import (
     DatabaseUnavailable,
     EmbedderUnavailable,
@@ -213,38 +213,27 @@ async def test_without_the_embedder_the_lexical_leg_answers_alone_with_a_warning
     assert any("words only" in warning for warning in done["warnings"])
 
 
-@dataclass
-class DroppingLibrary:
+class DroppingLibrary(PostgresLibrary):
     """The real library, over a connection that drops."""
 
-    library: Library
-    drops: dict[str, int]
-    """How many more times, by method."""
+    def __init__(self, library: Library, drops: dict[str, int]) -> None:
+        assert isinstance(library, PostgresLibrary)
+        super().__init__(library._pool)
+        self.drops = drops
+        """How many more times, by method."""
 
     def _pass(self, method: str) -> None:
         if self.drops.get(method):
             self.drops[method] -= 1
             raise DatabaseUnavailable
 
-    async def search_dense(self, scope: Scope, embedding: Vector, limit: int) -> list[Match]:
-        return await self.library.search_dense(scope, embedding, limit)
-
     async def search_lexical(self, scope: Scope, query: str, limit: int) -> list[Match]:
         self._pass("search_lexical")
-        return await self.library.search_lexical(scope, query, limit)
-
-    async def search_titled(self, scope: Scope, names: Sequence[str], embedding: Vector) -> list[Match]:
-        return await self.library.search_titled(scope, names, embedding)
-
-    async def read_passages(self, scope: Scope, chunk_ids: Sequence[str]) -> list[Passage]:
-        return await self.library.read_passages(scope, chunk_ids)
-
-    async def read_around(self, scope: Scope, chunk_ids: Sequence[str], before: int, after: int) -> list[Passage]:
-        return await self.library.read_around(scope, chunk_ids, before, after)
+        return await super().search_lexical(scope, query, limit)
 
     async def read_titles(self, scope: Scope, limit: int) -> list[str]:
         self._pass("read_titles")
-        return await self.library.read_titles(scope, limit)
+        return await super().read_titles(scope, limit)
 
 
 @pytest.mark.parametrize("question", ["Hello!", "play some jazz music"])
