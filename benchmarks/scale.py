@@ -92,6 +92,8 @@ class Bench:
         self.services = services
         self.pool = pool
         self.url = url
+        self.rate = 0.0
+        """Chunks of the large workspace that were loaded in a second, its index included."""
         self.questions = {name: make_questions(name, size, QUESTIONS) for name, size in WORKSPACES.items()}
         everyone = [question for questions in self.questions.values() for question in questions]
         self.embeddings = PreparedEmbeddings(everyone)
@@ -104,7 +106,8 @@ class Bench:
                 documents = list(make_documents(name, size))
                 started = time.perf_counter()
                 await self.services.documents.load(name, documents)
-                report("load", name, f"{size} chunks, {size / (time.perf_counter() - started):.0f}/s")
+                self.rate = size / (time.perf_counter() - started)
+                report("load", name, f"{size} chunks, {self.rate:.0f}/s")
 
     async def open_rival(self) -> PGVectorStore:
         """PGVectorStore over the same rows, with the indexes that its documentation recommends."""
@@ -143,7 +146,8 @@ class Bench:
         vectors = [v.embedding.tolist() for document in documents for v in document.embeddings.values()]
         started = time.perf_counter()
         await store.aadd_embeddings(texts, vectors, [{"workspace_id": "rival"}] * len(texts))
-        report("load", "PGVectorStore", f"{len(texts)} rows, {len(texts) / (time.perf_counter() - started):.0f}/s")
+        rate = len(texts) / (time.perf_counter() - started)
+        report("load", "PGVectorStore", f"{len(texts)} rows, {rate:.0f}/s   ratio {self.rate / rate:.1f}")
 
     async def compare_retrieval(self, rival: PGVectorStore) -> None:
         """The real node, without the embedding call, and PGVectorStore's hybrid search, question by question."""
