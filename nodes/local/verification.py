@@ -532,7 +532,8 @@ def _keys(text: str) -> set[str]:
 
 
 def _weigh(keys: set[str]) -> float:
-    return sum(SPEAKER_WORD if k in _SPEAKER else FUNCTION_WORD if k in _FUNCTION_WORDS else 1.0 for k in keys)
+    # The exact sum does not depend on the set's order, which differs between processes and would break ties anew.
+    return math.fsum(SPEAKER_WORD if k in _SPEAKER else FUNCTION_WORD if k in _FUNCTION_WORDS else 1.0 for k in keys)
 
 
 def _list(words: Sequence[str]) -> str:
