@@ -19,8 +19,8 @@ async def correct(
     """
     found = [match for text in texts for match in _WORD.finditer(text)]
     spelt = {match.group(): content_words(match.group()) for match in found}
-    # What is written in capitals is an abbreviation.
-    words = {text: levelled[0] for text, levelled in spelt.items() if len(levelled) == 1 and not text.isupper()}
+    # What has capitals inside is an abbreviation, or a name that is spelt so on purpose.
+    words = {text: levelled[0] for text, levelled in spelt.items() if len(levelled) == 1 and text[1:].islower()}
     if not words:
         return list(texts)
     last = next((match for match in found if match.string is texts[0] and match.end() == len(texts[0])), None)

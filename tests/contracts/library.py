@@ -222,7 +222,7 @@ class LibraryContract:
         }
         # Known, as a word of the documents or in another form, or as a common English word.
         right = ["battery", "replacing", "garden"]
-        strange = ["xylophon", "fkael", "nod", "il7"]
+        strange = ["xylophon", "fkael", "lats", "nod", "il7"]
         found = {}
         for word in [*misspelt, *right, *strange]:
             found |= await library.suggest_words(Scope("a"), ["station", word], None)

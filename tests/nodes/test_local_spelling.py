@@ -20,7 +20,7 @@ class Vocabulary:
     ("query", "corrected"),
     [
         ("How long is the waranty of the Fakle?", "How long is the warranty of the Falke?"),
-        ("waranty WARANTY Waranty", "warranty WARANTY Warranty"),
+        ("waranty WARANTY wARANTY Waranty", "warranty WARANTY wARANTY Warranty"),
         ("the Fakle's batery, please", "the Falke's battery, please"),
         ("“waranty”", "“warranty”"),
         ("when to calib", "when to calibration"),

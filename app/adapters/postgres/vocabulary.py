@@ -18,7 +18,11 @@ from app.adapters.postgres.pool import Session
 from domain.terms import analyse, content_words
 
 SHORTEST, LONGEST = 4, 30
-"""Letters of a word that is kept, and that may be corrected."""
+"""Letters of a word that is kept, and that may be completed."""
+
+CORRECTED = 5
+"""Letters from which a word may be corrected. Shorter ones have too many neighbours: of those that questions of five
+public sets hold, none was corrected to what was meant."""
 
 LONG = 8
 """Letters from which a word may have two errors."""
@@ -96,6 +100,8 @@ def _choose(word: str, known: Mapping[str, int], *, unfinished: bool) -> str | N
     """The nearest of the `known` words, each with the number of chunks that hold it."""
     if unfinished and (completions := [other for other in known if other.startswith(word)]):
         return max(completions, key=lambda other: (known[other], other))
+    if len(word) < CORRECTED:
+        return None
     # The first letter is seldom wrong (Yannakoudakis & Fawthrop, 1983), and two errors beside it are another word.
     allowed = 2 if len(word) >= LONG else 1
     edits = {other: count_edits(word, other) for other in known if abs(len(other) - len(word)) <= allowed}
