@@ -117,7 +117,8 @@ async def test_the_fusions_score_by_their_formulas(small: Services) -> None:
     assert scores["rrf"] == pytest.approx([2 / 11, 1 / 12])
     # Both legs have the best one first; the other shares no word with the question.
     assert scores["weighted"] == pytest.approx([1.0, 0.6 * dense[1] / dense[0]], abs=1e-3)
-    assert scores["standardised"] == pytest.approx([1.0, -1.0], abs=1e-3)
+    # z(dense) + 0.7 * z(lexical); of two values, one is a deviation above the mean and one below.
+    assert scores["standardised"] == pytest.approx([1.7, -1.7], abs=1e-3)
 
 
 @pytest.mark.parametrize(("threshold", "found"), [(0.4, 1), (0.9, 0)])
