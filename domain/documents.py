@@ -10,9 +10,9 @@ Offsets (`start`, `end`) count characters (Python string indices, end exclusive)
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NotRequired
 
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 
 class Box(TypedDict):

@@ -223,7 +223,7 @@ class LibraryContract:
         # Known, as a word of the documents or in another form, or as a common English word.
         right = ["battery", "replacing", "garden"]
         strange = ["xylophon", "fkael", "lats", "nod", "il7"]
-        found = {}
+        found: dict[str, str] = {}
         for word in [*misspelt, *right, *strange]:
             found |= await library.suggest_words(Scope("a"), ["station", word], None)
         assert found == misspelt
