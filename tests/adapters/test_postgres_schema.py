@@ -117,7 +117,12 @@ async def test_every_table_of_ours_knows_its_workspace(database_url: str) -> Non
 def test_every_statement_is_bound_to_a_workspace() -> None:
     statements = {name: text for name, text in vars(sql).items() if name.isupper() and not name.startswith("_")}
     assert len(statements) > 20
-    unbound = {name for name, text in statements.items() if "%(workspace_id)s" not in text}
+    unbound = {
+        name
+        for name, texts in statements.items()
+        for text in ((texts,) if isinstance(texts, str) else texts)
+        if "%(workspace_id)s" not in text
+    }
     # Rows that are copied bring their workspace with them.
     copies = {"COPY_CHUNKS", "COPY_PLACES", "COPY_TERMS", "COPY_TOKENS"}
     assert unbound == copies | {"ALLOW_LONG_PENDING_LIST", "INDEX_PENDING_TERMS"}
