@@ -251,6 +251,7 @@ def evaluate(
     as_json: JsonOption = False,
 ) -> None:
     """Measure how well questions are answered: finding, answering, abstaining, citing, routing, verifying."""
+    from app.evaluation.report import check_folder
     from app.evaluation.sets import read_sets
     from app.settings import read_modes, read_settings
     from domain.errors import UnknownMode
@@ -267,6 +268,7 @@ def evaluate(
             from app.adapters.langsmith_experiments import check_langsmith
 
             check_langsmith()
+        check_folder(out)
     except AskgraphError as error:
         _fail(error)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -37,6 +38,8 @@ class Shelf:
     """Where the set's documents are pages: what it calls each, by the library's document id and the page."""
     chosen: Mapping[str, str] = field(default_factory=dict)
     """The library's id of each PDF that a question may choose, by its stem."""
+    state: str = ""
+    """Changes with what the workspace holds; empty where the set says what that is."""
 
 
 @asynccontextmanager
@@ -77,16 +80,39 @@ async def work_side_by_side(work: Callable[[], Coroutine[Any, Any, None]], worke
 async def find_shelf(services: Services, workspace_id: str, wanted: EvaluationSet) -> Shelf:
     """A workspace that exists. The questions may call its documents by id, source, file name or title.
 
-    Raises `SetError` where they call one that it does not hold.
+    Raises `SetError` where it is empty, where they call a document that it does not hold or by a name that several
+    have, and where they call one document by two names: it would not be told that both are the same.
     """
-    documents = {name: d.id for d in await services.documents.list(workspace_id) for name in _names_of(d)}
+    held = await services.documents.list(workspace_id)
+    if not held:
+        raise SetError(
+            f"The workspace {workspace_id!r} holds no document. Bring some in: askgraph ingest --workspace "
+            f"{workspace_id} FILES"
+        )
+    documents: dict[str, set[str]] = {}
+    for document in held:
+        for name in _names_of(document):
+            documents.setdefault(name, set()).add(document.id)
+    # What a question calls a document goes before its other names.
+    called: dict[str, str] = {}
+    chosen: dict[str, str] = {}
     for question in wanted.questions:
         for name in (*question.grades, *([question.pdf] if question.pdf else [])):
-            if name not in documents:
+            ids = documents.get(name, set())
+            if not ids:
                 raise SetError(f"{question.id!r} names a document that the workspace {workspace_id!r} lacks: {name!r}.")
-    # What a question calls a document goes before its other names.
-    called = {documents[name]: name for question in wanted.questions for name in question.grades}
-    return Shelf(workspace_id, {document_id: document_id for document_id in documents.values()} | called, {}, documents)
+            if len(ids) > 1:
+                raise SetError(
+                    f"{question.id!r} names {name!r}, as {len(ids)} documents of the workspace {workspace_id!r} are "
+                    "called. Take the id or source that `askgraph documents` shows."
+                )
+            [chosen[name]] = ids
+        for name in question.grades:
+            if (other := called.setdefault(chosen[name], name)) != name:
+                raise SetError(f"{question.id!r} names {name!r}, which is called {other!r} elsewhere. Choose one name.")
+    state = [workspace_id, *sorted((document.id, document.content_hash) for document in held)]
+    digest = hashlib.sha256(json.dumps(state).encode()).hexdigest()
+    return Shelf(workspace_id, {document.id: document.id for document in held} | called, {}, chosen, digest)
 
 
 def _names_of(document: Document) -> list[str]:

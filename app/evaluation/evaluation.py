@@ -84,7 +84,8 @@ async def evaluate(
         results: list[Result] = []
         async with await _open(services, each, options, progress) as shelf:
             for profile in profiles:
-                journal = Journal(options.out, each, profile, services.fingerprint, options.workspace)
+                held = "" if shelf is None else shelf.state
+                journal = Journal(options.out, each, profile, services.fingerprint, held)
                 journals.append(journal)
                 if options.fresh:
                     journal.discard()

@@ -15,12 +15,11 @@ _UNFINISHED = ".unfinished.jsonl"
 
 
 class Journal:
-    """The outcomes of one set in one profile, a line each, in a file named after everything that decides them."""
+    """The outcomes of one set in one profile, a line each, in a file named after everything that decides them.
+    `machine` is the fingerprint of code and models, `held` the state of a workspace that the set did not fill."""
 
-    def __init__(
-        self, folder: Path, each: EvaluationSet, profile: Profile, machine: str, workspace: str | None
-    ) -> None:
-        decisive = json.dumps([each.fingerprint, profile.model_dump(), machine, workspace])
+    def __init__(self, folder: Path, each: EvaluationSet, profile: Profile, machine: str, held: str) -> None:
+        decisive = json.dumps([each.fingerprint, profile.model_dump(), machine, held])
         digest = hashlib.sha256(decisive.encode()).hexdigest()[:16]
         self._folder = folder
         self._name = f"{each.name}-{profile.name}"

@@ -1,6 +1,7 @@
 """What is handed out of an evaluation: its metrics, and a report as JSON and as a page."""
 
 import json
+import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -13,8 +14,9 @@ from typing import Any
 from app.evaluation.asking import Outcome
 from app.evaluation.comparison import Comparison, compare
 from app.evaluation.evaluation import Evaluated, Result
-from app.evaluation.scoring import Metrics, count_routes, is_right, list_routes, pair_up, score
+from app.evaluation.scoring import Metrics, count_routes, explain, is_right, list_routes, pair_up, score
 from app.evaluation.sets import Question
+from domain.errors import InputError
 
 NAME = "report"
 
@@ -27,6 +29,19 @@ def list_metrics(evaluated: Sequence[Evaluated]) -> dict[str, dict[str, Any]]:
         else {result.profile: result.metrics for result in each.results}
         for each in evaluated
     }
+
+
+def check_folder(folder: Path) -> None:
+    """Make the folder, and write into it as a try: what is measured for an hour must not be lost at its end.
+
+    Raises `InputError` where that cannot be done.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise InputError(f"Reports cannot be written to {folder}: {error.strerror}. Name a folder: --out.") from error
 
 
 def write_report(evaluated: Sequence[Evaluated], folder: Path, fingerprint: str) -> Path:
@@ -60,7 +75,11 @@ def _describe(each: Evaluated) -> dict[str, Any]:
                 "routes": count_routes(list_routes(each.set, pair_up(each.set, result.outcomes))),
                 "questions": [
                     question.model_dump(exclude_defaults=True)
-                    | {"right": is_right(each.set, question, outcome), "outcome": outcome.model_dump()}
+                    | {
+                        "right": is_right(each.set, question, outcome),
+                        "why": explain(each.set, question, outcome),
+                        "outcome": outcome.model_dump(),
+                    }
                     for question, outcome in pair_up(each.set, result.outcomes)
                 ],
             }
@@ -152,7 +171,7 @@ def _draw_routes(each: Evaluated, result: Result) -> str:
 
 
 def _draw_question(each: Evaluated, result: Result, question: Question, outcome: Outcome, flipped: bool) -> str:
-    right = is_right(each.set, question, outcome)
+    why = explain(each.set, question, outcome)
     history = "".join(f"<p><b>{m.role}:</b> {escape(m.content)}</p>" for m in question.history)
     about = " · ".join(filter(None, (question.id, question.type, question.label, result.profile)))
     asked = [
@@ -175,7 +194,7 @@ def _draw_question(each: Evaluated, result: Result, question: Question, outcome:
     said += [f"<small>{escape(warning)}</small>" for warning in outcome.warnings]
     timings = ", ".join(f"{node} {ms:.0f}" for node, ms in outcome.timings.items() if node != "total")
     cells = (
-        "right" if right else "wrong",
+        f"wrong<br><small>{escape(why)}</small>" if why else "right",
         "<br>".join(filter(None, asked)),
         "<br>".join(wanted),
         "<br>".join(said),
@@ -183,7 +202,7 @@ def _draw_question(each: Evaluated, result: Result, question: Question, outcome:
         f"{escape(outcome.route)}{f', {outcome.retries} retried' if outcome.retries else ''}",
         f"<span title='{escape(timings)}'>{outcome.timings.get('total', 0):.0f}</span>",
     )
-    kinds = " ".join(filter(None, ("right" if right else "wrong", "flipped" if flipped else "")))
+    kinds = " ".join(filter(None, ("wrong" if why else "right", "flipped" if flipped else "")))
     return f"<tr class='{kinds}'>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
 
 

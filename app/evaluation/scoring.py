@@ -71,6 +71,37 @@ def is_right(each: EvaluationSet, question: Question, outcome: Outcome) -> bool:
     return not question.answers or contains_gold(question, outcome)
 
 
+def explain(each: EvaluationSet, question: Question, outcome: Outcome) -> str:
+    """Why a question did not come out right, as far as its outcome shows; empty where it did."""
+    if is_right(each, question, outcome):
+        return ""
+    if outcome.error is not None:
+        return "ended by an error"
+    if each.kind == "verification":
+        return f"people say {question.label}"
+    if each.kind == "routing":
+        return f"belongs to {ROUTES[question.type]}"
+    if question.answerable is False:
+        return "answered what cannot be"
+    if outcome.route != "needs_retrieval":
+        return "not searched for"
+    said = "no relevant document cited" if question.grades else "no accepted answer"
+    return f"{said if outcome.answered else 'not answered'}{_locate(question, outcome)}"
+
+
+def _locate(question: Question, outcome: Outcome) -> str:
+    """How far the best relevant document came, where these are known."""
+    if not question.grades:
+        return ""
+    if question.grades.keys() & set(outcome.sources):
+        return "; one was among the sources"
+    return (
+        "; one was found, but not among the sources"
+        if question.grades.keys() & set(outcome.ranking)
+        else "; none was found"
+    )
+
+
 def average(rows: Collection[Metrics]) -> Metrics:
     """The mean of each metric over the rows."""
     return {name: _mean(row[name] for row in rows) for name in next(iter(rows), {})}

@@ -2,6 +2,7 @@
 a file of questions about a workspace that exists. docs/evaluation.md describes the format.
 """
 
+import codecs
 import gzip
 import hashlib
 import zlib
@@ -157,6 +158,8 @@ def _read_set(path: Path, workspace: str | None, limit: int | None) -> Evaluatio
     corpus_file = _find_rows(path, "corpus") if path.is_dir() and needs_corpus else None
     if corpus_file is not None:
         corpus = tuple(_read_rows(corpus_file, CorpusDocument, digest))
+        if not corpus:
+            raise SetError(f"{corpus_file} holds no document.")
         _check_relevant(queries, questions, {document.id for document in corpus})
         pdfs = _find_pdfs(path, corpus_file, corpus, digest)
         _check_chosen(queries, questions, pdfs)
@@ -196,8 +199,10 @@ def _read_rows(path: Path, row: type[_AnyRow], digest: "hashlib._Hash") -> Itera
 def _read_lines(path: Path) -> list[bytes]:
     try:
         data = path.read_bytes()
+        text = gzip.decompress(data) if path.suffix == ".gz" else data
+        # Some editors put a mark of the encoding in front.
         # No splitlines(): JSON may hold other line ends than this one.
-        return (gzip.decompress(data) if path.suffix == ".gz" else data).split(b"\n")
+        return text.removeprefix(codecs.BOM_UTF8).split(b"\n")
     except (OSError, EOFError, zlib.error) as error:
         raise SetError(f"{path} cannot be read: {error}.") from error
 

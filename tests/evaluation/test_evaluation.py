@@ -15,6 +15,7 @@ from psycopg.sql import SQL, Identifier
 
 from app.adapters.embedded import Servers
 from app.evaluation.asking import Outcome
+from app.evaluation.corpus import find_shelf
 from app.evaluation.evaluation import Evaluated, Options, Result, evaluate
 from app.evaluation.journal import Journal
 from app.evaluation.report import list_metrics, write_report
@@ -137,7 +138,7 @@ async def test_what_is_kept_is_not_brought_in_again(services: Services, tmp_path
 
 async def test_an_interrupted_run_goes_on(services: Services, tmp_path: Path) -> None:
     each = write_set(tmp_path / "birds", QUESTIONS, CORPUS)
-    journal = Journal(tmp_path / "out", each, MODES["standard"], services.fingerprint, None)
+    journal = Journal(tmp_path / "out", each, MODES["standard"], services.fingerprint, "")
     journal.add(Outcome(id="months", ranking=["amsel#2", "falke/1"]))
     journal.add(Outcome(id="follow-up", error="The database did not answer."))
     [path] = (tmp_path / "out").iterdir()
@@ -202,8 +203,23 @@ async def test_ones_own_questions_about_a_workspace(services: Services, tmp_path
     [each] = read_sets([str(tmp_path / "ours.jsonl")], tmp_path, workspace="team", limit=None)
     evaluated, _ = await run(services, each, Options(tmp_path / "out", workspace="team"))
     assert evaluated.results[0].metrics["mrr@10"] == 1
-    with pytest.raises(SetError, match=r"'months' names a document that the workspace 'other' lacks: 'handbook\.md'"):
+    with pytest.raises(SetError, match=r"The workspace 'other' holds no document.*askgraph ingest --workspace other"):
         await run(services, each, Options(tmp_path / "out", workspace="other"))
+
+    def ask_about(*names: str) -> EvaluationSet:
+        rows = [{**QUESTIONS[0], "id": name, "relevant": [name]} for name in names]
+        return write_set(tmp_path / "others", rows, [{"id": name, "text": "x"} for name in names])
+
+    with pytest.raises(SetError, match=r"'no\.md' names a document that the workspace 'team' lacks: 'no\.md'"):
+        await find_shelf(services, "team", ask_about("no.md"))
+    with pytest.raises(SetError, match=r"'handbook' names 'handbook', which is called 'handbook\.md' elsewhere"):
+        await find_shelf(services, "team", ask_about("handbook.md", "handbook"))
+
+    before = await find_shelf(services, "team", each)
+    await services.ingestion.add("team", "old/handbook.md", HANDBOOK + b"\nOutdated.\n")
+    assert (await find_shelf(services, "team", ask_about("old/handbook.md"))).state != before.state
+    with pytest.raises(SetError, match=r"names 'handbook\.md', as 2 documents of the workspace 'team' are called"):
+        await find_shelf(services, "team", ask_about("handbook.md"))
 
 
 async def test_routing_and_verification_sets(services: Services, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from app.evaluation.comparison import find_p_value
 from app.evaluation.scoring import (
     area,
     contains_gold,
+    explain,
     is_right,
     normalise,
     score,
@@ -197,6 +198,31 @@ def test_a_failed_question_is_not_right_and_found_nothing() -> None:
     metrics = score(each, {"q": Outcome(id="q", error="The database did not answer.")})
     assert (metrics["failed"], metrics["ndcg@10"], metrics["answered"]) == (1, 0, 0)
     assert not is_right(each, question, Outcome(id="q", error="…"))
+
+
+@pytest.mark.parametrize(
+    ("question", "outcome", "why"),
+    [
+        ({}, {"citations": ["d"]}, ""),
+        ({}, {"error": "The database did not answer."}, "ended by an error"),
+        ({}, {"route": "conversational"}, "not searched for"),
+        ({}, {}, "not answered; none was found"),
+        ({}, {"ranking": ["d"]}, "not answered; one was found, but not among the sources"),
+        ({}, {"ranking": ["d"], "sources": ["d"]}, "not answered; one was among the sources"),
+        ({}, {"citations": ["e"]}, "no relevant document cited; none was found"),
+        ({"relevant": ()}, {"citations": ["e"]}, "no accepted answer"),
+        ({"answerable": False, "relevant": ()}, {"citations": ["e"]}, "answered what cannot be"),
+    ],
+)
+def test_why_a_question_went_wrong(question: dict[str, Any], outcome: dict[str, Any], why: str) -> None:
+    cited = [Cited(doc=doc, start=0, end=1, text="x") for doc in outcome.get("citations", [])]
+    asked = Question.model_validate(
+        {"id": "q", "question": "?", "answerable": True, "relevant": ["d"], "answers": ["y"], **question}
+    )
+    became = Outcome(**{"id": "q", "answer": "x", **outcome, "citations": cited})
+    each = EvaluationSet("set", "questions", (asked,), "f")
+    assert explain(each, asked, became) == why
+    assert is_right(each, asked, became) == (not why)
 
 
 def test_p_of_a_paired_difference() -> None:

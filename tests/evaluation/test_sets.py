@@ -74,6 +74,19 @@ def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, rows: list[Any], pr
         read(tmp_path)
 
 
+def test_a_mark_of_the_encoding_is_no_content(tmp_path: Path) -> None:
+    file = tmp_path / "ours.jsonl"
+    file.write_text(f"{json.dumps(QUESTION)}\n", "utf-8-sig")
+    assert read(file, workspace="default").questions[0].id == "q1"
+
+
+def test_a_corpus_without_documents(tmp_path: Path) -> None:
+    write(tmp_path / "queries.jsonl", {"id": "q1", "question": "How long?"})
+    write(tmp_path / "corpus.jsonl", "\n")
+    with pytest.raises(SetError, match=r"corpus\.jsonl holds no document"):
+        read(tmp_path)
+
+
 def test_damaged_files(tmp_path: Path) -> None:
     (tmp_path / "queries.jsonl.gz").write_bytes(b"\x1f\x8bnot gzip at all")
     with pytest.raises(SetError, match="cannot be read"):
@@ -109,6 +122,8 @@ def test_names_that_would_be_mixed_up(tmp_path: Path) -> None:
         (["nothing-here", "--profile", "brilliant"], "There is no profile 'brilliant'"),
         (["nothing-here", "--workspace", "no/such"], "cannot be the name of a workspace"),
         (["routing", "--upload"], "LANGSMITH_API_KEY"),
+        (["routing", "--out", __file__], "Reports cannot be written to"),
+        (["routing", "--out", "/proc/nowhere"], "Reports cannot be written to /proc/nowhere: No such file"),
     ],
 )
 def test_the_command_refuses_before_it_starts_anything(
