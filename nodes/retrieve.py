@@ -49,36 +49,39 @@ async def retrieve(state: RetrieveInput, runtime: Runtime[Context]) -> RetrieveU
     context = runtime.context
     knobs = profile_of(state).retrieval
     scope = scope_of(state)
-    query = state["query"]
-    background = query.removeprefix(state["question"]) if query.startswith(state["question"]) else ""
+    core, background = _part_query(state)
     # Side by side, because a question whose words are all known is the rule, and then has lost no time.
-    candidates, (question, spelt) = await asyncio.gather(
-        _search(query, scope, knobs, context, background),
-        _correct([state["standalone_question"], query], scope, knobs, context),
+    candidates, (question, spelt, spelt_background) = await asyncio.gather(
+        _search(core, background, scope, knobs, context),
+        _correct([state["standalone_question"], core, background], scope, knobs, context),
     )
-    if spelt != query:
-        candidates = await _search(spelt, scope, knobs, context, background)
+    if (spelt, spelt_background) != (core, background):
+        candidates = await _search(spelt, spelt_background, scope, knobs, context)
     # A retry is another wording already.
     added = [] if state["retries"] else await expand(question, knobs, context)
     # Of an answer that is made up, the meaning counts and not the words.
     likewise = knobs if knobs.expansion == "multi_query" else knobs.model_copy(update={"fusion": "dense"})
-    rankings = await asyncio.gather(*(_search(text, scope, likewise, context) for text in added))
+    rankings = await asyncio.gather(*(_search(text, "", scope, likewise, context) for text in added))
     return RetrieveUpdate(
         standalone_question=question,
-        query=spelt,
+        query=spelt + spelt_background,
         candidates=merge([candidates, *rankings], knobs.rrf_k)[: knobs.candidates],
-        queries_tried=[*state["queries_tried"], spelt, *added],
+        queries_tried=[*state["queries_tried"], spelt + spelt_background, *added],
     )
 
 
-async def _search(
-    query: str, scope: Scope, knobs: RetrievalKnobs, context: Context, background: str = ""
-) -> list[Candidate]:
-    """What the query finds. `background`, with which it may end, was added to the question as asked and counts half:
-    a mean of two embeddings, and of two BM25 sums."""
-    core = query.removesuffix(background)
-    texts = [query] if core == query else [core, query]
+def _part_query(state: RetrieveInput) -> tuple[str, str]:
+    """The query as what is asked and what route or reformulate put behind that, which may be nothing."""
+    for asked in (state["question"], state["standalone_question"]):
+        if state["query"].startswith(f"{asked} "):
+            return asked, state["query"].removeprefix(asked)
+    return state["query"], ""
 
+
+async def _search(core: str, background: str, scope: Scope, knobs: RetrievalKnobs, context: Context) -> list[Candidate]:
+    """What the query finds. `background`, which was added to what is asked, counts half: a mean of two embeddings, and
+    of two BM25 sums (docs/decisions/0017-follow-ups.md)."""
+    texts = [core, core + background] if background else [core]
     words = " ".join(texts)
 
     async def search_dense() -> tuple[Vector | None, Sequence[Match]]:
