@@ -11,6 +11,7 @@ from domain.errors import EmbedderUnavailable, ModelUnavailable
 from domain.profile import RerankKnobs
 from nodes.context import Context
 from nodes.diversity import diversify
+from nodes.extras import have_or
 from nodes.fusion import blend, choose_examples, reorder
 from nodes.links import find_linked, place_linked
 from nodes.local.complexity import is_complex
@@ -53,7 +54,12 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
 
     linked: list[Passage] = []
     if knobs.method != "none":
-        linked = await find_linked(state["standalone_question"], scope, passages, candidates, context)
+        linked = await have_or(
+            linked,
+            find_linked(state["standalone_question"], scope, passages, candidates, context),
+            context.ledger,
+            "What the sources mention was not looked up",
+        )
         passages += [passage for passage in linked if passage not in passages]
     scores = await _score(knobs, scope, state["standalone_question"], passages, candidates, context)
     # The local reranker's scores are weighed with the search's; others are probabilities already.
@@ -62,7 +68,12 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
     else:
         relevance = blend([candidates[p.chunk_id] for p in passages], scores)
         if scores is not None:
-            relevance = await _learn(state["standalone_question"], scope, passages, relevance, context)
+            relevance = await have_or(
+                relevance,
+                _learn(state["standalone_question"], scope, passages, relevance, context),
+                context.ledger,
+                "Ranked by the question's own words",
+            )
     for passage, score in zip(passages, relevance, strict=True):
         candidates[passage.chunk_id] = {**candidates[passage.chunk_id], "relevance": round(score, 4)}
     ranked = sorted(zip(passages, relevance, strict=True), key=lambda pair: -pair[1])
@@ -74,7 +85,12 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
     ]
     return RerankUpdate(
         candidates=[candidates[passage.chunk_id] for passage, _ in ranked],
-        sources=await complete(sources, scope, context.library),
+        sources=await have_or(
+            sources,
+            complete(sources, scope, context.library),
+            context.ledger,
+            "Sources were left as they are cut",
+        ),
         queries_tried=list(dict.fromkeys([*state["queries_tried"], *(passage.title for passage in linked)])),
     )
 
@@ -124,7 +140,12 @@ async def _choose(
     """Those that become sources, most relevant first."""
     if knobs.mmr_lambda is None or len(ranked) <= knobs.keep:
         return ranked[: knobs.keep]
-    embeddings = await context.library.read_embeddings(scope, [passage.chunk_id for passage, _ in ranked])
+    embeddings = await have_or(
+        {},
+        context.library.read_embeddings(scope, [passage.chunk_id for passage, _ in ranked]),
+        context.ledger,
+        "The most relevant sources were kept, however alike",
+    )
     if len(embeddings) < len(ranked):
         # Somebody removed a document just now.
         return ranked[: knobs.keep]

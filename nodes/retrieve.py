@@ -14,6 +14,7 @@ from domain.ports import Vector
 from domain.profile import RetrievalKnobs
 from nodes.context import Context
 from nodes.expansion import expand, merge
+from nodes.extras import have_or
 from nodes.fusion import fuse
 from nodes.legs import complete
 from nodes.local.spelling import correct
@@ -112,4 +113,7 @@ async def _correct(texts: Sequence[str], scope: Scope, knobs: RetrievalKnobs, co
     async def suggest(words: Sequence[str], unfinished: str | None) -> Mapping[str, str]:
         return await context.library.suggest_words(scope, words, unfinished)
 
-    return await correct(texts, suggest) if knobs.correct_spelling else texts
+    if not knobs.correct_spelling:
+        return texts
+    consequence = "Words were searched for as they are spelt"
+    return await have_or(texts, correct(texts, suggest), context.ledger, consequence)

@@ -1,5 +1,6 @@
 """The real graph on real storage, without a model key."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from app.adapters.postgres.library import PostgresLibrary
 from app.runs.turns import Ask, Turns, collect
 from app.services import Services
-from domain.documents import Match, Scope
+from domain.documents import Match, Passage, Scope
 from domain.errors import (
     DatabaseUnavailable,
     EmbedderUnavailable,
@@ -19,7 +20,7 @@ from domain.errors import (
 )
 from domain.events import Done, Event
 from domain.ports import Library, Vector
-from domain.profile import ABSTENTION, GradeKnobs, Profile, RetrievalKnobs
+from domain.profile import ABSTENTION, GradeKnobs, Profile, RerankKnobs, RetrievalKnobs
 from graphs.answer import build_answer_graph
 
 
@@ -235,6 +236,28 @@ class DroppingLibrary(PostgresLibrary):
         self._pass("read_titles")
         return await super().read_titles(scope, limit)
 
+    async def suggest_words(self, scope: Scope, words: Sequence[str], unfinished: str | None) -> dict[str, str]:
+        self._pass("suggest_words")
+        return await super().suggest_words(scope, words, unfinished)
+
+    async def search_titled(self, scope: Scope, names: Sequence[str], embedding: Vector) -> list[Match]:
+        self._pass("search_titled")
+        return await super().search_titled(scope, names, embedding)
+
+    async def score_related(
+        self, scope: Scope, query: str, examples: Mapping[str, float], chunk_ids: Sequence[str]
+    ) -> list[Match]:
+        self._pass("score_related")
+        return await super().score_related(scope, query, examples, chunk_ids)
+
+    async def read_around(self, scope: Scope, chunk_ids: Sequence[str], before: int, after: int) -> list[Passage]:
+        self._pass("read_around")
+        return await super().read_around(scope, chunk_ids, before, after)
+
+    async def read_embeddings(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, Vector]:
+        self._pass("read_embeddings")
+        return await super().read_embeddings(scope, chunk_ids)
+
 
 @pytest.mark.parametrize("question", ["Hello!", "play some jazz music"])
 async def test_a_reply_without_a_search_needs_no_library(
@@ -255,6 +278,33 @@ async def test_a_step_that_is_tried_again_is_announced_once_and_timed_from_its_b
     assert steps_of(events) == ["route", "retrieve", "rerank", "grade", "generate"]
     # The pause before the second attempt alone takes 100 ms.
     assert done["timings"]["retrieve"] >= 100
+
+
+@pytest.mark.parametrize(
+    ("method", "warning"),
+    [
+        ("suggest_words", "as they are spelt"),
+        ("search_titled", "was not looked up"),
+        ("score_related", "own words"),
+        ("read_around", "as they are cut"),
+        ("read_embeddings", "however alike"),
+    ],
+)
+async def test_what_a_search_can_do_without_costs_a_warning_and_not_the_answer(
+    services: Services, library: dict[str, str], method: str, warning: str
+) -> None:
+    table = b"# Falke\n\n| Warranty of the Falke | How long |\n|---|---|\n| Falke station | 36 months |\n"
+    await services.ingestion.add("default", "terms.md", table)
+    dropping = DroppingLibrary(services.library, {method: 2})
+    spread = services.modes["standard"].model_copy(
+        update={"name": "own", "rerank": RerankKnobs(keep=2, mmr_lambda=0.9)}
+    )
+    own = replace(services, library=dropping, modes={"own": spread})
+    done, _ = await ask(own, "How long is the warranty of the Falke?", mode="own")
+    assert dropping.drops == {method: 1}
+    assert "36 months" in done["answer"]
+    [said] = done["warnings"]
+    assert warning in said
 
 
 async def test_studio_learns_of_an_unknown_mode(services: Services) -> None:
