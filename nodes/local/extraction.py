@@ -10,6 +10,7 @@ from domain.documents import Source
 from domain.errors import EmbedderUnavailable
 from domain.ports import Embedder
 from domain.sentences import split_sentences
+from domain.tables import is_value
 from domain.terms import analyse
 
 _EMBEDDED = 24
@@ -85,8 +86,6 @@ _LONGEST_LABEL = 8
 _SHOUTED = 3
 """Words in capitals from which a line is a title, whatever else it holds; fewer may be a code that answers."""
 _VERB = re.compile(r"\b(?:is|are|was|were|has|have|had|do|does|did|can|may|must|will|shall|should|not)\b")
-_FIGURE_CELL = re.compile(r"[$€£¥(\s+−–—-]*\d(?!.*/)(?!\d{3}\s*$)(?!\d*(?:st|nd|rd|th)\b)|[—–-]$")
-"""How a cell begins that holds a value: years, dates and ordinals stand in headers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +199,7 @@ def _split(source: Source) -> Iterator[_Passage]:
         elif is_row and table is None:
             table = start
             ruled = any(_RULE.fullmatch(text[slice(*span)]) for span in spans[position + 1 : position + 2])
-            if ruled or not any(_FIGURE_CELL.match(cell.strip()) for cell in cells[1:]):
+            if ruled or not any(map(is_value, cells[1:])):
                 header = (start, end)
             else:
                 yield _Passage(source, start, end, None, heading, table)
