@@ -131,6 +131,17 @@ async def test_a_build_that_fails_is_done_again(
     assert await read_index(pool, "a")
 
 
+async def test_a_role_that_may_not_build_an_index_stores_and_searches(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(vector_index, "EXACT_ROWS", 5)
+    async with pool.connection() as connection:
+        await connection.execute("REVOKE CREATE ON SCHEMA public FROM pg_database_owner, public")
+    await store(PostgresDocumentStore(pool), "a", "x", WORDS[:10])
+    assert "could not be built" in caplog.text
+    assert len(await PostgresLibrary(pool).search_dense(Scope("a"), vector_of(WORDS[0]), 100)) == 10
+
+
 async def test_lexical_scores_are_bm25(filled: PostgresLibrary) -> None:
     texts = [paragraph(n) for n in range(40)]
     counts = [Counter(analyse(text)) for text in texts]

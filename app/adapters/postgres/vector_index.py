@@ -17,7 +17,7 @@ from psycopg import AsyncConnection
 from psycopg.sql import SQL, Composed, Identifier, Literal
 
 from app.adapters.postgres.pool import WAIT_SECONDS, Pool, translated_errors
-from domain.errors import DatabaseUnavailable
+from domain.errors import AskgraphError
 
 logger = logging.getLogger("askgraph.postgres")
 
@@ -82,7 +82,8 @@ async def tend_index(pool: Pool, workspace_id: str) -> None:
                 application_name="askgraph index",
             ) as connection:
                 await _tend(connection, workspace_id)
-    except DatabaseUnavailable:
+    # Also what no later try can change, such as a role that does not own the table: the documents are stored already.
+    except (AskgraphError, psycopg.Error):
         logger.warning("The vector index of a workspace could not be built.", exc_info=True)
 
 
