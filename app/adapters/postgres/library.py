@@ -69,10 +69,7 @@ class PostgresLibrary:
             return []
         document_ids = None if scope.document_ids is None else join_ids(scope.document_ids)
         async with open_session(self._pool, scope.workspace_id) as session:
-            counts = await session.fetch(sql.COUNT_TERMS, terms=sorted(terms), document_ids=document_ids)
-            frequencies = {row["term"]: row["chunks"] for row in counts}
-            in_documents = frequencies.pop(-1)
-            chunks = frequencies.pop(None, 0)
+            chunks, in_documents, frequencies = await _count(session, terms, document_ids)
             share = 1.0 if document_ids is None else in_documents / max(chunks, 1)
             plan = plan_search(terms, chunks, frequencies, share)
             if plan is None:
@@ -181,12 +178,17 @@ class PostgresLibrary:
         return {str(row["chunk_id"]): row["tokens"] for row in rows}
 
 
+async def _count(session: Session, terms: Iterable[int], document_ids: str | None) -> tuple[int, int, dict[int, int]]:
+    """How many chunks the workspace has, how many of them these documents, and how many hold each of the terms."""
+    counts = await session.fetch(sql.COUNT_TERMS, terms=sorted(terms), document_ids=document_ids)
+    frequencies = {row["term"]: row["chunks"] for row in counts}
+    return frequencies.pop(None, 0), frequencies.pop(-1), frequencies
+
+
 async def _weigh(session: Session, terms: Counter[int]) -> dict[int, float]:
     """The inverse document frequency of each term that the workspace knows, times its count."""
-    counts = await session.fetch(sql.COUNT_TERMS, terms=sorted(terms), document_ids=None)
-    frequencies = {row["term"]: row["chunks"] for row in counts}
-    frequencies.pop(-1)
-    plan = plan_search(terms, frequencies.pop(None, 0), frequencies)
+    chunks, _, frequencies = await _count(session, terms, None)
+    plan = plan_search(terms, chunks, frequencies)
     return {} if plan is None else dict(zip(plan.weights.indices(), plan.weights.values(), strict=True))
 
 
