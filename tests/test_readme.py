@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from app.cli import cli
 from app.drawing import draw
+from app.evaluation.sets import read_sets
 from app.server import SAMPLE_QUESTION
 from graphs.answer import build_answer_graph
 
@@ -46,3 +47,12 @@ def test_its_question_is_the_one_that_serve_suggests() -> None:
 def test_its_links_lead_somewhere() -> None:
     for target in re.findall(r"\]\((docs/[^)#]+)", README):
         assert (ROOT / target).exists(), target
+
+
+def test_its_questions_can_be_evaluated(tmp_path: Path) -> None:
+    [rows] = re.findall(r"```json\n(.*?)```", README, re.DOTALL)
+    file = tmp_path / "ours.jsonl"
+    file.write_text(rows, "utf-8")
+    [each] = read_sets([str(file)], tmp_path, workspace="default", limit=None)
+    assert [question.answerable for question in each.questions] == [True, False]
+    assert each.questions[0].question == SAMPLE_QUESTION
