@@ -5,6 +5,7 @@ hundred look-ups in a b-tree that miss nothing, where trigrams lose short words 
 two edits away is found by its trigrams. Figures: docs/decisions/0031-misspelt-words.md.
 """
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -62,7 +63,12 @@ async def suggest_words(session: Session, words: Sequence[str], unfinished: str 
         return {}
     terms = [_term_of(session.workspace_id, word) for word in doubtful]
     found = {row["word"] for row in await session.fetch(sql.FIND_UNKNOWN_WORDS, words=doubtful, terms=terms)}
-    unknown = [word for word in doubtful if word in found and not _is_common(word)][:CORRECTED_WORDS]
+    if not found:
+        return {}
+    # In a thread, because the first time takes a fifth of a second and others wait for the event loop.
+    common = await asyncio.to_thread(_read_common_stems)
+    # A form of a common English word is right whether or not the documents use it.
+    unknown = [word for word in doubtful if word in found and common.isdisjoint(analyse(word))][:CORRECTED_WORDS]
     if not unknown:
         return {}
     prefix = unfinished if unfinished in unknown else None
@@ -129,11 +135,6 @@ def _is_plain(word: str) -> bool:
 def _term_of(workspace_id: str, word: str) -> int:
     [stem] = analyse(word)
     return term_id(workspace_id, stem)
-
-
-def _is_common(word: str) -> bool:
-    """Whether this is a form of a common English word, which is right whether or not the documents use it."""
-    return not _read_common_stems().isdisjoint(analyse(word))
 
 
 @cache
