@@ -38,6 +38,9 @@ LOCAL = 15.0
 WRITING = 300.0
 """Seconds that a model may write an answer for, as long as it is not silent."""
 
+RECURSION_LIMIT = 40
+"""Steps of a run. Five retries, the most a profile allows, pass four nodes each; anything beyond is a loop."""
+
 # LangGraph's default policy retries our own input errors and not timeouts, so what is retried is said here. Nodes
 # that write to the reader are not retried: the reader would see the beginning twice.
 AGAIN = RetryPolicy(max_attempts=2, initial_interval=0.1, retry_on=(Unavailable, NodeTimeoutError))

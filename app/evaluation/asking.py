@@ -20,14 +20,11 @@ from domain.documents import Candidate, Scope, Source
 from domain.errors import AskgraphError
 from domain.profile import Profile
 from domain.state import AnswerState, Route, Turn, TurnInput, blank_question, remember
-from graphs.answer import build_answer_graph
+from graphs.answer import RECURSION_LIMIT, build_answer_graph
 from nodes.context import Context
 from nodes.route import route
 
 logger = logging.getLogger("askgraph.evaluation")
-
-RECURSION_LIMIT = 40
-"""As for any turn."""
 
 
 class Cited(BaseModel):

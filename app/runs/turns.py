@@ -23,6 +23,7 @@ from domain.events import Done, Event, Failed
 from domain.question import clean_question
 from domain.runs import RunRecord
 from domain.state import AnswerState, Turn, TurnInput, blank_question, read_turns
+from graphs.answer import RECURSION_LIMIT
 from nodes.writing import finish_turn
 
 logger = logging.getLogger("askgraph.turns")
@@ -302,8 +303,7 @@ def _configure(thread_id: str, turn: Mapping[str, Any], *, cached: bool = False)
         run_id=UUID(turn["run_id"]),
         run_name="answer",
         metadata=metadata,
-        # Five retries, the most a profile allows, pass four nodes each; anything beyond is a loop.
-        recursion_limit=40,
+        recursion_limit=RECURSION_LIMIT,
     )
 
 
