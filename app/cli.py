@@ -288,6 +288,8 @@ def evaluate(
                         "interrupted; --fresh asks them again.",
                         file=sys.stderr,
                     )
+            if each.kept is not None:
+                print(f"{each.set.name}: its documents are kept in the workspace {each.kept}.", file=sys.stderr)
         page = write_report(evaluated, out, services.fingerprint)
         if upload:
             from app.evaluation.uploading import upload as send

@@ -44,6 +44,8 @@ class Evaluated:
 
     set: EvaluationSet
     results: list[Result]
+    kept: str | None = None
+    """The workspace made for it, where that is still there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,8 @@ async def evaluate(
                 asker = _find_asker(services, each, profile, shelf)
                 workers = 1 if services.models == Models() else AT_ONCE
                 results.append(await _ask(each, profile.name, asker, journal, workers, progress))
-        evaluated.append(Evaluated(each, results))
+        kept = shelf.workspace_id if shelf is not None and options.keep and options.workspace is None else None
+        evaluated.append(Evaluated(each, results, kept))
     for journal in journals:
         journal.discard()
     return evaluated

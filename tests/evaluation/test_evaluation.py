@@ -130,10 +130,14 @@ async def count(services: Services, table: str) -> int:
 
 async def test_what_is_kept_is_not_brought_in_again(services: Services, tmp_path: Path) -> None:
     each = write_set(tmp_path / "birds", QUESTIONS[:1], CORPUS)
-    _, seen = await run(services, each, Options(tmp_path / "out", keep=True))
+    evaluated, seen = await run(services, each, Options(tmp_path / "out", keep=True))
     assert [done for label, *done in seen if label == "birds: documents"] == [[0, 3], [1, 3], [2, 3], [3, 3]]
+    assert evaluated.kept is not None
+    assert len(await services.documents.list(evaluated.kept)) == 3
     _, seen = await run(services, each, Options(tmp_path / "out", keep=True))
     assert [done for label, *done in seen if label == "birds: documents"] == [[3, 3]]
+    evaluated, _ = await run(services, each, Options(tmp_path / "out"))
+    assert evaluated.kept is None
 
 
 async def test_an_interrupted_run_goes_on(services: Services, tmp_path: Path) -> None:
