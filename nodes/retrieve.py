@@ -105,7 +105,12 @@ async def _search(core: str, background: str, scope: Scope, knobs: RetrievalKnob
         if knobs.fusion == "dense":
             lexical = await context.library.search_lexical(scope, words, knobs.leg_limit)
     elif lexical and knobs.fusion != "rrf":  # which looks at ranks, not at scores
-        dense, lexical = await complete(dense, lexical, scope, embedding, words, context.library)
+        dense, lexical = await have_or(
+            (dense, lexical),
+            complete(dense, lexical, scope, embedding, words, context.library),
+            context.ledger,
+            "What only one search found was not scored by the other",
+        )
     return fuse(dense, lexical, knobs)
 
 

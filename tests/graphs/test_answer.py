@@ -244,6 +244,14 @@ class DroppingLibrary(PostgresLibrary):
         self._pass("search_titled")
         return await super().search_titled(scope, names, embedding)
 
+    async def score_dense(self, scope: Scope, embedding: Vector, chunk_ids: Sequence[str]) -> list[Match]:
+        self._pass("score_dense")
+        return await super().score_dense(scope, embedding, chunk_ids)
+
+    async def score_lexical(self, scope: Scope, query: str, chunk_ids: Sequence[str]) -> list[Match]:
+        self._pass("score_lexical")
+        return await super().score_lexical(scope, query, chunk_ids)
+
     async def score_related(
         self, scope: Scope, query: str, examples: Mapping[str, float], chunk_ids: Sequence[str]
     ) -> list[Match]:
@@ -284,6 +292,8 @@ async def test_a_step_that_is_tried_again_is_announced_once_and_timed_from_its_b
     ("method", "warning"),
     [
         ("suggest_words", "as they are spelt"),
+        ("score_dense", "not scored by the other"),
+        ("score_lexical", "not scored by the other"),
         ("search_titled", "was not looked up"),
         ("score_related", "own words"),
         ("read_around", "as they are cut"),
