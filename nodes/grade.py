@@ -16,6 +16,7 @@ from domain.ports import ChatModel, Message
 from domain.state import Attempt, Level
 from nodes.context import Context
 from nodes.judgement import ask_or_none
+from nodes.local.complexity import is_reranked
 from nodes.local.grading import grade as grade_locally
 from nodes.prompting import show_sources
 from nodes.scope import profile_of
@@ -93,7 +94,8 @@ async def _judge(state: GradeInput, context: Context) -> Attempt:
         return Attempt(query=state["query"], sources=[], confidence=0.0, missing=[])
     profile = profile_of(state)
     if profile.grade.formula == "weighted":
-        confidence = _weigh([_read_score(source, reranked=profile.rerank.method != "none") for source in sources])
+        reranked = is_reranked(question, profile.rerank)
+        confidence = _weigh([_read_score(source, reranked=reranked) for source in sources])
         return Attempt(query=state["query"], sources=sources, confidence=round(confidence, 4), missing=[])
     grading: Grading | None = None
     if (model := context.models.small) is not None:

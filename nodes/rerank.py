@@ -14,7 +14,7 @@ from nodes.diversity import diversify
 from nodes.extras import have_or
 from nodes.fusion import blend, choose_examples, reorder
 from nodes.links import find_linked, place_linked
-from nodes.local.complexity import is_complex
+from nodes.local.complexity import is_reranked
 from nodes.model_ranking import rank
 from nodes.neighbours import complete
 from nodes.scope import profile_of, scope_of
@@ -104,7 +104,7 @@ async def _score(
     context: Context,
 ) -> list[float] | None:
     """None where the order of the search stands."""
-    if knobs.method == "none" or (knobs.only_complex and not is_complex(question)):
+    if not is_reranked(question, knobs):
         return None
     if knobs.method == "model":
         shown = [_make_source(n, passage, candidates[passage.chunk_id], 0.0) for n, passage in enumerate(passages, 1)]
