@@ -1,5 +1,7 @@
 """abstain: the documents do not say, and this is what was searched."""
 
+import re
+
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
@@ -8,6 +10,9 @@ from nodes.context import Context
 from nodes.scope import profile_of
 from nodes.titles import read_titles
 from nodes.writing import Answered, AnswerWriter, finish_turn
+
+_CARRIED = re.compile(r"(?<=[?.!]) \([^()]*\)$")
+"""What a search takes along from the conversation (local/standalone.py); no reader would write it so."""
 
 
 class AbstainUpdate(TypedDict):
@@ -20,11 +25,11 @@ class AbstainUpdate(TypedDict):
 
 
 async def abstain(state: Answered, runtime: Runtime[Context]) -> AbstainUpdate:
-    """Say so, with the queries tried and the nearest documents, so that the user can judge or ask otherwise."""
+    """Say so, with what was first searched for and the nearest documents, to judge or ask otherwise by."""
     writer = AnswerWriter(runtime.stream_writer)
-    searched = " and ".join(f"“{query}”" for query in state["queries_tried"])
+    searched = _CARRIED.sub("", (state["queries_tried"] or [state["question"]])[0])
     nearest = list(dict.fromkeys(source["title"] for source in state["sources"]))[:3]
-    parts = [profile_of(state).generate.fallback, f"I searched for {searched}."]
+    parts = [profile_of(state).generate.fallback, f"I searched for “{searched}”."]
     if nearest:
         parts.append(f"The nearest I found is in {', '.join(f'“{title}”' for title in nearest)}.")
     elif await read_titles(state, runtime.context, 1) == []:

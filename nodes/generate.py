@@ -21,6 +21,7 @@ from nodes.context import Context
 from nodes.judgement import ask_or_none
 from nodes.local.conclusion import conclude
 from nodes.local.extraction import Quote, extract
+from nodes.local.ranges import compare, read_amounts
 from nodes.neighbours import merge
 from nodes.prompting import fit_sources, show_sources
 from nodes.scope import profile_of
@@ -100,7 +101,15 @@ async def _quote(
 ) -> None:
     knobs = profile.generate
     question = state["standalone_question"]
-    quotes = await extract(question, sources, context.embedder, max_sentences=knobs.max_sentences)
+    before = [turn["answer"] for turn in state["turns"] if turn["run_id"] != state["run_id"]]
+    quotes = await extract(
+        question,
+        sources,
+        context.embedder,
+        max_sentences=knobs.max_sentences,
+        typed=state["question"],
+        said=before[-1] if before else "",
+    )
     if not quotes:
         writer.write(knobs.fallback)
         return
@@ -120,14 +129,21 @@ async def _quote(
         marker = render_marker(quote.number, source["chunk_id"], knobs.citation_style)
         writer.write(f" {marker}" if following is None else f" {marker}\n" if _is_row(quote) else f" {marker} ")
         writer.cite(cite(source, spans[quote.number]))
-    writer.write(_admit_missing(state))
+    writer.write(_admit_missing(state, quotes))
 
 
-def _admit_missing(state: GenerateInput) -> str:
-    """What the answer says of the names and numbers of the question that are in no source."""
+def _admit_missing(state: GenerateInput, quotes: Sequence[Quote]) -> str:
+    """What the answer says of the names and numbers of the question that are in no source. A number within a range
+    that is quoted is one that the sources speak of."""
+    enclosed = {
+        amount.term
+        for amount in read_amounts(state["question"])
+        if any(compare(amount, quote.text) in ("encloses", "both") for quote in quotes)
+    }
+    unheard = set(state["missing"]) - enclosed
     words = re.findall(r"[^\W_]+(?:[-'’.][^\W_]+)*", state["question"])
     named = [word for word in dict.fromkeys(words[1:]) if word[0].isupper() or word[0].isdigit()]
-    missing = [f"“{word}”" for word in named if set(content_words(word)) & set(state["missing"])]
+    missing = [f"“{word}”" for word in named if set(content_words(word)) & unheard]
     return f" The sources do not mention {' or '.join(missing)}." if missing else ""
 
 

@@ -4,14 +4,16 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from domain.citations import strip_markers
 from domain.documents import Source
 from domain.errors import EmbedderUnavailable
 from domain.ports import Embedder
 from domain.sentences import split_sentences
 from domain.tables import is_value
 from domain.terms import analyse
+from nodes.local.ranges import Amount, compare, read_amounts
 
 _EMBEDDED = 24
 """Passages that are embedded; the others are left behind lexically. Keeps the step within 150 ms."""
@@ -24,6 +26,9 @@ CONTEXT = 0.75
 
 EXPECTED = 0.15
 """Gained by a sentence that holds the kind of thing asked for, lost by one that does not (benchmarks/extraction.py)."""
+
+CARRIED = 0.3
+"""Share of a word's weight where the user did not type it in this turn, but the conversation before it held it."""
 
 RELEVANCE = 0.1
 """What the relevance of the source counts: between two like sentences, the better document's."""
@@ -110,10 +115,22 @@ class _Passage:
     around: tuple[tuple[int, int], ...] = ()
     table: int | None = None
     """Where the table of a row begins."""
+    enclosed: frozenset[str] = frozenset()
+    """Terms of the question's numbers that are within a range stated here."""
 
     @property
     def text(self) -> str:
         return self.source["text"][self.start : self.end]
+
+    @property
+    def terms(self) -> frozenset[str]:
+        return self.enclosed.union(analyse(self.text))
+
+    @property
+    def block(self) -> tuple[int, int]:
+        """The paragraph, list or table it stands in."""
+        above = self.source["text"].rfind("\n\n", 0, self.start)
+        return self.source["number"], above if self.table is None else self.table
 
     @property
     def context(self) -> str:
@@ -127,15 +144,31 @@ class _Passage:
         return Quote(self.source["number"], offset + span[0], offset + span[1], text, score)
 
 
-async def extract(question: str, sources: Sequence[Source], embedder: Embedder, *, max_sentences: int) -> list[Quote]:
+async def extract(
+    question: str,
+    sources: Sequence[Source],
+    embedder: Embedder,
+    *,
+    max_sentences: int,
+    typed: str | None = None,
+    said: str = "",
+) -> list[Quote]:
     """The sentences of `sources` that answer best, fewer than `max_sentences` where few say it: the best
     one's source first, in reading order within a source.
 
     A sentence that leans on the one before it, a list item and a table row come with what they lean on; a list that
-    answers comes whole. None where there are no sources. Where the embedder is down, words alone decide.
+    answers comes whole; of rows, items or sentences that state ranges side by side, that which encloses a number of
+    the question. None where there are no sources. Where the embedder is down, words alone decide.
+
+    `typed` is what the user wrote, where `question` carries words of the conversation beside it. What the last answer
+    `said` is then quoted again only where it says more of what was typed than all else.
     """
+    typed = typed or question
     passages = [passage for source in sources for passage in _split(source)]
-    wanted = _weigh_terms(question, passages)
+    passages = _drop_excluding(passages, read_amounts(question))
+    if typed != question:
+        passages = _drop_said(passages, typed, said)
+    wanted = _weigh_terms(question, typed, passages)
     coverage = [_cover(wanted, passage) for passage in passages]
     chosen = sorted(range(len(passages)), key=lambda i: -coverage[i])[:_EMBEDDED]
     if not chosen:
@@ -155,6 +188,33 @@ async def extract(question: str, sources: Sequence[Source], embedder: Embedder, 
         key=lambda item: -item[0],
     )
     return _select(scored, wanted, bool(_ENUMERATION.search(question)), max_sentences)
+
+
+def _drop_excluding(passages: Sequence[_Passage], amounts: Sequence[Amount]) -> list[_Passage]:
+    """Without what states another range than the one of its paragraph, list or table that encloses an amount."""
+    for amount in amounts:
+        fits = [compare(amount, passage.text) for passage in passages]
+        settled = {p.block for p, fit in zip(passages, fits, strict=True) if fit == "encloses"}
+        passages = [
+            replace(passage, enclosed=passage.enclosed | {amount.term}) if fit == "encloses" else passage
+            for passage, fit in zip(passages, fits, strict=True)
+            if fit in (None, "encloses") or passage.block not in settled
+        ]
+    return list(passages)
+
+
+def _drop_said(passages: Sequence[_Passage], typed: str, said: str) -> list[_Passage]:
+    """Without what the last answer quoted, unless it holds more of the typed words than all else does, or, where none
+    of them says anything ("Since when?"), the kind of thing asked for."""
+    words = set(analyse(typed))
+    known = " ".join(said.split())
+    again = [" ".join(strip_markers(passage.text).split()) in known for passage in passages]
+    most = max((len(words & p.terms) for p, old in zip(passages, again, strict=True) if not old), default=-1)
+    return [
+        passage
+        for passage, old in zip(passages, again, strict=True)
+        if not old or len(words & passage.terms) > most or (not words and _meet_expectation(typed, passage.text) > 0)
+    ]
 
 
 async def _compare(question: str, texts: Sequence[str], embedder: Embedder) -> list[float]:
@@ -182,6 +242,7 @@ def _split(source: Source) -> Iterator[_Passage]:
         if _RULE.fullmatch(piece) or _FOOTER.fullmatch(piece):
             continue
         around = (*heading, *previous)
+        announced = lead if previous == (lead,) else None
         previous = ((start, end),)
         is_row = " | " in piece or "\t" in piece
         cells = [cell for cell in re.split(r"[|\t]", piece) if cell.strip()]
@@ -200,9 +261,9 @@ def _split(source: Source) -> Iterator[_Passage]:
             table = start
             ruled = any(_RULE.fullmatch(text[slice(*span)]) for span in spans[position + 1 : position + 2])
             if ruled or not any(map(is_value, cells[1:])):
-                header = (start, end)
+                header = (announced[0] if announced else start, end)
             else:
-                yield _Passage(source, start, end, None, heading, table)
+                yield _Passage(source, start, end, announced, heading, table)
         elif is_row:
             yield _Passage(source, start, end, header, heading, table)
         elif piece.endswith(":"):
@@ -211,14 +272,15 @@ def _split(source: Source) -> Iterator[_Passage]:
                 if not _ITEM.match(text[item_start:item_end]) or item_end - start > _LONGEST_LIST:
                     break
                 last = item_end
-            yield _Passage(source, start, last, None, around)
+            if last > end:
+                yield _Passage(source, start, last, None, around)
         elif _ITEM.match(piece):
             header = table = None
             yield _Passage(source, start, end, lead, around)
         else:
             header = table = lead = None
             leans = spans[position - 1] if position and _LEANING.match(piece) and not labels[position - 1] else None
-            yield _Passage(source, start, end, leans, around)
+            yield _Passage(source, start, end, announced or leans, around)
 
 
 def _is_label(text: str, span: tuple[int, int]) -> bool:
@@ -236,17 +298,20 @@ def _show(passage: _Passage) -> str:
     return f"{passage.source['text'][slice(*passage.lead)]} {passage.text}" if passage.lead else passage.text
 
 
-def _weigh_terms(question: str, passages: Sequence[_Passage]) -> dict[str, float]:
+def _weigh_terms(question: str, typed: str, passages: Sequence[_Passage]) -> dict[str, float]:
     """The question's terms by how few of the passages have them (the idf of BM25), adding up to 1."""
     terms = set(analyse(question))
-    held = Counter(term for passage in passages for term in terms & set(analyse(passage.text)))
-    weights = {t: math.log(1 + (len(passages) - held[t] + 0.5) / (held[t] + 0.5)) for t in terms}
+    own = set(analyse(typed))
+    held = Counter(term for passage in passages for term in terms & passage.terms)
+    weights = {
+        t: math.log(1 + (len(passages) - held[t] + 0.5) / (held[t] + 0.5)) * (1 if t in own else CARRIED) for t in terms
+    }
     total = sum(weights.values())
     return {term: weight / total for term, weight in weights.items()}
 
 
 def _cover(wanted: dict[str, float], passage: _Passage) -> float:
-    own = set(analyse(passage.text))
+    own = passage.terms
     around = set(analyse(passage.context))
     return sum(w if t in own else CONTEXT * w if t in around else 0.0 for t, w in wanted.items())
 
@@ -272,7 +337,7 @@ def _select(
     missing = set(wanted)
     tables: dict[tuple[int, int], float] = {}
     for score, passage in scored:
-        terms = set(analyse(passage.text))
+        terms = passage.terms
         new = bool(missing & terms) or (enumerating and passage.lead is not None)
         if len(quotes) == max_sentences:
             break
