@@ -130,6 +130,7 @@ def ingest(
 
         with show_progress(enabled=not as_json) as progress:
             report = await services.ingestion.add_paths(workspace, paths, progress=progress)
+            await services.wait_for_indexes()
         if as_json:
             print(json.dumps(describe_ingest(report), ensure_ascii=False))
         else:

@@ -62,6 +62,9 @@ class Services:
     """How each part runs, in words, for people who start the service."""
     models_problem: str | None
     """What is wrong with the language models, found at start; None where they answered or none are used."""
+    wait_for_indexes: Callable[[], Awaitable[None]]
+    """For who has brought in many documents, and would end the build of their vector index by closing, or measures
+    searches."""
     ping: Callable[[], Awaitable[None]]
     """Raises `DatabaseUnavailable` where the database does not answer."""
 
@@ -104,6 +107,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         await pin_embedder(pool, embedder)
         library = PostgresLibrary(pool)
         documents = PostgresDocumentStore(pool)
+        stack.push_async_callback(documents.close)
         answers = RedisAnswerCache(redis_url, ttl=timedelta(hours=settings.answer_ttl_hours))
         stack.push_async_callback(answers.close)
         rerankers = await _open_rerankers(settings, modes, embedder, library, stack)
@@ -140,6 +144,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             translating_errors=translated_errors,
             parts=parts,
             models_problem=problem,
+            wait_for_indexes=documents.wait_for_indexes,
             ping=lambda: ping(pool),
         )
 

@@ -150,6 +150,7 @@ async def _add_pdfs(services: Services, workspace_id: str, wanted: EvaluationSet
         if report.document_id is None:
             raise SetError(f"{path} cannot be ingested: {report.error}")
         ids[name] = report.document_id
+    await services.wait_for_indexes()
     progress(len(wanted.pdfs), len(wanted.pdfs))
     pages = {
         (ids[of.pdf], of.page): document.id
@@ -184,6 +185,7 @@ async def _add_texts(
             progress(len(ids), total)
 
     await work_side_by_side(work, AT_ONCE)
+    await services.wait_for_indexes()
     return Shelf(workspace_id, ids)
 
 

@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from itertools import chain
 from uuid import UUID
 
@@ -55,8 +56,7 @@ async def test_the_index_finds_what_comparing_all_finds(
     queries = [vector_of(f"question {n}") for n in range(10)]
     exact = [[await filled.search_dense(scope, query, 10) for query in queries] for scope in scopes]
     monkeypatch.setattr(vector_index, "EXACT_ROWS", 5)
-    for workspace_id in ("a", "b"):
-        await vector_index.tend_index(pool, workspace_id)
+    await vector_index.tend_indexes(pool)
     found = [[await filled.search_dense(scope, query, 10) for query in queries] for scope in scopes]
     for wanted, got in zip(chain(*exact), chain(*found), strict=True):
         assert len(got) == len(wanted) == 10
@@ -80,6 +80,7 @@ async def test_a_large_workspace_has_an_index(pool: Pool, monkeypatch: pytest.Mo
     await store(documents, "a'b", "x", WORDS[:5])
     assert await read_index(pool, "a'b") is None
     await store(documents, "a'b", "y", WORDS[:1])
+    await documents.wait_for_indexes()
     assert await read_index(pool, "a'b")
     await documents.load("c", [content_of(f"{n}", WORDS[:3]) for n in range(4)])
     assert await read_index(pool, "c")
@@ -89,13 +90,14 @@ async def test_a_large_workspace_has_an_index(pool: Pool, monkeypatch: pytest.Mo
     document = await store(documents, "a'b", "x", WORDS[:2])
     assert await read_index(pool, "a'b")
     await documents.delete("a'b", document.id)
+    await documents.wait_for_indexes()
     assert await read_index(pool, "a'b") is None
     assert await read_index(pool, "c")
 
 
 async def test_the_index_is_used(filled: PostgresLibrary, pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vector_index, "EXACT_ROWS", 5)
-    await vector_index.tend_index(pool, "a")
+    await vector_index.tend_indexes(pool)
     ids = tuple(d.id for d in (await PostgresDocumentStore(pool).list("a"))[:2])
     for scope in (Scope("a"), Scope("a", ids)):
         async with open_session(pool, "a") as session:
@@ -124,11 +126,71 @@ async def test_a_build_that_fails_is_done_again(
     async with pool.connection() as other, other.transaction():
         await other.execute("INSERT INTO chunks SELECT * FROM chunks WHERE false")
         await store(documents, "a", "y", WORDS[10:12])
+        await documents.wait_for_indexes()
     assert "could not be built" in caplog.text
     assert await read_index(pool, "a") is False
     assert len(await PostgresLibrary(pool).search_dense(Scope("a"), vector_of(WORDS[0]), 100)) == 12
     await store(documents, "a", "z", WORDS[12:14])
+    await documents.wait_for_indexes()
     assert await read_index(pool, "a")
+
+
+@asynccontextmanager
+async def builds_held_up(pool: Pool) -> AsyncIterator[None]:
+    """A transaction that every build waits for."""
+    async with pool.connection() as other, other.transaction():
+        await other.execute("INSERT INTO chunks SELECT * FROM chunks WHERE false")
+        yield
+
+
+async def reach_tending(pool: Pool, count: int) -> None:
+    """Return once so many connections see to indexes, each waiting for a transaction."""
+    async with pool.connection() as connection:
+        while True:
+            cursor = await connection.execute(
+                "SELECT wait_event_type FROM pg_stat_activity"
+                " WHERE application_name = 'askgraph index' AND datname = current_database()"
+            )
+            if [row["wait_event_type"] for row in await cursor.fetchall()] == ["Lock"] * count:
+                return
+            await connection.execute("SELECT pg_sleep(0.01)")
+
+
+async def test_many_changes_wait_for_no_build_and_share_a_connection(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_index, "EXACT_ROWS", 5)
+    here, elsewhere = PostgresDocumentStore(pool), PostgresDocumentStore(pool)
+    async with builds_held_up(pool):
+        await store(here, "a", "x", WORDS[:10])
+        await reach_tending(pool, 1)
+        await asyncio.gather(*(store(here, "a", f"{n}", [WORDS[n]]) for n in range(8)))
+        await reach_tending(pool, 1)
+        # Of another process, which leaves this to the one that is at it.
+        await store(elsewhere, "b", "x", WORDS[:10])
+        await elsewhere.wait_for_indexes()
+        await reach_tending(pool, 1)
+        assert len(await PostgresLibrary(pool).search_dense(Scope("a"), vector_of(WORDS[0]), 100)) == 18
+    await here.wait_for_indexes()
+    assert await read_index(pool, "a")
+    assert await read_index(pool, "b")
+    await reach_tending(pool, 0)
+
+
+async def test_closing_ends_a_build(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_index, "EXACT_ROWS", 5)
+    monkeypatch.setattr(vector_index, "CLOSE_SECONDS", 0.1)
+    documents = PostgresDocumentStore(pool)
+    await documents.close()
+    async with builds_held_up(pool):
+        await store(documents, "a", "x", WORDS[:10])
+        await reach_tending(pool, 1)
+        await documents.close()
+        assert not [task for task in asyncio.all_tasks() if "VectorIndexes" in repr(task)]
+    await reach_tending(pool, 0)
+    assert await read_index(pool, "a") is False
+    await documents.clear("a")
+    assert await read_index(pool, "a") is None
 
 
 async def test_a_role_that_may_not_build_an_index_stores_and_searches(
@@ -137,7 +199,9 @@ async def test_a_role_that_may_not_build_an_index_stores_and_searches(
     monkeypatch.setattr(vector_index, "EXACT_ROWS", 5)
     async with pool.connection() as connection:
         await connection.execute("REVOKE CREATE ON SCHEMA public FROM pg_database_owner, public")
-    await store(PostgresDocumentStore(pool), "a", "x", WORDS[:10])
+    documents = PostgresDocumentStore(pool)
+    await store(documents, "a", "x", WORDS[:10])
+    await documents.wait_for_indexes()
     assert "could not be built" in caplog.text
     assert len(await PostgresLibrary(pool).search_dense(Scope("a"), vector_of(WORDS[0]), 100)) == 10
 

@@ -65,6 +65,16 @@ class PostgresDocumentStore:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
+        self._indexes = vector_index.VectorIndexes(pool)
+
+    async def wait_for_indexes(self) -> None:
+        """Return once the vector indexes are as the changes so far call for. Searches need not wait: they compare every
+        chunk until then."""
+        await self._indexes.wait()
+
+    async def close(self) -> None:
+        """End the work on vector indexes; within seconds."""
+        await self._indexes.close()
 
     async def find(self, workspace_id: str, source: str) -> Document | None:
         async with open_session(self._pool, workspace_id) as session:
@@ -107,7 +117,7 @@ class PostgresDocumentStore:
         content = DocumentContent(source, content_hash, parsed, chunks, embeddings)
         [document], index_is_due = await self._replace_batch(workspace_id, [content])
         if index_is_due:
-            await vector_index.tend_index(self._pool, workspace_id)
+            self._indexes.tend()
         return document
 
     async def load(self, workspace_id: str, contents: Iterable[DocumentContent]) -> _Documents:
@@ -131,7 +141,8 @@ class PostgresDocumentStore:
         if documents:
             async with open_session(self._pool, workspace_id, transaction=True) as session:
                 await session.execute(sql.INDEX_PENDING_TERMS)
-            await vector_index.tend_index(self._pool, workspace_id)
+            self._indexes.tend()
+            await self._indexes.wait()
         return documents
 
     async def _replace_batch(
@@ -194,14 +205,15 @@ class PostgresDocumentStore:
             await session.execute(sql.DELETE_DOCUMENT, document_ids=ids)
             index_is_due = await _finish(session, changed_terms, {}, chunks=-len(gone))
         if index_is_due:
-            await vector_index.tend_index(self._pool, workspace_id)
+            self._indexes.tend()
         return True
 
     async def clear(self, workspace_id: str) -> None:
         async with open_session(self._pool, workspace_id, transaction=True) as session:
             for statement in sql.CLEAR_WORKSPACE:
                 await session.execute(statement)
-        await vector_index.tend_index(self._pool, workspace_id)
+        self._indexes.tend()
+        await self._indexes.wait()
 
     async def is_untouched(self, workspace_id: str) -> bool:
         async with open_session(self._pool, workspace_id) as session:

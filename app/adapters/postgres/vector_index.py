@@ -31,14 +31,17 @@ _MEMORY_MB = (64, 2_048)
 
 _LOCK = 0x61736B67
 """Advisory lock of the one build that may run: two would wait for each other's snapshots."""
-_POLL_SECONDS = 0.2
 LOCK_TIMEOUT = "60s"
 """How long a build waits for transactions that were there before it, such as a backup's."""
+CLOSE_SECONDS = 5.0
+"""How long a build may go on when the process wants to end. What it leaves unfinished is built anew after the next
+change."""
 
 _DROP = SQL("DROP INDEX CONCURRENTLY IF EXISTS {name}")
-_STATE = """
-    SELECT (SELECT chunks FROM workspaces WHERE workspace_id = %(workspace_id)s) AS chunks,
-           (SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%(name)s)) AS ready
+_SIZES = "SELECT workspace_id, chunks FROM workspaces"
+_INDEXES = """
+    SELECT relname, indisvalid FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+    WHERE indrelid = 'chunks'::regclass
 """
 
 
@@ -66,42 +69,94 @@ def is_due(chunks: int, ready: bool) -> bool:
     return chunks <= EXACT_ROWS // 2 if ready else chunks > EXACT_ROWS
 
 
-async def tend_index(pool: Pool, workspace_id: str) -> None:
-    """Build the workspace's graph, or drop it, where its size calls for that. Reads and writes go on meanwhile; other
-    builds are waited for.
+class VectorIndexes:
+    """The graphs of all workspaces, seen to in the background, by one task at a time: however many changes come
+    while a graph is built, they open no further connection."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._task: asyncio.Task[None] | None = None
+        self._changed = False
+
+    def tend(self) -> None:
+        """Have the graphs looked at; where that is going on already, once more at its end."""
+        self._changed = True
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._tend())
+
+    async def wait(self) -> None:
+        """Return once they have been looked at."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def close(self) -> None:
+        """Let a build end, or end it where it takes too long."""
+        if self._task is None:
+            return
+        _, unfinished = await asyncio.wait([self._task], timeout=CLOSE_SECONDS)
+        if unfinished:
+            self._task.cancel()
+            await self.wait()
+
+    async def _tend(self) -> None:
+        while self._changed:
+            self._changed = False
+            await tend_indexes(self._pool)
+
+
+async def tend_indexes(pool: Pool) -> None:
+    """Build the graph of every workspace whose size calls for one, and drop those that are no longer worth it. Reads
+    and writes go on meanwhile. Where another process is at it, this is left to that process.
 
     A failure is logged and raises nothing: searches do without a graph, and the next change tries again.
     """
     try:
         with translated_errors():
-            # A connection of its own: what is set for the build, and its lock, end with it.
+            # A connection of its own: what is set for the builds, and the lock, end with it.
             async with await AsyncConnection.connect(
                 str(pool.conninfo),
                 autocommit=True,
                 connect_timeout=int(WAIT_SECONDS),
                 application_name="askgraph index",
             ) as connection:
-                await _tend(connection, workspace_id)
-    # Also what no later try can change, such as a role that does not own the table: the documents are stored already.
+                await _tend(connection)
     except (AskgraphError, psycopg.Error):
-        logger.warning("The vector index of a workspace could not be built.", exc_info=True)
+        _warn()
 
 
-async def _tend(connection: AsyncConnection[Any], workspace_id: str) -> None:
-    # Asked again and again, because a session that waits for the lock inside the server is one of those that the
-    # build waits for.
-    while not await _take_lock(connection):  # noqa: ASYNC110 - another process may hold it
-        await asyncio.sleep(_POLL_SECONDS)
-    name = Identifier(name_index(workspace_id))
-    cursor = await connection.execute(_STATE, {"workspace_id": workspace_id, "name": name_index(workspace_id)})
-    chunks, ready = await cursor.fetchone() or (0, None)
-    if not is_due(chunks or 0, bool(ready)):
-        return
-    # Also what an interrupted build has left, which searches do not use.
-    await connection.execute(_DROP.format(name=name))
-    if ready:
-        return
+async def _tend(connection: AsyncConnection[Any]) -> None:
     await connection.execute("SELECT set_config('lock_timeout', %s, false)", [LOCK_TIMEOUT])
+    failed: set[str] = set()
+    # Who finds the lock taken leaves its work to the holder, who therefore looks again after giving the lock back.
+    while await _list_due(connection, failed) and await _take_lock(connection):
+        for workspace_id, chunks in await _list_due(connection, failed):
+            try:
+                await _renew(connection, workspace_id, chunks)
+            # Also what no later try can change, such as a role that does not own the table.
+            except psycopg.Error:
+                _warn()
+                failed.add(workspace_id)
+        await connection.execute("SELECT pg_advisory_unlock(%s)", [_LOCK])
+
+
+async def _list_due(connection: AsyncConnection[Any], failed: set[str]) -> list[tuple[str, int]]:
+    """The workspaces that lack a graph, or have one that they hardly need or that was left unfinished, and how many
+    chunks they have."""
+    ready = dict(await (await connection.execute(_INDEXES)).fetchall())
+    return [
+        (workspace_id, chunks)
+        for workspace_id, chunks in await (await connection.execute(_SIZES)).fetchall()
+        if workspace_id not in failed
+        and (ready.get(name := name_index(workspace_id)) is False or is_due(chunks, name in ready))
+    ]
+
+
+async def _renew(connection: AsyncConnection[Any], workspace_id: str, chunks: int) -> None:
+    drop = _DROP.format(name=Identifier(name_index(workspace_id)))
+    # Also what an interrupted build has left, which searches do not use.
+    await connection.execute(drop)
+    if chunks <= EXACT_ROWS:
+        return
     megabytes = min(max((chunks * _GRAPH_BYTES) >> 20, _MEMORY_MB[0]), _MEMORY_MB[1])
     await connection.execute("SELECT set_config('maintenance_work_mem', %s, false)", [f"{megabytes}MB"])
     create = describe_index(workspace_id)
@@ -109,7 +164,7 @@ async def _tend(connection: AsyncConnection[Any], workspace_id: str) -> None:
         await connection.execute(create)
     except (psycopg.errors.DiskFull, psycopg.errors.OutOfMemory):
         # Workers share the graph in /dev/shm, which a container may have little of; one process needs none.
-        await connection.execute(_DROP.format(name=name))
+        await connection.execute(drop)
         await connection.execute("SET max_parallel_maintenance_workers = 0")
         await connection.execute(create)
 
@@ -117,3 +172,7 @@ async def _tend(connection: AsyncConnection[Any], workspace_id: str) -> None:
 async def _take_lock(connection: AsyncConnection[Any]) -> bool:
     row = await (await connection.execute("SELECT pg_try_advisory_lock(%s)", [_LOCK])).fetchone()
     return row is not None and bool(row[0])
+
+
+def _warn() -> None:
+    logger.warning("The vector index of a workspace could not be built.", exc_info=True)
