@@ -1,10 +1,12 @@
 """What a correction costs and keeps; what it finds is in the contract."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
 
+from app.adapters.postgres import sql
 from app.adapters.postgres.documents import PostgresDocumentStore
 from app.adapters.postgres.library import PostgresLibrary
 from app.adapters.postgres.pool import Pool, Session, open_pool
@@ -69,3 +71,37 @@ async def test_a_word_goes_with_the_last_chunk_of_its_stem(pool: Pool) -> None:
     assert await read_words() == ["calibrated", "calibration", "station"]
     await documents.delete("a", other.id)
     assert await read_words() == ["station"]
+
+
+async def test_statistics_that_do_not_know_the_workspace_yet_cost_nothing(pool: Pool) -> None:
+    """A plan that looks the similar words up once for each known term takes minutes."""
+    words = [f"{stem}{ending}" for stem in ("alpha", "beta", "gamma", "delta") for ending in range(1000)]
+    async with pool.connection() as connection:
+        for workspace_id, some in (("a", words[:100]), ("b", words)):
+            await connection.execute(
+                "INSERT INTO vocabulary SELECT %s, word, n FROM unnest(%s::text[]) WITH ORDINALITY AS w (word, n)",
+                (workspace_id, some),
+            )
+            await connection.execute(
+                "INSERT INTO term_frequencies (workspace_id, term, chunks)"
+                " SELECT %s, n, 1 FROM generate_series(1, %s::int) AS n",
+                (workspace_id, len(some)),
+            )
+            if workspace_id == "a":
+                await connection.execute("ANALYZE vocabulary, term_frequencies")
+        plan = await (
+            await connection.execute(
+                f"EXPLAIN (ANALYZE, FORMAT JSON) {sql.FIND_SIMILAR_WORDS}",
+                {"workspace_id": "b", "variants": ["philosophical"], "long": ["philosophycal"], "similar": 20,
+                 "prefix": None, "prefix_end": None},
+                prepare=False,
+            )
+        ).fetchone()  # fmt: skip
+    assert plan is not None
+    assert max(_count_loops(plan["QUERY PLAN"][0]["Plan"])) <= 20
+
+
+def _count_loops(plan: dict[str, Any]) -> list[int]:
+    """How often each scan of the words was done."""
+    own = [plan["Actual Loops"]] if plan.get("Relation Name") == "vocabulary" else [0]
+    return own + [loops for part in plan.get("Plans", []) for loops in _count_loops(part)]

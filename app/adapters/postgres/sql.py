@@ -375,8 +375,7 @@ FIND_UNKNOWN_WORDS: LiteralString = """
 
 # Words that are one of the variants, words that begin with the prefix, and words that share trigrams with a long one.
 FIND_SIMILAR_WORDS: LiteralString = """
-    SELECT word, max(chunks) AS chunks
-    FROM (
+    WITH found AS MATERIALIZED (
         SELECT word, term FROM vocabulary
         WHERE workspace_id = %(workspace_id)s AND word = ANY(%(variants)s::text[])
         UNION ALL
@@ -392,9 +391,13 @@ FIND_SIMILAR_WORDS: LiteralString = """
             ORDER BY similarity(word, n.word) DESC, word
             LIMIT %(similar)s
         ) AS near
-    ) AS found
-    JOIN term_frequencies AS f USING (term)
-    WHERE f.workspace_id = %(workspace_id)s AND f.chunks > 0
+    )
+    SELECT word, max(chunks) AS chunks
+    FROM found CROSS JOIN LATERAL (
+        SELECT chunks FROM term_frequencies AS f
+        WHERE f.workspace_id = %(workspace_id)s AND f.term = found.term AND f.chunks > 0
+        OFFSET 0
+    ) AS known
     GROUP BY word
 """
 
