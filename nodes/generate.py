@@ -101,14 +101,14 @@ async def _quote(
 ) -> None:
     knobs = profile.generate
     question = state["standalone_question"]
-    before = [turn["answer"] for turn in state["turns"] if turn["run_id"] != state["run_id"]]
+    before = [turn for turn in state["turns"] if turn["run_id"] != state["run_id"]]
     quotes = await extract(
         question,
         sources,
         context.embedder,
         max_sentences=knobs.max_sentences,
         typed=state["question"],
-        said=before[-1] if before else "",
+        last=before[-1] if before else None,
     )
     if not quotes:
         writer.write(knobs.fallback)

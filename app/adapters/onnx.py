@@ -143,6 +143,8 @@ class OnnxEmbedder:
         """End the worker threads; what they are computing is finished, what waits is dropped."""
         self._queries.shutdown(cancel_futures=True)
         self._passages.shutdown(cancel_futures=True)
+        # The cache of a bound method is a circle; a model's memory is too much to wait for the garbage collector.
+        del self._recall, self._session, self._bulk
 
     async def _embed_query(self, text: str) -> _Encoded:
         return await asyncio.get_running_loop().run_in_executor(self._queries, self._recall, text)

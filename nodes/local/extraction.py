@@ -11,6 +11,7 @@ from domain.documents import Source
 from domain.errors import EmbedderUnavailable
 from domain.ports import Embedder
 from domain.sentences import split_sentences
+from domain.state import Turn
 from domain.tables import is_value
 from domain.terms import analyse
 from nodes.local.ranges import Amount, compare, read_amounts
@@ -72,6 +73,12 @@ _EXPECTATIONS: tuple[tuple[re.Pattern[str], re.Pattern[str] | None], ...] = tupl
     )
 )
 """A kind of question and what an answer to it holds; None stands for a name that the question does not have."""
+
+_AGAIN = re.compile(
+    r"\W*(?:(?:and|or|but) (?:what about |how about )?|(?:what|how) about )(?:for |in |of |with )?(?:the|an?|my|our)\b",
+    re.IGNORECASE,
+)
+"""How a question begins that asks the last one of something else."""
 
 _NAME = re.compile(r"(?<=[^.!?:] )[A-Z]\w+")
 _ENUMERATION = re.compile(
@@ -151,7 +158,7 @@ async def extract(
     *,
     max_sentences: int,
     typed: str | None = None,
-    said: str = "",
+    last: Turn | None = None,
 ) -> list[Quote]:
     """The sentences of `sources` that answer best, fewer than `max_sentences` where few say it: the best
     one's source first, in reading order within a source.
@@ -160,14 +167,18 @@ async def extract(
     answers comes whole; of rows, items or sentences that state ranges side by side, that which encloses a number of
     the question. None where there are no sources. Where the embedder is down, words alone decide.
 
-    `typed` is what the user wrote, where `question` carries words of the conversation beside it. What the last answer
-    `said` is then quoted again only where it says more of what was typed than all else.
+    `typed` is what the user wrote, where `question` carries words of the conversation beside it. What the `last`
+    answer quoted is then quoted again only where it says more of what was typed than all else, and "And the other
+    one?" asks for the kind of thing that the last question did.
     """
     typed = typed or question
     passages = [passage for source in sources for passage in _split(source)]
+    passages = [p for p in passages if not p.text.endswith(":") or _meet_expectation(question, p.text) >= 0]
     passages = _drop_excluding(passages, read_amounts(question))
-    if typed != question:
-        passages = _drop_said(passages, typed, said)
+    kind = question
+    if typed != question and last is not None:
+        passages = _drop_said(passages, typed, last["answer"])
+        kind = last["question"] if _AGAIN.match(typed) else question
     wanted = _weigh_terms(question, typed, passages)
     coverage = [_cover(wanted, passage) for passage in passages]
     chosen = sorted(range(len(passages)), key=lambda i: -coverage[i])[:_EMBEDDED]
@@ -179,7 +190,7 @@ async def extract(
             (
                 similarities[row]
                 + COVERAGE * coverage[i]
-                + EXPECTED * _meet_expectation(question, passages[i].text)
+                + EXPECTED * _meet_expectation(kind, passages[i].text)
                 + RELEVANCE * passages[i].source["score"],
                 passages[i],
             )
@@ -272,7 +283,8 @@ def _split(source: Source) -> Iterator[_Passage]:
                 if not _ITEM.match(text[item_start:item_end]) or item_end - start > _LONGEST_LIST:
                     break
                 last = item_end
-            if last > end:
+            # Where what it announces is gone (a formula, a picture), it may still say what is asked for.
+            if last > end or position + 1 == len(spans):
                 yield _Passage(source, start, last, None, around)
         elif _ITEM.match(piece):
             header = table = None

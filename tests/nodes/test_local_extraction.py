@@ -4,6 +4,7 @@ import pytest
 
 from app.adapters.onnx import OnnxEmbedder
 from domain.documents import Source
+from domain.state import Turn
 from nodes.local.extraction import Quote, extract
 
 
@@ -172,3 +173,38 @@ async def test_the_source_that_answers_best_is_quoted_first(embedder: OnnxEmbedd
     best = source(2, "Clean the filter of the pump with a cloth.")
     quotes = await quotes_of("How do I clean the filter of the pump and the funnel?", [half, best], embedder)
     assert [quote.number for quote in quotes] == [2, 1]
+
+
+LIMITS = (
+    "| Amount | Approved by |\n|---|---|\n| up to 500 euros | nobody |\n"
+    "| from 500 to 2,500 euros | your team lead |\n| from 2,500 to 10,000 euros | finance |"
+)
+
+
+@pytest.mark.parametrize(("amount", "answer"), [("400", "nobody"), ("1,000", "team lead"), ("3000", "finance")])
+async def test_the_row_whose_range_encloses_the_amount_is_quoted(
+    amount: str, answer: str, embedder: OnnxEmbedder
+) -> None:
+    quotes = await quotes_of(f"Who approves a purchase of {amount} euros?", [source(1, LIMITS)], embedder)
+    assert quotes[0].text == "| Amount | Approved by |"
+    assert [answer in quote.text for quote in quotes[1:]] == [True]
+
+
+async def test_a_follow_up_does_not_repeat_the_last_answer(embedder: OnnxEmbedder) -> None:
+    text = "Every employee has 30 days of holiday a year. Up to five unused days may be carried over."
+    said = "Every employee has 30 days of holiday a year. [1]"
+    turn = Turn(run_id="", question="", standalone_question="", route="needs_retrieval", answer=said, documents=[])
+    typed = "And how many may be carried over?"
+    quotes = await extract(
+        f"{typed} (days holiday employee)", [source(1, text)], embedder, max_sentences=2, typed=typed, last=turn
+    )
+    assert [quote.text for quote in quotes] == ["Up to five unused days may be carried over."]
+
+
+async def test_what_a_colon_announces_comes_with_it(embedder: OnnxEmbedder) -> None:
+    text = (
+        "For travel we pay an allowance:\n\n| Absence | Allowance |\n|---|---|\n| 8 hours | 14 euros |\n\nMeals vary."
+    )
+    quotes = await quotes_of("What allowance is paid for travel of 8 hours?", [source(1, text)], embedder)
+    assert quotes[0].text == "For travel we pay an allowance:\n\n| Absence | Allowance |"
+    assert quotes[1].text == "| 8 hours | 14 euros |"
