@@ -31,7 +31,7 @@ _RANGE = re.compile(
 )
 _ASKED = re.compile(
     rf"(?:(?<!no )(?<!not )\b(?:(?P<above>{_ABOVE})|(?P<below>{_BELOW})|(?P<when>in|since|until|by|during|year))\s)?"
-    rf"(?P<number>{_NUMBER})",
+    rf"(?P<number>{_NUMBER})(?![\w/]|-\d)",
     re.IGNORECASE,
 )
 _YEAR = re.compile(r"(?:1[89]|20)\d\d")
