@@ -25,7 +25,7 @@ from nodes.local.ranges import compare, read_amounts
 from nodes.neighbours import merge
 from nodes.prompting import fit_sources, show_sources
 from nodes.scope import profile_of
-from nodes.writing import CAVEAT, Answered, AnswerWriter, finish_turn
+from nodes.writing import ADMISSION, CAVEAT, Answered, AnswerWriter, finish_turn
 
 PROMPT = """You answer questions from a team's documents.
 
@@ -144,7 +144,7 @@ def _admit_missing(state: GenerateInput, quotes: Sequence[Quote]) -> str:
     words = re.findall(r"[^\W_]+(?:[-'’.][^\W_]+)*", state["question"])
     named = [word for word in dict.fromkeys(words[1:]) if word[0].isupper() or word[0].isdigit()]
     missing = [f"“{word}”" for word in named if set(content_words(word)) & unheard]
-    return f" The sources do not mention {' or '.join(missing)}." if missing else ""
+    return f"{ADMISSION}{' or '.join(missing)}." if missing else ""
 
 
 def _is_row(quote: Quote) -> bool:

@@ -4,6 +4,7 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
+from domain.citations import find_markers
 from domain.documents import Claim, Source, Verification
 from domain.events import Verified
 from domain.ports import ChatModel, Embedder, Message
@@ -11,7 +12,7 @@ from nodes.context import Context
 from nodes.judgement import ask_or_none
 from nodes.local.verification import check, split_claims
 from nodes.prompting import show_sources
-from nodes.writing import CAVEAT
+from nodes.writing import ADMISSION, CAVEAT
 
 PROMPT = """You check an answer against its sources. For each numbered claim decide whether the sources that it
 cites state it or directly entail it. A number, date, name, unit or negation that differs makes it unsupported, and so
@@ -70,10 +71,13 @@ async def verify(state: VerifyInput, runtime: Runtime[Context]) -> VerifyUpdate:
 
 async def check_claims(answer: str, sources: list[Source], embedder: Embedder) -> tuple[list[Claim], float]:
     """The answer's claims with the local verdict on each, and how well the sources support them all, 0-1. The caveat
-    that may open the answer is ours and claims nothing."""
+    that may open the answer, and what it may admit at its end, claim nothing."""
     stated = len(CAVEAT) if answer.startswith(CAVEAT) else 0
     by_number = {source["number"]: source for source in sources}
-    spans = split_claims(answer[stated:], [source["chunk_id"] for source in sources])
+    claimed, _, admitted = answer[stated:].rpartition(ADMISSION)
+    chunk_ids = [source["chunk_id"] for source in sources]
+    # What is admitted cites nothing, because there is nothing.
+    spans = split_claims(claimed if claimed and not find_markers(admitted, chunk_ids) else answer[stated:], chunk_ids)
     texts = [answer[span.start + stated : span.end + stated] for span in spans]
     cited = [[by_number[number] for number in span.markers if number in by_number] for span in spans]
     checks, score = await check(list(zip(texts, cited, strict=True)), embedder)

@@ -10,6 +10,9 @@ from domain.state import PerQuestion, Turn, TurnInput, remember
 CAVEAT = "The documents may answer this only in part. "
 """Opens an answer of low confidence."""
 
+ADMISSION = " The sources do not mention "
+"""Begins what an answer says at its end of the question's names that no source holds."""
+
 
 class AnswerWriter:
     """Collects the answer and sends every piece on as it is written."""

@@ -4,7 +4,7 @@ from app.adapters.onnx import OnnxEmbedder
 from domain.documents import Source
 from nodes.local.verification import SUPPORTED
 from nodes.verify import check_claims
-from nodes.writing import CAVEAT
+from nodes.writing import ADMISSION, CAVEAT
 
 
 def make_source(number: int, text: str) -> Source:
@@ -38,6 +38,13 @@ async def test_each_claim_has_its_span_and_is_held_against_what_it_cites(embedde
     assert [answer[claim["start"] : claim["end"]] for claim in claims] == [claim["text"] for claim in claims]
     assert [(claim["verdict"], claim["markers"]) for claim in claims] == [("supported", [1]), ("unsupported", [1])]
     assert score < SUPPORTED
+
+
+async def test_what_an_answer_admits_is_no_claim(embedder: OnnxEmbedder) -> None:
+    claims, _ = await check_claims(f"Lunch costs nine francs [1].{ADMISSION}“Zurich”.", SOURCES, embedder)
+    assert [claim["text"] for claim in claims] == ["Lunch costs nine francs [1]."]
+    claims, _ = await check_claims(f"Lunch costs nine francs [1].{ADMISSION}dinner [2].", SOURCES, embedder)
+    assert len(claims) == 2
 
 
 async def test_the_whole_is_scored_too(embedder: OnnxEmbedder) -> None:
