@@ -4,7 +4,6 @@ Sets `confidence` (0-1) and what is missing. A retry that found less than the at
 so that a reformulation never costs an answer.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -18,6 +17,7 @@ from nodes.context import Context
 from nodes.judgement import ask_or_none
 from nodes.local.complexity import is_reranked
 from nodes.local.grading import grade as grade_locally
+from nodes.local.grading import weigh_by_rank
 from nodes.prompting import show_sources
 from nodes.scope import profile_of
 
@@ -95,7 +95,7 @@ async def _judge(state: GradeInput, context: Context) -> Attempt:
     profile = profile_of(state)
     if profile.grade.formula == "weighted":
         reranked = is_reranked(question, profile.rerank)
-        confidence = _weigh([_read_score(source, reranked=reranked) for source in sources])
+        confidence = weigh_by_rank([_read_score(source, reranked=reranked) for source in sources])
         return Attempt(query=state["query"], sources=sources, confidence=round(confidence, 4), missing=[])
     grading: Grading | None = None
     if (model := context.models.small) is not None:
@@ -115,12 +115,6 @@ async def _judge(state: GradeInput, context: Context) -> Attempt:
 def _read_score(source: Source, *, reranked: bool) -> float:
     """By which the source was chosen: its similarity, where it was not reranked and this is known."""
     return source["score"] if reranked or source["dense"] is None else source["dense"]
-
-
-def _weigh(scores: Sequence[float]) -> float:
-    """The mean of the scores, each by the inverse of its rank."""
-    weights = [1 / rank for rank in range(1, len(scores) + 1)]
-    return sum(weight * score for weight, score in zip(weights, scores, strict=True)) / sum(weights)
 
 
 async def _ask_model(model: ChatModel, question: str, sources: list[Source], context: Context) -> Grading:

@@ -72,18 +72,22 @@ async def grade(question: str, sources: Sequence[Source], embedder: Embedder) ->
 async def read_signs(question: str, sources: Sequence[Source], embedder: Embedder) -> Signs:
     """The signs of one question and at least one source. Embeds what of them is not known from the search; where the
     embedder is down, the relevance has to do."""
-    ranks = range(1, len(sources) + 1)
-    relevance = sum(s["score"] / rank for s, rank in zip(sources, ranks, strict=True)) / sum(1 / r for r in ranks)
     names = set(analyse(" ".join(_NAME.findall(question))))
     held = {term for source in sources for term in analyse(_read(source))} if names else set()
     sentences = _find_nearest_sentences(question, sources[:_READ])
     departure = find_departure(question, sentences[0]) if sentences else None
     return Signs(
-        relevance=relevance,
+        relevance=weigh_by_rank([source["score"] for source in sources]),
         similarity=await _compare(question, sources[0], sentences, embedder),
         departure=0.0 if departure is None else 1.0 if departure.opposed else _SWAPPED * departure.swapped,
         unknown_names=float(bool(names) and not names & held),
     )
+
+
+def weigh_by_rank(scores: Sequence[float]) -> float:
+    """The mean of the scores, best first, each by the inverse of its rank: Σ scoreᵢ / i ÷ Σ 1 / i."""
+    weights = [1 / rank for rank in range(1, len(scores) + 1)]
+    return sum(weight * score for weight, score in zip(weights, scores, strict=True)) / sum(weights)
 
 
 def find_missing(question: str, sources: Sequence[Source]) -> list[str]:
