@@ -6,27 +6,13 @@ from app.adapters.onnx import OnnxEmbedder
 from domain.documents import Source
 from domain.state import Turn
 from nodes.local.extraction import Quote, extract
+from tests.sources import make_source
 
 
 def source(
     number: int, text: str, *, document: str = "", start: int = 0, title: str = "Handbook", score: float = 0.8
 ) -> Source:
-    return Source(
-        number=number,
-        chunk_id=f"c{number}",
-        chunk_index=number,
-        document_id=document or f"d{number}",
-        title=title,
-        heading_path=[],
-        text=text,
-        start=start,
-        end=start + len(text),
-        page=None,
-        lines=[],
-        score=score,
-        dense=None,
-        lexical=None,
-    )
+    return make_source(text, number=number, document_id=document or f"d{number}", title=title, start=start, score=score)
 
 
 HANDBOOK = source(

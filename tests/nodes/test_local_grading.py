@@ -10,6 +10,7 @@ from domain.ports import Vector
 from domain.profile import RetrievalKnobs
 from nodes.fusion import blend, fuse
 from nodes.local.grading import find_missing, grade, read_signs
+from tests.sources import make_source
 
 HANDBOOK = [
     "Employees get 28 days of paid leave a year. Unused days lapse on 31 March of the following year.",
@@ -44,11 +45,8 @@ def embedder() -> Iterator[OnnxEmbedder]:
     embedder.close()
 
 
-def make_source(text: str, score: float = 0.5, dense: float | None = 0.5, number: int = 1) -> Source:
-    return Source(
-        number=number, chunk_id=str(number), chunk_index=0, document_id="d", title="Handbook", heading_path=[],
-        text=text, start=0, end=len(text), page=None, lines=[], score=score, dense=dense, lexical=None,
-    )  # fmt: skip
+def source(text: str, score: float = 0.5, dense: float | None = 0.5, number: int = 1) -> Source:
+    return make_source(text, number=number, score=score, dense=dense)
 
 
 async def find_sources(question: str, embedder: OnnxEmbedder) -> list[Source]:
@@ -60,7 +58,7 @@ async def find_sources(question: str, embedder: OnnxEmbedder) -> list[Source]:
         Scope("default"), question, [passages[i] for i in order]
     )
     best = sorted(zip(blend(candidates, rerank), order, strict=True), reverse=True)[:5]
-    return [make_source(HANDBOOK[i], score, float(similarity[i]), n) for n, (score, i) in enumerate(best, 1)]
+    return [source(HANDBOOK[i], score, float(similarity[i]), n) for n, (score, i) in enumerate(best, 1)]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +101,7 @@ async def test_no_sources_no_confidence(embedder: OnnxEmbedder) -> None:
 async def test_confidence_follows_relevance_and_similarity(embedder: OnnxEmbedder) -> None:
     question = "How many days of leave?"
     weak, relevant, similar = [
-        (await grade(question, [make_source(HANDBOOK[0], score, dense)], embedder)).confidence
+        (await grade(question, [source(HANDBOOK[0], score, dense)], embedder)).confidence
         for score, dense in ((0.3, 0.4), (0.8, 0.4), (0.3, 0.8))
     ]
     assert weak < relevant
@@ -112,15 +110,15 @@ async def test_confidence_follows_relevance_and_similarity(embedder: OnnxEmbedde
 
 async def test_similarity_of_a_source_found_by_words_alone_is_computed(embedder: OnnxEmbedder) -> None:
     question = "When is the office in Lyon open?"
-    close = await grade(question, [make_source(HANDBOOK[2], dense=None)], embedder)
-    far = await grade(question, [make_source(HANDBOOK[5], dense=None)], embedder)
+    close = await grade(question, [source(HANDBOOK[2], dense=None)], embedder)
+    far = await grade(question, [source(HANDBOOK[5], dense=None)], embedder)
     assert close.confidence > far.confidence + 0.2
 
 
 async def test_a_dead_embedder_leaves_a_grade() -> None:
     question = "When is the office in Lyon open?"
-    high = await grade(question, [make_source(HANDBOOK[2], score=0.9, dense=None)], DownEmbedder())
-    low = await grade(question, [make_source(HANDBOOK[2], score=0.1, dense=None)], DownEmbedder())
+    high = await grade(question, [source(HANDBOOK[2], score=0.9, dense=None)], DownEmbedder())
+    low = await grade(question, [source(HANDBOOK[2], score=0.1, dense=None)], DownEmbedder())
     assert 0 < low.confidence < 0.4 < high.confidence < 1
 
 
@@ -134,15 +132,15 @@ async def test_a_dead_embedder_leaves_a_grade() -> None:
     ],
 )
 async def test_a_question_that_turns_the_nearest_sentence_round_is_noticed(question: str, departure: float) -> None:
-    assert (await read_signs(question, [make_source(HANDBOOK[1])], DownEmbedder())).departure == departure
+    assert (await read_signs(question, [source(HANDBOOK[1])], DownEmbedder())).departure == departure
 
 
 async def test_a_word_in_anothers_place_counts_half(embedder: OnnxEmbedder) -> None:
     question = "How many days of sick leave a year do employees get?"
-    swapped = (await read_signs(question, [make_source(HANDBOOK[0])], embedder)).departure
+    swapped = (await read_signs(question, [source(HANDBOOK[0])], embedder)).departure
     assert swapped == 0.5
-    graded = await grade(question, [make_source(HANDBOOK[0])], embedder)
-    as_written = await grade(question.replace("sick", "paid"), [make_source(HANDBOOK[0])], embedder)
+    graded = await grade(question, [source(HANDBOOK[0])], embedder)
+    as_written = await grade(question.replace("sick", "paid"), [source(HANDBOOK[0])], embedder)
     assert graded.confidence < as_written.confidence
 
 
@@ -157,27 +155,25 @@ async def test_a_word_in_anothers_place_counts_half(embedder: OnnxEmbedder) -> N
     ],
 )
 async def test_names_that_no_source_holds_are_noticed(question: str, unknown: int) -> None:
-    assert (await read_signs(question, [make_source(HANDBOOK[2])], DownEmbedder())).unknown_names == unknown
+    assert (await read_signs(question, [source(HANDBOOK[2])], DownEmbedder())).unknown_names == unknown
 
 
 async def test_a_sentence_counts_for_a_question_that_its_passage_drowns(embedder: OnnxEmbedder) -> None:
-    sources = [make_source(" ".join(HANDBOOK), dense=0.2)]
+    sources = [source(" ".join(HANDBOOK), dense=0.2)]
     near = (await read_signs("How often are laptops replaced?", sources, embedder)).similarity
     stranger = (await read_signs("How often are violins replaced?", sources, embedder)).similarity
     assert near > 0.5
     assert 0.2 <= stranger < near - 0.1
-    assert (
-        await read_signs("How often are laptops replaced?", [make_source("", dense=0.2)], embedder)
-    ).similarity == 0.2
+    assert (await read_signs("How often are laptops replaced?", [source("", dense=0.2)], embedder)).similarity == 0.2
 
 
 async def test_relevance_is_weighted_by_rank() -> None:
-    sources = [make_source("a", 0.9, number=1), make_source("b", 0.3, number=2)]
+    sources = [source("a", 0.9, number=1), source("b", 0.3, number=2)]
     assert (await read_signs("x", sources, DownEmbedder())).relevance == pytest.approx((0.9 + 0.3 / 2) / 1.5)
 
 
 def test_missing_are_the_words_that_no_source_holds() -> None:
-    sources = [make_source(HANDBOOK[3]), make_source(HANDBOOK[4])]
+    sources = [source(HANDBOOK[3]), source(HANDBOOK[4])]
     question = "Does Ada Brandt replace a lost iPhone-15 within 30 minutes?"
     assert find_missing(question, sources) == ["iphone15", "30", "minutes"]
     assert find_missing("Is the Handbook replacing laptops?", sources) == []

@@ -2,13 +2,11 @@ import pytest
 
 from domain.documents import Source
 from nodes.local.reformulation import find_abbreviations, reformulate
+from tests.sources import make_source
 
 
 def source(text: str) -> Source:
-    return Source(
-        number=1, chunk_id="c", chunk_index=0, document_id="d", title="Pump manual", heading_path=[], text=text,
-        start=0, end=len(text), page=None, lines=[], score=0.3, dense=0.4, lexical=None,
-    )  # fmt: skip
+    return make_source(text, title="Pump manual", score=0.3, dense=0.4)
 
 
 MANUAL = source(

@@ -6,25 +6,11 @@ from app.adapters.onnx import OnnxEmbedder
 from domain.documents import Source
 from nodes.local.verification import SUPPORTED, Check, split_claims
 from nodes.local.verification import check as check_all
+from tests.sources import make_source
 
 
 def source(text: str, title: str = "Lindenhof W2 manual") -> Source:
-    return Source(
-        number=1,
-        chunk_id="c1",
-        chunk_index=0,
-        document_id="d",
-        title=title,
-        heading_path=[],
-        text=text,
-        start=0,
-        end=len(text),
-        page=None,
-        lines=[],
-        score=0.9,
-        dense=None,
-        lexical=None,
-    )
+    return make_source(text, title=title)
 
 
 async def check(claim: str, sources: list[Source], embedder: OnnxEmbedder) -> Check:

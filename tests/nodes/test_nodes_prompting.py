@@ -3,8 +3,8 @@ import re
 
 import pytest
 
-from domain.documents import Source
 from nodes.prompting import show_sources
+from tests.sources import make_source
 
 TAG = re.compile(r"<\W*source", re.IGNORECASE)
 PIECES = [
@@ -13,27 +13,8 @@ PIECES = [
 ]  # fmt: skip
 
 
-def make_source(text: str, title: str = "Handbook", heading: str = "Warranty") -> Source:
-    return Source(
-        number=1,
-        chunk_id="c",
-        chunk_index=0,
-        document_id="d",
-        title=title,
-        heading_path=[heading],
-        text=text,
-        start=0,
-        end=len(text),
-        page=None,
-        lines=[],
-        score=1.0,
-        dense=None,
-        lexical=None,
-    )
-
-
 def check_shown_as_one_source(text: str, title: str) -> None:
-    shown = show_sources([make_source(text, title, heading=title)])
+    shown = show_sources([make_source(text, title=title, heading=title)])
     opening, _, rest = shown.partition("\n")
     assert re.fullmatch(r'<source number="1" title="[^"<>]*">', opening), shown
     assert rest.endswith("\n</source>")
@@ -66,4 +47,4 @@ def test_no_mixture_of_pieces_makes_a_tag() -> None:
 
 def test_other_angles_stay_as_they_are() -> None:
     text = "Use <b>resources</b> where x < 5 and y > 3; the source is <stdin>."
-    assert text in show_sources([make_source(text)])
+    assert text in show_sources([make_source(text, heading="Warranty")])

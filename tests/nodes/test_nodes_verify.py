@@ -1,34 +1,14 @@
 """Claims of a whole answer, checked together."""
 
 from app.adapters.onnx import OnnxEmbedder
-from domain.documents import Source
 from nodes.local.verification import SUPPORTED
 from nodes.verify import check_claims
 from nodes.writing import ADMISSION, CAVEAT
-
-
-def make_source(number: int, text: str) -> Source:
-    return Source(
-        number=number,
-        chunk_id=f"c{number}",
-        chunk_index=0,
-        document_id="d",
-        title="Handbook",
-        heading_path=[],
-        text=text,
-        start=0,
-        end=len(text),
-        page=None,
-        lines=[],
-        score=0.9,
-        dense=None,
-        lexical=None,
-    )
-
+from tests.sources import make_source
 
 SOURCES = [
-    make_source(1, "The canteen opens at 11:30. Lunch costs nine francs."),
-    make_source(2, "Visitors park behind the station."),
+    make_source("The canteen opens at 11:30. Lunch costs nine francs."),
+    make_source("Visitors park behind the station.", number=2),
 ]
 
 

@@ -12,14 +12,12 @@ from domain.profile import ABSTENTION
 from nodes import generate, grade, reconcile, reformulate, route, verify
 from nodes.prompting import show_sources
 from tests.contracts.chat_model import Sink
+from tests.sources import make_source
 from tests.wire.openai import serve_openai
 
 
 def source(number: int, text: str) -> Source:
-    return Source(
-        number=number, chunk_id=f"c{number}", chunk_index=0, document_id="d", title="Handbook", heading_path=[], text=text,
-        start=0, end=len(text), page=None, lines=[], score=1.0, dense=None, lexical=None,
-    )  # fmt: skip
+    return make_source(text, number=number, score=1.0)
 
 
 SOURCES = show_sources([

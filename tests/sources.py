@@ -1,0 +1,32 @@
+"""A source as rerank hands it on, for tests of what is done with sources."""
+
+from domain.documents import Source
+
+
+def make_source(
+    text: str,
+    *,
+    number: int = 1,
+    document_id: str = "d",
+    title: str = "Handbook",
+    heading: str | None = None,
+    start: int = 0,
+    score: float = 0.9,
+    dense: float | None = None,
+) -> Source:
+    return Source(
+        number=number,
+        chunk_id=f"c{number}",
+        chunk_index=0,
+        document_id=document_id,
+        title=title,
+        heading_path=[] if heading is None else [heading],
+        text=text,
+        start=start,
+        end=start + len(text),
+        page=None,
+        lines=[],
+        score=score,
+        dense=dense,
+        lexical=None,
+    )
