@@ -293,14 +293,7 @@ class Bench:
         for number in range(10):
             [document] = make_documents(f"addition {number}", CHUNKS_PER_DOCUMENT)
             started = time.perf_counter()
-            stored = await self.services.documents.replace(
-                "large",
-                document.source,
-                document.content_hash,
-                document.parsed,
-                document.chunks,
-                document.embeddings,
-            )
+            stored = await self.services.documents.replace("large", document)
             vector = document.embeddings[document.chunks[0].content_hash].embedding
             [best] = await self.services.library.search_dense(Scope("large"), vector, 1)
             words = document.chunks[0].text

@@ -191,20 +191,9 @@ class DocumentStore(Protocol):
         """Content hashes of the chunks that the document has now."""
         ...
 
-    async def replace(
-        self,
-        workspace_id: str,
-        source: str,
-        content_hash: str,
-        parsed: ParsedDocument,
-        chunks: Sequence[Chunk],
-        embeddings: dict[str, "ChunkVectors"],
-    ) -> Document:
-        """Make the document consist of exactly `chunks`, in one transaction, and advance the corpus generation.
-
-        `embeddings` holds vectors by content hash for the chunks that are new; chunks whose hash is already stored
-        keep their row and vectors (their position may change).
-        """
+    async def replace(self, workspace_id: str, content: "DocumentContent") -> Document:
+        """Make the document consist of exactly the content's chunks, in one transaction, and advance the corpus
+        generation. Chunks whose hash is already stored keep their row and vectors (their position may change)."""
         ...
 
     async def load(self, workspace_id: str, contents: Iterable["DocumentContent"]) -> Sequence[Document]:
@@ -253,6 +242,7 @@ class DocumentContent:
     parsed: ParsedDocument
     chunks: Sequence[Chunk]
     embeddings: dict[str, ChunkVectors]
+    """Vectors by content hash, of the chunks that are not stored yet."""
 
 
 class AnswerCache(Protocol):

@@ -12,7 +12,7 @@ from app.ingest.chunking import OVERLAP, SIZE, split
 from app.ingest.reading import MAX_BYTES, find_kind, read_document
 from domain.documents import Chunk, Document, DocumentReport, IngestReport, ParsedDocument, embedding_text
 from domain.errors import DocumentError, OversizedDocument, UnreadableDocument, UnsupportedDocument
-from domain.ports import AnswerCache, ChunkVectors, DocumentStore
+from domain.ports import AnswerCache, ChunkVectors, DocumentContent, DocumentStore
 
 MAX_NAME = 1024
 """Characters of a path or name; a database index holds no more than about 2,700 bytes of it."""
@@ -158,7 +158,8 @@ class Ingestion:
         stored = await self._store.stored_hashes(workspace_id, existing.id) if existing else frozenset()
         new = [chunk for chunk in chunks if chunk.content_hash not in stored]
         vectors = await self._embed(source, parsed, new, progress)
-        document = await self._store.replace(workspace_id, source, content_hash, parsed, chunks, vectors)
+        content = DocumentContent(source, content_hash, parsed, chunks, vectors)
+        document = await self._store.replace(workspace_id, content)
         if existing is not None:
             await self._cache.forget(workspace_id)  # no cached answer quotes what the document no longer says
         return DocumentReport(

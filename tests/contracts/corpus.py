@@ -53,4 +53,5 @@ async def store(
         for chunk in chunks
         if chunk.content_hash not in stored
     }
-    return await documents.replace(workspace_id, source, digest(parsed.text), parsed, chunks, vectors)
+    content = DocumentContent(source, digest(parsed.text), parsed, chunks, vectors)
+    return await documents.replace(workspace_id, content)

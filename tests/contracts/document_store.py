@@ -8,7 +8,7 @@ import pytest
 
 from domain.documents import Passage, Scope
 from domain.errors import InputError, UnknownDocument
-from domain.ports import ChunkVectors, DocumentStore, Library
+from domain.ports import ChunkVectors, DocumentContent, DocumentStore, Library
 from tests.contracts.corpus import content_of, digest, split, store, vector_of
 
 ALPHA, BETA, GAMMA = "Alpha comes first.", "Beta follows alpha.", "Gamma closes the row."
@@ -153,7 +153,7 @@ class DocumentStoreContract:
         async def put(number: int) -> None:
             parsed, chunks = split("Handbook", [ALPHA, f"Paragraph {number} of its own.", f"Another {number}."])
             vectors = {c.content_hash: ChunkVectors(vector_of(c.text)) for c in chunks}
-            await documents.replace("a", "greek.md", digest(parsed.text), parsed, chunks, vectors)
+            await documents.replace("a", DocumentContent("greek.md", digest(parsed.text), parsed, chunks, vectors))
 
         await asyncio.gather(*(put(number) for number in range(12)))
         passages = await read_all(library)

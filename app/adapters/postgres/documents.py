@@ -17,7 +17,7 @@ from app.adapters.postgres.lexical import TERM_IDS, weigh_chunk
 from app.adapters.postgres.library import parse_ids
 from app.adapters.postgres.pool import Integers, Pool, Session, open_session
 from app.adapters.postgres.vocabulary import list_words, update_vocabulary
-from domain.documents import Chunk, Document, ParsedDocument, Scope, embedding_text
+from domain.documents import Chunk, Document, Scope, embedding_text
 from domain.errors import DatabaseUnavailable, UnknownDocument
 from domain.ports import ChunkVectors, DocumentContent
 
@@ -103,18 +103,9 @@ class PostgresDocumentStore:
             rows = await session.fetch(sql.STORED_CHUNKS, document_ids=parse_ids([document_id]))
         return frozenset(row["content_hash"] for row in rows)
 
-    async def replace(
-        self,
-        workspace_id: str,
-        source: str,
-        content_hash: str,
-        parsed: ParsedDocument,
-        chunks: Sequence[Chunk],
-        embeddings: dict[str, ChunkVectors],
-    ) -> Document:
+    async def replace(self, workspace_id: str, content: DocumentContent) -> Document:
         """As the port says. Raises `DatabaseUnavailable` where another change of the same document has meanwhile
-        removed a chunk that `embeddings` counts on."""
-        content = DocumentContent(source, content_hash, parsed, chunks, embeddings)
+        removed a chunk whose vectors the content counts on."""
         [document], index_is_due = await self._replace_batch(workspace_id, [content])
         if index_is_due:
             self._indexes.tend()
