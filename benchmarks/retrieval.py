@@ -34,6 +34,7 @@ from app.adapters.postgres.lexical import count_terms, plan_search, weigh_chunk
 from domain.documents import Candidate, Match, Passage, Scope, Source, embedding_text
 from domain.ports import ChunkVectors, Library, Vector
 from domain.profile import RetrievalKnobs
+from nodes.context import Ledger
 from nodes.fusion import blend, choose_examples, fuse, reorder
 from nodes.legs import complete
 
@@ -112,7 +113,8 @@ class Corpus:
         return [self._match(int(i), scores[i]) for i in best]
 
     async def rerank(self, question: str, candidates: Sequence[Candidate]) -> list[float]:
-        return await self._reranker.score(SCOPE, question, [self.passages[int(c["chunk_id"])] for c in candidates])
+        passages = [self.passages[int(c["chunk_id"])] for c in candidates]
+        return await self._reranker.score(SCOPE, question, passages, Ledger())
 
     async def rank(self, question: str) -> list[tuple[Candidate, float]]:
         """Candidates with their relevance, best first, as the graph's retrieve and rerank have them."""

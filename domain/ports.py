@@ -107,27 +107,6 @@ class Library(Protocol):
         ...
 
 
-class Reranker(Protocol):
-    """Scores how well each passage answers a question.
-
-    Raises `EmbedderUnavailable` or `ModelUnavailable`; the caller then keeps the fused order.
-    """
-
-    name: str
-
-    async def score(self, scope: Scope, question: str, passages: Sequence[Passage]) -> list[float]:
-        """One score per passage of the scope, in order, in 0-1 and comparable between questions."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One message of a prompt."""
-
-    role: Literal["system", "user", "assistant"]
-    content: str
-
-
 @dataclass(frozen=True, slots=True)
 class ModelUsage:
     """What calls to a model consumed."""
@@ -143,6 +122,28 @@ class UsageSink(Protocol):
     """Where a model reports what it consumed."""
 
     def record(self, usage: ModelUsage) -> None: ...
+
+
+class Reranker(Protocol):
+    """Scores how well each passage answers a question.
+
+    Raises `EmbedderUnavailable` or `ModelUnavailable`; the caller then keeps the fused order.
+    """
+
+    name: str
+
+    async def score(self, scope: Scope, question: str, passages: Sequence[Passage], sink: UsageSink) -> list[float]:
+        """One score per passage of the scope, in order, in 0-1 and comparable between questions. What a call costs, if
+        anything, goes to `sink`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a prompt."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
 
 
 class ChatModel(Protocol):

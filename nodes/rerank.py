@@ -114,7 +114,7 @@ async def _score(
         context.ledger.warn(f"Kept the order of the search: there is no reranker {knobs.method!r} here.")
         return None
     try:
-        return await reranker.score(scope, question, passages)
+        return await reranker.score(scope, question, passages, context.ledger)
     except (EmbedderUnavailable, ModelUnavailable) as error:
         context.ledger.warn(f"Kept the order of the search: {error.message}")
         return None

@@ -29,6 +29,7 @@ from tokenizers import Encoding, Tokenizer
 
 from domain.documents import Passage, Scope, embedding_text
 from domain.errors import ConfigurationError, EmbedderUnavailable
+from domain.ports import UsageSink
 
 WINDOW = 512
 """Tokens of a pair, where the tokenizer does not name fewer. The longer of the two is cut: in practice the passage."""
@@ -91,7 +92,7 @@ class OnnxCrossEncoder:
             )
         return reranker
 
-    async def score(self, scope: Scope, question: str, passages: Sequence[Passage]) -> list[float]:
+    async def score(self, scope: Scope, question: str, passages: Sequence[Passage], sink: UsageSink) -> list[float]:
         """The model's scores as probabilities: the logistic function of its one logit."""
         texts = [embedding_text(p.title, p.heading_path, p.text) for p in passages]
         return await asyncio.get_running_loop().run_in_executor(self._worker, self._score, question, texts)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from app.adapters.onnx import OnnxEmbedder
 from domain.documents import Passage, Scope, embedding_text
-from domain.ports import ChunkVectors, Vector
+from domain.ports import ChunkVectors, UsageSink, Vector
 
 DIMENSIONS = 96
 PROJECTION_PATH = Path(__file__).parent / "data" / "token_projection.npy"
@@ -68,7 +68,7 @@ class LateInteractionReranker:
         self._encoder = LateInteractionEncoder(embedder)
         self._projection = _read_projection()
 
-    async def score(self, scope: Scope, question: str, passages: Sequence[Passage]) -> list[float]:
+    async def score(self, scope: Scope, question: str, passages: Sequence[Passage], sink: UsageSink) -> list[float]:
         """Mean of the highest similarities, 0-1. Unrelated text scores about 0.3, an answer 0.6 and more."""
         if not passages:
             return []

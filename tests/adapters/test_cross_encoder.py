@@ -9,6 +9,7 @@ from app.adapters import cross_encoder
 from app.adapters.cross_encoder import OnnxCrossEncoder
 from domain.documents import Passage, Scope
 from domain.errors import ConfigurationError
+from nodes.context import Ledger
 from tests.tiny_cross_encoder import write_cross_encoder
 
 SCOPE = Scope("default")
@@ -33,7 +34,7 @@ def reranker(folder: Path) -> Iterator[OnnxCrossEncoder]:
 
 async def test_scores_are_probabilities_in_the_order_of_the_passages(reranker: OnnxCrossEncoder) -> None:
     texts = ["Bread is baked at dawn.", "Smoke detectors are tested in May.", "Detectors were bought in 2019."]
-    unrelated, answer, related = await reranker.score(SCOPE, QUESTION, [passage(text) for text in texts])
+    unrelated, answer, related = await reranker.score(SCOPE, QUESTION, [passage(text) for text in texts], Ledger())
     # The logit: shared tokens, and the separator that both sides end with, less six.
     assert unrelated == pytest.approx(1 / (1 + 2.718281828**5))
     assert answer == pytest.approx(1 / (1 + 2.718281828**2))
@@ -43,8 +44,8 @@ async def test_scores_are_probabilities_in_the_order_of_the_passages(reranker: O
 async def test_batches_give_what_single_pairs_give(reranker: OnnxCrossEncoder) -> None:
     passages = [passage(f"Smoke {'detectors ' * (n % 4)} and {'more words ' * (n % 7)}") for n in range(20)]
     assert len(passages) > 2 * cross_encoder.BATCH
-    together = await reranker.score(SCOPE, QUESTION, passages)
-    assert together == [(await reranker.score(SCOPE, QUESTION, [one]))[0] for one in passages]
+    together = await reranker.score(SCOPE, QUESTION, passages, Ledger())
+    assert together == [(await reranker.score(SCOPE, QUESTION, [one], Ledger()))[0] for one in passages]
     assert len(set(together)) == 4
 
 
@@ -53,6 +54,7 @@ async def test_title_and_heading_are_scored_with_the_text(reranker: OnnxCrossEnc
         SCOPE,
         QUESTION,
         [passage("Once a month."), passage("Once a month.", title="Smoke"), passage("Once a month.", heading="Smoke")],
+        Ledger(),
     )
     assert bare < titled
     assert bare < headed
@@ -60,23 +62,23 @@ async def test_title_and_heading_are_scored_with_the_text(reranker: OnnxCrossEnc
 
 async def test_a_pair_is_cut_to_the_window_and_the_question_stays(reranker: OnnxCrossEncoder) -> None:
     near, far = await reranker.score(
-        SCOPE, QUESTION, [passage("smoke " + "word " * 2000), passage("word " * 2000 + "smoke")]
+        SCOPE, QUESTION, [passage("smoke " + "word " * 2000), passage("word " * 2000 + "smoke")], Ledger()
     )
     assert near > far
-    [long_question] = await reranker.score(SCOPE, "smoke " * 1500, [passage("fire")])
+    [long_question] = await reranker.score(SCOPE, "smoke " * 1500, [passage("fire")], Ledger())
     assert 0 <= long_question < 0.5
 
 
 async def test_nothing_and_broken_text_are_scored(reranker: OnnxCrossEncoder) -> None:
-    assert await reranker.score(SCOPE, QUESTION, []) == []
-    [score] = await reranker.score(SCOPE, "\ud800", [passage("\udfff")])
+    assert await reranker.score(SCOPE, QUESTION, [], Ledger()) == []
+    [score] = await reranker.score(SCOPE, "\ud800", [passage("\udfff")], Ledger())
     assert 0 <= score <= 1
 
 
 async def test_a_model_without_token_types_is_used_too(tmp_path: Path) -> None:
     folder = write_cross_encoder(tmp_path / "m", inputs=("input_ids", "attention_mask", "attention_mask"))
     loaded = OnnxCrossEncoder.load(folder)
-    scores = await loaded.score(SCOPE, QUESTION, [passage("Smoke.")])
+    scores = await loaded.score(SCOPE, QUESTION, [passage("Smoke.")], Ledger())
     loaded.close()
     assert scores == [pytest.approx(1 / (1 + 2.718281828**6))]
 

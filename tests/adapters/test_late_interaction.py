@@ -13,6 +13,7 @@ from app.adapters.late_interaction import (
 )
 from app.adapters.onnx import OnnxEmbedder
 from domain.documents import Passage, Scope, embedding_text
+from nodes.context import Ledger
 
 SCOPE = Scope("default")
 QUESTION = "How often must the smoke detectors be tested?"
@@ -46,7 +47,8 @@ def embedder() -> Iterator[OnnxEmbedder]:
 
 
 async def test_the_answer_scores_highest_and_scores_are_fractions(embedder: OnnxEmbedder) -> None:
-    unrelated, answer, related = await LateInteractionReranker(embedder, Shelf({})).score(SCOPE, QUESTION, PASSAGES)
+    reranker = LateInteractionReranker(embedder, Shelf({}))
+    unrelated, answer, related = await reranker.score(SCOPE, QUESTION, PASSAGES, Ledger())
     assert 0 <= unrelated < related < answer <= 1
     assert answer > 0.6
 
@@ -55,15 +57,15 @@ async def test_stored_vectors_give_the_same_scores_as_the_text(embedder: OnnxEmb
     texts = [embedding_text(p.title, p.heading_path, p.text) for p in PASSAGES]
     encoded = await LateInteractionEncoder(embedder).encode(texts)
     shelf = Shelf({p.chunk_id: vectors.tokens for p, vectors in zip(PASSAGES, encoded, strict=True)})
-    from_shelf = await LateInteractionReranker(embedder, shelf).score(SCOPE, QUESTION, PASSAGES)
-    from_text = await LateInteractionReranker(embedder, Shelf({})).score(SCOPE, QUESTION, PASSAGES)
+    from_shelf = await LateInteractionReranker(embedder, shelf).score(SCOPE, QUESTION, PASSAGES, Ledger())
+    from_text = await LateInteractionReranker(embedder, Shelf({})).score(SCOPE, QUESTION, PASSAGES, Ledger())
     assert from_shelf == pytest.approx(from_text, abs=1e-3)
 
 
 async def test_what_is_stored_is_used(embedder: OnnxEmbedder) -> None:
     [vectors] = await LateInteractionEncoder(embedder).encode([ANSWER])
     swapped = Shelf({"unrelated": vectors.tokens})
-    unrelated, _, related = await LateInteractionReranker(embedder, swapped).score(SCOPE, QUESTION, PASSAGES)
+    unrelated, _, related = await LateInteractionReranker(embedder, swapped).score(SCOPE, QUESTION, PASSAGES, Ledger())
     assert unrelated > related
 
 
@@ -78,8 +80,8 @@ async def test_one_run_gives_both_the_embedding_and_48_bytes_a_word(embedder: On
 
 async def test_nothing_to_compare_scores_nothing(embedder: OnnxEmbedder) -> None:
     reranker = LateInteractionReranker(embedder, Shelf({}))
-    assert await reranker.score(SCOPE, QUESTION, []) == []
-    assert await reranker.score(SCOPE, "?!", PASSAGES[:1]) == [0.0]
+    assert await reranker.score(SCOPE, QUESTION, [], Ledger()) == []
+    assert await reranker.score(SCOPE, "?!", PASSAGES[:1], Ledger()) == [0.0]
 
 
 def test_four_bits_a_value_keep_the_vectors() -> None:

@@ -8,6 +8,7 @@ from domain.documents import Match, Passage, Scope, Source
 from domain.errors import EmbedderUnavailable
 from domain.ports import Vector
 from domain.profile import RetrievalKnobs
+from nodes.context import Ledger
 from nodes.fusion import blend, fuse
 from nodes.local.grading import find_missing, grade, read_signs
 from tests.sources import make_source
@@ -55,7 +56,7 @@ async def find_sources(question: str, embedder: OnnxEmbedder) -> list[Source]:
     order = sorted(range(len(HANDBOOK)), key=lambda i: -similarity[i])
     candidates = fuse([Match(str(i), "d", float(similarity[i])) for i in order], [], RetrievalKnobs())
     rerank = await LateInteractionReranker(embedder, NoTokens()).score(
-        Scope("default"), question, [passages[i] for i in order]
+        Scope("default"), question, [passages[i] for i in order], Ledger()
     )
     best = sorted(zip(blend(candidates, rerank), order, strict=True), reverse=True)[:5]
     return [source(HANDBOOK[i], score, float(similarity[i]), n) for n, (score, i) in enumerate(best, 1)]
