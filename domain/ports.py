@@ -160,9 +160,16 @@ class ChatModel(Protocol):
         ...
 
     def stream(
-        self, messages: Sequence[Message], sink: UsageSink, *, temperature: float, max_tokens: int
+        self,
+        messages: Sequence[Message],
+        sink: UsageSink,
+        *,
+        temperature: float,
+        max_tokens: int,
+        timeout: float | None = None,
     ) -> AsyncIterator[str]:
-        """The reply's text as it comes. A stream that the provider did not finish raises `ModelReplyCut`."""
+        """The reply's text as it comes. A stream that the provider did not finish raises `ModelReplyCut`; one that is
+        silent for `timeout` seconds, or for as long as the model waits by itself, `ModelTimeout`."""
         ...
 
 

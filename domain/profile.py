@@ -95,6 +95,20 @@ class GenerateKnobs(_Knobs):
     """Opens an abstention, and is what the model replies where the sources do not answer."""
 
 
+class ModelKnobs(_Knobs):
+    """Which language models a run asks. None: the deployment's."""
+
+    small: str | None = None
+    """Routes, grades, reformulates. A name as `ASKGRAPH_MODEL_SMALL` takes it."""
+    large: str | None = None
+    """Writes answers."""
+    judge: str | None = None
+    """Verifies them."""
+    timeout: float | None = Field(None, gt=0)
+    """Seconds that a step waits for a judgement, or for the next words of an answer; at most
+    `ASKGRAPH_MODEL_TIMEOUT`."""
+
+
 class Profile(_Knobs):
     """Every knob of a run."""
 
@@ -103,6 +117,7 @@ class Profile(_Knobs):
     rerank: RerankKnobs = RerankKnobs()
     grade: GradeKnobs = GradeKnobs()
     generate: GenerateKnobs = GenerateKnobs()
+    models: ModelKnobs = ModelKnobs()
     verify: bool = False
     """Check every claim of the answer against the sources it cites, and reconcile what does not hold."""
 

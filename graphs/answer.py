@@ -58,7 +58,7 @@ def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, mod
     def add(name: str, node: Any, retry: RetryPolicy, model_seconds: float = 0, idle: float | None = None) -> None:
         graph.add_node(
             name,
-            instrument(name, node, model_seconds),
+            instrument(name, node, model_seconds, writes=idle is not None),
             input_schema=AnswerState,
             timeout=TimeoutPolicy(run_timeout=model_seconds + LOCAL, idle_timeout=idle),
             retry_policy=retry,

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from time import perf_counter, time
 from typing import Any, Protocol
 
@@ -11,6 +12,7 @@ from domain.events import Thinking
 from domain.ports import ModelUsage
 from domain.state import AnswerState, Step, Usage
 from nodes.context import Context
+from nodes.scope import profile_of
 
 
 class InstrumentedNode(Protocol):
@@ -20,14 +22,23 @@ class InstrumentedNode(Protocol):
 
 
 def instrument(
-    name: str, node: Callable[[Any, Runtime[Context]], Awaitable[Mapping[str, Any]]], model_seconds: float
+    name: str,
+    node: Callable[[Any, Runtime[Context]], Awaitable[Mapping[str, Any]]],
+    model_seconds: float,
+    *,
+    writes: bool = False,
 ) -> InstrumentedNode:
     """`node`, with a `thinking` event before it and a `Step` in the state after it; one of each, however often it is
-    tried. Each attempt may wait `model_seconds` for its language model."""
+    tried. The node sees the models of the run's mode, for which each attempt may wait `model_seconds`, or what the
+    mode says where this is less; steps that write bound the wait for each word instead (`writes`)."""
 
     async def run(state: AnswerState, runtime: Runtime[Context]) -> dict[str, Any]:
-        ledger = runtime.context.ledger
-        ledger.model_deadline = asyncio.get_running_loop().time() + model_seconds
+        context = runtime.context
+        ledger = context.ledger
+        knobs = profile_of(state).models
+        waits = min(model_seconds, knobs.timeout or model_seconds) if not writes else model_seconds
+        ledger.model_deadline = asyncio.get_running_loop().time() + waits
+        runtime = runtime.override(context=replace(context, models=context.models.choose(knobs)))
         started = perf_counter()
         attempt = runtime.execution_info
         if attempt is None or attempt.node_attempt == 1:

@@ -4,9 +4,12 @@ LangGraph does not checkpoint the context; `app/services.py` builds one per run,
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
+from domain.errors import StateError
 from domain.ports import ChatModel, Embedder, Library, ModelUsage, Reranker, TokenCounter
+from domain.profile import ModelKnobs
 
 
 @dataclass(slots=True)
@@ -29,6 +32,10 @@ class Ledger:
             self.warnings.append(message)
 
 
+Tier = Literal["small", "large", "judge"]
+TIERS: tuple[Tier, ...] = ("small", "large", "judge")
+
+
 @dataclass(frozen=True, slots=True)
 class Models:
     """The language models by tier. None throughout means that every step judges and answers locally."""
@@ -39,6 +46,27 @@ class Models:
     """Writes answers."""
     judge: ChatModel | None = None
     """Verifies them."""
+    fallbacks: tuple[ChatModel, ...] = ()
+    """Asked in this order where the step's own model fails; after the last, the step goes on locally."""
+    named: Mapping[tuple[Tier, str], ChatModel] = field(default_factory=dict)
+    """What modes and forks may ask for in each tier, by name."""
+
+    def choose(self, knobs: ModelKnobs) -> "Models":
+        """The models of a mode: those that it names, and the deployment's for the rest. A deployment without models
+        has none for any mode.
+
+        Raises `StateError` where a fork names a model that is not connected; modes are checked at start.
+        """
+        chosen: dict[str, Any] = {}
+        for tier in TIERS:
+            name: str | None = getattr(knobs, tier)
+            if name is None or not self.named:
+                continue
+            if (tier, name) not in self.named:
+                connected = ", ".join(sorted({known for _, known in self.named}))
+                raise StateError(f"profile.models.{tier} is {name!r}, which is not connected; {connected} are.")
+            chosen[tier] = self.named[tier, name]
+        return replace(self, **chosen) if chosen else self
 
 
 @dataclass(frozen=True, slots=True)

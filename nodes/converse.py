@@ -57,7 +57,13 @@ async def _write_with_model(
     for turn in state["turns"][-_TURNS_SHOWN:]:
         messages += [Message("user", turn["question"]), Message("assistant", turn["answer"])]
     messages.append(Message("user", state["question"]))
-    temperature = profile_of(state).generate.temperature
-    async for token in model.stream(messages, context.ledger, temperature=temperature, max_tokens=_REPLY_TOKENS):
+    profile = profile_of(state)
+    async for token in model.stream(
+        messages,
+        context.ledger,
+        temperature=profile.generate.temperature,
+        max_tokens=_REPLY_TOKENS,
+        timeout=profile.models.timeout,
+    ):
         writer.write(token)
     return True

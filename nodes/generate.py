@@ -178,7 +178,11 @@ async def _write_with_model(
     held = ""
     begun = not opening
     async for token in model.stream(
-        messages, context.ledger, temperature=knobs.temperature, max_tokens=knobs.answer_tokens
+        messages,
+        context.ledger,
+        temperature=knobs.temperature,
+        max_tokens=knobs.answer_tokens,
+        timeout=profile.models.timeout,
     ):
         if begun:
             pass_on(markers.feed(token))

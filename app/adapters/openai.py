@@ -117,14 +117,20 @@ class OpenAIChat:
             raise ModelError(f"The language model {self.name} did not give a usable judgement.") from error
 
     async def stream(
-        self, messages: Sequence[Message], sink: UsageSink, *, temperature: float, max_tokens: int
+        self,
+        messages: Sequence[Message],
+        sink: UsageSink,
+        *,
+        temperature: float,
+        max_tokens: int,
+        timeout: float | None = None,
     ) -> AsyncIterator[str]:
         """The text as it comes. A reply that reaches `max_tokens` ends there, without an error."""
         finish: str | None = None
         usage: UsageMetadata | None = None
         written = False
         options = {"temperature": temperature, "max_tokens": max_tokens}
-        chunks = self._send(_convert(messages), options)
+        chunks = self._send(_convert(messages), options, timeout or self._timeout)
         async with aclosing(chunks):
             try:
                 async for chunk in chunks:
@@ -200,8 +206,10 @@ class OpenAIChat:
                 raise ModelRefused
             return str(reply.text)
 
-    async def _send(self, prompt: list[BaseMessage], options: dict[str, Any]) -> AsyncGenerator[AIMessageChunk, None]:
-        """The chunks of one streamed reply."""
+    async def _send(
+        self, prompt: list[BaseMessage], options: dict[str, Any], timeout: float
+    ) -> AsyncGenerator[AIMessageChunk, None]:
+        """The chunks of one streamed reply, `timeout` seconds apart at most."""
         begun = False
         while True:
             try:
@@ -209,7 +217,7 @@ class OpenAIChat:
                     chunks = self.client.astream(prompt, **self._fit(options))
                     async with aclosing(chunks):  # type: ignore[type-var]
                         while True:
-                            async with asyncio.timeout(self._timeout):
+                            async with asyncio.timeout(timeout):
                                 chunk = await anext(chunks, None)
                             if chunk is None:
                                 return
