@@ -41,7 +41,7 @@ check: install-dev ## ruff, mypy --strict, import-linter
 
 test: install-dev ## all tests, on real embedded Postgres and Valkey, and real Chromium
 	@sh tests/install-chromium.sh
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 bench: install-dev ## measure: ratios and counts, printed
 	@$(BIN)/python -m benchmarks
