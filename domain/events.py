@@ -9,7 +9,7 @@ from typing import Any, Literal
 from typing_extensions import TypedDict
 
 from domain.documents import Citation, Claim, Verification
-from domain.state import Route, Usage
+from domain.state import Degradation, Route, Usage
 
 
 class Thinking(TypedDict):
@@ -79,6 +79,12 @@ class Done(TypedDict):
     timings: dict[str, float]
     """Milliseconds by node, plus `total`."""
     warnings: list[str]
+    answered_by: str
+    """The language model that wrote the answer, or `local`; empty where nothing was written."""
+    degraded: list[Degradation]
+    """What the run went on without, and why."""
+    prompts: dict[str, str]
+    """The version of each prompt that a model was asked with, by node."""
     trace_url: str | None
 
 

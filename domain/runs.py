@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from domain.documents import Citation
-from domain.state import Usage
+from domain.state import Degradation, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,12 @@ class RunRecord:
     """The code of the error that ended it."""
     forked_from: dict[str, Any] | None = None
     """`{"thread_id", "checkpoint_id", "changed"}` of a replay."""
+    answered_by: str = ""
+    """The language model that wrote the answer, or `local`; empty where nothing was written."""
+    degraded: list[Degradation] = field(default_factory=list)
+    """What the run went on without, and why."""
+    prompts: dict[str, str] = field(default_factory=dict)
+    """The version of each prompt that a model was asked with, by node."""
 
 
 class RunLog(Protocol):

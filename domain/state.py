@@ -43,6 +43,29 @@ class Step(TypedDict):
     usage: list[Usage]
 
 
+class Degradation(TypedDict):
+    """What a run went on without."""
+
+    node: str
+    """The step that had to do without."""
+    code: str
+    """Why: an error's stable name, or `over_budget`."""
+    given_up: str
+    """What was given up: usually a model's name."""
+    instead: str
+    """What took its place: another model, or `local`."""
+    message: str
+    """The same in words, for people; `warnings` holds it too."""
+
+
+class Failure(TypedDict):
+    """Why the answerer that was asked last has not answered. Its draft, as far as it was streamed, is in `answer`."""
+
+    code: str
+    given_up: str
+    message: str
+
+
 class Turn(TypedDict):
     """A finished question and answer of the thread."""
 
@@ -96,6 +119,17 @@ class PerQuestion(TypedDict):
     level: Level
     missing: list[str]
     """Words of the question that no source covers; what a reformulation works on."""
+    parts: list[str]
+    """What a retry searches for besides `query`: parts of the question, each a query."""
+    answerer: str
+    """Who writes the answer: `model`, which is the tier that the profile names, `fallback 1` and on, or `local`. Empty:
+    the first of them that there is."""
+    answered_by: str
+    """Who has written it: a model's name, or `local`."""
+    failure: Failure | None
+    """Set while the answer still has to be written by somebody else."""
+    degraded: list[Degradation]
+    """What the run went on without, in order."""
     answer: str
     citations: list[Citation]
     verification: Verification
@@ -140,6 +174,11 @@ def blank_question() -> PerQuestion:
         confidence=0.0,
         level="none",
         missing=[],
+        parts=[],
+        answerer="",
+        answered_by="",
+        failure=None,
+        degraded=[],
         answer="",
         citations=[],
         verification={"status": "skipped", "claims": []},
