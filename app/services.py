@@ -158,19 +158,35 @@ async def _open_rerankers(
 ) -> dict[str, Reranker]:
     """The rerankers by the name that `rerank.method` has for each.
 
-    Raises `ConfigurationError` for a cross-encoder that cannot be used, and for a mode that needs one where none is
-    set.
+    Raises `ConfigurationError` for a reranker that cannot be used, and for a mode that needs one that is not set.
     """
     rerankers: dict[str, Reranker] = {"local": LateInteractionReranker(embedder, library)}
     if settings.cross_encoder is not None:
         cross_encoder = await asyncio.to_thread(OnnxCrossEncoder.load, settings.cross_encoder)
         stack.callback(cross_encoder.close)
         rerankers["cross_encoder"] = cross_encoder
+    if any(mode.rerank.method == "cohere" for mode in modes.values()) and (
+        settings.cohere_api_key or settings.cohere_base_url
+    ):
+        # Importing the SDK takes as long as starting everything else, so only a deployment that uses it pays.
+        from app.adapters.cohere import CohereReranker
+
+        cohere = CohereReranker(
+            settings.rerank_model,
+            api_key=settings.cohere_api_key.get_secret_value() if settings.cohere_api_key else "",
+            base_url=settings.cohere_base_url,
+        )
+        stack.push_async_callback(cohere.aclose)
+        rerankers["cohere"] = cohere
+    needs = {
+        "cross_encoder": "a cross-encoder and none is set. Set ASKGRAPH_CROSS_ENCODER to a folder that holds "
+        "model.onnx and tokenizer.json",
+        "cohere": "Cohere and no key is set. Set COHERE_API_KEY, or COHERE_BASE_URL for a server that wants none",
+    }
     for mode in modes.values():
-        if mode.rerank.method == "cross_encoder" and "cross_encoder" not in rerankers:
+        if mode.rerank.method in needs and mode.rerank.method not in rerankers:
             raise ConfigurationError(
-                f"The mode {mode.name!r} reranks with a cross-encoder and none is set. Set ASKGRAPH_CROSS_ENCODER to a "
-                "folder that holds model.onnx and tokenizer.json, or change the mode's rerank.method."
+                f"The mode {mode.name!r} reranks with {needs[mode.rerank.method]}, or change the mode's rerank.method."
             )
     return rerankers
 

@@ -40,6 +40,11 @@ class Settings(BaseSettings):
     """Seconds for one call."""
     cross_encoder: Path | None = None
     """A folder with `model.onnx` and `tokenizer.json`: the reranker of modes with `rerank.method = "cross_encoder"`."""
+    cohere_api_key: SecretStr | None = Field(None, validation_alias=AliasChoices("COHERE_API_KEY"))
+    cohere_base_url: str | None = Field(None, validation_alias=AliasChoices("COHERE_BASE_URL"))
+    """A server that speaks Cohere's rerank API; unset: Cohere."""
+    rerank_model: str = "rerank-v3.5"
+    """The reranker of modes with `rerank.method = "cohere"`."""
     profiles: Path | None = None
     """A TOML file of modes, each of which may name what it `extends`; or the name of a pipeline that ships."""
     load_samples: bool = True

@@ -127,7 +127,7 @@ class UsageSink(Protocol):
 class Reranker(Protocol):
     """Scores how well each passage answers a question.
 
-    Raises `EmbedderUnavailable` or `ModelUnavailable`; the caller then keeps the fused order.
+    Raises `EmbedderUnavailable`, `ModelUnavailable` or `ModelError`; the caller then keeps the fused order.
     """
 
     name: str

@@ -51,8 +51,9 @@ class RetrievalKnobs(_Knobs):
 class RerankKnobs(_Knobs):
     """How rerank scores, and what it keeps."""
 
-    method: Literal["local", "cross_encoder", "model", "none"] = "local"
+    method: Literal["local", "cross_encoder", "cohere", "model", "none"] = "local"
     """`local`: late interaction over stored vectors. `cross_encoder`: the model that `ASKGRAPH_CROSS_ENCODER` names.
+    `cohere`: Cohere's rerank API, or a server that speaks it, by `ASKGRAPH_RERANK_MODEL`.
     `model`: the small language model reads all candidates at once. `none`: the order of the search."""
     only_complex: bool = False
     """Score only for questions that `nodes/local/complexity.py` calls complex; others keep the order of the search."""

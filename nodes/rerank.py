@@ -7,7 +7,7 @@ from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
 from domain.documents import Candidate, Passage, Scope, Source, TextLine
-from domain.errors import EmbedderUnavailable, ModelUnavailable
+from domain.errors import EmbedderUnavailable, ModelError, ModelUnavailable
 from domain.profile import RerankKnobs
 from nodes.context import Context
 from nodes.diversity import diversify
@@ -115,7 +115,7 @@ async def _score(
         return None
     try:
         return await reranker.score(scope, question, passages, context.ledger)
-    except (EmbedderUnavailable, ModelUnavailable) as error:
+    except (EmbedderUnavailable, ModelError, ModelUnavailable) as error:
         context.ledger.warn(f"Kept the order of the search: {error.message}")
         return None
 

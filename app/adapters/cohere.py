@@ -1,0 +1,132 @@
+"""A reranker behind Cohere's rerank API, or any server that speaks its second version (vLLM, LiteLLM and the
+like). https://docs.cohere.com/v2/reference/rerank
+
+Needs the package `cohere` (``pip install 'askgraph[cohere]'``) and costs 0.6 s to import: import it where a mode
+reranks so.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import httpx
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+
+from domain.documents import Passage, Scope, embedding_text
+from domain.errors import (
+    AskgraphError,
+    ConfigurationError,
+    ModelError,
+    ModelRejectedKey,
+    ModelTimeout,
+    ModelUnavailable,
+)
+from domain.ports import ModelUsage, UsageSink
+
+try:
+    import cohere
+    from cohere.core.api_error import ApiError
+    from cohere.core.parse_error import ParsingError
+except ModuleNotFoundError as error:
+    raise ConfigurationError(
+        "A mode reranks with Cohere, and its package is not installed. Run: pip install 'askgraph[cohere]'"
+    ) from error
+
+SECONDS = 5.0
+"""For one call with its retries: whoever asks has the order of the search after that."""
+
+RETRIES = 2
+"""After 408, 409, 429, 5xx and a refused connection; the SDK waits as `Retry-After` says, or 1 and then 2 seconds."""
+
+LONGEST = 8000
+"""Characters of a passage that are sent, of some 2,000 tokens. Each 500 tokens of a document are billed as one."""
+
+PRICES = {"rerank-v3.5": 0.002, "rerank-v4.0-fast": 0.002, "rerank-v4.0-pro": 0.0025}
+"""US dollars a search unit: one question with up to 100 documents of up to 500 tokens. From published copies of
+https://cohere.com/pricing, collated in November 2026. The price of another model is not known."""
+
+_PASSING = (408, 409, 429, 498, 499)
+"""Statuses below 500 after which asking again later may help."""
+
+
+class _Result(BaseModel):
+    index: int = Field(ge=0)
+    relevance_score: float = Field(allow_inf_nan=False)
+
+
+_RESULTS = TypeAdapter(list[_Result])
+
+
+class CohereReranker:
+    """A `Reranker`. Construct once and keep: the client holds the connections."""
+
+    def __init__(self, model: str, *, api_key: str, base_url: str | None = None, seconds: float = SECONDS) -> None:
+        """`api_key` may be empty where `base_url` names a server that wants none."""
+        self.name = f"cohere/{model}{f' at {base_url}' if base_url else ''}"
+        self._model = model
+        self._seconds = seconds
+        self._http = httpx.AsyncClient(timeout=seconds)
+        self._client = cohere.AsyncClientV2(
+            api_key, base_url=base_url, timeout=seconds, max_retries=RETRIES, httpx_client=self._http
+        )
+
+    async def score(self, scope: Scope, question: str, passages: Sequence[Passage], sink: UsageSink) -> list[float]:
+        """The server's relevance of each passage, cut to 0-1; 0 for one that it passed over.
+
+        Raises `ModelUnavailable`, `ModelTimeout`, `ModelRejectedKey` or `ModelError`.
+        """
+        if not passages:
+            return []
+        texts = [_make_encodable(embedding_text(p.title, p.heading_path, p.text)[:LONGEST]) for p in passages]
+        try:
+            async with asyncio.timeout(self._seconds):
+                reply = await self._client.rerank(model=self._model, query=_make_encodable(question), documents=texts)
+        except (ApiError, ParsingError, httpx.HTTPError, TimeoutError, ValueError) as error:
+            raise _translate(error, self._model) from error
+        self._record(reply, sink)
+        try:
+            results = _RESULTS.validate_python(getattr(reply, "results", None), from_attributes=True)
+        except ValidationError as error:
+            raise ModelError(f"The reranker {self._model} sent a reply that is not of the protocol.") from error
+        judged = {result.index: min(1.0, max(0.0, result.relevance_score)) for result in results}
+        return [judged.get(index, 0.0) for index in range(len(passages))]
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    def _record(self, reply: Any, sink: UsageSink) -> None:
+        """Searches are billed, not tokens. A server that does not bill is recorded at an unknown price."""
+        billed = getattr(getattr(reply, "meta", None), "billed_units", None)
+        units = getattr(billed, "search_units", None)
+        price = PRICES.get(self._model)
+        cost = price * units if price is not None and isinstance(units, int | float) else None
+        sink.record(ModelUsage(self._model, 0, 0, cost))
+
+
+def _translate(error: Exception, model: str) -> AskgraphError:
+    match error:
+        case TimeoutError() | httpx.TimeoutException():
+            return ModelTimeout(f"The reranker {model} took too long.")
+        case ApiError(status_code=401 | 403):
+            return ModelRejectedKey("The reranker's provider did not accept the API key. Check COHERE_API_KEY.")
+        case ApiError(status_code=404):
+            return ModelError(
+                f"There is no reranker {model} at this address. Check ASKGRAPH_RERANK_MODEL and COHERE_BASE_URL."
+            )
+        case ApiError(status_code=int(status)) if 400 <= status < 500 and status not in _PASSING:
+            return ModelError(f"The reranker {model} did not accept the request: {_read_message(error.body)}")
+        case ApiError(status_code=int(status)) if status < 400:
+            return ModelError(f"The reranker {model} sent a reply that is not of the protocol.")
+        case ApiError() | httpx.HTTPError():
+            return ModelUnavailable(f"The reranker {model} did not answer.")
+        case _:
+            return ModelError(f"The reranker {model} sent a reply that is not of the protocol.")
+
+
+def _read_message(body: Any) -> str:
+    return str(body.get("message", body) if isinstance(body, dict) else body)
+
+
+def _make_encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")
