@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from domain.budget import Budget
 from domain.state import REMEMBERED_TURNS
 
 CitationStyle = Literal["number", "source", "citation", "chunk"]
@@ -41,11 +42,12 @@ class RetrievalKnobs(_Knobs):
     correct_spelling: bool = True
     """Search for the nearest known word in place of one that neither the documents nor common English hold, and for
     the commonest ending of an unfinished last word."""
-    expansion: Literal["none", "multi_query", "hyde"] = "none"
+    expansion: Literal["none", "multi_query", "hyde", "parts"] = "none"
     """Search for more than the question: for queries that a language model writes, or for an answer that it makes up
-    (HyDE). The rankings are fused by reciprocal ranks with `rrf_k`. Needs a model; retries are not expanded."""
+    (HyDE). The rankings are fused by reciprocal ranks with `rrf_k`. Needs a model; retries are not expanded, except by
+    `parts`: where the question alone found too little, the model takes it apart, and each part is a query."""
     expansion_queries: int = Field(3, ge=1, le=8)
-    """How many queries `multi_query` adds."""
+    """How many queries `multi_query` and `parts` add."""
 
 
 class RerankKnobs(_Knobs):
@@ -119,13 +121,24 @@ class Profile(_Knobs):
     grade: GradeKnobs = GradeKnobs()
     generate: GenerateKnobs = GenerateKnobs()
     models: ModelKnobs = ModelKnobs()
+    budget: Budget = Budget()
     verify: bool = False
     """Check every claim of the answer against the sources it cites, and reconcile what does not hold."""
 
 
 MODES: dict[str, Profile] = {
-    "fast": Profile(name="fast", rerank=RerankKnobs(method="none"), grade=GradeKnobs(max_retries=0)),
-    "standard": Profile(name="standard"),
-    "thorough": Profile(name="thorough", rerank=RerankKnobs(keep=8), verify=True),
+    "fast": Profile(
+        name="fast",
+        rerank=RerankKnobs(method="none"),
+        grade=GradeKnobs(max_retries=0),
+        budget=Budget(seconds=60, tokens=50_000, dollars=0.05),
+    ),
+    "standard": Profile(name="standard", budget=Budget(seconds=120, tokens=100_000, dollars=0.05)),
+    "thorough": Profile(
+        name="thorough",
+        rerank=RerankKnobs(keep=8),
+        verify=True,
+        budget=Budget(seconds=300, tokens=200_000, dollars=0.25),
+    ),
 }
 """The modes that ship. A deployment adds its own through the `profiles` setting."""

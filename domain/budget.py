@@ -1,0 +1,44 @@
+"""What a run may spend, and what it has spent so far.
+
+All of it is read off the steps that the state holds, so that a resumed run goes on counting where it stopped, and a
+replay on a tape, which repeats the clock, decides as the run did.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from domain.state import Step
+
+Limit = Literal["seconds", "tokens", "dollars"]
+
+
+class Budget(BaseModel):
+    """The most that one run may spend. It is looked at before each step and each judgement: what has begun to write is
+    finished, so that a run may end somewhat above."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seconds: float | None = Field(None, gt=0)
+    """In steps, waiting for models included."""
+    tokens: int | None = Field(None, ge=0)
+    """Read and written by all language models together; 0: no model is asked."""
+    dollars: float | None = Field(None, ge=0)
+    """A model whose price is not known costs nothing here."""
+
+    def find_breach(self, steps: Sequence[Step]) -> Limit | None:
+        """The first limit that these steps have reached."""
+        if self.seconds is not None and spent_seconds(steps) >= self.seconds:
+            return "seconds"
+        usage = [used for step in steps for used in step["usage"]]
+        if self.tokens is not None and sum(u["input_tokens"] + u["output_tokens"] for u in usage) >= self.tokens:
+            return "tokens"
+        if self.dollars is not None and sum(u["cost"] or 0.0 for u in usage) >= self.dollars:
+            return "dollars"
+        return None
+
+
+def spent_seconds(steps: Sequence[Step]) -> float:
+    """How long these steps took."""
+    return sum(step["ms"] for step in steps) / 1000
