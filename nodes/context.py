@@ -10,17 +10,24 @@ from typing import Any, Literal
 from domain.errors import StateError
 from domain.ports import ChatModel, Embedder, Library, ModelUsage, Reranker, TokenCounter
 from domain.profile import ModelKnobs
+from domain.state import Degradation
 
 
 @dataclass(slots=True)
 class Ledger:
     """What the running step consumed, what it wants to warn about, and how long it may wait for a model. The graph's
-    instrumentation sets the deadline when the step begins and empties the rest into its record when it ends."""
+    instrumentation sets its name and the deadlines when the step begins and empties the rest into its record when it
+    ends."""
 
+    node: str = ""
+    """The name of the running step."""
     usage: list[ModelUsage] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    degraded: list[Degradation] = field(default_factory=list)
     model_deadline: float | None = None
     """The event loop's time by which the step goes on without its model; None: it waits."""
+    budget_deadline: float | None = None
+    """The event loop's time from which the run's budget allows no judgement by a model; None: it always does."""
 
     def record(self, usage: ModelUsage) -> None:
         """Add what one model call consumed."""
@@ -30,6 +37,12 @@ class Ledger:
         """Say, for the user and the run's record, that the step went on with less than it should have had."""
         if message not in self.warnings:
             self.warnings.append(message)
+
+    def degrade(self, degradation: Degradation) -> None:
+        """Say what had to be given up, once, and warn of it."""
+        if degradation not in self.degraded:
+            self.degraded.append(degradation)
+        self.warn(degradation["message"])
 
 
 Tier = Literal["small", "large", "judge"]

@@ -1,0 +1,38 @@
+"""Who may write the answer, in the order in which they are asked: the profile's model, those to fall back on, and at
+last this machine, which quotes."""
+
+from domain.ports import ChatModel
+from domain.profile import GenerateKnobs
+from nodes.context import Models
+
+LOCAL = "local"
+_OWN = "model"
+_FALLBACK = "fallback "
+
+
+def list_answerers(models: Models) -> list[str]:
+    """By the names that the state has for them."""
+    own = [_OWN] if models.small or models.large else []
+    return [*own, *(f"{_FALLBACK}{number}" for number, _ in enumerate(models.fallbacks, 1)), LOCAL]
+
+
+def find_next(answerer: str, models: Models) -> str:
+    """Who is asked after `answerer` has failed."""
+    order = list_answerers(models)
+    return order[order.index(answerer) + 1] if answerer in order[:-1] else LOCAL
+
+
+def find_model(answerer: str, knobs: GenerateKnobs, models: Models) -> ChatModel | None:
+    """The model of that name. None for `local`, and where a state names one that this deployment does not have."""
+    if answerer == _OWN:
+        return models.small if knobs.model == "small" else models.large
+    number = answerer.removeprefix(_FALLBACK)
+    if number.isdigit() and 0 < int(number) <= len(models.fallbacks):
+        return models.fallbacks[int(number) - 1]
+    return None
+
+
+def name_answerer(answerer: str, knobs: GenerateKnobs, models: Models) -> str:
+    """The model's own name, or `local`: what is said of who wrote."""
+    model = find_model(answerer, knobs, models)
+    return model.name if model is not None else LOCAL
