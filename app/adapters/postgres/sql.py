@@ -441,3 +441,13 @@ LIST_THREAD_RUNS: LiteralString = f"""
     WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
     ORDER BY started_at, run_id
 """
+
+PUT_TAPE: LiteralString = """
+    INSERT INTO tapes (workspace_id, run_id, thread_id, tape)
+    VALUES (%(workspace_id)s, %(run_id)s, %(thread_id)s, %(tape)s)
+    ON CONFLICT (workspace_id, run_id) DO UPDATE SET tape = excluded.tape, created_at = now()
+"""
+
+GET_TAPE: LiteralString = """
+    SELECT tape FROM tapes WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
+"""
