@@ -96,6 +96,7 @@ class Attempt(TypedDict):
     """What an earlier retrieval of the same question had found, kept in case the retry finds less."""
 
     query: str
+    candidates: list[Candidate]
     sources: list[Source]
     confidence: float
     missing: list[str]

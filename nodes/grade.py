@@ -10,7 +10,7 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from domain.documents import Source
+from domain.documents import Candidate, Source
 from domain.ports import ChatModel, Message
 from domain.state import Attempt, Level
 from nodes.context import Context
@@ -39,6 +39,7 @@ class GradeInput(TypedDict):
 
     standalone_question: str
     query: str
+    candidates: list[Candidate]
     sources: list[Source]
     previous: Attempt | None
     profile: dict[str, Any]
@@ -48,6 +49,7 @@ class GradeUpdate(TypedDict):
     """What grade writes."""
 
     query: str
+    candidates: list[Candidate]
     sources: list[Source]
     confidence: float
     level: Level
@@ -71,6 +73,7 @@ async def grade(state: GradeInput, runtime: Runtime[Context]) -> GradeUpdate:
     best = attempt if previous is None or retry_wins else previous
     return GradeUpdate(
         query=best["query"],
+        candidates=best["candidates"],
         sources=best["sources"],
         confidence=best["confidence"],
         level=level_of(best["confidence"]),
@@ -90,13 +93,14 @@ def level_of(confidence: float) -> Level:
 
 async def _judge(state: GradeInput, context: Context) -> Attempt:
     question, sources = state["standalone_question"], state["sources"]
+    attempt = Attempt(query=state["query"], candidates=state["candidates"], sources=sources, confidence=0.0, missing=[])
     if not sources:
-        return Attempt(query=state["query"], sources=[], confidence=0.0, missing=[])
+        return attempt
     profile = profile_of(state)
     if profile.grade.formula == "weighted":
         reranked = is_reranked(question, profile.rerank)
         confidence = weigh_by_rank([_read_score(source, reranked=reranked) for source in sources])
-        return Attempt(query=state["query"], sources=sources, confidence=round(confidence, 4), missing=[])
+        return attempt | {"confidence": round(confidence, 4)}
     grading: Grading | None = None
     if (model := context.models.small) is not None:
         grading = await ask_or_none(
@@ -107,9 +111,7 @@ async def _judge(state: GradeInput, context: Context) -> Attempt:
     if grading is None:
         local = await grade_locally(question, sources, context.embedder)
         grading = Grading(confidence=local.confidence, missing=local.missing[:10])
-    return Attempt(
-        query=state["query"], sources=sources, confidence=round(grading.confidence, 4), missing=grading.missing
-    )
+    return attempt | {"confidence": round(grading.confidence, 4), "missing": grading.missing}
 
 
 def _read_score(source: Source, *, reranked: bool) -> float:

@@ -4,7 +4,7 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from domain.documents import Source
+from domain.documents import Candidate, Source
 from domain.ports import ChatModel, Message
 from domain.state import Attempt
 from nodes.context import Context
@@ -23,6 +23,7 @@ class ReformulateInput(TypedDict):
     query: str
     queries_tried: list[str]
     retries: int
+    candidates: list[Candidate]
     sources: list[Source]
     confidence: float
     missing: list[str]
@@ -54,16 +55,30 @@ async def reformulate(state: ReformulateInput, runtime: Runtime[Context]) -> Ref
         )
     if rewritten is None or is_tried(rewritten, state["queries_tried"]):
         rewritten = reformulate_locally(
-            state["standalone_question"], state["missing"], state["sources"], state["queries_tried"]
+            state["standalone_question"],
+            state["missing"],
+            state["sources"],
+            state["queries_tried"],
+            background=_find_background(state),
         )
     attempt = Attempt(
-        query=state["query"], sources=state["sources"], confidence=state["confidence"], missing=state["missing"]
+        query=state["query"],
+        candidates=state["candidates"],
+        sources=state["sources"],
+        confidence=state["confidence"],
+        missing=state["missing"],
     )
     return ReformulateUpdate(
         query=rewritten or state["query"],
         retries=state["retries"] + 1,
         previous=attempt if rewritten else None,
     )
+
+
+def _find_background(state: ReformulateInput) -> str:
+    """What the conversation lent to the first query."""
+    first = state["queries_tried"][0] if state["queries_tried"] else ""
+    return first.removeprefix(state["standalone_question"]) if first.startswith(state["standalone_question"]) else ""
 
 
 def is_tried(query: str, tried: list[str]) -> bool:

@@ -24,15 +24,19 @@ NAMES = 2
 """So many names of the two best sources are added."""
 
 
-def reformulate(question: str, missing: Sequence[str], sources: Sequence[Source], tried: Sequence[str]) -> str | None:
+def reformulate(
+    question: str, missing: Sequence[str], sources: Sequence[Source], tried: Sequence[str], background: str = ""
+) -> str | None:
     """A query that is none of `tried`, or None where there is nothing new to try.
 
+    `background` is what a follow-up's query took from its conversation: every other query ends with it, too.
     `missing` are words of the question that no source holds: where all its words are missing, the sources' names lead
     nowhere.
     """
     known = {_level(query) for query in (question, *tried)}
-    for query in _propose(question, missing, sources):
-        if query and _level(query) not in known:
+    for proposed in _propose(question, missing, sources):
+        query = proposed + background
+        if proposed and _level(query) not in known:
             return query
     return None
 

@@ -69,3 +69,10 @@ def test_there_may_be_nothing_new() -> None:
 )
 def test_only_real_abbreviations_are_found(text: str, found: set[str]) -> None:
     assert set(find_abbreviations(text)) == found
+
+
+def test_a_follow_up_keeps_what_its_conversation_lent_it() -> None:
+    question, background = "Who directed it?", " (film The Silent Orchard)"
+    query = reformulate(question, [], [ORCHARD], [question + background], background)
+    assert query == f"{question} (Marta Ellingsen Nils Holm-Berg){background}"
+    assert reformulate(question, [], [source("A pump.")], [question + background], background) is None

@@ -37,11 +37,18 @@ async def test_a_retry_has_to_be_clearly_better(
     )
     sources = ranked["sources"]
     confidence = (await grade_locally(QUESTION, sources, services.embedder)).confidence
-    earlier = Attempt(query="earlier", sources=sources[:1], confidence=confidence + previous_gain, missing=[])
+    earlier = Attempt(
+        query="earlier",
+        candidates=ranked["candidates"][:1],
+        sources=sources[:1],
+        confidence=confidence + previous_gain,
+        missing=[],
+    )
     graded = await grade(
         GradeInput(
             standalone_question=QUESTION,
             query="retry",
+            candidates=ranked["candidates"],
             sources=sources,
             previous=earlier,
             profile=MODES["standard"].model_dump(),
@@ -49,4 +56,5 @@ async def test_a_retry_has_to_be_clearly_better(
         runtime,
     )
     assert graded["query"] == kept
+    assert (graded["candidates"] == ranked["candidates"]) == (kept == "retry")
     assert graded["previous"] is None

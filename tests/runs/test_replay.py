@@ -172,7 +172,7 @@ async def read_turns(services: Services, thread_id: str) -> Any:
         ({"query": "a\0b"}, "NUL"),
         ({"query": "a\ud800b"}, "surrogate"),
         ({"queries_tried": ["fine", "a\0b"]}, "NUL"),
-        ({"previous": {"query": "", "sources": [], "confidence": float("nan"), "missing": []}}, "finite"),
+        ({"previous": {"query": "", "candidates": [], "sources": [], "confidence": float("nan"), "missing": []}}, "finite"),
         ({"missing": "[" * 100_000}, "missing"),
         ({"query": "x" * 150_000, "missing": ["x" * 60_000]}, "200,000"),
     ],
