@@ -32,7 +32,7 @@ async def run_server(host: str, port: int) -> int:
         if settings.load_samples:
             await load_samples(services)
         # Otherwise the first question would wait for it.
-        await prepare(services.embedder)
+        await prepare(services.sentences)
         app = make_app(services)
         config = uvicorn.Config(
             app, log_config=None, access_log=False, timeout_graceful_shutdown=DRAIN_SECONDS, lifespan="on"

@@ -46,6 +46,7 @@ class Services:
     documents: DocumentStore
     library: Library
     embedder: Embedder
+    sentences: Embedder
     rerankers: dict[str, Reranker]
     tokens: TokenCounter
     models: Models
@@ -73,6 +74,7 @@ class Services:
         return Context(
             library=self.library,
             embedder=self.embedder,
+            sentences=self.sentences,
             tokens=self.tokens,
             rerankers=self.rerankers,
             models=self.models,
@@ -127,6 +129,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             documents=documents,
             library=library,
             embedder=embedder,
+            sentences=embedder,
             rerankers=rerankers,
             tokens=O200kCounter(),
             models=models,

@@ -36,7 +36,7 @@ from app.services import Services, open_services
 from app.settings import read_settings
 from benchmarks.corpus import CHUNKS_PER_DOCUMENT, DIMENSION, Question, make_documents, make_questions
 from domain.documents import Candidate, Scope
-from domain.ports import Vector
+from domain.ports import UsageSink, Vector
 from domain.profile import MODES
 from domain.state import blank_question
 from nodes.rerank import RerankInput, rerank
@@ -63,11 +63,11 @@ class PreparedEmbedder:
     def __init__(self, questions: Sequence[Question]) -> None:
         self._vectors = {question.text: question.embedding for question in questions}
 
-    async def embed_query(self, text: str) -> Vector:
+    async def embed_query(self, text: str, sink: UsageSink | None = None) -> Vector:
         # A query that was corrected is about the same as before.
         return self._vectors.get(text, next(iter(self._vectors.values())))
 
-    async def embed_passages(self, texts: Sequence[str]) -> Vector:
+    async def embed_passages(self, texts: Sequence[str], sink: UsageSink | None = None) -> Vector:
         raise NotImplementedError
 
 

@@ -18,8 +18,25 @@ Vector = NDArray[np.float32]
 Schema = TypeVar("Schema", bound=BaseModel)
 
 
+@dataclass(frozen=True, slots=True)
+class ModelUsage:
+    """What calls to a model consumed."""
+
+    model: str
+    input_tokens: int
+    output_tokens: int
+    cost: float | None
+    """US dollars; None where the model's price is not known."""
+
+
+class UsageSink(Protocol):
+    """Where a model reports what it consumed."""
+
+    def record(self, usage: ModelUsage) -> None: ...
+
+
 class Embedder(Protocol):
-    """Text to vectors of unit length.
+    """Text to vectors of unit length. What a call costs, if anything, goes to `sink`.
 
     Raises `EmbedderUnavailable`.
     """
@@ -28,11 +45,11 @@ class Embedder(Protocol):
     """Identifies the model; stored with the index, because vectors of two models cannot be compared."""
     dimension: int
 
-    async def embed_query(self, text: str) -> Vector:
+    async def embed_query(self, text: str, sink: UsageSink | None = None) -> Vector:
         """Shape (dimension,). Repeats are cheap."""
         ...
 
-    async def embed_passages(self, texts: Sequence[str]) -> Vector:
+    async def embed_passages(self, texts: Sequence[str], sink: UsageSink | None = None) -> Vector:
         """Shape (len(texts), dimension), in order. Text past the model's window is cut."""
         ...
 
@@ -105,23 +122,6 @@ class Library(Protocol):
     async def read_titles(self, scope: Scope, limit: int) -> list[str]:
         """Titles of the documents in scope, most recent first: what the library is about."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class ModelUsage:
-    """What calls to a model consumed."""
-
-    model: str
-    input_tokens: int
-    output_tokens: int
-    cost: float | None
-    """US dollars; None where the model's price is not known."""
-
-
-class UsageSink(Protocol):
-    """Where a model reports what it consumed."""
-
-    def record(self, usage: ModelUsage) -> None: ...
 
 
 class Reranker(Protocol):

@@ -3,10 +3,11 @@
 LangGraph does not checkpoint the context; `app/services.py` builds one per run, on resume and replay too.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
+from domain.documents import Candidate, Source
 from domain.errors import StateError
 from domain.ports import ChatModel, Embedder, Library, ModelUsage, Reranker, TokenCounter
 from domain.profile import ModelKnobs
@@ -45,6 +46,7 @@ class Ledger:
         self.warn(degradation["message"])
 
 
+Found = TypeVar("Found", Candidate, Source)
 Tier = Literal["small", "large", "judge"]
 TIERS: tuple[Tier, ...] = ("small", "large", "judge")
 
@@ -88,8 +90,19 @@ class Context:
 
     library: Library
     embedder: Embedder
+    """For searching: the model that filled the index."""
+    sentences: Embedder
+    """For judging locally: the model that ships, on which the constants of local judgement were fitted. Costs no
+    call to a provider, whatever the index was made with."""
     tokens: TokenCounter
     rerankers: Mapping[str, Reranker] = field(default_factory=dict)
     """By the name that `rerank.method` has for it."""
     models: Models = Models()
     ledger: Ledger = field(default_factory=Ledger)
+
+    def read_cosines(self, found: Sequence[Found]) -> Sequence[Found]:
+        """What was found, without its cosines where they are of another model than `sentences` and local judgement
+        could not read them."""
+        if self.embedder.name == self.sentences.name:
+            return found
+        return [{**each, "dense": None} for each in found]

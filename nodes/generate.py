@@ -105,7 +105,7 @@ async def _quote(
     quotes = await extract(
         question,
         sources,
-        context.embedder,
+        context.sentences,
         max_sentences=knobs.max_sentences,
         typed=state["question"],
         last=before[-1] if before else None,

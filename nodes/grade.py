@@ -109,7 +109,7 @@ async def _judge(state: GradeInput, context: Context) -> Attempt:
             "The sources were graded without the language model",
         )
     if grading is None:
-        local = await grade_locally(question, sources, context.embedder)
+        local = await grade_locally(question, context.read_cosines(sources), context.sentences)
         grading = Grading(confidence=local.confidence, missing=local.missing[:10])
     return attempt | {"confidence": round(grading.confidence, 4), "missing": grading.missing}
 

@@ -57,7 +57,7 @@ async def find_linked(
     if not names:
         return []
     try:
-        embedding = await context.embedder.embed_query(question)
+        embedding = await context.embedder.embed_query(question, context.ledger)
     except EmbedderUnavailable:
         return []
     found = {match.chunk_id: match for match in await context.library.search_titled(scope, sorted(names), embedding)}

@@ -113,7 +113,7 @@ async def _check_rewrites(
         markers = MarkerStream(chunk_ids, style)
         pieces = [*markers.feed(rewrite), *markers.finish()]
         text = "".join(piece for piece in pieces if isinstance(piece, str)).strip()
-        checked, _ = await check_claims(text, sources, context.embedder)
+        checked, _ = await check_claims(text, sources, context.sentences)
         if checked and all(c["verdict"] == "supported" for c in checked):
             repairs[claim["start"]] = text
     return repairs

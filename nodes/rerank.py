@@ -66,7 +66,7 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
     if scores is not None and knobs.method != "local":
         relevance = scores
     else:
-        relevance = blend([candidates[p.chunk_id] for p in passages], scores)
+        relevance = blend(context.read_cosines([candidates[p.chunk_id] for p in passages]), scores)
         if scores is not None:
             relevance = await have_or(
                 relevance,

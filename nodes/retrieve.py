@@ -87,7 +87,7 @@ async def _search(core: str, background: str, scope: Scope, knobs: RetrievalKnob
 
     async def search_dense() -> tuple[Vector | None, Sequence[Match]]:
         try:
-            embeddings = [await context.embedder.embed_query(text) for text in texts]
+            embeddings = [await context.embedder.embed_query(text, context.ledger) for text in texts]
         except EmbedderUnavailable as error:
             context.ledger.warn(f"Searched by words only: {error.message}")
             return None, []

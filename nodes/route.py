@@ -95,7 +95,7 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
         )
     if routing is None:
         try:
-            kind, reason = await classify(question, context.embedder, follow_up=bool(turns))
+            kind, reason = await classify(question, context.sentences, follow_up=bool(turns))
         except EmbedderUnavailable as error:
             context.ledger.warn(f"The question was searched for without being classified: {error.message}")
             kind, reason = "needs_retrieval", "it could not be classified"

@@ -54,7 +54,7 @@ async def verify(state: VerifyInput, runtime: Runtime[Context]) -> VerifyUpdate:
     """Give every claim a verdict, a reason and its span. The model judges where there is one; local checks stand in
     for what it leaves out."""
     context = runtime.context
-    claims, score = await check_claims(state["answer"], state["sources"], context.embedder)
+    claims, score = await check_claims(state["answer"], state["sources"], context.sentences)
     if (model := context.models.judge) is not None:
         await ask_or_none(
             _ask_model(model, claims, state["sources"], context),

@@ -28,7 +28,7 @@ from onnxruntime.capi.onnxruntime_pybind11_state import (  # type: ignore[import
 from tokenizers import Tokenizer
 
 from domain.errors import ConfigurationError, EmbedderUnavailable
-from domain.ports import Vector
+from domain.ports import UsageSink, Vector
 
 MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 
@@ -98,7 +98,7 @@ class OnnxEmbedder:
         tokenizer.enable_truncation(WINDOW)
         return cls(session, bulk, tokenizer, threads)
 
-    async def embed_query(self, text: str) -> Vector:
+    async def embed_query(self, text: str, sink: UsageSink | None = None) -> Vector:
         pooled, _ = await self._embed_query(text)
         return pooled
 
@@ -106,7 +106,7 @@ class OnnxEmbedder:
         _, tokens = await self._embed_query(text)
         return tokens
 
-    async def embed_passages(self, texts: Sequence[str]) -> Vector:
+    async def embed_passages(self, texts: Sequence[str], sink: UsageSink | None = None) -> Vector:
         embeddings = np.zeros((len(texts), self.dimension), dtype=np.float32)
         # A handful of sentences that a question waits for: ahead of what is being ingested.
         async for position, pooled, _ in self._stream(texts, self._session, self._queries, 1):

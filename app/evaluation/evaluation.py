@@ -79,7 +79,7 @@ async def evaluate(
     outcome.
     """
     # Otherwise the first question would wait for it.
-    await prepare(services.embedder)
+    await prepare(services.sentences)
     evaluated: list[Evaluated] = []
     journals: list[Journal] = []
     for each in sets:

@@ -20,7 +20,7 @@ from app.adapters.postgres.migrations import upgrade
 from app.adapters.postgres.pool import open_pool
 from domain.documents import Scope
 from domain.errors import ConfigurationError, DatabaseUnavailable
-from domain.ports import Vector
+from domain.ports import UsageSink, Vector
 from tests.contracts.corpus import store, vector_of
 
 
@@ -157,10 +157,10 @@ class OtherModel:
         self.name = name
         self.dimension = dimension
 
-    async def embed_query(self, text: str) -> Vector:
+    async def embed_query(self, text: str, sink: UsageSink | None = None) -> Vector:
         raise NotImplementedError
 
-    async def embed_passages(self, texts: Any) -> Vector:
+    async def embed_passages(self, texts: Any, sink: Any = None) -> Vector:
         raise NotImplementedError
 
 

@@ -19,7 +19,7 @@ from domain.errors import (
     UnknownThread,
 )
 from domain.events import Done, Event
-from domain.ports import Library, Vector
+from domain.ports import Library, UsageSink, Vector
 from domain.profile import ABSTENTION, GradeKnobs, Profile, RerankKnobs, RetrievalKnobs
 from graphs.answer import build_answer_graph
 
@@ -195,10 +195,10 @@ class BrokenEmbedder:
     name = "broken"
     dimension = 384
 
-    async def embed_query(self, text: str) -> Vector:
+    async def embed_query(self, text: str, sink: UsageSink | None = None) -> Vector:
         raise EmbedderUnavailable
 
-    async def embed_passages(self, texts: object) -> Vector:
+    async def embed_passages(self, texts: object, sink: UsageSink | None = None) -> Vector:
         raise EmbedderUnavailable
 
     async def embed_query_tokens(self, text: str) -> Vector:
@@ -208,7 +208,7 @@ class BrokenEmbedder:
 async def test_without_the_embedder_the_lexical_leg_answers_alone_with_a_warning(
     services: Services, library: dict[str, str]
 ) -> None:
-    broken = replace(services, embedder=BrokenEmbedder())
+    broken = replace(services, embedder=BrokenEmbedder(), sentences=BrokenEmbedder())
     done, _ = await ask(broken, "How long is the warranty of the Falke?")
     assert "36 months" in done["answer"]
     assert any("words only" in warning for warning in done["warnings"])

@@ -6,7 +6,7 @@ from app.adapters.late_interaction import LateInteractionReranker
 from app.adapters.onnx import OnnxEmbedder
 from domain.documents import Match, Passage, Scope, Source
 from domain.errors import EmbedderUnavailable
-from domain.ports import Vector
+from domain.ports import UsageSink, Vector
 from domain.profile import RetrievalKnobs
 from nodes.context import Ledger
 from nodes.fusion import blend, fuse
@@ -32,10 +32,10 @@ class DownEmbedder:
     name = "down"
     dimension = 384
 
-    async def embed_query(self, text: str) -> Vector:
+    async def embed_query(self, text: str, sink: UsageSink | None = None) -> Vector:
         raise EmbedderUnavailable
 
-    async def embed_passages(self, texts: Sequence[str]) -> Vector:
+    async def embed_passages(self, texts: Sequence[str], sink: UsageSink | None = None) -> Vector:
         raise EmbedderUnavailable
 
 
