@@ -38,6 +38,8 @@ class Settings(BaseSettings):
     """Verifies answers in modes that do."""
     model_timeout: float = Field(60, gt=0)
     """Seconds for one call."""
+    prices: Path | None = None
+    """A TOML file of model prices, of the form of `app/adapters/prices.toml`, that adds to those or replaces them."""
     cross_encoder: Path | None = None
     """A folder with `model.onnx` and `tokenizer.json`: the reranker of modes with `rerank.method = "cross_encoder"`."""
     cohere_api_key: SecretStr | None = Field(None, validation_alias=AliasChoices("COHERE_API_KEY"))

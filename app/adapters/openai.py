@@ -10,11 +10,9 @@ not take, and which way of asking for JSON it understands.
 import asyncio
 import json
 import re
-import tomllib
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import httpx2
@@ -27,6 +25,7 @@ from langchain_core.utils.function_calling import convert_to_openai_function
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr, ValidationError
 
+from app.adapters.prices import read_prices
 from domain.errors import (
     AskgraphError,
     ContextTooLong,
@@ -260,7 +259,7 @@ class OpenAIChat:
             return
         fresh, written = usage["input_tokens"], usage["output_tokens"]
         cached = usage.get("input_token_details", {}).get("cache_read", 0)
-        sink.record(ModelUsage(self.name, fresh, written, _price(self.name, fresh, cached, written)))
+        sink.record(ModelUsage(self.name, fresh, written, read_prices().price(self.name, fresh, cached, written)))
 
     def _record_completion(self, error: openai.LengthFinishReasonError, sink: UsageSink) -> None:
         usage = error.completion.usage
@@ -386,22 +385,6 @@ def _drop_constraints(schema: dict[str, Any]) -> dict[str, Any]:
 def _cut_json(text: str) -> str:
     """What stands between the outermost braces: local models like to wrap JSON in words or a code fence."""
     return text[text.find("{") : text.rfind("}") + 1] or text.strip()
-
-
-@cache
-def _prices() -> dict[str, tuple[float, float, float]]:
-    table: dict[str, tuple[float, float, float]] = tomllib.loads(
-        files("app.adapters").joinpath("prices.toml").read_text("utf-8")
-    )["models"]
-    return table
-
-
-def _price(name: str, fresh: int, cached: int, written: int) -> float | None:
-    """US dollars, or None where the model is not in `prices.toml`. `fresh` includes `cached`."""
-    price = _prices().get(re.sub(r"-\d{4}-\d{2}-\d{2}$", "", name))
-    if price is None:
-        return None
-    return ((fresh - cached) * price[0] + cached * price[1] + written * price[2]) / 1e6
 
 
 @contextmanager
