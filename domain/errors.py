@@ -7,6 +7,7 @@
     │   ├── QuestionError          empty, too long, or not text
     │   ├── UnknownMode
     │   ├── StateError             a replay sets a key that does not exist, or a value of the wrong type
+    │   ├── NotOnTape              a replay asks for what the run did not
     │   └── DocumentError          a file that cannot become a document
     │       ├── UnreadableDocument     damaged, or not readable at all
     │       ├── EncryptedDocument
@@ -18,6 +19,8 @@
     ├── NotFound
     │   ├── UnknownDocument
     │   ├── UnknownThread
+    │   ├── UnknownRun
+    │   ├── UnknownTape
     │   └── UnknownCheckpoint
     ├── Unavailable                a part we depend on did not answer; asking again may help
     │   ├── DatabaseUnavailable
@@ -71,6 +74,10 @@ class StateError(InputError):
     """The state cannot be changed like this."""
 
 
+class NotOnTape(InputError):
+    """The tape does not hold this request."""
+
+
 class DocumentError(InputError):
     """The file cannot become a document."""
 
@@ -113,6 +120,14 @@ class UnknownDocument(NotFound):
 
 class UnknownThread(NotFound):
     """There is no such thread in this workspace."""
+
+
+class UnknownRun(NotFound):
+    """There is no such run in this workspace."""
+
+
+class UnknownTape(NotFound):
+    """This run has no tape."""
 
 
 class UnknownCheckpoint(NotFound):
