@@ -6,17 +6,37 @@ from collections.abc import Sequence
 from domain.documents import Source, name_place
 from domain.ports import TokenCounter
 
-_TAG_START = re.compile(r"<(?=\W*source)", re.IGNORECASE)
+_UNSEEN = r"[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]*"
+"""Characters that a reader does not see, and a model may not either."""
+_LOOKALIKES = {"s": "ѕｓ", "o": "оοｏ", "u": "υսｕ", "r": "гｒ", "c": "сϲｃ", "e": "еｅ"}
+_SOURCE = _UNSEEN.join(f"[{letter}{_LOOKALIKES[letter]}]" for letter in "source")
+# What opens a source in our prompts, and what opens a message in the chat templates of models that a local server
+# would not tell from its own.
+_COMMAND = re.compile(
+    rf"[<＜﹤](?=\W*{_SOURCE}|\||/?s>|/?(?:start|end)_of_turn|[/<]*SYS>>)|\[(?=/?INST\])", re.IGNORECASE
+)
+_HARMLESS = {"[": "［"}
 _IN_ATTRIBUTE = str.maketrans({'"': "'", "<": "‹", ">": "›"})
 
 
 def show_sources(sources: Sequence[Source]) -> str:
-    """The sources, numbered, each in a tag of its own.
-
-    A document that contains such a tag would otherwise open a source of its own. Its bracket is replaced by one that
-    only looks like it; taking the tag out could leave another one behind, made of what stood around it.
-    """
+    """The sources, numbered, each in a tag of its own."""
     return "\n\n".join(_show(source) for source in sources)
+
+
+def disarm(text: str) -> str:
+    """`text` without what would end a source or open another, or a message of another role, for a prompt that it is
+    put into.
+
+    The bracket is replaced by one that only looks like it; taking the tag out could leave another one behind, made of
+    what stood around it.
+    """
+    return _COMMAND.sub(lambda bracket: _HARMLESS.get(bracket[0], "‹"), text)
+
+
+def show_titles(titles: Sequence[str]) -> str:
+    """A list of titles, each on one line."""
+    return "\n".join(f"- {disarm(' '.join(title.split()))}" for title in titles)
 
 
 def fit_sources(sources: Sequence[Source], budget: int, tokens: TokenCounter) -> list[Source]:
@@ -32,7 +52,7 @@ def fit_sources(sources: Sequence[Source], budget: int, tokens: TokenCounter) ->
 
 
 def _show(source: Source) -> str:
-    where = " ".join(name_place(source["title"], source["heading_path"]).translate(_IN_ATTRIBUTE).split())
+    place = name_place(source["title"], source["heading_path"])
+    where = disarm(" ".join(place.translate(_IN_ATTRIBUTE).split()))
     page = f' page="{source["page"]}"' if source["page"] else ""
-    text = _TAG_START.sub("‹", source["text"])
-    return f'<source number="{source["number"]}" title="{where}"{page}>\n{text}\n</source>'
+    return f'<source number="{source["number"]}" title="{where}"{page}>\n{disarm(source["text"])}\n</source>'

@@ -1,11 +1,14 @@
 """Writing an answer while somebody reads it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from domain.documents import Citation
+from domain.citations import MarkerStream, cite
+from domain.documents import Citation, Source
 from domain.events import CitationUsed, Content, Correction
-from domain.state import PerQuestion, Turn, TurnInput, remember
+from domain.links import LinkStream
+from domain.profile import CitationStyle
+from domain.state import Route, Turn, TurnInput, remember
 
 CAVEAT = "The documents may answer this only in part. "
 """Opens an answer of low confidence."""
@@ -46,9 +49,47 @@ class AnswerWriter:
         self._emit(Correction(type="correction", reason=reason, answer=text, citations=citations))
 
 
-class Answered(TurnInput, PerQuestion):
+def hold_back(event: Any) -> None:
+    """For the writer of a draft, which nobody reads."""
+
+
+class Prose:
+    """What a language model writes, on its way to the reader: markers that hold, in one style, and neither images nor
+    links that are in none of the sources nor in the question (`domain/links.py`)."""
+
+    def __init__(self, writer: AnswerWriter, question: str, sources: Sequence[Source], style: CitationStyle) -> None:
+        self._writer = writer
+        self._sources = sources
+        held = [text for source in sources for text in (source["title"], *source["heading_path"], source["text"])]
+        self._links = LinkStream([question, *held])
+        self._markers = MarkerStream([source["chunk_id"] for source in sources], style)
+
+    @property
+    def lost_links(self) -> bool:
+        """Whether an address had to be taken out."""
+        return self._links.removed
+
+    def feed(self, text: str) -> None:
+        """Write what can go out now."""
+        self._write(self._markers.feed(self._links.feed(text)))
+
+    def finish(self) -> None:
+        """Write the rest, when no more text comes."""
+        self._write([*self._markers.feed(self._links.finish()), *self._markers.finish()])
+
+    def _write(self, pieces: list[str | int]) -> None:
+        for piece in pieces:
+            if isinstance(piece, int):
+                self._writer.cite(cite(self._sources[piece - 1]))
+            else:
+                self._writer.write(piece)
+
+
+class Answered(TurnInput):
     """The part of the state that a finished turn is made from."""
 
+    standalone_question: str
+    route: Route
     turns: list[Turn]
 
 

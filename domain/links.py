@@ -1,0 +1,92 @@
+"""Links in what a language model writes.
+
+A page that shows an answer as Markdown loads its images unasked, and with an image's address a document that commands
+the model could send out what the conversation holds. So no image is passed on as one, and no address that is not in
+the sources, or in the question, letter for letter.
+"""
+
+import re
+from collections.abc import Sequence
+
+REMOVED = "(link removed)"
+
+_LONGEST = 2000
+"""Characters held back while they may become a link."""
+
+_STARTS = ("http://", "https://", "ftp://", "www.")
+_ADDRESS = r"[^\s<>\"'`|\\^{}]"
+# Besides whole addresses, those without a scheme where HTML or Markdown would take them for one: `src=//host/`.
+_LINK = re.compile(
+    rf"(?P<image>(?<!\w)!(?=\[))"
+    rf"|\]\(\s*(?P<target>(?:[^()\n]|\([^()\n]*\))*)\)"
+    rf"|(?P<bare>(?:https?://|ftp://|\bwww\.|(?<=[=(\"'])//){_ADDRESS}+)",
+    re.IGNORECASE,
+)
+_PREFIXES = sorted({start[:length] for start in _STARTS for length in range(1, len(start) + 1)}, key=len, reverse=True)
+_UNDECIDED = re.compile(
+    rf"(?:(?<!\w)!|\](?:\((?:[^()\n]|\([^()\n]*\))*(?:\([^()\n]*)?)?"
+    rf"|(?<![a-z])(?:{'|'.join(map(re.escape, _PREFIXES))})"
+    rf"|(?:https?://|ftp://|\bwww\.|(?<=[=(\"'])//){_ADDRESS}*|(?<=[=(\"'])/)$",
+    re.IGNORECASE,
+)
+_AFTER = ".,;:!?*_)]}'\""
+"""What may stand behind an address and is not part of it."""
+
+
+class LinkStream:
+    """Text as it comes, without images, and without addresses that none of `texts` holds.
+
+    Text is held back only while it may be part of a link, so the output does not depend on how the input is cut.
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = texts
+        self._buffer = ""
+        self._start = 0
+        self.removed = False
+        """Whether an address was taken out."""
+
+    def feed(self, text: str) -> str:
+        """What can go out now."""
+        return self._take(text, final=False)
+
+    def finish(self) -> str:
+        """The rest, when no more text comes."""
+        return self._take("", final=True)
+
+    def _take(self, text: str, *, final: bool) -> str:
+        # What went out last stays in sight: whether "!" begins an image depends on it.
+        buffer = self._buffer = self._buffer[max(self._start - 1, 0) :] + text
+        position = self._start = min(self._start, 1)
+        final = final or len(buffer) > _LONGEST
+        out = ""
+        while True:
+            link = _LINK.search(buffer, position)
+            undecided = None if final else _UNDECIDED.search(buffer, position)
+            if undecided and (link is None or undecided.start() <= link.start()):
+                self._start = undecided.start()
+                return out + buffer[position : self._start]
+            if link is None:
+                self._start = len(buffer)
+                return out + buffer[position:]
+            out += buffer[position : link.start()] + self._replace(link)
+            position = link.end()
+
+    def _replace(self, link: re.Match[str]) -> str:
+        if link["image"]:
+            return ""
+        if link["bare"] is not None:
+            address = link["bare"].rstrip(_AFTER)
+            if self._is_held(address):
+                return link[0]
+            self.removed = True
+            return REMOVED + link["bare"][len(address) :]
+        address = (link["target"].split() or [""])[0].strip("<>")
+        if not address or self._is_held(address):
+            return link[0]
+        self.removed = True
+        return "]"
+
+    def _is_held(self, address: str) -> bool:
+        whole = re.compile(rf"{re.escape(address)}(?=[{re.escape(_AFTER)}]*(?:$|(?!{_ADDRESS})))")
+        return any(whole.search(text) for text in self._texts)
