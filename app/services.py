@@ -22,6 +22,7 @@ from app.adapters.postgres.embedding_model import pin_embedder
 from app.adapters.postgres.library import PostgresLibrary
 from app.adapters.postgres.migrations import upgrade
 from app.adapters.postgres.pool import open_pool, ping, translated_errors
+from app.adapters.postgres.tapes import PostgresTapeStore
 from app.adapters.redis import RedisAnswerCache
 from app.adapters.tokens import O200kCounter
 from app.ingest.pipeline import Ingestion
@@ -30,6 +31,7 @@ from domain.errors import ConfigurationError
 from domain.ports import AnswerCache, DocumentStore, Embedder, Library, Reranker, TokenCounter
 from domain.profile import Profile
 from domain.runs import RunLog, ThreadStore
+from domain.tapes import TapeStore
 from graphs.answer import AnswerGraph, build_answer_graph
 from nodes.context import Context, Models
 
@@ -53,6 +55,7 @@ class Services:
     answers: AnswerCache
     runs: RunLog
     threads: ThreadStore
+    tapes: TapeStore
     ingestion: Ingestion
     fingerprint: str
     """Of the machine's code and models: answers of another machine are not this one's."""
@@ -136,6 +139,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             answers=answers,
             runs=PostgresRunLog(pool),
             threads=PostgresThreadStore(pool),
+            tapes=PostgresTapeStore(pool),
             ingestion=Ingestion(
                 documents,
                 LateInteractionEncoder(embedder),

@@ -2,10 +2,10 @@
 
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import AliasChoices, Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from domain.errors import ConfigurationError
 from domain.profile import MODES, Profile
@@ -54,6 +54,15 @@ class Settings(BaseSettings):
     max_document_mb: int = Field(50, ge=1)
     answer_ttl_hours: float = Field(24, gt=0)
     """How long the cache keeps an answer."""
+    tapes: bool = True
+    """Whether runs are taped, so that they can be replayed without a call."""
+    untaped_workspaces: Annotated[frozenset[str], NoDecode] = frozenset()
+    """Workspaces whose runs are not: their names, with commas between."""
+
+    @field_validator("untaped_workspaces", mode="before")
+    @classmethod
+    def _split_names(cls, value: Any) -> Any:
+        return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
 
     @property
     def answerer(self) -> str:

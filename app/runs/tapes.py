@@ -1,0 +1,57 @@
+"""Tapes as they are stored, and when a run has one."""
+
+import logging
+
+import zstandard
+
+from app.adapters.taping import Ports, pack, unpack
+from app.services import Services
+from domain.errors import StateError, UnknownTape
+from domain.ports import ModelUsage
+from domain.runs import RunRecord
+from domain.tapes import Call, Tape
+
+logger = logging.getLogger("askgraph.tapes")
+
+MAX_TAPE = 2_000_000
+"""Bytes of a tape as stored. An ordinary run has 20 to 200 thousand."""
+
+_VERSION = 1
+_LEVEL = 1
+"""Of zstd. Level 3 takes twice as long for 3 % less: most of a tape is embeddings, which do not compress."""
+
+
+def encode_tape(tape: Tape) -> bytes:
+    """The tape as it is stored. Raises `TypeError` where it holds what cannot be."""
+    packed = pack({"version": _VERSION, "ports": tape.ports, "calls": tape.calls, "events": tape.events})
+    return zstandard.ZstdCompressor(_LEVEL).compress(packed)
+
+
+def decode_tape(stored: bytes) -> Tape:
+    """The tape that was stored. Raises `StateError` where another version of askgraph stored it."""
+    unpacked = unpack(zstandard.ZstdDecompressor().decompress(stored))
+    if unpacked["version"] != _VERSION:
+        raise StateError("The tape cannot be replayed: another version of askgraph recorded it.")
+    ports: Ports = unpacked["ports"]
+    calls = [Call(**call | {"usage": [ModelUsage(**used) for used in call["usage"]]}) for call in unpacked["calls"]]
+    return Tape(ports, calls, unpacked["events"])
+
+
+async def read_tape(services: Services, run: RunRecord) -> Tape:
+    """The tape of a run.
+
+    Raises `UnknownTape` where it has none, `StateError` where it cannot be read, and `DatabaseUnavailable`.
+    """
+    stored = await services.tapes.get(run.workspace_id, run.run_id)
+    if stored is not None:
+        return decode_tape(stored)
+    if run.cached:
+        raise UnknownTape(f"Run {run.run_id} has no tape: its answer came from the cache.")
+    reason = next((warning for warning in run.warnings if warning.startswith(NOT_KEPT)), None)
+    raise UnknownTape(
+        f"Run {run.run_id} has no tape. "
+        + (reason or "Taping is off for its workspace, or was then; or the run is older than tapes.")
+    )
+
+
+NOT_KEPT = "The tape of this run was not kept"
