@@ -122,6 +122,9 @@ class Profile(_Knobs):
     generate: GenerateKnobs = GenerateKnobs()
     models: ModelKnobs = ModelKnobs()
     budget: Budget = Budget()
+    speculate: bool = True
+    """Run the steps that probably follow while a language model judges: models are asked side by side, not in a row,
+    and what was asked in vain is paid for (docs/decisions/0036-speculation.md)."""
     verify: bool = False
     """Check every claim of the answer against the sources it cites, and reconcile what does not hold."""
 

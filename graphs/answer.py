@@ -17,6 +17,7 @@ from graphs.decisions import (
     decide_support,
     decide_verification,
 )
+from graphs.execution import Node
 from graphs.instrumentation import instrument
 from nodes.abstain import abstain
 from nodes.context import Context
@@ -55,10 +56,13 @@ def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, mod
     """
     graph = StateGraph(AnswerState, context_schema=Context, input_schema=TurnInput)
 
+    nodes: dict[str, Node] = {}
+
     def add(name: str, node: Any, retry: RetryPolicy, model_seconds: float = 0, idle: float | None = None) -> None:
+        nodes[name] = Node(name, node, model_seconds, writes=idle is not None)
         graph.add_node(
             name,
-            instrument(name, node, model_seconds, writes=idle is not None),
+            instrument(nodes[name], nodes),
             input_schema=AnswerState,
             timeout=TimeoutPolicy(run_timeout=model_seconds + LOCAL, idle_timeout=idle),
             retry_policy=retry,

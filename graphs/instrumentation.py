@@ -1,18 +1,17 @@
 """The one place that watches nodes run: announces the step, times it, and files what it consumed."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
-from time import perf_counter, time
+from collections.abc import Mapping
+from time import time
 from typing import Any, Protocol
 
 from langgraph.runtime import Runtime
 
 from domain.events import Thinking
 from domain.ports import ModelUsage
-from domain.state import AnswerState, Step, Usage
+from domain.state import AnswerState, Degradation, Step, Usage
+from graphs.execution import Node
+from graphs.speculation import SpeculatingContext
 from nodes.context import Context
-from nodes.scope import profile_of
 
 
 class InstrumentedNode(Protocol):
@@ -21,45 +20,46 @@ class InstrumentedNode(Protocol):
     async def __call__(self, state: AnswerState, runtime: Runtime[Context]) -> dict[str, Any]: ...
 
 
-def instrument(
-    name: str,
-    node: Callable[[Any, Runtime[Context]], Awaitable[Mapping[str, Any]]],
-    model_seconds: float,
-    *,
-    writes: bool = False,
-) -> InstrumentedNode:
+def instrument(node: Node, nodes: Mapping[str, Node]) -> InstrumentedNode:
     """`node`, with a `thinking` event before it and a `Step` in the state after it; one of each, however often it is
-    tried. The node sees the models of the run's mode, for which each attempt may wait `model_seconds`, or what the
-    mode says where this is less; steps that write bound the wait for each word instead (`writes`)."""
+    tried. Where the context allows it, those of the graph's `nodes` that probably follow run ahead."""
 
     async def run(state: AnswerState, runtime: Runtime[Context]) -> dict[str, Any]:
-        context = runtime.context
-        ledger = context.ledger
-        knobs = profile_of(state).models
-        waits = min(model_seconds, knobs.timeout or model_seconds) if not writes else model_seconds
-        ledger.model_deadline = asyncio.get_running_loop().time() + waits
-        runtime = runtime.override(context=replace(context, models=context.models.choose(knobs)))
-        started = perf_counter()
+        ledger = runtime.context.ledger
+        speculation = runtime.context.speculation if isinstance(runtime.context, SpeculatingContext) else None
         attempt = runtime.execution_info
+        failed_ms = 0.0
         if attempt is None or attempt.node_attempt == 1:
-            runtime.stream_writer(Thinking(type="thinking", step=name))
+            runtime.stream_writer(Thinking(type="thinking", step=node.name))
         elif attempt.node_first_attempt_time is not None:
             # The user has waited for the attempts that failed, too.
-            started -= time() - attempt.node_first_attempt_time
-        update = dict(await node(state, runtime))
+            failed_ms = (time() - attempt.node_first_attempt_time) * 1000
+        ahead = await speculation.take(node.name, state) if speculation else None
+        if ahead is not None:
+            execution = await ahead.finish(runtime)
+        else:
+            if speculation is not None:
+                speculation.begin(node.name, state, runtime, nodes)
+            execution = await node.execute(state, runtime)
         step = Step(
-            node=name,
-            ms=round((perf_counter() - started) * 1000, 2),
+            node=node.name,
+            ms=round(failed_ms + execution.ms, 2),
             warnings=list(ledger.warnings),
-            usage=[file_usage(name, used) for used in ledger.usage],
+            usage=[file_usage(node.name, used) for used in ledger.usage],
         )
+        degraded = list(ledger.degraded)
         ledger.warnings.clear()
         ledger.usage.clear()
-        # route hands back an empty list, which is what starts a question's own count.
-        steps: list[Step] = update.get("steps", state.get("steps") or [])
-        return {**update, "steps": [*steps, step]}
+        ledger.degraded.clear()
+        if speculation is not None:
+            step["usage"] += [file_usage("speculation", used) for used in speculation.wasted]
+            speculation.wasted.clear()
+        # route hands back empty lists, which is what starts a question's own count.
+        steps: list[Step] = execution.update.get("steps", state.get("steps") or [])
+        known: list[Degradation] = execution.update.get("degraded", state.get("degraded") or [])
+        return {**execution.update, "steps": [*steps, step], "degraded": [*known, *degraded]}
 
-    run.__name__ = name
+    run.__name__ = node.name
     return run
 
 

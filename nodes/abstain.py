@@ -5,6 +5,7 @@ import re
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
+from domain.documents import Source
 from domain.state import Level, Turn
 from nodes.context import Context
 from nodes.scope import profile_of
@@ -13,6 +14,13 @@ from nodes.writing import Answered, AnswerWriter, finish_turn
 
 _CARRIED = re.compile(r"(?<=[?.!]) \([^()]*\)$")
 """What a search takes along from the conversation (local/standalone.py); no reader would write it so."""
+
+
+class AbstainInput(Answered):
+    """What abstain reads."""
+
+    queries_tried: list[str]
+    sources: list[Source]
 
 
 class AbstainUpdate(TypedDict):
@@ -24,7 +32,7 @@ class AbstainUpdate(TypedDict):
     turns: list[Turn]
 
 
-async def abstain(state: Answered, runtime: Runtime[Context]) -> AbstainUpdate:
+async def abstain(state: AbstainInput, runtime: Runtime[Context]) -> AbstainUpdate:
     """Say so, with what was first searched for and the nearest documents, to judge or ask otherwise by."""
     writer = AnswerWriter(runtime.stream_writer)
     searched = _CARRIED.sub("", (state["queries_tried"] or [state["question"]])[0])

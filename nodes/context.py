@@ -3,8 +3,9 @@
 LangGraph does not checkpoint the context; `app/services.py` builds one per run, on resume and replay too.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from time import perf_counter
 from typing import Any, Literal, TypeVar
 
 from domain.documents import Candidate, Source
@@ -45,6 +46,16 @@ class Ledger:
             self.degraded.append(degradation)
         self.warn(degradation["message"])
 
+    def branch(self) -> "Ledger":
+        """An empty one with the same deadlines, for work of which it is not known yet whether it is the step's."""
+        return replace(self, usage=[], warnings=[], degraded=[])
+
+    def absorb(self, branch: "Ledger") -> None:
+        """Add what is in `branch`, whose work has become the step's."""
+        self.usage += branch.usage
+        self.warnings += [warning for warning in branch.warnings if warning not in self.warnings]
+        self.degraded += [degradation for degradation in branch.degraded if degradation not in self.degraded]
+
 
 Found = TypeVar("Found", Candidate, Source)
 Tier = Literal["small", "large", "judge"]
@@ -84,6 +95,11 @@ class Models:
         return replace(self, **chosen) if chosen else self
 
 
+def read_clock(node: str) -> float:
+    """Seconds from any point on."""
+    return perf_counter()
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """The ports of one run."""
@@ -99,6 +115,8 @@ class Context:
     """By the name that `rerank.method` has for it."""
     models: Models = Models()
     ledger: Ledger = field(default_factory=Ledger)
+    clock: Callable[[str], float] = read_clock
+    """Seconds, as the step of that name reads them. What a run may take is counted by it."""
 
     def read_cosines(self, found: Sequence[Found]) -> Sequence[Found]:
         """What was found, without its cosines where they are of another model than `sentences` and local judgement

@@ -1,0 +1,59 @@
+"""One execution of a node, by the graph or ahead of it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, get_type_hints
+
+from langgraph.runtime import Runtime
+
+from nodes.context import Context
+from nodes.scope import profile_of
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """What a node made of its input."""
+
+    update: dict[str, Any]
+    ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A step's function, and how long it may wait for its language model: `model_seconds`, or what the run's mode says
+    where this is less; a step that `writes` bounds the wait for each word itself."""
+
+    name: str
+    function: Callable[[Any, Runtime[Context]], Awaitable[Mapping[str, Any]]]
+    model_seconds: float
+    writes: bool
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The part of the state that the function declares as its input."""
+        declared = get_type_hints(self.function)["state"]
+        return frozenset(declared.__required_keys__ | declared.__optional_keys__)
+
+    async def execute(self, state: Mapping[str, Any], runtime: Runtime[Context]) -> Execution:
+        """Run the function with the models of the run's mode. Usage and warnings are in the context's ledger then, also
+        where this raises."""
+        context = runtime.context
+        ledger = context.ledger
+        now = asyncio.get_running_loop().time()
+        seconds = self.model_seconds
+        ledger.node, ledger.budget_deadline = self.name, None
+        # LangGraph Studio starts a run without a profile; route then fills one in.
+        if state.get("profile"):
+            profile = profile_of(state)
+            context = replace(context, models=context.models.choose(profile.models))
+            if not self.writes:
+                seconds = min(seconds, profile.models.timeout or seconds)
+            # A turn begins with the steps of the one before it. What has begun to write is finished.
+            left = profile.budget.left([] if self.name == "route" else state.get("steps") or [])
+            if left is not None and not (left and self.writes):
+                ledger.budget_deadline = now + left
+        ledger.model_deadline = now + seconds
+        started = context.clock(self.name)
+        update = dict(await self.function(state, runtime.override(context=context)))
+        return Execution(update, (context.clock(self.name) - started) * 1000)
