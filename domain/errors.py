@@ -27,7 +27,8 @@
     │   ├── CacheUnavailable
     │   ├── EmbedderUnavailable
     │   └── ModelUnavailable
-    │       └── ModelTimeout
+    │       ├── ModelTimeout
+    │       └── OverBudget         the run may ask no model any more; ends a judgement, never a run
     ├── ModelError                 the model answered, but not with something usable
     │   ├── ModelRefused           the provider's content filter
     │   ├── ModelRejectedKey
@@ -155,9 +156,18 @@ class EmbedderUnavailable(Unavailable):
 class ModelUnavailable(Unavailable):
     """The language model did not answer. Try again in a moment."""
 
+    def __init__(self, message: str | None = None, *, again_in: float | None = None) -> None:
+        super().__init__(message)
+        self.again_in = again_in
+        """Seconds to wait, where the provider says so."""
+
 
 class ModelTimeout(ModelUnavailable):
     """The language model took too long. Try again in a moment."""
+
+
+class OverBudget(ModelUnavailable):
+    """The run has spent its budget."""
 
 
 class ModelError(AskgraphError):
@@ -169,7 +179,7 @@ class ModelRefused(ModelError):
 
 
 class ModelRejectedKey(ModelError):
-    """The language model's provider did not accept the API key. Check OPENAI_API_KEY."""
+    """The language model's provider did not accept the API key."""
 
 
 class ContextTooLong(ModelError):
