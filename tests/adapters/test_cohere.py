@@ -1,0 +1,207 @@
+"""Against a loopback server, through Cohere's own SDK."""
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from pydantic import SecretStr
+
+from app.adapters import cohere
+from app.adapters.cohere import CohereReranker
+from app.runs.turns import Ask, Turns, collect
+from app.services import open_services
+from app.settings import Settings
+from domain.documents import Source
+from domain.errors import (
+    AskgraphError,
+    ConfigurationError,
+    ModelError,
+    ModelRejectedKey,
+    ModelTimeout,
+    ModelUnavailable,
+)
+from domain.events import Done
+from nodes.context import Ledger
+from tests.conftest import HANDBOOK, MANUAL
+from tests.contracts.reranker import QUESTION, SCOPE, TEXTS, RerankerContract, make_passage
+from tests.wire.cohere import CohereServer, Fault, serve_cohere
+
+PASSAGES = [make_passage(text) for text in TEXTS]
+
+
+@asynccontextmanager
+async def connect(server: CohereServer, model: str = "rerank-v3.5", **options: Any) -> AsyncIterator[CohereReranker]:
+    reranker = CohereReranker(model, **({"api_key": "key", "base_url": server.base_url} | options))
+    try:
+        yield reranker
+    finally:
+        await reranker.aclose()
+
+
+@pytest_asyncio.fixture
+async def server() -> AsyncIterator[CohereServer]:
+    async with serve_cohere() as running:
+        yield running
+
+
+class TestCohereReranker(RerankerContract):
+    @pytest_asyncio.fixture
+    async def reranker(self, server: CohereServer) -> AsyncIterator[CohereReranker]:
+        async with connect(server) as connected:
+            yield connected
+
+
+async def test_a_search_is_recorded_with_its_price(server: CohereServer) -> None:
+    ledger = Ledger()
+    async with connect(server) as reranker:
+        await reranker.score(SCOPE, QUESTION, PASSAGES, ledger)
+        await reranker.score(SCOPE, QUESTION, [make_passage("word " * 10_000)] * 40, ledger)
+        server.behaviour.bills = False
+        await reranker.score(SCOPE, QUESTION, PASSAGES, ledger)
+    # Passages are cut, so that forty of them are five documents each and no more.
+    assert [(used.model, used.cost) for used in ledger.usage] == [
+        ("rerank-v3.5", pytest.approx(0.002)),
+        ("rerank-v3.5", pytest.approx(0.004)),
+        ("rerank-v3.5", None),
+    ]
+
+
+async def test_the_price_of_a_model_that_is_not_listed_is_not_known() -> None:
+    ledger = Ledger()
+    async with serve_cohere(models=("ours",)) as server, connect(server, "ours") as reranker:
+        await reranker.score(SCOPE, QUESTION, PASSAGES, ledger)
+    assert [(used.model, used.cost) for used in ledger.usage] == [("ours", None)]
+
+
+async def test_what_passes_is_tried_again(server: CohereServer) -> None:
+    server.behaviour.faults = ["rate_limit", "overloaded"]
+    async with connect(server) as reranker:
+        scores = await reranker.score(SCOPE, QUESTION, PASSAGES, Ledger())
+    assert scores[1] == max(scores)
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected", "requests"),
+    [
+        ("rate_limit", ModelUnavailable, 3),
+        ("server_error", ModelUnavailable, 3),
+        ("overloaded", ModelUnavailable, 3),
+        ("cut", ModelUnavailable, 1),
+        ("stall", ModelTimeout, 1),
+        ("no_billing", ModelError, 1),
+        ("malformed", ModelError, 1),
+        ("misfit", ModelError, 1),
+        ("nan", ModelError, 1),
+    ],
+)
+async def test_faults_become_ours(
+    server: CohereServer, fault: Fault, expected: type[AskgraphError], requests: int
+) -> None:
+    server.behaviour.fault = fault
+    async with connect(server, seconds=0.2 if fault == "stall" else 5) as reranker:
+        with pytest.raises(expected) as raised:
+            await reranker.score(SCOPE, QUESTION, PASSAGES, Ledger())
+    assert type(raised.value) is expected
+    assert len(server.requests) == requests
+    assert "rerank-v3.5" in raised.value.message
+
+
+async def test_a_server_that_is_not_there_is_unavailable(server: CohereServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cohere, "RETRIES", 0)
+    async with connect(server, base_url="http://127.0.0.1:9") as reranker:
+        with pytest.raises(ModelUnavailable):
+            await reranker.score(SCOPE, QUESTION, PASSAGES, Ledger())
+
+
+async def test_a_wrong_key_and_a_wrong_model_are_said(server: CohereServer) -> None:
+    server.behaviour.api_key = "right"
+    async with connect(server) as reranker:
+        with pytest.raises(ModelRejectedKey, match="COHERE_API_KEY"):
+            await reranker.score(SCOPE, QUESTION, PASSAGES, Ledger())
+    async with connect(server, "rerank-9", api_key="right") as reranker:
+        with pytest.raises(ModelError, match=r"no reranker rerank-9.*ASKGRAPH_RERANK_MODEL"):
+            await reranker.score(SCOPE, QUESTION, PASSAGES, Ledger())
+
+
+async def test_a_server_of_ones_own_needs_no_key(server: CohereServer) -> None:
+    async with connect(server, api_key="") as reranker:
+        await reranker.score(SCOPE, QUESTION, PASSAGES, Ledger())
+    assert "authorization" not in server.headers[0]
+
+
+async def test_results_that_are_missing_or_strange_are_borne(server: CohereServer) -> None:
+    server.behaviour.faults = ["some", "strange"]
+    async with connect(server) as reranker:
+        some = await reranker.score(SCOPE, QUESTION, PASSAGES, Ledger())
+        strange = await reranker.score(SCOPE, QUESTION, PASSAGES, Ledger())
+    assert [score > 0 for score in some] == [False, True, False]
+    assert strange == [1, 0, 0]
+
+
+async def test_another_model_or_server_has_another_name(server: CohereServer) -> None:
+    names = set()
+    for options in ({}, {"model": "rerank-v4.0-fast"}, {"base_url": None}):
+        async with connect(server, **options) as reranker:
+            names.add(reranker.name)
+    assert len(names) == 3
+
+
+def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cohere", None)
+    monkeypatch.delitem(sys.modules, "app.adapters.cohere")
+    with pytest.raises(ConfigurationError, match=r"pip install 'askgraph\[cohere\]'"):
+        import app.adapters.cohere  # noqa: F401
+
+
+@pytest.fixture
+def exact(settings: Settings, tmp_path: Path) -> Settings:
+    """A deployment with a mode that reranks with Cohere."""
+    profiles = tmp_path / "profiles.toml"
+    profiles.write_text('[exact]\nrerank.method = "cohere"\n')
+    return settings.model_copy(update={"profiles": profiles})
+
+
+async def test_a_mode_without_its_key_is_refused_at_start(exact: Settings) -> None:
+    with pytest.raises(ConfigurationError, match=r"'exact' reranks with Cohere.*COHERE_API_KEY"):
+        async with open_services(exact):
+            pass
+
+
+async def test_a_run_ranks_by_it_and_goes_on_without_it(exact: Settings, server: CohereServer) -> None:
+    server.behaviour.api_key = "key"
+    connected = exact.model_copy(
+        update={"cohere_api_key": SecretStr("key"), "cohere_base_url": server.base_url, "answer_ttl_hours": 1}
+    )
+    async with open_services(connected) as services, Turns(services) as turns:
+        for source, text in {"handbook.md": HANDBOOK, "manual.md": MANUAL}.items():
+            await services.ingestion.add("default", source, text)
+
+        async def ask(question: str) -> tuple[Done, list[Source]]:
+            done, _ = await collect(await turns.start(Ask(question, mode="exact")))
+            assert done["type"] == "done"
+            state = await services.graph.aget_state({"configurable": {"thread_id": done["thread_id"]}})
+            return done, state.values["sources"]
+
+        done, sources = await ask("How long is the warranty of the Falke?")
+        assert "36 months" in done["answer"]
+        assert done["warnings"] == []
+        # Two content words, of which the best passage has both and the last source at most one.
+        assert sources[0]["score"] == 0.98
+        assert sources[-1]["score"] < 0.5
+        assert [(used["node"], used["model"], used["cost"]) for used in done["usage"]] == [
+            ("rerank", "rerank-v3.5", 0.002)
+        ]
+        assert done["cost"] == pytest.approx(0.002)
+
+        server.behaviour.api_key = "another"
+        done, sources = await ask("How long does the battery of the Amsel last?")
+        assert "9 months" in done["answer"]
+        assert done["warnings"] == [
+            "Kept the order of the search: The reranker's provider did not accept the API key. Check COHERE_API_KEY."
+        ]
+        assert done["usage"] == []
