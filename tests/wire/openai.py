@@ -16,7 +16,7 @@ import json
 import re
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
@@ -102,6 +102,8 @@ class OpenAIServer:
         self.headers: list[dict[str, str]] = []
         self.abandoned = asyncio.Event()
         """Set when a client has closed a stream before its end."""
+        self.hold: Callable[[Json], Awaitable[None]] | None = None
+        """Awaited with each chat request before it is answered."""
         self.base_url = ""
         self.app = Starlette(
             routes=[
@@ -142,6 +144,8 @@ class OpenAIServer:
         body = await request.json()
         self.requests.append(body)
         self.headers.append(dict(request.headers))
+        if self.hold is not None:
+            await self.hold(body)
         behaviour = self.behaviour
         fault = behaviour.faults.pop(0) if behaviour.faults else behaviour.fault
         if refusal := self._check_key(request) or self._check_body(body) or await self._fail_early(fault):
