@@ -13,8 +13,14 @@ from uuid import UUID
 from app.adapters.cross_encoder import OnnxCrossEncoder
 from app.adapters.embedded import open_servers
 from app.adapters.langsmith import open_tracing
-from app.adapters.late_interaction import LateInteractionEncoder, LateInteractionReranker
+from app.adapters.late_interaction import LateInteractionEncoder, LateInteractionReranker, TokenVectors
 from app.adapters.onnx import OnnxEmbedder
+from app.adapters.pgvectorstore import (
+    PgVectorStoreDocuments,
+    PgVectorStoreLibrary,
+    open_table,
+    read_mapping,
+)
 from app.adapters.postgres.checkpoints import open_saver
 from app.adapters.postgres.conversations import PostgresRunLog, PostgresThreadStore
 from app.adapters.postgres.documents import PostgresDocumentStore
@@ -110,9 +116,16 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         embedder = await asyncio.to_thread(OnnxEmbedder.load)
         stack.callback(embedder.close)
         await pin_embedder(pool, embedder)
-        library = PostgresLibrary(pool)
-        documents = PostgresDocumentStore(pool)
-        stack.push_async_callback(documents.close)
+        own_documents = PostgresDocumentStore(pool)
+        stack.push_async_callback(own_documents.close)
+        library: PostgresLibrary | PgVectorStoreLibrary = PostgresLibrary(pool)
+        documents: DocumentStore = own_documents
+        if settings.pgvectorstore is not None:
+            mapping = read_mapping(settings.pgvectorstore)
+            url = settings.pgvectorstore_url.get_secret_value() if settings.pgvectorstore_url else database_url
+            table = await stack.enter_async_context(open_table(url, mapping, embedder.dimension))
+            library, documents = PgVectorStoreLibrary(table), PgVectorStoreDocuments(table)
+            parts["library"] = f"the table {mapping.schema_name}.{mapping.table}, which another application fills"
         answers = RedisAnswerCache(redis_url, ttl=timedelta(hours=settings.answer_ttl_hours))
         stack.push_async_callback(answers.close)
         rerankers = await _open_rerankers(settings, modes, embedder, library, stack)
@@ -151,7 +164,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             translating_errors=translated_errors,
             parts=parts,
             models_problem=problem,
-            wait_for_indexes=documents.wait_for_indexes,
+            wait_for_indexes=own_documents.wait_for_indexes,
             ping=lambda: ping(pool),
         )
 
@@ -160,7 +173,7 @@ async def _open_rerankers(
     settings: Settings,
     modes: dict[str, Profile],
     embedder: OnnxEmbedder,
-    library: PostgresLibrary,
+    library: TokenVectors,
     stack: AsyncExitStack,
 ) -> dict[str, Reranker]:
     """The rerankers by the name that `rerank.method` has for each.

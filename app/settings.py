@@ -47,6 +47,11 @@ class Settings(BaseSettings):
     """A server that speaks Cohere's rerank API; unset: Cohere."""
     rerank_model: str = "rerank-v3.5"
     """The reranker of modes with `rerank.method = "cohere"`."""
+    pgvectorstore: Path | None = None
+    """A TOML file that says which table of langchain-postgres' `PGVectorStore` is the library, in place of what
+    askgraph ingests (`app/adapters/pgvectorstore.py`)."""
+    pgvectorstore_url: SecretStr | None = None
+    """The database that the table is in; unset: `database_url`."""
     profiles: Path | None = None
     """A TOML file of modes, each of which may name what it `extends`; or the name of a pipeline that ships."""
     load_samples: bool = True
