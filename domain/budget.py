@@ -27,9 +27,16 @@ class Budget(BaseModel):
     dollars: float | None = Field(None, ge=0)
     """A model whose price is not known costs nothing here."""
 
+    def left(self, steps: Sequence[Step]) -> float | None:
+        """Seconds until no model is asked for a judgement any more: 0 where some limit has been reached, None where
+        time is none."""
+        if self.find_breach(steps):
+            return 0.0
+        return None if self.seconds is None else self.seconds - _spent_seconds(steps)
+
     def find_breach(self, steps: Sequence[Step]) -> Limit | None:
         """The first limit that these steps have reached."""
-        if self.seconds is not None and spent_seconds(steps) >= self.seconds:
+        if self.seconds is not None and _spent_seconds(steps) >= self.seconds:
             return "seconds"
         usage = [used for step in steps for used in step["usage"]]
         if self.tokens is not None and sum(u["input_tokens"] + u["output_tokens"] for u in usage) >= self.tokens:
@@ -39,6 +46,5 @@ class Budget(BaseModel):
         return None
 
 
-def spent_seconds(steps: Sequence[Step]) -> float:
-    """How long these steps took."""
+def _spent_seconds(steps: Sequence[Step]) -> float:
     return sum(step["ms"] for step in steps) / 1000

@@ -33,6 +33,12 @@ _AFTER = ".,;:!?*_)]}'\""
 """What may stand behind an address and is not part of it."""
 
 
+def strip_links(text: str, texts: Sequence[str]) -> str:
+    """`text` without images, and without addresses that none of `texts` holds."""
+    links = LinkStream(texts)
+    return links.feed(text) + links.finish()
+
+
 class LinkStream:
     """Text as it comes, without images, and without addresses that none of `texts` holds.
 

@@ -11,11 +11,12 @@ from langgraph.types import RetryPolicy, TimeoutPolicy
 from domain.errors import Unavailable
 from domain.state import AnswerState, TurnInput
 from graphs.decisions import (
+    decide_answer,
+    decide_remedy,
     decide_retry,
     decide_route,
     decide_sufficiency,
     decide_support,
-    decide_verification,
 )
 from graphs.execution import Node
 from graphs.instrumentation import instrument
@@ -23,6 +24,7 @@ from nodes.abstain import abstain
 from nodes.context import Context
 from nodes.converse import converse
 from nodes.decline import decline
+from nodes.degrade import degrade
 from nodes.generate import generate
 from nodes.grade import grade
 from nodes.reconcile import reconcile
@@ -39,8 +41,9 @@ LOCAL = 15.0
 WRITING = 300.0
 """Seconds that a model may write an answer for, as long as it is not silent."""
 
-RECURSION_LIMIT = 40
-"""Steps of a run. Five retries, the most a profile allows, pass four nodes each; anything beyond is a loop."""
+RECURSION_LIMIT = 80
+"""Steps of a run. Five retries, the most a profile allows, pass four nodes each; fifty sources, the most that it keeps,
+are halved six times, through two nodes each as every answerer that fails. Anything beyond is a loop."""
 
 # LangGraph's default policy retries our own input errors and not timeouts, so what is retried is said here. Nodes
 # that write to the reader are not retried: the reader would see the beginning twice.
@@ -77,6 +80,7 @@ def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, mod
     add("grade", grade, AGAIN, model_timeout)
     add("reformulate", reformulate, AGAIN, model_timeout)
     add("generate", generate, ONCE, writing, idle)
+    add("degrade", degrade, AGAIN)
     add("verify", verify, ONCE, model_timeout)
     add("reconcile", reconcile, ONCE, model_timeout)
     add("abstain", abstain, ONCE)
@@ -92,14 +96,31 @@ def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, mod
     graph.add_conditional_edges(
         "grade",
         decide_sufficiency,
-        {"sufficient": "generate", "poor, retries left": "reformulate", "poor, none left": "abstain"},
+        {
+            "sufficient": "generate",
+            "poor, retries left": "reformulate",
+            "poor, none left": "abstain",
+            "over budget": "degrade",
+        },
     )
     graph.add_conditional_edges(
         "reformulate",
         decide_retry,
-        {"new query": "retrieve", "nothing new, partly answerable": "generate", "nothing new": "abstain"},
+        {
+            "new query": "retrieve",
+            "nothing new, partly answerable": "generate",
+            "nothing new": "abstain",
+            "over budget": "degrade",
+        },
     )
-    graph.add_conditional_edges("generate", decide_verification, {"mode verifies": "verify", "mode does not": END})
+    graph.add_conditional_edges(
+        "generate",
+        decide_answer,
+        {"mode verifies": "verify", "mode does not": END, "answerer failed": "degrade"},
+    )
+    graph.add_conditional_edges(
+        "degrade", decide_remedy, {"answer otherwise": "generate", "nothing to answer from": "abstain"}
+    )
     graph.add_conditional_edges("verify", decide_support, {"supported": END, "unsupported claims": "reconcile"})
     for last in ("converse", "decline", "abstain", "reconcile"):
         graph.add_edge(last, END)

@@ -6,6 +6,7 @@ The Literals are what makes the drawing true: LangGraph draws the outcomes that 
 from typing import Literal
 
 from domain.state import AnswerState, Route
+from nodes.answerers import LOCAL
 from nodes.scope import profile_of
 
 
@@ -14,34 +15,56 @@ def decide_route(state: AnswerState) -> Route:
     return state["route"]
 
 
-def decide_sufficiency(state: AnswerState) -> Literal["sufficient", "poor, retries left", "poor, none left"]:
+def decide_sufficiency(
+    state: AnswerState,
+) -> Literal["sufficient", "poor, retries left", "poor, none left", "over budget"]:
     """Whether what was found can answer.
 
     Between `caveat` and `sufficient` a retry comes first; when none is left, what there is is answered, with a
     caveat.
     """
     knobs = profile_of(state).grade
-    if state["confidence"] >= knobs.sufficient:
-        return "sufficient"
-    if state["retries"] < knobs.max_retries:
-        return "poor, retries left"
-    return "sufficient" if state["confidence"] >= knobs.caveat else "poor, none left"
+    retries = state["confidence"] < knobs.sufficient and state["retries"] < knobs.max_retries
+    if not retries and state["confidence"] < min(knobs.caveat, knobs.sufficient):
+        return "poor, none left"
+    if _is_over_budget(state, needs_models=not retries):
+        return "over budget"
+    return "poor, retries left" if retries else "sufficient"
 
 
-def decide_retry(state: AnswerState) -> Literal["new query", "nothing new, partly answerable", "nothing new"]:
+def decide_retry(
+    state: AnswerState,
+) -> Literal["new query", "nothing new, partly answerable", "nothing new", "over budget"]:
     """Whether reformulate found a query that was not tried yet."""
-    if state["query"] not in state["queries_tried"]:
-        return "new query"
-    if state["confidence"] >= profile_of(state).grade.caveat:
-        return "nothing new, partly answerable"
-    return "nothing new"
+    new = state["query"] not in state["queries_tried"]
+    if not new and state["confidence"] < profile_of(state).grade.caveat:
+        return "nothing new"
+    if _is_over_budget(state, needs_models=not new):
+        return "over budget"
+    return "new query" if new else "nothing new, partly answerable"
 
 
-def decide_verification(state: AnswerState) -> Literal["mode verifies", "mode does not"]:
-    """Whether the answer is checked. One that cites nothing has nothing to check."""
+def decide_answer(state: AnswerState) -> Literal["answerer failed", "mode verifies", "mode does not"]:
+    """Whether there is an answer, and whether it is checked. One that cites nothing has nothing to check."""
+    if state["failure"] is not None:
+        return "answerer failed"
     return "mode verifies" if profile_of(state).verify and state["citations"] else "mode does not"
+
+
+def decide_remedy(state: AnswerState) -> Literal["answer otherwise", "nothing to answer from"]:
+    """Whether there is something to answer from with what is left."""
+    knobs = profile_of(state).grade
+    poor = state["failure"] is None and state["confidence"] < min(knobs.caveat, knobs.sufficient)
+    return "nothing to answer from" if poor else "answer otherwise"
 
 
 def decide_support(state: AnswerState) -> Literal["supported", "unsupported claims"]:
     """Whether every claim held."""
     return "unsupported claims" if state["verification"]["status"] == "unsupported" else "supported"
+
+
+def _is_over_budget(state: AnswerState, *, needs_models: bool) -> bool:
+    """Whether the way that would be taken is one that the run can no longer afford. To quote costs nothing."""
+    if needs_models and state["answerer"] == LOCAL:
+        return False
+    return profile_of(state).budget.find_breach(state["steps"]) is not None

@@ -41,13 +41,15 @@ LONGEST = 1000
 
 async def expand(query: str, knobs: RetrievalKnobs, context: Context) -> list[str]:
     """What to search for besides `query`, by the profile's choice. Nothing, with a warning, without a model."""
-    if knobs.expansion == "none":
+    if knobs.expansion in ("none", "parts"):
         return []
     if (model := context.models.small) is None:
         context.ledger.warn("Searched for the question alone: more queries need a language model.")
         return []
     asking = _ask_queries if knobs.expansion == "multi_query" else _ask_hypothesis
-    written = await ask_or_none(asking(model, query, knobs, context), context.ledger, "Searched for the question alone")
+    written = await ask_or_none(
+        model, asking(model, query, knobs, context), context.ledger, "Searched for the question alone"
+    )
     texts = [" ".join(text.split())[:LONGEST] for text in written or []]
     return [text for text in dict.fromkeys(texts) if text and text.casefold() != query.casefold()]
 

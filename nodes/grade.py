@@ -104,6 +104,7 @@ async def _judge(state: GradeInput, context: Context) -> Attempt:
     grading: Grading | None = None
     if (model := context.models.small) is not None:
         grading = await ask_or_none(
+            model,
             _ask_model(model, question, sources, context),
             context.ledger,
             "The sources were graded without the language model",

@@ -1,28 +1,50 @@
 """A language model's part in a step. It never costs the step: what stands in for it is local."""
 
 import asyncio
-from collections.abc import Awaitable
-from typing import TypeVar
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
 
-from domain.errors import AskgraphError, ModelError, ModelTimeout, ModelUnavailable
+from domain.errors import AskgraphError, ModelError, ModelTimeout, ModelUnavailable, OverBudget
+from domain.ports import ChatModel
+from domain.state import Degradation
+from nodes.answerers import LOCAL
 from nodes.context import Ledger
 
 Answer = TypeVar("Answer")
 
 
-async def ask_or_none(asking: Awaitable[Answer], ledger: Ledger, consequence: str) -> Answer | None:
-    """What `asking`, the step's work with its model, comes to.
+async def ask_or_none(
+    model: ChatModel, asking: Coroutine[Any, Any, Answer], ledger: Ledger, consequence: str
+) -> Answer | None:
+    """What `asking`, the step's work with `model`, comes to.
 
-    None where the model fails or is not done by the ledger's deadline; the ledger then holds the warning that
-    `consequence` is what came of it, and why.
+    None where the model fails or is not done by the ledger's deadlines, or where the run has spent its budget, when it
+    is not asked at all. The ledger then holds what was given up, and the warning that `consequence` is what came of it,
+    and why.
     """
     problem: AskgraphError
-    try:
-        async with asyncio.timeout_at(ledger.model_deadline):
-            return await asking
-    except TimeoutError:
-        problem = ModelTimeout()
-    except (ModelError, ModelUnavailable) as error:
-        problem = error
-    ledger.warn(f"{consequence}: {problem.message}")
+    if ledger.budget_deadline is not None and ledger.budget_deadline <= asyncio.get_running_loop().time():
+        asking.close()
+        problem = OverBudget()
+    else:
+        try:
+            async with within(ledger.budget_deadline, OverBudget), within(ledger.model_deadline, ModelTimeout):
+                return await asking
+        except (ModelError, ModelUnavailable) as error:
+            problem = error
+    message = f"{consequence}: {problem.message}"
+    ledger.degrade(
+        Degradation(node=ledger.node, code=problem.code, given_up=model.name, instead=LOCAL, message=message)
+    )
     return None
+
+
+@asynccontextmanager
+async def within(deadline: float | None, problem: type[ModelUnavailable]) -> AsyncIterator[None]:
+    """Raises `problem` where the block is not done by `deadline`, in the event loop's time."""
+    try:
+        async with asyncio.timeout_at(deadline):
+            yield
+    except TimeoutError:
+        raise problem from None

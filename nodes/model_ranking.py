@@ -36,7 +36,7 @@ async def rank(question: str, sources: list[Source], context: Context) -> list[f
     if (model := context.models.small) is None:
         context.ledger.warn(f"{consequence}: to rank by a language model, one must be set.")
         return None
-    ranking = await ask_or_none(_ask_model(model, question, sources, context), context.ledger, consequence)
+    ranking = await ask_or_none(model, _ask_model(model, question, sources, context), context.ledger, consequence)
     if ranking is None:
         return None
     judged = {score.source: score.relevance for score in ranking.scores}

@@ -6,7 +6,7 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from domain.citations import MarkerStream, cite, find_markers
+from domain.citations import cite, find_markers
 from domain.documents import Citation, Claim, Source, Verification
 from domain.ports import ChatModel, Message
 from domain.profile import CitationStyle
@@ -16,7 +16,7 @@ from nodes.judgement import ask_or_none
 from nodes.prompting import disarm, show_sources
 from nodes.scope import profile_of
 from nodes.verify import check_claims
-from nodes.writing import Answered, AnswerWriter, finish_turn
+from nodes.writing import Answered, AnswerWriter, Prose, finish_turn, hold_back
 
 PROMPT = """An answer contains claims that its sources do not support. Rewrite each listed claim as one sentence that
 the sources do support, with the source's number in square brackets, or give an empty string where they support
@@ -65,7 +65,7 @@ async def reconcile(state: ReconcileInput, runtime: Runtime[Context]) -> Reconci
             "Unsupported claims were withdrawn, not rewritten",
         )
     knobs = profile_of(state).generate
-    repairs = await _check_rewrites(unsupported, rewrites or [], state["sources"], knobs.citation_style, context)
+    repairs = await _check_rewrites(unsupported, rewrites or [], state, knobs.citation_style, context)
 
     answer, citations = knobs.fallback, list[Citation]()
     if repairs or any(claim["verdict"] == "supported" and claim["markers"] for claim in claims):
@@ -106,22 +106,25 @@ def _cite_again(answer: str, citations: Sequence[Citation], sources: Sequence[So
 async def _ask_model(
     model: ChatModel, unsupported: Sequence[Claim], sources: list[Source], context: Context
 ) -> list[str]:
-    listed = "\n".join(f"{n}. {disarm(claim['text'])} ({disarm(claim['reason'])})" for n, claim in enumerate(unsupported, 1))
+    listed = "\n".join(
+        f"{n}. {disarm(claim['text'])} ({disarm(claim['reason'])})" for n, claim in enumerate(unsupported, 1)
+    )
     messages = [Message("system", PROMPT), Message("user", f"{show_sources(sources)}\n\nClaims:\n{listed}")]
     return (await model.judge(messages, Repairs, context.ledger)).rewrites
 
 
 async def _check_rewrites(
-    unsupported: Sequence[Claim], rewrites: Sequence[str], sources: list[Source], style: CitationStyle, context: Context
+    unsupported: Sequence[Claim], rewrites: Sequence[str], state: ReconcileInput, style: CitationStyle, context: Context
 ) -> dict[int, str]:
     """Rewrites by the start of the claim; only those that hold against the sources they cite."""
-    chunk_ids = [source["chunk_id"] for source in sources]
     repairs: dict[int, str] = {}
     for claim, rewrite in zip(unsupported, rewrites, strict=False):
-        markers = MarkerStream(chunk_ids, style)
-        pieces = [*markers.feed(rewrite), *markers.finish()]
-        text = "".join(piece for piece in pieces if isinstance(piece, str)).strip()
-        checked, _ = await check_claims(text, sources, context.sentences)
+        written = AnswerWriter(hold_back)
+        prose = Prose(written, state["question"], state["sources"], style)
+        prose.feed(rewrite)
+        prose.finish()
+        text = written.text.strip()
+        checked, _ = await check_claims(text, state["sources"], context.sentences)
         if checked and all(c["verdict"] == "supported" for c in checked):
             repairs[claim["start"]] = text
     return repairs

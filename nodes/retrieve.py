@@ -28,6 +28,7 @@ class RetrieveInput(TypedDict):
     standalone_question: str
     query: str
     queries_tried: list[str]
+    parts: list[str]
     retries: int
     workspace_id: str
     document_ids: list[str] | None
@@ -58,10 +59,10 @@ async def retrieve(state: RetrieveInput, runtime: Runtime[Context]) -> RetrieveU
     )
     if (spelt, spelt_background) != (core, background):
         candidates = await _search(spelt, spelt_background, scope, knobs, context)
-    # A retry is another wording already.
-    added = [] if state["retries"] else await expand(question, knobs, context)
+    # A retry is another wording already, and perhaps several.
+    added = state["parts"] if state["retries"] else await expand(question, knobs, context)
     # Of an answer that is made up, the meaning counts and not the words.
-    likewise = knobs if knobs.expansion == "multi_query" else knobs.model_copy(update={"fusion": "dense"})
+    likewise = knobs.model_copy(update={"fusion": "dense"}) if knobs.expansion == "hyde" else knobs
     rankings = await asyncio.gather(*(_search(text, "", scope, likewise, context) for text in added))
     return RetrieveUpdate(
         standalone_question=question,

@@ -12,6 +12,7 @@ from domain.ports import ChatModel, Message
 from domain.profile import MODES
 from domain.question import clean_question
 from domain.state import PerQuestion, Route, Turn, TurnInput, blank_question, read_turns
+from nodes.answerers import list_answerers
 from nodes.context import Context
 from nodes.judgement import ask_or_none
 from nodes.local.routing import classify
@@ -89,6 +90,7 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
     query: str | None = None
     if (model := context.models.small) is not None:
         routing = await ask_or_none(
+            model,
             _ask_model(model, update, context),
             context.ledger,
             "The question was routed without the language model",
@@ -104,6 +106,7 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
             standalone, query = make_standalone(question, turns), add_background(question, turns)
         routing = Routing(route=kind, standalone_question=standalone, reason=reason)
 
+    update["answerer"] = list_answerers(context.models)[0]
     update["route"] = routing.route
     update["route_reason"] = routing.reason
     update["standalone_question"] = routing.standalone_question.strip() or question

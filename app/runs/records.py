@@ -10,6 +10,7 @@ from domain.ports import ModelUsage
 from domain.runs import RunRecord
 from domain.state import AnswerState, Step, Usage
 from graphs.instrumentation import file_usage
+from graphs.prompts import find_versions
 
 logger = logging.getLogger("askgraph.turns")
 
@@ -38,6 +39,9 @@ def make_done(state: AnswerState, thread_id: str, total_ms: float, trace_url: st
         cost=_sum_cost(usage),
         timings=_sum_timings(state["steps"], total_ms),
         warnings=_list_warnings(state["steps"]),
+        answered_by=state["answered_by"],
+        degraded=state["degraded"],
+        prompts=find_versions(state["steps"]),
         trace_url=trace_url,
     )
 
@@ -81,6 +85,9 @@ def make_record(
         warnings=_list_warnings(state["steps"]),
         error="cancelled" if ended is None else ended["code"] if ended["type"] == "error" else None,
         forked_from=forked_from,
+        answered_by=state["answered_by"],
+        degraded=state["degraded"],
+        prompts=find_versions(state["steps"]),
     )
 
 
@@ -100,7 +107,7 @@ def log_turn(record: RunRecord) -> None:
     """One line for every turn, greetings, refusals and cached answers too."""
     logger.info(
         "turn run=%s thread=%s mode=%s route=%s confidence=%.2f sources=%d retries=%d verification=%s cached=%s "
-        "total_ms=%.0f error=%s alerts=%s",
+        "answered_by=%s degraded=%s total_ms=%.0f error=%s alerts=%s",
         record.run_id,
         record.thread_id,
         record.mode,
@@ -110,6 +117,8 @@ def log_turn(record: RunRecord) -> None:
         record.retries,
         record.verification,
         record.cached,
+        record.answered_by or None,
+        ",".join(f"{each['node']}:{each['code']}" for each in record.degraded) or None,
         record.timings["total"],
         record.error,
         ",".join(find_alerts(record)) or None,
