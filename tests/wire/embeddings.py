@@ -1,0 +1,179 @@
+"""A loopback server that speaks OpenAI's embeddings API and misbehaves on request.
+
+From https://platform.openai.com/docs/api-reference/embeddings/create. The vectors are those of the model that ships,
+turned and brought to the dimension asked for: texts that are alike are near each other, and none is near the vector
+that the local model itself makes of it. Runs by itself too: ``python -m tests.wire.embeddings --port 8101``.
+"""
+
+import argparse
+import asyncio
+import base64
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Literal
+
+import numpy as np
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from app.adapters.onnx import OnnxEmbedder
+from domain.ports import Vector
+from tests.wire.serving import serve_app
+
+Json = dict[str, Any]
+
+Fault = Literal["rate_limit", "no_quota", "server_error", "unauthorized", "stall", "malformed", "short", "one_missing"]
+
+DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072}
+"""Of the models that are served; others have what `Behaviour.dimension` says."""
+
+
+@dataclass
+class Behaviour:
+    """What the server does; tests change it between requests."""
+
+    api_key: str | None = None
+    """Any other key is 401."""
+    dimension: int = 384
+    """Of models that OpenAI does not have."""
+    takes_dimensions: bool = True
+    """False: `dimensions` is 400, as on servers whose models know one dimension only."""
+    knows_base64: bool = True
+    """False: `encoding_format` is ignored, as some local servers do."""
+    most_inputs: int = 2048
+    longest_input: int | None = None
+    """Characters; a longer text is 400."""
+    seconds: float = 0.0
+    """Before a reply."""
+    retry_after: float = 0.01
+    stall: float = 30.0
+    faults: list[Fault | None] = field(default_factory=list)
+    """One for each request to come; afterwards all is well."""
+    fault: Fault | None = None
+    """For every request."""
+
+
+class EmbeddingsServer:
+    """The route and what it was asked."""
+
+    def __init__(self, behaviour: Behaviour, embedder: OnnxEmbedder) -> None:
+        self.behaviour = behaviour
+        self.requests: list[Json] = []
+        """Bodies, in order, of those that were answered with vectors too."""
+        self.served: list[str] = []
+        """Every text that was answered with a vector, as often as it was."""
+        self.base_url = ""
+        self._embedder = embedder
+        self.routes = [
+            Route("/v1/embeddings", self._embed, methods=["POST"]),
+            Route("/embedded", self._report),
+        ]
+
+    async def _report(self, request: Request) -> Response:
+        return JSONResponse({"requests": len(self.requests), "texts": self.served})
+
+    async def _embed(self, request: Request) -> Response:
+        body = await request.json()
+        self.requests.append(body)
+        behaviour = self.behaviour
+        fault = behaviour.faults.pop(0) if behaviour.faults else behaviour.fault
+        expected = behaviour.api_key
+        if expected is not None and request.headers.get("authorization") != f"Bearer {expected}":
+            fault = "unauthorized"
+        await asyncio.sleep(behaviour.stall if fault == "stall" else behaviour.seconds)
+        if refusal := _fail(fault, behaviour.retry_after) or self._check(body):
+            return refusal
+        texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+        native = DIMENSIONS.get(body["model"], behaviour.dimension)
+        dimension = body.get("dimensions", native) - (fault == "short")
+        vectors = await self._embedder.embed_passages(texts) @ _turn(dimension)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        self.served += texts
+        as_base64 = behaviour.knows_base64 and body.get("encoding_format", "float") == "base64"
+        data = [
+            {"object": "embedding", "index": index, "embedding": _encode(vector) if as_base64 else vector.tolist()}
+            for index, vector in enumerate(vectors)
+        ]
+        if fault == "one_missing":
+            del data[0]
+        tokens = sum(len(text) // 4 + 1 for text in texts)
+        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+        return JSONResponse({"object": "list", "data": data[::-1], "model": body["model"], "usage": usage})
+
+    def _check(self, body: Json) -> Response | None:
+        texts = [body["input"]] if isinstance(body.get("input"), str) else body.get("input")
+        if not isinstance(body.get("model"), str) or not isinstance(texts, list) or not texts:
+            return _refuse(400, "you must provide a model parameter and an input")
+        if any(not isinstance(text, str) or not text for text in texts):
+            return _refuse(400, "'$.input' is invalid: it cannot hold an empty string.")
+        if len(texts) > self.behaviour.most_inputs:
+            return _refuse(400, f"'$.input' is invalid: the array has more than {self.behaviour.most_inputs} elements.")
+        longest = self.behaviour.longest_input
+        if longest is not None and any(len(text) > longest for text in texts):
+            return _refuse(400, f"This model's maximum context length is {longest} tokens.", "context_length_exceeded")
+        if "dimensions" in body:
+            if not self.behaviour.takes_dimensions:
+                return _refuse(400, "This model does not support specifying dimensions.")
+            if not 1 <= body["dimensions"] <= DIMENSIONS.get(body["model"], 4096):
+                return _refuse(400, "Invalid value for 'dimensions'.")
+        return None
+
+
+@cache
+def _turn(dimension: int) -> Vector:
+    """Shape (384, dimension): spreads the model's values over the dimensions, at random but always the same."""
+    drawn = np.random.default_rng(dimension).standard_normal((OnnxEmbedder.dimension, dimension))
+    return drawn.astype(np.float32)
+
+
+def _encode(vector: Vector) -> str:
+    return base64.b64encode(vector.astype("<f4").tobytes()).decode()
+
+
+def _fail(fault: Fault | None, retry_after: float) -> Response | None:
+    if fault == "malformed":
+        return Response('{"data": [{"emb', media_type="application/json")
+    refusals: dict[str, tuple[int, str, str]] = {
+        "rate_limit": (429, "Rate limit reached for requests.", "rate_limit_exceeded"),
+        "no_quota": (429, "You exceeded your current quota.", "insufficient_quota"),
+        "server_error": (500, "The server had an error while processing your request.", "server_error"),
+        "unauthorized": (401, "Incorrect API key provided.", "invalid_api_key"),
+    }
+    if fault in refusals:
+        status, message, code = refusals[fault]
+        return _refuse(status, message, code, {"retry-after": str(retry_after)})
+    return None
+
+
+def _refuse(status: int, message: str, code: str | None = None, headers: dict[str, str] | None = None) -> Response:
+    error = {"message": message, "type": "invalid_request_error", "param": None, "code": code}
+    return JSONResponse({"error": error}, status_code=status, headers=headers)
+
+
+@asynccontextmanager
+async def serve_embeddings(embedder: OnnxEmbedder, **behaviour: Any) -> AsyncIterator[EmbeddingsServer]:
+    """A server for one test. Keyword arguments are fields of `Behaviour`."""
+    server = EmbeddingsServer(Behaviour(**behaviour), embedder)
+    async with serve_app(Starlette(routes=server.routes)) as address:
+        server.base_url = f"{address}/v1"
+        yield server
+
+
+def main() -> None:
+    """Serve until interrupted."""
+    parser = argparse.ArgumentParser(description="OpenAI's embeddings protocol on loopback")
+    parser.add_argument("--port", type=int, default=8101)
+    parser.add_argument("--seconds", type=float, default=0.0, help="before each reply")
+    given = parser.parse_args()
+    server = EmbeddingsServer(Behaviour(seconds=given.seconds), OnnxEmbedder.load())
+    app = Starlette(routes=server.routes)
+    uvicorn.run(app, host="127.0.0.1", port=given.port, log_level="warning", ws="none", lifespan="off")
+
+
+if __name__ == "__main__":
+    main()
