@@ -16,9 +16,9 @@ from domain.tables import is_value
 from domain.terms import analyse
 from nodes.local.ranges import Amount, compare, read_amounts
 
-_EMBEDDED = 12
-"""Passages that are embedded; the others are left behind lexically. As many quotes of squad2 hold the answer as with 24
-(.938), in half the time; with 8, .934 do."""
+_EMBEDDED = 5
+"""Passages that are embedded, about 5 ms each; the others are left behind by their words and their source. More tell no
+more (docs/decisions/0043-time-to-first-token.md)."""
 
 COVERAGE = 0.5
 """What covering all words of the question counts, beside a cosine similarity of 1 (benchmarks/extraction.py)."""
@@ -34,6 +34,9 @@ CARRIED = 0.3
 
 RELEVANCE = 0.1
 """What the relevance of the source counts: between two like sentences, the better document's."""
+
+PROMISE = 0.8
+"""The same before anything is embedded: it stands in for the similarity, of which it is the source's."""
 
 CLOSE = 0.1
 """How far behind the best a further sentence may be (benchmarks/extraction.py)."""
@@ -181,21 +184,19 @@ async def extract(
         passages = _drop_said(passages, typed, last["answer"])
         kind = last["question"] if _AGAIN.match(typed) else question
     wanted = _weigh_terms(question, typed, passages)
-    coverage = [_cover(wanted, passage) for passage in passages]
-    chosen = sorted(range(len(passages)), key=lambda i: -coverage[i])[:_EMBEDDED]
+    merit = [
+        COVERAGE * _cover(wanted, passage) + EXPECTED * _meet_expectation(kind, passage.text) for passage in passages
+    ]
+    relevance = [passage.source["score"] for passage in passages]
+    promising = sorted(range(len(passages)), key=lambda i: -(merit[i] + PROMISE * relevance[i]))
+    chosen = promising[: max(_EMBEDDED, max_sentences)]
     if not chosen:
         return []
     similarities = await _compare(question, [_show(passages[i]) for i in chosen], embedder)
     scored = sorted(
         (
-            (
-                similarities[row]
-                + COVERAGE * coverage[i]
-                + EXPECTED * _meet_expectation(kind, passages[i].text)
-                + RELEVANCE * passages[i].source["score"],
-                passages[i],
-            )
-            for row, i in enumerate(chosen)
+            (similarity + merit[i] + RELEVANCE * relevance[i], passages[i])
+            for i, similarity in zip(chosen, similarities, strict=True)
         ),
         key=lambda item: -item[0],
     )
