@@ -1,0 +1,177 @@
+"""What runs while a model judges: the real SDK asks a loopback server, which holds a judgement back until it has seen
+what is asked meanwhile."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+from pydantic import SecretStr
+
+from app.runs.turns import Ask, Turns, collect
+from app.services import Services, open_services
+from app.settings import Settings
+from domain.events import Done, Event
+from domain.profile import ABSTENTION
+from nodes.local.routing import prepare
+from tests.conftest import HANDBOOK
+from tests.wire.openai import OpenAIServer, serve_openai
+
+QUESTION = "How long is the warranty of the Falke?"
+WRITTEN = "The Falke has a warranty of 36 months [1]. " * 10
+
+
+@asynccontextmanager
+async def serve(settings: Settings, **behaviour: Any) -> AsyncIterator[tuple[Services, OpenAIServer]]:
+    async with serve_openai(**behaviour) as server:
+        names = {"model_small": "gpt-4.1-nano", "model_large": "gpt-4.1-mini", "model_judge": "gpt-4.1"}
+        connected = {"openai_api_key": SecretStr("sk-test"), "openai_base_url": server.base_url, "model_timeout": 20}
+        async with open_services(settings.model_copy(update=connected | names)) as services:
+            await services.ingestion.add("default", "handbook.md", HANDBOOK)
+            await prepare(services.sentences)
+            yield services, server
+
+
+async def ask(services: Services, question: str = QUESTION, **options: Any) -> tuple[Done, list[Event]]:
+    async with Turns(services) as turns:
+        ended, events = await collect(await turns.start(Ask(question, **options)))
+    assert ended["type"] == "done", ended
+    return ended, events
+
+
+def name_request(body: dict[str, Any]) -> str:
+    fields = body.get("response_format", {}).get("json_schema", {}).get("schema", {}).get("properties", {})
+    if "route" in fields:
+        return "route"
+    if "confidence" in fields:
+        return "grade"
+    return "generate" if "<source" in body["messages"][-1]["content"] else "converse"
+
+
+def names(server: OpenAIServer) -> list[str]:
+    return [name_request(body) for body in server.requests]
+
+
+class Held:
+    """Holds the replies to some requests back until others have arrived."""
+
+    def __init__(self, server: OpenAIServer, **until: str) -> None:
+        self.arrived = {name: asyncio.Event() for name in ("route", "grade", "generate", "converse")}
+        self._until = until
+        server.hold = self
+
+    async def __call__(self, body: dict[str, Any]) -> None:
+        name = name_request(body)
+        self.arrived[name].set()
+        if name in self._until:
+            await self.arrived[self._until[name]].wait()
+
+
+def routing(route: str, question: str = QUESTION) -> str:
+    return json.dumps({"route": route, "standalone_question": question, "reason": ""})
+
+
+def grading(confidence: float) -> str:
+    return json.dumps({"confidence": confidence, "missing": []})
+
+
+def steps_of(events: list[Event]) -> list[str]:
+    return [event["step"] for event in events if event["type"] == "thinking"]
+
+
+async def test_three_models_are_asked_side_by_side_and_nobody_sees_it(settings: Settings) -> None:
+    async with serve(settings) as (services, server):
+        Held(server, route="generate", grade="generate")
+        done, events = await ask(services)
+        history = [
+            step async for step in services.graph.aget_state_history({"configurable": {"thread_id": done["thread_id"]}})
+        ]
+    assert names(server) == ["route", "grade", "generate"]
+    assert steps_of(events) == ["route", "retrieve", "rerank", "grade", "generate"]
+    kinds = [event["type"] for event in events if event["type"] != "content"]
+    assert kinds == ["thinking"] * 5 + ["sources", "citation", "done"]
+    assert "".join(event["token"] for event in events if event["type"] == "content") == done["answer"]
+    assert "36 months" in done["answer"]
+    assert done["warnings"] == []
+    assert [used["node"] for used in done["usage"]] == ["route", "grade", "generate"]
+    assert done["timings"].keys() == {"route", "retrieve", "rerank", "grade", "generate", "total"}
+    # The model's confidence, not the local one that generate was begun with: two of the question's three words.
+    assert done["confidence"] == 0.67
+    assert [step.next for step in reversed(history)] == [
+        ("__start__",), ("route",), ("retrieve",), ("rerank",), ("grade",), ("generate",), ()
+    ]  # fmt: skip
+
+
+async def test_a_route_that_disagrees_wins_and_what_ran_ahead_is_on_the_bill(settings: Settings) -> None:
+    async with serve(settings, rate=20) as (services, server):
+        Held(server, route="generate")
+        server.behaviour.replies = [grading(0.9), WRITTEN, routing("conversational")]
+        done, events = await ask(services)
+        await asyncio.wait_for(server.abandoned.wait(), 10)
+    assert names(server) == ["route", "grade", "generate", "converse"]
+    assert done["route"] == "conversational"
+    assert steps_of(events) == ["route", "converse"]
+    assert done["citations"] == []
+    assert {event["type"] for event in events} == {"thinking", "content", "done"}
+    billed = [(used["node"], used["model"]) for used in done["usage"]]
+    assert billed.count(("speculation", "gpt-4.1-nano")) == 1
+    assert ("route", "gpt-4.1-nano") in billed
+
+
+async def test_a_route_that_words_the_question_otherwise_is_searched_for(settings: Settings) -> None:
+    other = "How often must the barometer of the Falke be calibrated?"
+    async with serve(settings) as (services, server):
+        Held(server, route="generate")
+        server.behaviour.replies = [grading(0.9), WRITTEN, routing("needs_retrieval", other)]
+        done, _ = await ask(services)
+    assert done["standalone_question"] == other
+    assert "12 months" in done["answer"]
+    assert "36 months" not in done["answer"]
+
+
+async def test_a_grade_that_disagrees_wins(settings: Settings) -> None:
+    async with serve(settings, rate=20) as (services, server):
+        Held(server, grade="generate")
+        server.behaviour.replies = [routing("needs_retrieval"), WRITTEN, grading(0.1)]
+        done, events = await ask(services, mode="fast")
+        await asyncio.wait_for(server.abandoned.wait(), 10)
+    assert steps_of(events) == ["route", "retrieve", "rerank", "grade", "abstain"]
+    assert done["answer"].startswith(ABSTENTION)
+    assert not [event for event in events if event["type"] == "sources"]
+
+
+async def test_generate_begins_ahead_of_grade_where_retrieve_could_not_begin_ahead_of_route(settings: Settings) -> None:
+    """A follow-up, whose wording only the model knows."""
+    async with serve(settings) as (services, server):
+        first, _ = await ask(services)
+        server.requests.clear()
+        Held(server, grade="generate")
+        server.behaviour.replies = [routing("needs_retrieval", "How long does the battery of the Falke last?")]
+        done, _ = await ask(services, "And its battery?", thread_id=first["thread_id"])
+    assert names(server) == ["route", "grade", "generate"]
+    assert "14 months" in done["answer"]
+
+
+async def test_nothing_runs_ahead_where_the_mode_forbids_it(settings: Settings) -> None:
+    async with serve(settings) as (services, server):
+        quiet = {name: mode.model_copy(update={"speculate": False}) for name, mode in services.modes.items()}
+        server.behaviour.replies = [routing("conversational")]
+        await ask(replace(services, modes=quiet))
+    assert names(server) == ["route", "converse"]
+
+
+async def test_a_reader_who_leaves_ends_what_runs_ahead(settings: Settings) -> None:
+    async with serve(settings, rate=20) as (services, server):
+        held = Held(server, route="converse")
+        async with Turns(services) as turns:
+            events = await turns.start(Ask(QUESTION))
+            async with aclosing(events):
+                assert (await anext(events))["type"] == "thinking"
+                following = asyncio.ensure_future(anext(events))
+                await asyncio.wait_for(held.arrived["generate"].wait(), 10)
+                following.cancel()
+                await asyncio.gather(following, return_exceptions=True)
+        await asyncio.wait_for(server.abandoned.wait(), 10)
+    assert names(server) == ["route", "grade", "generate"]
