@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
+from math import fsum
 
 from domain.terms import STOP_WORDS, analyse
 
@@ -215,7 +216,7 @@ def find_departure(question: str, sentence: str) -> Departure:
 def share_wording(question: str, sentences: Sequence[str]) -> list[float]:
     """How many different words of the question each sentence has; a function word counts `FUNCTION_WORD`."""
     asked = {term: FUNCTION_WORD if word in STOP_WORDS else 1.0 for word, term in _read_words(question)}
-    return [sum(asked.get(term, 0.0) for term in {term for _, term in _read_words(s)}) for s in sentences]
+    return [fsum(asked.get(term, 0.0) for term in {term for _, term in _read_words(s)}) for s in sentences]
 
 
 def _has_swap(asked: _Words, said: _Words, missing: set[str], unasked: set[str]) -> bool:

@@ -5,8 +5,6 @@ few such pairs of sentences give an axis, their mean difference, and two sentenc
 apart along it are likely to contradict each other. One axis is for more against less, one for yes against no.
 """
 
-from weakref import WeakKeyDictionary
-
 import numpy as np
 
 from domain.ports import Embedder, Vector
@@ -34,7 +32,8 @@ _MATTERS = (
 SAME_MATTER = 0.4
 """Cosine similarity up to which two sentences speak of different things, and cannot contradict each other."""
 
-_axes: WeakKeyDictionary[Embedder, Vector] = WeakKeyDictionary()
+_axes: dict[str, Vector] = {}
+"""By the embedder's name."""
 
 
 async def read_axes(embedder: Embedder) -> Vector:
@@ -42,12 +41,12 @@ async def read_axes(embedder: Embedder) -> Vector:
 
     Raises `EmbedderUnavailable`.
     """
-    if embedder not in _axes:
+    if embedder.name not in _axes:
         pairs = [[[s.format(*m) for s in pair] for pair in axis for m in _MATTERS] for axis in _AXES]
         vectors = iter(await embedder.embed_passages([text for axis in pairs for pair in axis for text in pair]))
         means = np.stack([np.mean([next(vectors) - next(vectors) for _ in axis], axis=0) for axis in pairs])
-        _axes[embedder] = means / np.linalg.norm(means, axis=1, keepdims=True)
-    return _axes[embedder]
+        _axes[embedder.name] = means / np.linalg.norm(means, axis=1, keepdims=True)
+    return _axes[embedder.name]
 
 
 def find_opposition(one: Vector, other: Vector, axes: Vector) -> float:

@@ -314,9 +314,10 @@ def _show(passage: _Passage) -> str:
 
 def _weigh_terms(question: str, typed: str, passages: Sequence[_Passage]) -> dict[str, float]:
     """The question's terms by how few of the passages have them (the idf of BM25), adding up to 1."""
-    terms = set(analyse(question))
+    # In the question's order: sums over a set would differ between processes in the last bit, and break ties anew.
+    terms = dict.fromkeys(analyse(question))
     own = set(analyse(typed))
-    held = Counter(term for passage in passages for term in terms & passage.terms)
+    held = Counter(term for passage in passages for term in terms.keys() & passage.terms)
     weights = {
         t: math.log(1 + (len(passages) - held[t] + 0.5) / (held[t] + 0.5)) * (1 if t in own else CARRIED) for t in terms
     }
@@ -361,7 +362,7 @@ def _select(
         if score < best - margin:
             continue
         if passage.table is not None:
-            matched = sum(wanted[term] for term in wanted.keys() & terms)
+            matched = math.fsum(wanted[term] for term in wanted.keys() & terms)
             if matched < EQUALLY * tables.setdefault((passage.source["number"], passage.table), matched):
                 continue
         spans = [passage.lead, (passage.start, passage.end)] if passage.lead else [(passage.start, passage.end)]

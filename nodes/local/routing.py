@@ -6,7 +6,6 @@ question that is wrongly turned away costs far more than a search in vain, so bo
 
 import re
 from collections.abc import Sequence
-from weakref import WeakKeyDictionary
 
 from domain.ports import Embedder, Vector
 from domain.state import Route
@@ -280,7 +279,8 @@ _COURTESY = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 
-_embedded: WeakKeyDictionary[Embedder, list[tuple[Route, str, Vector]]] = WeakKeyDictionary()
+_embedded: dict[str, list[tuple[Route, str, Vector]]] = {}
+"""By the embedder's name."""
 
 
 async def classify(question: str, embedder: Embedder, *, follow_up: bool) -> tuple[Route, str]:
@@ -317,7 +317,7 @@ async def prepare(embedder: Embedder) -> None:
 
     Raises `EmbedderUnavailable`.
     """
-    if embedder in _embedded:
+    if embedder.name in _embedded:
         return
     groups = [(route, kind, texts) for route, kinds in _PROTOTYPES.items() for kind, texts in kinds.items()]
     vectors = await embedder.embed_passages([text for _, _, texts in groups for text in texts])
@@ -325,7 +325,7 @@ async def prepare(embedder: Embedder) -> None:
     for route, kind, texts in groups:
         found.append((route, kind, vectors[first : first + len(texts)]))
         first += len(texts)
-    _embedded[embedder] = found
+    _embedded[embedder.name] = found
 
 
 def strip_courtesies(question: str) -> str:
@@ -340,4 +340,4 @@ async def _find_nearest(text: str, embedder: Embedder) -> list[tuple[Route, str,
     """Each kind of prototype with the similarity of its nearest."""
     await prepare(embedder)
     vector = await embedder.embed_query(text)
-    return [(route, kind, float((vectors @ vector).max())) for route, kind, vectors in _embedded[embedder]]
+    return [(route, kind, float((vectors @ vector).max())) for route, kind, vectors in _embedded[embedder.name]]
