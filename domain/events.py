@@ -58,6 +58,18 @@ class Correction(TypedDict):
     citations: list[Citation]
 
 
+class Compared(TypedDict):
+    """A run was run again on its tape. Sent before the end."""
+
+    type: Literal["comparison"]
+    run_id: str
+    """The run that was recorded."""
+    identical: bool
+    """Whether events and final state are those of that run, byte for byte, times apart."""
+    differences: list[str]
+    """Where they are not: the lines of a unified diff."""
+
+
 class Done(TypedDict):
     """The turn is over: the whole answer, and what a client or a log wants to know of it."""
 
@@ -100,7 +112,7 @@ class Failed(TypedDict):
 NodeEvent = Thinking | Sources | Content | CitationUsed | Verified | Correction
 """What a node may emit."""
 
-Event = NodeEvent | Done | Failed
+Event = NodeEvent | Compared | Done | Failed
 
 
 def data_of(event: Event) -> dict[str, Any]:

@@ -6,6 +6,7 @@ With its tape a run can be run again without a single call, to the same events a
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from domain.events import Event
 from domain.ports import ModelUsage
 
 TapeUse = Literal["off", "strict", "fill"]
@@ -40,7 +41,7 @@ class Tape:
     ports: dict[str, Any]
     """The attributes of the ports, as `app/adapters/taping.py` describes a context."""
     calls: list[Call]
-    events: list[dict[str, Any]]
+    events: list[Event]
 
 
 class TapeStore(Protocol):

@@ -8,7 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from uuid import UUID
 
 import langsmith
@@ -93,3 +93,8 @@ def open_tracing() -> Iterator[Tracing | None]:
     finally:
         langsmith.configure(client=None)
         client.close(timeout=_CLOSE_SECONDS)
+
+
+def untraced() -> AbstractContextManager[None]:
+    """In its block nothing is traced, whatever the environment says."""
+    return langsmith.tracing_context(enabled=False)

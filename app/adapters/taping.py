@@ -140,7 +140,7 @@ class _Method:
         return dict(zip(self.parameters, args, strict=False)) | dict(kwargs)
 
     def make_request(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: _freeze(arguments[name]) for name in self.keyed}
+        return {name: _freeze(arguments[name]) for name in self.keyed if name in arguments}
 
     def restore(self, reply: Any, arguments: Mapping[str, Any]) -> Any:
         """The reply as the port gave it."""
@@ -199,7 +199,7 @@ class _Recording:
         arguments = method.name_arguments(args, kwargs)
         call = Call(self._title, name, method.make_request(arguments), _read_step())
         self._calls.append(call)
-        if method.sink is None:
+        if method.sink is None or arguments.get(method.sink) is None:
             return call, args, kwargs
         meter = _Meter(arguments[method.sink], call.usage)
         if method.sink in kwargs:
@@ -253,9 +253,8 @@ class _Playing:
             return None if call is None or call.cut else call
         if call is None:
             raise self._player.miss(self._title, name, request)
-        if method.sink is not None:
-            for used in call.usage:
-                arguments[method.sink].record(used)
+        for used in call.usage:
+            arguments[cast(str, method.sink)].record(used)
         return call
 
 
@@ -337,7 +336,7 @@ def _read_methods(protocol: type) -> dict[str, _Method]:
 def _read_method(function: Callable[..., Any]) -> _Method:
     hints = get_type_hints(function)
     parameters = tuple(inspect.signature(function).parameters)[1:]
-    sink = next((name for name in parameters if hints[name] is UsageSink), None)
+    sink = next((name for name in parameters if hints[name] in (UsageSink, UsageSink | None)), None)
     streams = get_origin(hints["return"]) is AsyncIterator or hints["return"] is AsyncIterator
     return _Method(
         kind="stream" if streams else "once",

@@ -1,29 +1,43 @@
-"""Running on from a saved state, changed or not, as a branch.
+"""Running on from a saved state, changed or not, as a branch; or running a run again on its tape.
 
 The branch is a thread of its own that starts with a copy of the saved state. LangGraph's own fork would append to
 the thread and so become what its next follow-up builds on; here the original conversation stays untouched.
+
+On its tape alone (`strict`) a run calls nothing and leaves nothing behind: it is compared with what was recorded.
 """
 
+import asyncio
+import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import unified_diff
 from math import isfinite
 from reprlib import repr as shorten
+from time import perf_counter
 from typing import Annotated, Any, cast, get_type_hints
 from uuid import uuid4
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import StateSnapshot, StateUpdate
 from pydantic import Field, TypeAdapter, ValidationError
 
-from app.runs.history import node_of
-from app.runs.turns import Branch
+from app.adapters.langsmith import untraced
+from app.adapters.taping import Player, play
+from app.runs.history import checkpoint_id_of, node_of
+from app.runs.tapes import read_tape
+from app.runs.turns import Branch, Execution, Turns, fail, prepare_judgement
 from app.services import Services
 from app.settings import merge_knobs
 from domain.documents import Scope
-from domain.errors import StateError, UnknownCheckpoint, UnknownMode, UnknownThread
+from domain.errors import StateError, UnknownCheckpoint, UnknownMode, UnknownRun, UnknownTape, UnknownThread
+from domain.events import Compared, Event
 from domain.profile import Profile
 from domain.question import clean_question
+from domain.runs import RunRecord
 from domain.state import AnswerState, TurnInput, blank_question
+from domain.tapes import Tape, TapeUse
 from graphs.answer import AnswerGraph
 
 FIXED = {
@@ -34,11 +48,75 @@ FIXED = {
 }
 """What a replay cannot set, and why."""
 
+MAX_DIFFERENCES = 200
+"""Lines of a comparison that are sent."""
+
+_TIMES = {"ms", "timings", "trace_url"}
+"""Fields that no replay repeats."""
+
 MAX_CHANGES = 200_000
 """Bytes of all new values together, as JSON: more than any state of ours has."""
 
 _LIMITS = {"retries": Field(ge=0, le=1000), "confidence": Field(ge=0, le=1)}
 """What the types of these fields do not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What to run again, from where, and how. One of `checkpoint_id` and `run_id` is given: a run alone is replayed
+    from its start."""
+
+    workspace_id: str
+    thread_id: str | None = None
+    """None: that of the run."""
+    checkpoint_id: str | None = None
+    run_id: str | None = None
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    """State fields to change first; a dotted key such as `profile.rerank.keep` reaches into the profile."""
+    mode: str | None = None
+    """Run on in this mode."""
+    tape: TapeUse = "off"
+
+
+async def open_replay(services: Services, turns: Turns, replay: Replay) -> AsyncGenerator[Event]:
+    """The events of a replay. Everything that is wrong with the request is raised here, before the first event.
+
+    A `strict` one sends a `comparison` before its end, unless it asked for what is not on the tape: then it ends with
+    an `error` that says what.
+
+    Raises `UnknownRun`, `UnknownThread`, `UnknownCheckpoint`, `UnknownTape`, `UnknownMode`, `UnknownDocument`,
+    `QuestionError`, `StateError` and `DatabaseUnavailable`.
+    """
+    run: RunRecord | None = None
+    thread_id = replay.thread_id
+    if replay.run_id is not None:
+        run = await services.runs.get(replay.workspace_id, replay.run_id)
+        if run is None or thread_id not in (None, run.thread_id):
+            raise UnknownRun(f"There is no run {replay.run_id!r} here. A client finds its run's id in `done`.")
+        thread_id = run.thread_id
+    if thread_id is None or (run is None and replay.checkpoint_id is None):
+        raise StateError("Name the run to replay, or the checkpoint to run on from.")
+    with services.translating_errors():
+        await _require_thread(services, replay.workspace_id, thread_id)
+        if replay.checkpoint_id is not None:
+            start = await _read_checkpoint(services.graph, thread_id, replay.checkpoint_id)
+        else:
+            assert run is not None
+            start = (await _read_run(services.graph, run))[0]
+        if replay.tape == "off":
+            branch = await _open_branch(services, replay.workspace_id, start, replay.changes, replay.mode)
+            return turns.resume(branch)
+        if run is None:
+            run = await services.runs.get(replay.workspace_id, start.values["run_id"])
+            if run is None:
+                raise UnknownTape("The checkpoint's run is not on record, and has no tape.")
+        tape = await read_tape(services, run)
+        player = Player(tape, run.run_id, after=(start.metadata or {}).get("step", -1))
+        if replay.tape == "fill":
+            branch = await _open_branch(services, replay.workspace_id, start, replay.changes, replay.mode)
+            return turns.resume(dataclasses.replace(branch, player=player))
+        rehearsal = await _prepare(services, run, tape, player, start, replay)
+    return rehearsal.run()
 
 
 async def open_branch(
@@ -51,7 +129,6 @@ async def open_branch(
 ) -> Branch:
     """Copy a saved state into a new thread, with `changes` made to it, ready to run on.
 
-    `changes` maps state fields to values; a dotted key such as `profile.rerank.keep` reaches into the profile.
     Nothing is written before everything has been checked.
 
     Raises `UnknownThread`, `UnknownCheckpoint`, `UnknownMode`, `UnknownDocument`, `QuestionError`,
@@ -59,32 +136,129 @@ async def open_branch(
     state that this version cannot run, or a checkpoint after which nothing is left to run.
     """
     with services.translating_errors():
-        if not await services.threads.exists(workspace_id, thread_id):
-            raise UnknownThread(f"There is no thread {thread_id!r} in this workspace.")
+        await _require_thread(services, workspace_id, thread_id)
         snapshot = await _read_checkpoint(services.graph, thread_id, checkpoint_id)
-        # What was saved before a field existed runs on with that field blank.
-        values: dict[str, Any] = {**blank_question(), "turns": [], **snapshot.values}
-        if mode is not None:
-            profile = services.modes.get(mode)
-            if profile is None:
-                raise UnknownMode(f"There is no mode {mode!r}. There are: {', '.join(services.modes)}.")
-            values |= {"mode": mode, "profile": profile.model_dump()}
-        values = apply_changes(values, changes or {})
-        _require_current(values)
-        documents = values["document_ids"]
-        if documents is not None:
-            await services.documents.corpus_fingerprint(Scope(workspace_id, tuple(documents)))
+        return await _open_branch(services, workspace_id, snapshot, changes or {}, mode)
 
-        values = _rename_run(values, str(uuid4())) | {"steps": []}
-        branch_id = str(uuid4())
-        forked_from = {"thread_id": thread_id, "checkpoint_id": checkpoint_id, "changed": sorted(changes or {})}
-        node = await _find_node(services.graph, snapshot)
-        # In memory first: only LangGraph knows what comes next, and a branch without a future must not be left behind.
-        if not await _write_state(services.graph.copy({"checkpointer": InMemorySaver()}), branch_id, values, node):
-            raise StateError("Nothing is left to run from this checkpoint: it ends a turn. Choose an earlier one.")
-        await services.threads.claim(workspace_id, branch_id)
-        await _write_state(services.graph, branch_id, values, node, forked_from=json.dumps(forked_from))
+
+async def _open_branch(
+    services: Services, workspace_id: str, snapshot: StateSnapshot, changes: Mapping[str, Any], mode: str | None
+) -> Branch:
+    values = _change(services, snapshot, changes, mode)
+    documents = values["document_ids"]
+    if documents is not None:
+        await services.documents.corpus_fingerprint(Scope(workspace_id, tuple(documents)))
+
+    values = _rename_run(values, str(uuid4())) | {"steps": []}
+    branch_id = str(uuid4())
+    thread_id, checkpoint_id = snapshot.config["configurable"]["thread_id"], checkpoint_id_of(snapshot)
+    forked_from = {"thread_id": thread_id, "checkpoint_id": checkpoint_id, "changed": sorted(changes)}
+    node = await _find_node(services.graph, snapshot)
+    # In memory first: only LangGraph knows what comes next, and a branch without a future must not be left behind.
+    await _begin_in_memory(services.graph, branch_id, values, node)
+    await services.threads.claim(workspace_id, branch_id)
+    await _write_state(services.graph, branch_id, values, node, forked_from=json.dumps(forked_from))
     return Branch(thread_id=branch_id, values=cast(AnswerState, values), forked_from=forked_from)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rehearsal:
+    """A run that is about to be run again on its tape alone, under its own ids."""
+
+    execution: Execution
+    graph: AnswerGraph
+    run_id: str
+    player: Player
+    recorded: Mapping[str, Any]
+    """The final state."""
+    events: Sequence[Event]
+
+    async def run(self) -> AsyncGenerator[Event]:
+        """The events, when all is over: nothing is waited for."""
+        # In a task, whose context is its own: there nothing is traced, and the run's trace stays as it is.
+        await asyncio.create_task(self._follow())
+        *replayed, ended = self.execution.events
+        for event in replayed:
+            yield event
+        if self.player.missed is not None:
+            yield fail(self.player.missed, self.run_id)
+            return
+        state = await self.graph.aget_state({"configurable": {"thread_id": self.execution.thread_id}})
+        yield self._compare(state.values)
+        yield ended
+
+    async def _follow(self) -> None:
+        with untraced():
+            async for _ in self.execution.follow(None, ahead=False):
+                pass
+
+    def _compare(self, state: Mapping[str, Any]) -> Compared:
+        # From a checkpoint on, there are only the last of the events.
+        recorded = _show({"events": self.events[-len(self.execution.events) :], "state": self.recorded})
+        replayed = _show({"events": self.execution.events, "state": state})
+        differences = list(unified_diff(recorded, replayed, "recorded", "replayed", n=2, lineterm=""))
+        return Compared(
+            type="comparison", run_id=self.run_id, identical=not differences, differences=differences[:MAX_DIFFERENCES]
+        )
+
+
+async def _prepare(
+    services: Services, run: RunRecord, tape: Tape, player: Player, start: StateSnapshot, replay: Replay
+) -> _Rehearsal:
+    """Raises `StateError` where there is nothing to compare with, or nothing to run."""
+    if run.error == "cancelled":
+        raise StateError("The reader left before this run ended: there is nothing to compare a strict replay with.")
+    values = _change(services, start, replay.changes, replay.mode)
+    final = (await _read_run(services.graph, run))[-1]
+    node = await _find_node(services.graph, start)
+    await prepare_judgement(services, values)
+    graph = await _begin_in_memory(services.graph, run.thread_id, values, node)
+    context = play(tape, player, services.tokens)
+    return _Rehearsal(
+        execution=Execution(services, graph, context, values, run.thread_id, perf_counter()),
+        graph=graph,
+        run_id=run.run_id,
+        player=player,
+        recorded=_complete(final),
+        events=tape.events,
+    )
+
+
+def _show(value: Any) -> list[str]:
+    """The value as lines of JSON, without what no replay can repeat."""
+    return json.dumps(_strip(value), ensure_ascii=False, indent=1, sort_keys=True).splitlines()
+
+
+def _strip(value: Any) -> Any:
+    """The value without times, and without what was spent on work done ahead that nobody needed: a replay does none."""
+    match value:
+        case dict():
+            # What each call cost is in `usage`; of `done`, it is the sum, over work done ahead, too.
+            unrepeated = {*_TIMES, "cost"} if value.get("type") == "done" else _TIMES
+            return {key: _strip(part) for key, part in value.items() if key not in unrepeated}
+        case list():
+            kept = (part for part in value if not (isinstance(part, dict) and part.get("node") == "speculation"))
+            return [_strip(part) for part in kept]
+    return value
+
+
+def _complete(snapshot: StateSnapshot) -> dict[str, Any]:
+    """The snapshot's values. What was saved before a field existed runs on with that field blank."""
+    return {**blank_question(), "turns": [], **snapshot.values}
+
+
+def _change(
+    services: Services, snapshot: StateSnapshot, changes: Mapping[str, Any], mode: str | None
+) -> dict[str, Any]:
+    values = _complete(snapshot)
+    if mode is not None:
+        profile = services.modes.get(mode)
+        if profile is None:
+            raise UnknownMode(f"There is no mode {mode!r}. There are: {', '.join(services.modes)}.")
+        values |= {"mode": mode, "profile": profile.model_dump()}
+    values = apply_changes(values, changes)
+    _require_current(values)
+    return values
 
 
 def apply_changes(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -214,6 +388,32 @@ def _readings(value: Any) -> list[Any]:
         return [json.loads(value), value]
     except (ValueError, RecursionError):
         return [value]
+
+
+async def _begin_in_memory(graph: AnswerGraph, thread_id: str, values: Mapping[str, Any], node: str) -> AnswerGraph:
+    """The graph over a thread in memory that begins with `values`. Raises `StateError` where nothing would follow."""
+    in_memory = graph.copy({"checkpointer": InMemorySaver()})
+    if not await _write_state(in_memory, thread_id, values, node):
+        raise StateError("Nothing is left to run from this checkpoint: it ends a turn. Choose an earlier one.")
+    return in_memory
+
+
+async def _require_thread(services: Services, workspace_id: str, thread_id: str) -> None:
+    if not await services.threads.exists(workspace_id, thread_id):
+        raise UnknownThread(f"There is no thread {thread_id!r} in this workspace.")
+
+
+async def _read_run(graph: AnswerGraph, run: RunRecord) -> list[StateSnapshot]:
+    """The run's saved states, oldest first."""
+    thread: RunnableConfig = {"configurable": {"thread_id": run.thread_id}}
+    snapshots = [
+        snapshot
+        async for snapshot in graph.aget_state_history(thread)
+        if snapshot.values.get("run_id") == run.run_id and (snapshot.metadata or {}).get("source") != "input"
+    ]
+    if not snapshots:
+        raise UnknownCheckpoint(f"Nothing was saved of run {run.run_id!r}.")
+    return snapshots[::-1]
 
 
 async def _read_checkpoint(graph: AnswerGraph, thread_id: str, checkpoint_id: str) -> StateSnapshot:

@@ -1,17 +1,14 @@
 """Tapes as they are stored, and when a run has one."""
 
-import logging
-
 import zstandard
 
 from app.adapters.taping import Ports, pack, unpack
 from app.services import Services
+from app.settings import Settings
 from domain.errors import StateError, UnknownTape
 from domain.ports import ModelUsage
 from domain.runs import RunRecord
 from domain.tapes import Call, Tape
-
-logger = logging.getLogger("askgraph.tapes")
 
 MAX_TAPE = 2_000_000
 """Bytes of a tape as stored. An ordinary run has 20 to 200 thousand."""
@@ -21,10 +18,24 @@ _LEVEL = 1
 """Of zstd. Level 3 takes twice as long for 3 % less: most of a tape is embeddings, which do not compress."""
 
 
-def encode_tape(tape: Tape) -> bytes:
-    """The tape as it is stored. Raises `TypeError` where it holds what cannot be."""
-    packed = pack({"version": _VERSION, "ports": tape.ports, "calls": tape.calls, "events": tape.events})
-    return zstandard.ZstdCompressor(_LEVEL).compress(packed)
+_NOT_KEPT = "The tape of this run was not kept"
+
+
+def is_taped(settings: Settings, workspace_id: str) -> bool:
+    """Whether runs of the workspace have tapes."""
+    return settings.tapes and workspace_id not in settings.untaped_workspaces
+
+
+def encode_tape(tape: Tape) -> tuple[bytes, str | None]:
+    """The tape as it is stored; or nothing, and why it is not."""
+    contents = {"version": _VERSION, "ports": tape.ports, "calls": tape.calls, "events": tape.events}
+    try:
+        encoded = zstandard.ZstdCompressor(_LEVEL).compress(pack(contents))
+    except TypeError as error:
+        return b"", f"{_NOT_KEPT}: {error}."
+    if len(encoded) > MAX_TAPE:
+        return b"", f"{_NOT_KEPT}: it has {len(encoded) / 1e6:.1f} MB, and {MAX_TAPE / 1e6:.0f} are the limit."
+    return encoded, None
 
 
 def decode_tape(stored: bytes) -> Tape:
@@ -47,11 +58,8 @@ async def read_tape(services: Services, run: RunRecord) -> Tape:
         return decode_tape(stored)
     if run.cached:
         raise UnknownTape(f"Run {run.run_id} has no tape: its answer came from the cache.")
-    reason = next((warning for warning in run.warnings if warning.startswith(NOT_KEPT)), None)
+    reason = next((warning for warning in run.warnings if warning.startswith(_NOT_KEPT)), None)
     raise UnknownTape(
         f"Run {run.run_id} has no tape. "
         + (reason or "Taping is off for its workspace, or was then; or the run is older than tapes.")
     )
-
-
-NOT_KEPT = "The tape of this run was not kept"

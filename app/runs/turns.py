@@ -3,8 +3,8 @@
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Coroutine, Mapping
-from contextlib import aclosing
-from dataclasses import dataclass
+from contextlib import aclosing, nullcontext, suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from time import perf_counter
 from typing import Any, Self, cast
@@ -14,16 +14,23 @@ from weakref import WeakValueDictionary
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import NodeTimeoutError
 
+from app.adapters.taping import Player, describe, fill, record
 from app.runs.cache import CacheKey, is_storable
 from app.runs.records import log_turn, make_done, make_record, merge_state
+from app.runs.tapes import encode_tape, is_taped
 from app.services import Services
 from domain.documents import Scope
-from domain.errors import AskgraphError, UnknownMode
+from domain.errors import AskgraphError, EmbedderUnavailable, UnknownMode
 from domain.events import Done, Event, Failed
 from domain.question import clean_question
 from domain.runs import RunRecord
 from domain.state import AnswerState, Turn, TurnInput, blank_question, read_turns
-from graphs.answer import RECURSION_LIMIT
+from domain.tapes import Call, Tape
+from graphs.answer import RECURSION_LIMIT, AnswerGraph
+from graphs.speculation import speculate
+from nodes.context import Context
+from nodes.local.direction import read_axes
+from nodes.local.routing import prepare
 from nodes.writing import finish_turn
 
 logger = logging.getLogger("askgraph.turns")
@@ -47,6 +54,8 @@ class Branch:
     thread_id: str
     values: AnswerState
     forked_from: dict[str, Any]
+    player: Player | None = None
+    """Answers what it can in place of the run's own calls."""
 
 
 class Turns:
@@ -103,7 +112,7 @@ class Turns:
 
     async def resume(self, branch: Branch) -> AsyncGenerator[Event]:
         """Run on from a saved state. Never served from the cache, and never stored in it."""
-        run = self._run(None, branch.values, branch.thread_id, perf_counter(), forked_from=branch.forked_from)
+        run = self._run(None, branch.values, branch.thread_id, perf_counter(), branch=branch)
         async with self._lock(branch.thread_id), aclosing(run) as events:
             async for event in events:
                 yield event
@@ -127,7 +136,7 @@ class Turns:
                 key = CacheKey.of(turn, turns, corpus, self._services.fingerprint).digest()
                 stored = await self._services.answers.get(key)
             except Exception as error:  # noqa: BLE001 - whatever it is, the stream must end with an event
-                yield _fail(error, turn["run_id"])
+                yield fail(error, turn["run_id"])
                 return
             if stored is not None:
                 for event in self._recall(stored, turn, turns, thread_id, started):
@@ -183,6 +192,7 @@ class Turns:
                 "route": done["route"],
                 "route_reason": "it was answered before",
                 "answer": done["answer"],
+                "answered_by": done["answered_by"],
                 "citations": done["citations"],
                 "confidence": done["confidence"],
                 "verification": done["verification"],
@@ -208,53 +218,52 @@ class Turns:
         thread_id: str,
         started: float,
         *,
-        forked_from: dict[str, Any] | None = None,
+        branch: Branch | None = None,
     ) -> AsyncGenerator[Event]:
-        """One execution of the graph, with its `done` or `error` at the end and its record kept."""
+        """One execution of the graph, with its `done` or `error` at the end, its record and its tape kept."""
         services = self._services
         started_at = datetime.now(UTC)
-        state = merge_state(blank_question(), turn)
-        # LangGraph's first values are the input on top of what the thread's last turn left, which is not ours.
-        is_ours = graph_input is None
+        await prepare_judgement(services, turn)
         context = services.make_context()
-        ended: Done | Failed | None = None
+        if branch is not None and branch.player is not None:
+            context = fill(context, branch.player)
+        calls: list[Call] | None = None
+        if is_taped(services.settings, turn["workspace_id"]):
+            calls = []
+            context = record(context, calls)
+        execution = Execution(services, services.graph, context, turn, thread_id, started)
         try:
-            with services.translating_errors():
-                stream = services.graph.astream(
-                    graph_input,
-                    _configure(thread_id, turn),
-                    context=context,
-                    stream_mode=["custom", "values"],
-                    durability="async",
-                )
-                async with aclosing(cast("AsyncGenerator[tuple[str, Any]]", stream)) as parts:
-                    async for mode, part in parts:
-                        if mode == "custom":
-                            yield part
-                        elif is_ours:
-                            state = part
-                        else:
-                            is_ours = True
-            ended = make_done(state, thread_id, _milliseconds_since(started), services.trace_url(turn["run_id"]))
-        except Exception as error:  # noqa: BLE001 - whatever it is, the stream must end with an event
-            ended = _fail(error, turn["run_id"])
+            async with aclosing(execution.follow(graph_input)) as events:
+                async for event in events:
+                    yield event
         finally:
             # In a task of its own: a reader who leaves cancels the run, not its record.
-            record = make_record(
-                state,
+            run = make_record(
+                execution.state,
                 thread_id,
                 started_at,
                 _milliseconds_since(started),
-                ended,
-                forked_from=forked_from,
+                execution.ended,
+                forked_from=None if branch is None else branch.forked_from,
                 unfinished=context.ledger.usage,
             )
-            self._in_background(self._keep(record))
-        yield ended
+            tape = None if calls is None else Tape(describe(context), calls, execution.events)
+            self._in_background(self._keep(run, tape))
+        if execution.ended is not None:
+            yield execution.ended
 
-    async def _keep(self, record: RunRecord) -> None:
-        log_turn(record)
-        await self._services.runs.record(record)
+    async def _keep(self, run: RunRecord, tape: Tape | None = None) -> None:
+        encoded = b""
+        if tape is not None:
+            # In a thread, because it takes milliseconds that other readers would wait for.
+            encoded, problem = await asyncio.to_thread(encode_tape, tape)
+            if problem:
+                logger.warning("run %s: %s", run.run_id, problem)
+                run = replace(run, warnings=[*run.warnings, problem])
+        log_turn(run)
+        await self._services.runs.record(run)
+        if encoded:
+            await self._services.tapes.put(run.workspace_id, run.thread_id, run.run_id, encoded)
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         async def guarded() -> None:
@@ -279,6 +288,71 @@ class Turns:
         if lock is None:
             lock = self._locks[thread_id] = asyncio.Lock()
         return lock
+
+
+class Execution:
+    """One pass through the graph: its events, the state as it comes, and how it ends."""
+
+    def __init__(
+        self,
+        services: Services,
+        graph: AnswerGraph,
+        context: Context,
+        turn: Mapping[str, Any],
+        thread_id: str,
+        started: float,
+    ) -> None:
+        self.thread_id = thread_id
+        self.state = merge_state(blank_question(), turn)
+        self.events: list[Event] = []
+        """All so far; when it has ended, with the end."""
+        self.ended: Done | Failed | None = None
+        """None while it runs, and where its reader left."""
+        self._services = services
+        self._graph = graph
+        self._context = context
+        self._turn = turn
+        self._started = started
+
+    async def follow(self, graph_input: TurnInput | None, *, ahead: bool = True) -> AsyncGenerator[Event]:
+        """The nodes' events as they come. Whatever goes wrong ends them, and is in `ended` then. Steps may run `ahead`
+        of a judgement."""
+        services, run_id = self._services, self._turn["run_id"]
+        # LangGraph's first values are the input on top of what the thread's last turn left, which is not ours.
+        is_ours = graph_input is None
+        try:
+            with services.translating_errors():
+                async with speculate(self._context) if ahead else nullcontext(self._context) as context:
+                    stream = self._graph.astream(
+                        graph_input,
+                        _configure(self.thread_id, self._turn),
+                        context=context,
+                        stream_mode=["custom", "values"],
+                        durability="async",
+                    )
+                    async with aclosing(cast("AsyncGenerator[tuple[str, Any]]", stream)) as parts:
+                        async for mode, part in parts:
+                            if mode == "custom":
+                                self.events.append(part)
+                                yield part
+                            elif is_ours:
+                                self.state = part
+                            else:
+                                is_ours = True
+            total_ms = _milliseconds_since(self._started)
+            self.ended = make_done(self.state, self.thread_id, total_ms, services.trace_url(run_id))
+        except Exception as error:  # noqa: BLE001 - whatever it is, the stream must end with an event
+            self.ended = fail(error, run_id)
+        self.events.append(self.ended)
+
+
+async def prepare_judgement(services: Services, turn: Mapping[str, Any]) -> None:
+    """Embed what local judgement compares with, once in the life of the process. It belongs to the code and to no run,
+    so it is done before there is a tape."""
+    with suppress(EmbedderUnavailable):
+        await prepare(services.sentences)
+        if turn["profile"].get("verify"):
+            await read_axes(services.sentences)
 
 
 async def collect(events: AsyncGenerator[Event]) -> tuple[Done | Failed, list[Event]]:
@@ -311,7 +385,7 @@ def _milliseconds_since(started: float) -> float:
     return (perf_counter() - started) * 1000
 
 
-def _fail(error: Exception, run_id: str) -> Failed:
+def fail(error: Exception, run_id: str) -> Failed:
     """The event that ends a turn that could not be finished. The log gets the traceback, the reader what to do."""
     if isinstance(error, AskgraphError):
         logger.warning("run %s failed: %s", run_id, error.message, exc_info=error)
