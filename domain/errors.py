@@ -26,6 +26,7 @@
     │   ├── DatabaseUnavailable
     │   ├── CacheUnavailable
     │   ├── EmbedderUnavailable
+    │   │   └── EmbedderReplaced   the documents were embedded anew, with a model that this process does not use
     │   └── ModelUnavailable
     │       ├── ModelTimeout
     │       └── OverBudget         the run may ask no model any more; ends a judgement, never a run
@@ -151,6 +152,12 @@ class CacheUnavailable(Unavailable):
 
 class EmbedderUnavailable(Unavailable):
     """The embedding model did not answer."""
+
+
+class EmbedderReplaced(EmbedderUnavailable):
+    """The documents were embedded anew, with another model."""
+
+    retryable = False
 
 
 class ModelUnavailable(Unavailable):

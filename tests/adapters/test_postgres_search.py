@@ -20,7 +20,7 @@ from app.adapters.postgres.library import PostgresLibrary
 from app.adapters.postgres.pool import Pool, open_pool, open_session
 from domain.documents import Scope
 from domain.terms import analyse
-from tests.contracts.corpus import content_of, store, vector_of
+from tests.contracts.corpus import DIMENSION, content_of, store, vector_of
 
 WORDS = [f"word{n}" for n in range(40)]
 
@@ -100,14 +100,16 @@ async def test_the_index_is_used(filled: PostgresLibrary, pool: Pool, monkeypatc
     await vector_index.tend_indexes(pool)
     ids = tuple(d.id for d in (await PostgresDocumentStore(pool).list("a"))[:2])
     for scope in (Scope("a"), Scope("a", ids)):
+        query = sql.SEARCH_DENSE if scope.document_ids is None else sql.SEARCH_DENSE_IN_DOCUMENTS
         async with open_session(pool, "a") as session:
             rows = await session.fetch(
-                f"EXPLAIN (ANALYZE, FORMAT JSON) {sql.SEARCH_DENSE if scope.document_ids is None else sql.SEARCH_DENSE_IN_DOCUMENTS}",
+                f"EXPLAIN (ANALYZE, FORMAT JSON) {sql.fit_dimension(query, DIMENSION)}",
                 prepare=False,
                 embedding=vector_of("question"),
                 limit=5,
                 exact_rows=5,
                 index=vector_index.name_index("a"),
+                embedder=None,
                 document_ids=[UUID(i) for i in ids],
             )
         plan = json.dumps(rows[0]["QUERY PLAN"])

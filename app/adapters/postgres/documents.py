@@ -13,13 +13,14 @@ from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
 from app.adapters.postgres import sql, vector_index
+from app.adapters.postgres.embedding_model import hold_index
 from app.adapters.postgres.lexical import TERM_IDS, weigh_chunk
 from app.adapters.postgres.library import parse_ids
 from app.adapters.postgres.pool import Integers, Pool, Session, open_session
 from app.adapters.postgres.vocabulary import list_words, update_vocabulary
 from domain.documents import Chunk, Document, Scope, embedding_text
 from domain.errors import DatabaseUnavailable, UnknownDocument
-from domain.ports import ChunkVectors, DocumentContent
+from domain.ports import ChunkVectors, DocumentContent, Embedder
 
 BATCH_CHUNKS = 2_000
 """How many chunks `load` writes in one transaction. The more, the fewer times the count of a common term is
@@ -59,12 +60,14 @@ class _Row:
 class PostgresDocumentStore:
     """Documents and their chunks in PostgreSQL.
 
-    Every change locks, in this order: the documents' rows by ascending id, the frequencies of its terms by ascending
+    Every change locks, in this order: the index, to share; the documents' rows by ascending id, the frequencies of its terms by ascending
     id, the workspace's row. Changes of one document therefore follow each other, and none waits in a circle.
     """
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, embedder: Embedder | None = None) -> None:
+        """`embedder` makes the vectors that are stored. Without it, they are taken to be of the index."""
         self._pool = pool
+        self._embedder = embedder and embedder.name
         self._indexes = vector_index.VectorIndexes(pool)
 
     async def wait_for_indexes(self) -> None:
@@ -147,6 +150,7 @@ class PostgresDocumentStore:
             for chunk_id, chunk in identify_chunks(document_id, content.chunks).items()
         }
         async with open_session(self._pool, workspace_id, transaction=True) as session:
+            await hold_index(session, self._embedder)
             if is_load:
                 await session.execute(sql.ALLOW_LONG_PENDING_LIST)
             await session.execute(sql.CREATE_WORKSPACE)
@@ -189,6 +193,7 @@ class PostgresDocumentStore:
     async def delete(self, workspace_id: str, document_id: str) -> bool:
         ids = parse_ids([document_id])
         async with open_session(self._pool, workspace_id, transaction=True) as session:
+            await hold_index(session)
             if await session.fetch_one(sql.LOCK_DOCUMENT, document_ids=ids) is None:
                 return False
             gone = [row["chunk_id"] for row in await session.fetch(sql.STORED_CHUNKS, document_ids=ids)]
@@ -201,6 +206,7 @@ class PostgresDocumentStore:
 
     async def clear(self, workspace_id: str) -> None:
         async with open_session(self._pool, workspace_id, transaction=True) as session:
+            await hold_index(session)
             for statement in sql.CLEAR_WORKSPACE:
                 await session.execute(statement)
         self._indexes.tend()
@@ -287,7 +293,7 @@ async def _load(session: Session, new: dict[UUID, _Row], vectors: dict[UUID, Chu
                 row.chunk.content_hash,
                 list(row.chunk.heading_path),
                 row.chunk.text,
-                Jsonb({"title": row.content.parsed.title, "source": row.content.source}),
+                Jsonb(_describe(row)),
                 vectors[chunk_id].embedding,
             )
             for chunk_id, row in new.items()
@@ -315,6 +321,12 @@ async def _load(session: Session, new: dict[UUID, _Row], vectors: dict[UUID, Chu
         ((chunk_id, workspace_id, tokens) for chunk_id in new if (tokens := vectors[chunk_id].tokens)),
     )
     return Counter(chain.from_iterable(impacts.values()))
+
+
+def _describe(row: _Row) -> dict[str, str]:
+    """What a chunk is embedded with and its row does not say otherwise; also for who reads the table with LangChain."""
+    described = {"title": row.content.parsed.title, "source": row.content.source}
+    return described | {"lead": row.chunk.lead} if row.chunk.lead else described
 
 
 def _weigh(workspace_id: str, rows: dict[UUID, _Row]) -> dict[UUID, dict[int, float]]:

@@ -8,13 +8,15 @@ from uuid import UUID
 from pgvector.psycopg import SparseVector  # type: ignore[import-untyped]
 from psycopg.rows import DictRow
 
+from app.adapters.onnx import OnnxEmbedder
 from app.adapters.postgres import sql, vector_index
+from app.adapters.postgres.embedding_model import require_embedder
 from app.adapters.postgres.feedback import mark
 from app.adapters.postgres.lexical import CANDIDATES, TERM_IDS, count_terms, plan_search
 from app.adapters.postgres.pool import Pool, Session, open_session
 from app.adapters.postgres.vocabulary import suggest_words
 from domain.documents import Line, Match, Passage, Scope
-from domain.ports import Vector
+from domain.ports import Embedder, Vector
 
 NAMESAKES = 10
 """A title that more documents have names none of them."""
@@ -46,11 +48,16 @@ def join_ids(ids: Iterable[str]) -> str:
 class PostgresLibrary:
     """The searchable chunks, in PostgreSQL with pgvector."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, embedder: Embedder | None = None) -> None:
+        """`embedder` makes the vectors that are searched for. Without it, they are taken to be of the index."""
         self._pool = pool
+        self._embedder = embedder and embedder.name
+        dimension = OnnxEmbedder.dimension if embedder is None else embedder.dimension
+        self._search_dense = sql.fit_dimension(sql.SEARCH_DENSE, dimension)
+        self._search_dense_in_documents = sql.fit_dimension(sql.SEARCH_DENSE_IN_DOCUMENTS, dimension)
 
     async def search_dense(self, scope: Scope, embedding: Vector, limit: int) -> list[Match]:
-        query = sql.SEARCH_DENSE if scope.document_ids is None else sql.SEARCH_DENSE_IN_DOCUMENTS
+        query = self._search_dense if scope.document_ids is None else self._search_dense_in_documents
         async with open_session(self._pool, scope.workspace_id) as session:
             rows = await session.fetch(
                 query,
@@ -60,7 +67,10 @@ class PostgresLibrary:
                 exact_rows=vector_index.EXACT_ROWS,
                 index=vector_index.name_index(scope.workspace_id),
                 document_ids=join_ids(scope.document_ids or ()),
+                embedder=self._embedder,
             )
+            if not rows:
+                await require_embedder(session, self._embedder)
         return [Match(row["chunk_id"], row["document_id"], row["score"]) for row in rows]
 
     async def search_lexical(self, scope: Scope, query: str, limit: int) -> list[Match]:
@@ -96,6 +106,7 @@ class PostgresLibrary:
                 embedding=embedding,
                 document_ids=None if scope.document_ids is None else join_ids(scope.document_ids),
                 most=NAMESAKES,
+                embedder=self._embedder,
             )
         return [Match(row["chunk_id"], row["document_id"], row["score"]) for row in rows]
 
@@ -107,6 +118,7 @@ class PostgresLibrary:
         async with open_session(self._pool, scope.workspace_id) as session:
             rows = await session.fetch(
                 sql.SCORE_DENSE,
+                embedder=self._embedder,
                 embedding=embedding,
                 chunk_ids=join_ids(chunk_ids),
                 document_ids=None if scope.document_ids is None else join_ids(scope.document_ids),

@@ -3,10 +3,23 @@
 `%(workspace_id)s` is bound by `pool.Session`; no statement goes without it.
 """
 
-from typing import LiteralString
+from typing import LiteralString, cast
 
 # Ids of what is found come as text, because they leave as text: making objects of hundreds of them takes longer than
 # finding them.
+
+
+
+def fit_dimension(statement: LiteralString, dimension: int) -> LiteralString:
+    """The statement for vectors of this dimension, which SQL takes as a literal only."""
+    return statement.replace(":dimension", cast(LiteralString, str(dimension)))
+
+
+# False once the documents have been embedded anew, with another model than the question was; asked before a vector is
+# looked at.
+_SAME_EMBEDDER: LiteralString = (
+    "(%(embedder)s::text IS NULL OR EXISTS (SELECT FROM embedding_model WHERE name = %(embedder)s))"
+)
 
 # --- search -----------------------------------------------------------------------------------------------------
 
@@ -17,6 +30,7 @@ _DENSE: LiteralString = """
         SELECT chunks <= %(exact_rows)s
             OR NOT EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass(%(index)s) AND indisvalid) AS exact
         FROM ({size}) AS size
+        WHERE {same_embedder}
     ),
     exact AS (
         SELECT id, document_id, embedding <=> %(embedding)s AS distance
@@ -31,7 +45,7 @@ _DENSE: LiteralString = """
         SELECT id, document_id, embedding <=> %(embedding)s AS distance
         FROM chunks
         WHERE (workspace_id = %(workspace_id)s) IS TRUE {in_documents_of_index} AND NOT (SELECT exact FROM way)
-        ORDER BY embedding::halfvec(384) <=> %(embedding)s::halfvec(384)
+        ORDER BY embedding::halfvec(:dimension) <=> %(embedding)s::halfvec(:dimension)
         LIMIT {taken}
     )
     SELECT id::text AS chunk_id, document_id::text, 1 - distance AS score
@@ -41,6 +55,7 @@ _DENSE: LiteralString = """
 """
 
 SEARCH_DENSE: LiteralString = _DENSE.format(
+    same_embedder=_SAME_EMBEDDER,
     size="SELECT chunks FROM workspaces WHERE workspace_id = %(workspace_id)s",
     in_documents="",
     in_documents_of_index="",
@@ -48,6 +63,7 @@ SEARCH_DENSE: LiteralString = _DENSE.format(
 )
 
 SEARCH_DENSE_IN_DOCUMENTS: LiteralString = _DENSE.format(
+    same_embedder=_SAME_EMBEDDER,
     size="""
         SELECT coalesce(sum(chunks), 0) AS chunks FROM documents
         WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
@@ -102,7 +118,7 @@ SEARCH_LEXICAL_IN_DOCUMENTS: LiteralString = """
 # One chunk for each title: the nearest of all documents so titled. A title is known without what it says in brackets
 # at its end, and in any case of its letters from A to Z. `documents_by_title` is over the same expression. What many
 # documents are titled ("Overview") names none of them.
-SEARCH_TITLED: LiteralString = r"""
+SEARCH_TITLED: LiteralString = rf"""
     WITH named AS MATERIALIZED (
         SELECT document_id, lower(left(regexp_replace(title, '\s*\([^()]*\)\s*$', ''), 200) COLLATE "C") AS known_as
         FROM documents
@@ -118,17 +134,17 @@ SEARCH_TITLED: LiteralString = r"""
     nearest AS (
         SELECT DISTINCT ON (known_as) c.id, document_id, c.embedding <=> %(embedding)s AS distance
         FROM titled JOIN chunks c USING (document_id)
-        WHERE c.workspace_id = %(workspace_id)s
+        WHERE c.workspace_id = %(workspace_id)s AND {_SAME_EMBEDDER}
         ORDER BY known_as, distance, c.id
     )
     SELECT id::text AS chunk_id, document_id::text, 1 - distance AS score FROM nearest ORDER BY distance, id
 """
 
 # IS TRUE keeps the b-tree of the workspace out, which may be a thousand times as long as the list.
-SCORE_DENSE: LiteralString = """
+SCORE_DENSE: LiteralString = f"""
     SELECT id::text AS chunk_id, document_id::text, 1 - (embedding <=> %(embedding)s) AS score
     FROM chunks
-    WHERE (workspace_id = %(workspace_id)s) IS TRUE AND id = ANY(%(chunk_ids)s::uuid[])
+    WHERE (workspace_id = %(workspace_id)s) IS TRUE AND id = ANY(%(chunk_ids)s::uuid[]) AND {_SAME_EMBEDDER}
       AND (%(document_ids)s::uuid[] IS NULL OR document_id = ANY(%(document_ids)s::uuid[]))
 """
 
@@ -153,8 +169,9 @@ READ_PASSAGES: LiteralString = """
     WHERE c.workspace_id = %(workspace_id)s AND c.id = ANY(%(chunk_ids)s::uuid[])
 """
 
+# Of no certain dimension, which a prepared statement could not see change.
 READ_EMBEDDINGS: LiteralString = """
-    SELECT id AS chunk_id, embedding FROM chunks
+    SELECT id AS chunk_id, embedding::vector AS embedding FROM chunks
     WHERE workspace_id = %(workspace_id)s AND id = ANY(%(chunk_ids)s::uuid[])
       AND (%(document_ids)s::uuid[] IS NULL OR document_id = ANY(%(document_ids)s::uuid[]))
 """

@@ -16,6 +16,7 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg.sql import SQL, Composed, Identifier, Literal
 
+from app.adapters.postgres.embedding_model import read_dimension
 from app.adapters.postgres.pool import WAIT_SECONDS, Pool, translated_errors
 from domain.errors import AskgraphError
 
@@ -24,8 +25,8 @@ logger = logging.getLogger("askgraph.postgres")
 EXACT_ROWS = 4_000
 """Up to this many chunks in scope every one is compared (measured: 1.2 µs each); a workspace with more has a graph."""
 
-_GRAPH_BYTES = 2_500
-"""Memory of one row while a graph is built: its vector in half precision and its neighbours, rounded up."""
+_GRAPH_BYTES = 1_800
+"""Memory of one row while a graph is built, beside its vector in half precision: its neighbours, rounded up."""
 _MEMORY_MB = (64, 2_048)
 """At least and at most for a build. A graph that does not fit is finished row by row."""
 
@@ -45,21 +46,23 @@ _INDEXES = """
 """
 
 
-def name_index(workspace_id: str) -> str:
+def name_index(workspace_id: str, table: str = "chunks") -> str:
     """The name of the workspace's graph, whether there is one or not."""
-    return f"chunks_of_{blake2b(workspace_id.encode(), digest_size=12).hexdigest()}"
+    return f"{table}_of_{blake2b(workspace_id.encode(), digest_size=12).hexdigest()}"
 
 
-def describe_index(workspace_id: str, *, concurrently: bool = True) -> Composed:
+def describe_index(workspace_id: str, dimension: int, *, table: str = "chunks", concurrently: bool = True) -> Composed:
     """The statement that builds the workspace's graph."""
     # The condition is written as the searches write it, so that the planner recognises it; see sql.SEARCH_DENSE.
     return SQL("""
-        CREATE INDEX {concurrently} {name} ON chunks
-        USING hnsw ((embedding::halfvec(384)) halfvec_cosine_ops) WITH (m = 16, ef_construction = 64)
+        CREATE INDEX {concurrently} {name} ON {table}
+        USING hnsw ((embedding::halfvec({dimension})) halfvec_cosine_ops) WITH (m = 16, ef_construction = 64)
         WHERE (workspace_id = {workspace_id}) IS TRUE
     """).format(
         concurrently=SQL("CONCURRENTLY" if concurrently else ""),
-        name=Identifier(name_index(workspace_id)),
+        name=Identifier(name_index(workspace_id, table)),
+        table=Identifier(table),
+        dimension=Literal(dimension),
         workspace_id=Literal(workspace_id),
     )
 
@@ -131,7 +134,7 @@ async def _tend(connection: AsyncConnection[Any]) -> None:
     while await _list_due(connection, failed) and await _take_lock(connection):
         for workspace_id, chunks in await _list_due(connection, failed):
             try:
-                await _renew(connection, workspace_id, chunks)
+                await renew(connection, workspace_id, chunks)
             # Also what no later try can change, such as a role that does not own the table.
             except psycopg.Error:
                 _warn()
@@ -151,15 +154,18 @@ async def _list_due(connection: AsyncConnection[Any], failed: set[str]) -> list[
     ]
 
 
-async def _renew(connection: AsyncConnection[Any], workspace_id: str, chunks: int) -> None:
-    drop = _DROP.format(name=Identifier(name_index(workspace_id)))
+async def renew(connection: AsyncConnection[Any], workspace_id: str, chunks: int, table: str = "chunks") -> None:
+    """Build the graph of a workspace of so many chunks; one that is not worth it has none afterwards. Sets what the
+    session builds with."""
+    drop = _DROP.format(name=Identifier(name_index(workspace_id, table)))
     # Also what an interrupted build has left, which searches do not use.
     await connection.execute(drop)
     if chunks <= EXACT_ROWS:
         return
-    megabytes = min(max((chunks * _GRAPH_BYTES) >> 20, _MEMORY_MB[0]), _MEMORY_MB[1])
+    dimension = await read_dimension(connection, table)
+    megabytes = min(max((chunks * (_GRAPH_BYTES + 2 * dimension)) >> 20, _MEMORY_MB[0]), _MEMORY_MB[1])
     await connection.execute("SELECT set_config('maintenance_work_mem', %s, false)", [f"{megabytes}MB"])
-    create = describe_index(workspace_id)
+    create = describe_index(workspace_id, dimension, table=table)
     try:
         await connection.execute(create)
     except (psycopg.errors.DiskFull, psycopg.errors.OutOfMemory):

@@ -16,5 +16,5 @@ def upgrade() -> None:
     op.execute("DROP INDEX chunks_by_embedding")
     large = text("SELECT workspace_id FROM workspaces WHERE chunks > :rows")
     for (workspace_id,) in op.get_bind().execute(large, {"rows": vector_index.EXACT_ROWS}):
-        op.execute(vector_index.describe_index(workspace_id, concurrently=False).as_string())
+        op.execute(vector_index.describe_index(workspace_id, 384, concurrently=False).as_string())
     op.execute("ALTER INDEX chunk_terms_by_term RESET (gin_pending_list_limit)")
