@@ -60,14 +60,14 @@ class _Row:
 class PostgresDocumentStore:
     """Documents and their chunks in PostgreSQL.
 
-    Every change locks, in this order: the index, to share; the documents' rows by ascending id, the frequencies of its terms by ascending
-    id, the workspace's row. Changes of one document therefore follow each other, and none waits in a circle.
+    Every change locks, in this order: the index, to share; the documents' rows by ascending id; the frequencies of its
+    terms by ascending id; the workspace's row. Changes of one document therefore follow each other, and none waits in a circle.
     """
 
     def __init__(self, pool: Pool, embedder: Embedder | None = None) -> None:
         """`embedder` makes the vectors that are stored. Without it, they are taken to be of the index."""
         self._pool = pool
-        self._embedder = embedder and embedder.name
+        self._embedder = None if embedder is None else embedder.name
         self._indexes = vector_index.VectorIndexes(pool)
 
     async def wait_for_indexes(self) -> None:

@@ -51,7 +51,7 @@ class PostgresLibrary:
     def __init__(self, pool: Pool, embedder: Embedder | None = None) -> None:
         """`embedder` makes the vectors that are searched for. Without it, they are taken to be of the index."""
         self._pool = pool
-        self._embedder = embedder and embedder.name
+        self._embedder = None if embedder is None else embedder.name
         dimension = OnnxEmbedder.dimension if embedder is None else embedder.dimension
         self._search_dense = sql.fit_dimension(sql.SEARCH_DENSE, dimension)
         self._search_dense_in_documents = sql.fit_dimension(sql.SEARCH_DENSE_IN_DOCUMENTS, dimension)

@@ -3,16 +3,15 @@
 `%(workspace_id)s` is bound by `pool.Session`; no statement goes without it.
 """
 
-from typing import LiteralString, cast
+from typing import LiteralString
 
 # Ids of what is found come as text, because they leave as text: making objects of hundreds of them takes longer than
 # finding them.
 
 
-
 def fit_dimension(statement: LiteralString, dimension: int) -> LiteralString:
     """The statement for vectors of this dimension, which SQL takes as a literal only."""
-    return statement.replace(":dimension", cast(LiteralString, str(dimension)))
+    return statement.replace(":dimension", str(dimension))
 
 
 # False once the documents have been embedded anew, with another model than the question was; asked before a vector is
