@@ -134,6 +134,4 @@ def _compare(row: dict[str, Any] | None, model: str | None) -> None:
 
 
 def _explain(stored: str) -> str:
-    return (
-        f"The documents were embedded anew, with {stored}. Restart with ASKGRAPH_EMBEDDINGS={name_setting(stored)}."
-    )
+    return f"The documents were embedded anew, with {stored}. Restart with ASKGRAPH_EMBEDDINGS={name_setting(stored)}."
