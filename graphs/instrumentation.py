@@ -54,6 +54,7 @@ def instrument(node: Node, nodes: Mapping[str, Node]) -> InstrumentedNode:
         if speculation is not None:
             step["usage"] += [file_usage("speculation", used) for used in speculation.wasted]
             speculation.wasted.clear()
+        step = runtime.context.measure(step)
         # route hands back empty lists, which is what starts a question's own count.
         steps: list[Step] = execution.update.get("steps", state.get("steps") or [])
         known: list[Degradation] = execution.update.get("degraded", state.get("degraded") or [])

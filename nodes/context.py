@@ -5,14 +5,13 @@ LangGraph does not checkpoint the context; `app/services.py` builds one per run,
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from time import perf_counter
 from typing import Any, Literal, TypeVar
 
 from domain.documents import Candidate, Source
 from domain.errors import StateError
 from domain.ports import ChatModel, Embedder, Library, ModelUsage, Reranker, TokenCounter
 from domain.profile import ModelKnobs
-from domain.state import Degradation
+from domain.state import Degradation, Step
 
 
 @dataclass(slots=True)
@@ -95,9 +94,9 @@ class Models:
         return replace(self, **chosen) if chosen else self
 
 
-def read_clock(node: str) -> float:
-    """Seconds from any point on."""
-    return perf_counter()
+def keep_measure(step: Step) -> Step:
+    """The step as it was measured."""
+    return step
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +114,9 @@ class Context:
     """By the name that `rerank.method` has for it."""
     models: Models = Models()
     ledger: Ledger = field(default_factory=Ledger)
-    clock: Callable[[str], float] = read_clock
-    """Seconds, as the step of that name reads them. What a run may take is counted by it."""
+    measure: Callable[[Step], Step] = keep_measure
+    """The step as it is filed, and counted for what a run may take. A replay on a tape, which is faster than its run
+    was, puts in what was measured then."""
 
     def read_cosines(self, found: Sequence[Found]) -> Sequence[Found]:
         """What was found, without its cosines where they are of another model than `sentences` and local judgement
