@@ -67,6 +67,8 @@ class Behaviour:
     """Before the first token."""
     rate: float = 0.0
     """Tokens a second; 0 is as fast as the socket takes them."""
+    length: int = 0
+    """Streamed replies are repeated until they have so many tokens; 0: they are as long as they are."""
     models: tuple[str, ...] = ()
     """What `/models` lists and what may be asked for; empty: nothing is listed and every name is served."""
     lists_models: bool = True
@@ -88,6 +90,12 @@ class Behaviour:
     """One for each chat request to come; afterwards all is well."""
     fault: Fault | None = None
     """For every chat request."""
+    model_faults: dict[str, Fault] = field(default_factory=dict)
+    """For every chat request to the model of that name."""
+    window: int = 0
+    """Prompts of more tokens are 400 context_length_exceeded; 0: any fits."""
+    model_replies: dict[str, str] = field(default_factory=dict)
+    """What the model of that name says to everything."""
     replies: list[str] = field(default_factory=list)
     """Said word for word, one for each chat request to come, before `answers` takes over."""
 
@@ -148,6 +156,9 @@ class OpenAIServer:
             await self.hold(body)
         behaviour = self.behaviour
         fault = behaviour.faults.pop(0) if behaviour.faults else behaviour.fault
+        fault = fault or behaviour.model_faults.get(str(body.get("model")))
+        if behaviour.window and _count_tokens(body["messages"]) > behaviour.window:
+            fault = "context_length"
         if refusal := self._check_key(request) or self._check_body(body) or await self._fail_early(fault):
             return refusal
 
@@ -155,7 +166,9 @@ class OpenAIServer:
         schema = response_format.get("json_schema", {}).get("schema")
         if behaviour.ignores_format and response_format:
             fault, schema = "prose", None
-        if behaviour.replies:
+        if body["model"] in behaviour.model_replies:
+            text = behaviour.model_replies[body["model"]]
+        elif behaviour.replies:
             text = behaviour.replies.pop(0)
         else:
             text = "Certainly! Here you are." if fault == "prose" else reply_to(body["messages"], schema)
@@ -169,6 +182,7 @@ class OpenAIServer:
             finish, text = "content_filter", text[: len(text) // 2]
         reply = _Reply(body["model"], text, finish, _count_tokens(body["messages"]))
         if body.get("stream"):
+            reply.repeat(behaviour.length)
             with_usage = behaviour.sends_usage and bool((body.get("stream_options") or {}).get("include_usage"))
             return StreamingResponse(self._stream(reply, fault, with_usage), media_type="text/event-stream")
         await asyncio.sleep(behaviour.ttft + (len(reply.tokens) / behaviour.rate if behaviour.rate else 0))
@@ -268,6 +282,10 @@ class _Reply:
         self.id = f"chatcmpl-{uuid.uuid4().hex}"
         self.tokens = re.findall(r"\s*\S{1,5}|\s+", self.text)
 
+    def repeat(self, length: int) -> None:
+        while len(self.tokens) < length:
+            self.tokens += [" ", *self.tokens]
+
     def usage(self) -> Json:
         return {
             "prompt_tokens": self.prompt_tokens,
@@ -339,9 +357,10 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=8100)
     parser.add_argument("--ttft", type=_seconds, default=0.0, help="before the first token: 200ms or 0.2s")
     parser.add_argument("--rate", type=float, default=0.0, help="tokens a second; 0 is as fast as possible")
+    parser.add_argument("--length", type=int, default=0, help="tokens that a streamed reply has at least")
     parser.add_argument("--fault", choices=get_args(Fault), default=None, help="for every request")
     given = parser.parse_args()
-    server = OpenAIServer(Behaviour(ttft=given.ttft, rate=given.rate, fault=given.fault))
+    server = OpenAIServer(Behaviour(ttft=given.ttft, rate=given.rate, length=given.length, fault=given.fault))
     uvicorn.run(server.app, host="127.0.0.1", port=given.port, log_level="warning", ws="none", lifespan="off")
 
 
