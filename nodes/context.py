@@ -3,6 +3,7 @@
 LangGraph does not checkpoint the context; `app/services.py` builds one per run, on resume and replay too.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
@@ -38,6 +39,10 @@ class Ledger:
         """Say, for the user and the run's record, that the step went on with less than it should have had."""
         if message not in self.warnings:
             self.warnings.append(message)
+
+    def is_over_budget(self) -> bool:
+        """Whether the run's budget allows no judgement by a model any more."""
+        return self.budget_deadline is not None and self.budget_deadline <= asyncio.get_running_loop().time()
 
     def degrade(self, degradation: Degradation) -> None:
         """Say what had to be given up, once, and warn of it."""

@@ -24,7 +24,7 @@ async def ask_or_none(
     and why.
     """
     problem: AskgraphError
-    if ledger.budget_deadline is not None and ledger.budget_deadline <= asyncio.get_running_loop().time():
+    if ledger.is_over_budget():
         asking.close()
         problem = OverBudget()
     else:
