@@ -68,7 +68,7 @@ class TokenEmbedder(Protocol):
 class Library(Protocol):
     """The searchable chunks. Every method sees only `scope`.
 
-    Raises `DatabaseUnavailable`.
+    Raises `DatabaseUnavailable`; `search_dense` also `EmbedderReplaced`.
     """
 
     async def search_dense(self, scope: Scope, embedding: Vector, limit: int) -> list[Match]:

@@ -89,12 +89,12 @@ async def _search(core: str, background: str, scope: Scope, knobs: RetrievalKnob
     async def search_dense() -> tuple[Vector | None, Sequence[Match]]:
         try:
             embeddings = [await context.embedder.embed_query(text, context.ledger) for text in texts]
+            mean = np.mean(embeddings, axis=0)
+            embedding = mean / np.linalg.norm(mean)
+            return embedding, await context.library.search_dense(scope, embedding, knobs.leg_limit)
         except EmbedderUnavailable as error:
             context.ledger.warn(f"Searched by words only: {error.message}")
             return None, []
-        mean = np.mean(embeddings, axis=0)
-        embedding = mean / np.linalg.norm(mean)
-        return embedding, await context.library.search_dense(scope, embedding, knobs.leg_limit)
 
     async def search_lexical() -> Sequence[Match]:
         if knobs.fusion == "dense":

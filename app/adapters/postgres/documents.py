@@ -61,7 +61,8 @@ class PostgresDocumentStore:
     """Documents and their chunks in PostgreSQL.
 
     Every change locks, in this order: the index, to share; the documents' rows by ascending id; the frequencies of its
-    terms by ascending id; the workspace's row. Changes of one document therefore follow each other, and none waits in a circle.
+    terms by ascending id; the workspace's row. Changes of one document therefore follow each other, and none waits in
+    a circle.
     """
 
     def __init__(self, pool: Pool, embedder: Embedder | None = None) -> None:
