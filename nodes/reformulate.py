@@ -100,7 +100,8 @@ async def reformulate(state: ReformulateInput, runtime: Runtime[Context]) -> Ref
 def _find_background(state: ReformulateInput) -> str:
     """What the conversation lent to the first query."""
     first = state["queries_tried"][0] if state["queries_tried"] else ""
-    return first.removeprefix(state["standalone_question"]) if first.startswith(state["standalone_question"]) else ""
+    asked = state["standalone_question"]
+    return first.removeprefix(asked) if first.startswith(asked) else ""
 
 
 def is_tried(query: str, tried: list[str]) -> bool:

@@ -1,9 +1,9 @@
 """Another way to search for the same thing, without a language model.
 
-Two rewrites that measuring left standing: abbreviations that the sources spell out, and names that the best sources
-bring in ("Who is the sister of the director of X?" finds X, which names the director). Other words of the best sources,
-the question's meaningful words alone, words that were missing and parts of a nested question lost more good sources
-than they found (docs/decisions/0013-local-reformulation.md).
+Two rewrites that measuring left standing: abbreviations that the sources spell out, and, for a nested question, names
+that the best sources bring in ("Who is the sister of the director of X?" finds X, which names the director). Names for
+other questions, other words of the best sources, the question's meaningful words alone, words that were missing and
+parts of a nested question lost more good sources than they found (docs/decisions/0013-local-reformulation.md).
 """
 
 import re
@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from domain.documents import Source
 from domain.sentences import split_sentences
 from domain.terms import analyse
+from nodes.local.complexity import is_nested
 
 _SHORT = r"[A-Z][\w&-]{0,8}[A-Z\d]s?"
 _LONG_THEN_SHORT = re.compile(rf"([^()\n.;]{{4,100}}) \(({_SHORT})\)")
@@ -50,7 +51,7 @@ def find_abbreviations(text: str) -> dict[str, str]:
 
 def _propose(question: str, missing: Sequence[str], sources: Sequence[Source]) -> Iterator[str]:
     yield _swap_abbreviations(question, find_abbreviations("\n".join(source["text"] for source in sources)))
-    if set(analyse(question)) - set(analyse(" ".join(missing))):
+    if is_nested(question) and set(analyse(question)) - set(analyse(" ".join(missing))):
         names = _pick_names(question, sources)
         yield f"{question} ({' '.join(names)})" if names else question
 

@@ -37,7 +37,7 @@ def test_names_that_the_sources_bring_in_are_added() -> None:
 
 
 def test_a_name_that_the_question_has_is_none_to_add() -> None:
-    question = "Which film did Ellingsen, Marta direct?"
+    question = "Which is the film that Ellingsen, Marta was the director of?"
     assert reformulate(question, [], [ORCHARD], [question]) == f"{question} (The Silent Orchard Nils Holm-Berg)"
 
 
@@ -72,7 +72,7 @@ def test_only_real_abbreviations_are_found(text: str, found: set[str]) -> None:
 
 
 def test_a_follow_up_keeps_what_its_conversation_lent_it() -> None:
-    question, background = "Who directed it?", " (film The Silent Orchard)"
+    question, background = "Who is the sister of the director of it?", " (film The Silent Orchard)"
     query = reformulate(question, [], [ORCHARD], [question + background], background)
     assert query == f"{question} (Marta Ellingsen Nils Holm-Berg){background}"
     assert reformulate(question, [], [source("A pump.")], [question + background], background) is None
