@@ -19,6 +19,7 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, fields
+from itertools import cycle, islice
 from typing import Any, Literal, get_args
 
 import uvicorn
@@ -68,7 +69,7 @@ class Behaviour:
     rate: float = 0.0
     """Tokens a second; 0 is as fast as the socket takes them."""
     length: int = 0
-    """Streamed replies are repeated until they have so many tokens; 0: they are as long as they are."""
+    """Streamed replies are repeated, or cut, to so many tokens; 0: they are as long as they are."""
     models: tuple[str, ...] = ()
     """What `/models` lists and what may be asked for; empty: nothing is listed and every name is served."""
     lists_models: bool = True
@@ -283,8 +284,8 @@ class _Reply:
         self.tokens = re.findall(r"\s*\S{1,5}|\s+", self.text)
 
     def repeat(self, length: int) -> None:
-        while len(self.tokens) < length:
-            self.tokens += [" ", *self.tokens]
+        if length:
+            self.tokens = list(islice(cycle([*self.tokens, " "]), length))
 
     def usage(self) -> Json:
         return {
@@ -357,7 +358,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=8100)
     parser.add_argument("--ttft", type=_seconds, default=0.0, help="before the first token: 200ms or 0.2s")
     parser.add_argument("--rate", type=float, default=0.0, help="tokens a second; 0 is as fast as possible")
-    parser.add_argument("--length", type=int, default=0, help="tokens that a streamed reply has at least")
+    parser.add_argument("--length", type=int, default=0, help="tokens that a streamed reply has")
     parser.add_argument("--fault", choices=get_args(Fault), default=None, help="for every request")
     given = parser.parse_args()
     server = OpenAIServer(Behaviour(ttft=given.ttft, rate=given.rate, length=given.length, fault=given.fault))
