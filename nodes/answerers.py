@@ -10,15 +10,15 @@ _OWN = "model"
 _FALLBACK = "fallback "
 
 
-def list_answerers(models: Models) -> list[str]:
+def list_answerers(knobs: GenerateKnobs, models: Models) -> list[str]:
     """By the names that the state has for them."""
-    own = [_OWN] if models.small or models.large else []
+    own = [_OWN] if find_model(_OWN, knobs, models) else []
     return [*own, *(f"{_FALLBACK}{number}" for number, _ in enumerate(models.fallbacks, 1)), LOCAL]
 
 
-def find_next(answerer: str, models: Models) -> str:
+def find_next(answerer: str, knobs: GenerateKnobs, models: Models) -> str:
     """Who is asked after `answerer` has failed."""
-    order = list_answerers(models)
+    order = list_answerers(knobs, models)
     return order[order.index(answerer) + 1] if answerer in order[:-1] else LOCAL
 
 

@@ -42,7 +42,7 @@ async def degrade(state: DegradeInput, runtime: Runtime[Context]) -> DegradeUpda
     context = runtime.context
     profile = profile_of(state)
     failure, sources = state["failure"], state["sources"]
-    answerer = state["answerer"] or list_answerers(context.models)[0]
+    answerer = state["answerer"] or list_answerers(profile.generate, context.models)[0]
     if failure is not None and failure["code"] == ContextTooLong().code and len(sources) > 1:
         kept = len(sources) // 2
         _give_up(
@@ -54,7 +54,7 @@ async def degrade(state: DegradeInput, runtime: Runtime[Context]) -> DegradeUpda
         )
         return DegradeUpdate(answerer=answerer, sources=sources[:kept])
     if failure is not None:
-        answerer = _replace(answerer, find_next(answerer, context.models), failure, profile, context)
+        answerer = _replace(answerer, find_next(answerer, profile.generate, context.models), failure, profile, context)
     elif state["confidence"] < profile.grade.sufficient:
         _give_up(
             context,

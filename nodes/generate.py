@@ -101,7 +101,7 @@ async def generate(state: GenerateInput, runtime: Runtime[Context]) -> GenerateU
     writer = AnswerWriter(hold_back if draft else runtime.stream_writer)
     opening = CAVEAT if state["confidence"] < profile.grade.sufficient else ""
 
-    answerer = state["answerer"] or list_answerers(context.models)[0]
+    answerer = state["answerer"] or list_answerers(profile.generate, context.models)[0]
     model = find_model(answerer, profile.generate, context.models)
     if model is None:
         await _quote(writer, opening, state, sources, profile, context)

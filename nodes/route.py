@@ -12,7 +12,6 @@ from domain.ports import ChatModel, Message
 from domain.profile import MODES
 from domain.question import clean_question
 from domain.state import PerQuestion, Route, Turn, TurnInput, blank_question, read_turns
-from nodes.answerers import list_answerers
 from nodes.context import Context
 from nodes.judgement import ask_or_none
 from nodes.local.routing import classify
@@ -106,7 +105,6 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
             standalone, query = make_standalone(question, turns), add_background(question, turns)
         routing = Routing(route=kind, standalone_question=standalone, reason=reason)
 
-    update["answerer"] = list_answerers(context.models)[0]
     update["route"] = routing.route
     update["route_reason"] = routing.reason
     update["standalone_question"] = routing.standalone_question.strip() or question
