@@ -1,0 +1,44 @@
+"""What is computed for a chunk where another model than the one that ships fills the index."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from app.ingest.pipeline import PassageEncoder
+from domain.ports import ChunkVectors, Embedder, ModelUsage
+
+logger = logging.getLogger("askgraph.ingest")
+
+
+class TwoModelEncoder:
+    """A `PassageEncoder` that takes the embedding from one model and the token vectors from another: reranking by late
+    interaction is local, whatever the index was made with."""
+
+    def __init__(self, embedder: Embedder, tokens: PassageEncoder) -> None:
+        self._embedder = embedder
+        self._tokens = tokens
+
+    async def encode(self, texts: Sequence[str]) -> list[ChunkVectors]:
+        """Both of each text, in order. What the embeddings cost is logged.
+
+        Raises `EmbedderUnavailable`.
+        """
+        encoding = asyncio.create_task(self._tokens.encode(texts))
+        try:
+            embeddings = await self._embedder.embed_passages(texts, _Log(len(texts)))
+        except BaseException:
+            encoding.cancel()
+            raise
+        return [
+            replace(vectors, embedding=embedding) for vectors, embedding in zip(await encoding, embeddings, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    texts: int
+
+    def record(self, usage: ModelUsage) -> None:
+        cost = "at an unknown price" if usage.cost is None else f"for ${usage.cost:.6f}"
+        logger.info("Embedded %d passages with %s: %d tokens %s", self.texts, usage.model, usage.input_tokens, cost)
