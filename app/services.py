@@ -10,6 +10,8 @@ from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
 
+from pydantic import SecretStr
+
 from app.adapters.cross_encoder import OnnxCrossEncoder
 from app.adapters.embedded import open_servers
 from app.adapters.langsmith import open_tracing
@@ -29,6 +31,8 @@ from app.adapters.postgres.library import PostgresLibrary
 from app.adapters.postgres.migrations import upgrade
 from app.adapters.postgres.pool import open_pool, ping, translated_errors
 from app.adapters.postgres.tapes import PostgresTapeStore
+from app.adapters.prices import read_prices
+from app.adapters.providers import Access, split_name
 from app.adapters.redis import RedisAnswerCache
 from app.adapters.tokens import O200kCounter
 from app.ingest.pipeline import Ingestion
@@ -39,7 +43,7 @@ from domain.profile import Profile
 from domain.runs import RunLog, ThreadStore
 from domain.tapes import TapeStore
 from graphs.answer import AnswerGraph, build_answer_graph
-from nodes.context import Context, Models
+from nodes.context import TIERS, Context, Models, Tier
 
 logger = logging.getLogger("askgraph.services")
 
@@ -72,6 +76,8 @@ class Services:
     """How each part runs, in words, for people who start the service."""
     models_problem: str | None
     """What is wrong with the language models, found at start; None where they answered or none are used."""
+    describe_models: Callable[[], dict[str, str]]
+    """How each language model answers now, in words."""
     wait_for_indexes: Callable[[], Awaitable[None]]
     """For who has brought in many documents, and would end the build of their vector index by closing, or measures
     searches."""
@@ -129,15 +135,14 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         answers = RedisAnswerCache(redis_url, ttl=timedelta(hours=settings.answer_ttl_hours))
         stack.push_async_callback(answers.close)
         rerankers = await _open_rerankers(settings, modes, embedder, library, stack)
-        models, problem = await _open_models(settings, stack)
+        opened = await _open_models(settings, modes, stack)
         tracing = stack.enter_context(open_tracing())
+        parts |= opened.parts
         parts |= {
-            "answerer": settings.answerer,
             "embeddings": f"local {embedder.name}",
             "tracing": "LangSmith" if tracing else "off",
         }
-        names = [model.name for model in (models.small, models.large, models.judge) if model is not None]
-        names += [settings.openai_base_url or "", *(reranker.name for reranker in rerankers.values())]
+        names = [*_name_models(opened.models, settings), *(reranker.name for reranker in rerankers.values())]
         yield Services(
             settings=settings,
             modes=modes,
@@ -148,7 +153,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             sentences=embedder,
             rerankers=rerankers,
             tokens=O200kCounter(),
-            models=models,
+            models=opened.models,
             answers=answers,
             runs=PostgresRunLog(pool),
             threads=PostgresThreadStore(pool),
@@ -163,7 +168,8 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             trace_url=lambda run_id: tracing.trace_url(UUID(run_id)) if tracing else None,
             translating_errors=translated_errors,
             parts=parts,
-            models_problem=problem,
+            models_problem=opened.problem,
+            describe_models=opened.describe,
             wait_for_indexes=own_documents.wait_for_indexes,
             ping=lambda: ping(pool),
         )
@@ -211,26 +217,57 @@ async def _open_rerankers(
     return rerankers
 
 
-async def _open_models(settings: Settings, stack: AsyncExitStack) -> tuple[Models, str | None]:
-    """The language models, and what is wrong with them. Local judgement stands in for one that does not answer."""
-    if not (settings.openai_api_key or settings.openai_base_url):
-        return Models(), None
-    # Importing the SDK takes longer than starting everything else, so only a deployment that uses it pays.
-    from app.adapters.openai import check_models, close_models, connect_models
+@dataclass(frozen=True, slots=True)
+class _OpenModels:
+    models: Models
+    parts: dict[str, str]
+    problem: str | None = None
+    describe: Callable[[], dict[str, str]] = dict
 
-    models = connect_models(
-        api_key=settings.openai_api_key.get_secret_value() if settings.openai_api_key else "",
-        base_url=settings.openai_base_url,
-        small=settings.model_small,
-        large=settings.model_large,
-        judge=settings.model_judge,
-        timeout=settings.model_timeout,
-    )
-    stack.push_async_callback(close_models, models)
-    problem = await check_models(models)
+
+async def _open_models(settings: Settings, modes: dict[str, Profile], stack: AsyncExitStack) -> _OpenModels:
+    """The language models, and what is wrong with them. Local judgement stands in for one that does not answer."""
+    access = {
+        "openai": Access(_reveal(settings.openai_api_key), settings.openai_base_url),
+        "anthropic": Access(_reveal(settings.anthropic_api_key), settings.anthropic_base_url),
+        "google_genai": Access(_reveal(settings.google_api_key)),
+    }
+    tiers: dict[Tier, str] = {
+        "small": settings.model_small,
+        "large": settings.model_large,
+        "judge": settings.model_judge,
+    }
+    named = [*tiers.values(), *settings.model_fallbacks]
+    if not access["openai"] and all(split_name(name)[0] == "openai" for name in named):
+        local = "local (quotes the documents; set OPENAI_API_KEY or OPENAI_BASE_URL for written answers)"
+        return _OpenModels(Models(), {"answerer": local})
+    # Importing the SDK takes longer than starting everything else, so only a deployment that uses it pays.
+    from app.adapters.connections import Connections
+
+    connections = Connections(access, timeout=settings.model_timeout, prices=read_prices(settings.prices))
+    stack.push_async_callback(connections.close)
+    knobs = {name: mode.models for name, mode in modes.items()}
+    models = connections.connect(tiers, settings.model_fallbacks, knobs)
+    problem = await connections.check()
     if problem:
         logger.error("%s", problem)
-    return models, problem
+    writers = [models.large.name] if models.large else []
+    answerer = ", then ".join([*writers, *(model.name for model in models.fallbacks), "local"])
+    parts = {"answerer": f"{answerer}{f' ({settings.openai_base_url})' if settings.openai_base_url else ''}"}
+    if unpriced := connections.unpriced():
+        parts["prices"] = f"not known of {', '.join(unpriced)}: tokens are counted, ASKGRAPH_PRICES adds prices"
+    return _OpenModels(models, parts, problem, connections.describe)
+
+
+def _reveal(secret: SecretStr | None) -> str:
+    return secret.get_secret_value() if secret else ""
+
+
+def _name_models(models: Models, settings: Settings) -> list[str]:
+    """What of the models decides how answers come out, for the fingerprint. What modes name is in their profile."""
+    tiers = [f"{tier}={model.name if (model := getattr(models, tier)) else ''}" for tier in TIERS]
+    fallbacks = [f"fallback={model.name}" for model in models.fallbacks]
+    return [*tiers, *fallbacks, settings.openai_base_url or "", settings.anthropic_base_url or ""]
 
 
 def fingerprint_machine(*names: str) -> str:

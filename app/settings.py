@@ -30,12 +30,17 @@ class Settings(BaseSettings):
     """An external Redis or Valkey; unset: an embedded one."""
     openai_api_key: SecretStr | None = Field(None, validation_alias=AliasChoices("OPENAI_API_KEY"))
     openai_base_url: str | None = Field(None, validation_alias=AliasChoices("OPENAI_BASE_URL"))
+    anthropic_api_key: SecretStr | None = Field(None, validation_alias=AliasChoices("ANTHROPIC_API_KEY"))
+    anthropic_base_url: str | None = Field(None, validation_alias=AliasChoices("ANTHROPIC_BASE_URL"))
+    google_api_key: SecretStr | None = Field(None, validation_alias=AliasChoices("GOOGLE_API_KEY", "GEMINI_API_KEY"))
     model_small: str = "gpt-5-nano"
-    """Routes, grades, reformulates."""
+    """Routes, grades, reformulates. This and those below are names, which may say their provider: `anthropic:NAME`."""
     model_large: str = "gpt-5-mini"
     """Writes answers."""
-    model_judge: str = "gpt-5-mini"
-    """Verifies answers in modes that do."""
+    model_judge: str = "gpt-4.1-mini"
+    """Verifies answers in modes that do. Another than the one that writes, which would not see its own mistakes."""
+    model_fallbacks: Annotated[tuple[str, ...], NoDecode] = ()
+    """Asked in this order, a comma between two, where a step's own model fails."""
     model_timeout: float = Field(60, gt=0)
     """Seconds for one call."""
     prices: Path | None = None
@@ -69,12 +74,10 @@ class Settings(BaseSettings):
     def _split_names(cls, value: Any) -> Any:
         return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
 
-    @property
-    def answerer(self) -> str:
-        """Which answerer this deployment uses, in words."""
-        if self.openai_api_key or self.openai_base_url:
-            return f"model ({self.model_large}{f' at {self.openai_base_url}' if self.openai_base_url else ''})"
-        return "local (quotes the documents; set OPENAI_API_KEY or OPENAI_BASE_URL for written answers)"
+    @field_validator("model_fallbacks", mode="before")
+    @classmethod
+    def _split(cls, names: Any) -> Any:
+        return tuple(name.strip() for name in names.split(",") if name.strip()) if isinstance(names, str) else names
 
 
 def read_settings(**overrides: Any) -> Settings:
@@ -101,13 +104,20 @@ def read_modes(settings: Settings) -> dict[str, Profile]:
 
     Raises `ConfigurationError` where the file cannot be read or sets a knob that does not exist.
     """
-    if settings.profiles is None:
-        return dict(MODES)
-    pipelines = _find_pipelines()
-    path = settings.profiles
-    if not path.is_file():
-        path = pipelines.get(str(path), path)
-    return MODES | _read_profiles(path, pipelines)
+    modes = dict(MODES)
+    if settings.profiles is not None:
+        pipelines = _find_pipelines()
+        path = settings.profiles
+        if not path.is_file():
+            path = pipelines.get(str(path), path)
+        modes |= _read_profiles(path, pipelines)
+    for mode in modes.values():
+        if (mode.models.timeout or 0) > settings.model_timeout:
+            raise ConfigurationError(
+                f"The mode {mode.name!r} waits {mode.models.timeout:g} s for its models, and every step ends after "
+                f"ASKGRAPH_MODEL_TIMEOUT, {settings.model_timeout:g} s. Raise that, or lower models.timeout."
+            )
+    return modes
 
 
 def _find_pipelines() -> dict[str, Path]:

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 # Before anything of ours is imported, so that no test reaches the developer's own data or a paid provider.
 for _name in list(os.environ):
-    if _name.startswith(("ASKGRAPH_", "OPENAI_", "COHERE_", "LANGSMITH_", "LANGCHAIN_")) or _name in (
-        "DATABASE_URL",
-        "REDIS_URL",
-    ):
+    if _name.startswith(
+        ("ASKGRAPH_", "OPENAI_", "ANTHROPIC_", "GOOGLE_", "GEMINI_", "COHERE_", "LANGSMITH_", "LANGCHAIN_")
+    ) or _name in ("DATABASE_URL", "REDIS_URL"):
         del os.environ[_name]
 os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"
 # A shell starts what runs in the background with Ctrl-C ignored, and every process that a test starts would inherit it.

@@ -18,11 +18,13 @@ async def healthz(services: ServicesDep) -> JSONResponse:
     except AskgraphError as error:
         problem = error.message
     cache = "up" if await services.answers.is_up() else "down"
+    answering = services.describe_models()
     body = {
         "status": "down" if problem else "ok",
         "database": "down" if problem else "up",
         "cache": cache,
-        "models": services.models_problem or ("none" if services.models.large is None else "ok"),
+        "models": services.models_problem or ("ok" if answering else "none"),
+        "answering": answering,
         "problem": problem,
         "parts": services.parts,
         "modes": list(services.modes),

@@ -1,7 +1,6 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from typing import Any
 
 import httpx2
 import openai
@@ -9,7 +8,7 @@ import pytest
 import pytest_asyncio
 from pydantic import BaseModel, Field
 
-from app.adapters.openai import OpenAIChat, check_models, close_models, connect_models
+from app.adapters.openai import OpenAIChat
 from domain.ports import ChatModel, Message
 from tests.contracts.chat_model import SOURCE, ChatModelContract, Judgement, Sink
 from tests.wire.openai import OpenAIServer, serve_openai
@@ -160,52 +159,3 @@ async def test_leaving_a_stream_closes_the_connection(model: OpenAIChat, server:
         break
     await stream.aclose()  # type: ignore[attr-defined]
     await asyncio.wait_for(server.abandoned.wait(), 10)
-
-
-async def connected(server: OpenAIServer, **changes: Any) -> str | None:
-    settings = {"api_key": "key", "base_url": server.base_url, "small": "a", "large": "b", "judge": "b", "timeout": 5.0}
-    models = connect_models(**{**settings, **changes})
-    try:
-        return await check_models(models)
-    finally:
-        await close_models(models)
-
-
-async def test_the_check_finds_nothing_wrong(server: OpenAIServer) -> None:
-    assert await connected(server) is None
-    server.behaviour.models = ("a", "b:latest")
-    assert await connected(server) is None
-
-
-async def test_the_check_says_that_the_key_is_wrong(server: OpenAIServer) -> None:
-    server.behaviour.api_key = "another"
-    assert "OPENAI_API_KEY" in (await connected(server) or "")
-
-
-async def test_the_check_names_a_model_that_is_not_there(server: OpenAIServer) -> None:
-    server.behaviour.models = ("a", "c")
-    assert "'b'" in (await connected(server) or "")
-
-
-async def test_the_check_needs_no_list_of_models(server: OpenAIServer) -> None:
-    server.behaviour.lists_models = False
-    assert await connected(server) is None
-
-
-async def test_the_check_says_that_nobody_answers() -> None:
-    async with serve_openai() as gone:
-        pass
-    assert "does not answer" in (await connected(gone) or "")
-
-
-async def test_the_check_does_not_wait_for_long(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.adapters.openai._CHECK_SECONDS", 0.2)
-    server.behaviour.fault = "stall_before"
-    assert "does not answer" in (await connected(server) or "")
-
-
-async def test_a_local_server_needs_no_key(server: OpenAIServer) -> None:
-    models = connect_models(api_key="", base_url=server.base_url, small="a", large="b", judge="c", timeout=5)
-    assert models.large is not None
-    assert "six weeks" in await read(models.large)
-    await close_models(models)

@@ -76,13 +76,44 @@ async def test_a_passing_fault_is_not_noticed(how: Call, fault: Fault) -> None:
 
 
 async def test_waits_as_long_as_the_server_says() -> None:
-    async with serve_openai(faults=["rate_limit"], retry_after=7) as server:
-        # The wait itself would make the test slow: that no second request comes within the SDK's own
-        # first pause (0.5 s) is what tells that the header counted.
+    async with serve_openai(faults=["rate_limit"], retry_after=4) as server:
+        # The wait itself would make the test slow: that no second request comes within the longest
+        # pause of our own is what tells that the header counted.
         with pytest.raises(TimeoutError):
-            async with asyncio.timeout(2):
+            async with asyncio.timeout(1.5):
                 await ask(server, "judge")
         assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("how", ["judge", "stream"])
+@pytest.mark.parametrize("fault", ["rate_limit", "server_error"])
+async def test_does_not_wait_for_longer_than_a_reader_would(how: Call, fault: Fault) -> None:
+    async with serve_openai(fault=fault, retry_after=60) as server:
+        async with asyncio.timeout(10):
+            with pytest.raises(ModelUnavailable):
+                await ask(server, how, timeout=60)
+        assert len(server.requests) == 1
+
+
+async def test_does_not_wait_past_its_own_time() -> None:
+    async with serve_openai(fault="rate_limit", retry_after=4) as server:
+        with pytest.raises(ModelUnavailable) as caught:
+            await ask(server, "judge", timeout=3)
+        assert type(caught.value) is ModelUnavailable, "said by the provider, not waited for"
+        assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("how", ["judge", "stream"])
+@pytest.mark.parametrize(
+    ("fault", "requests"), [("server_error", 3), ("rate_limit", 3), ("no_quota", 1), ("policy", 1)]
+)
+async def test_what_may_pass_is_tried_three_times_and_nothing_else_twice(
+    how: Call, fault: Fault, requests: int
+) -> None:
+    async with serve_openai(fault=fault, retry_after=0.01) as server:
+        with pytest.raises(AskgraphError):
+            await ask(server, how)
+        assert len(server.requests) == requests
 
 
 @pytest.mark.parametrize("how", ["judge", "stream"])

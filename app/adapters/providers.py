@@ -1,0 +1,45 @@
+"""Which provider a model's name asks for, and how to reach it.
+
+`anthropic:NAME` and `google_genai:NAME` go through their LangChain package; any other name, with or without `openai:`
+before it, through OpenAI's protocol. (Names of local models hold colons, too: `qwen3:8b`.)
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Package(NamedTuple):
+    """What a provider's models come from."""
+
+    module: str
+    name: str
+    extra: str
+    """Of askgraph, that installs the module."""
+    key: str
+    """The variable that holds the API key."""
+
+
+PACKAGES = {
+    "anthropic": Package("langchain_anthropic", "ChatAnthropic", "anthropic", "ANTHROPIC_API_KEY"),
+    "google_genai": Package("langchain_google_genai", "ChatGoogleGenerativeAI", "google", "GOOGLE_API_KEY"),
+}
+"""By the part of a model's name before the colon. Each class takes `model`, `api_key`, `base_url`, `timeout` and
+`max_retries`, and raises `langchain_core.exceptions.ModelError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How to reach one provider."""
+
+    api_key: str = ""
+    base_url: str | None = None
+
+    def __bool__(self) -> bool:
+        """Whether it is in use: a server of one's own may want no key."""
+        return bool(self.api_key or self.base_url)
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """The provider, and its name for the model."""
+    provider, _, model = name.partition(":")
+    return (provider, model) if model and provider in ("openai", *PACKAGES) else ("openai", name)

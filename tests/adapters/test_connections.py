@@ -1,0 +1,164 @@
+"""Which models a deployment connects, and what is said of those that it cannot."""
+
+import sys
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from app.adapters.connections import Connections
+from app.adapters.prices import read_prices
+from app.adapters.providers import Access
+from domain.errors import ConfigurationError, StateError
+from domain.ports import Message
+from domain.profile import ModelKnobs
+from nodes.context import Models, Tier
+from tests.contracts.chat_model import Sink
+from tests.wire.openai import OpenAIServer, serve_openai
+
+
+@pytest_asyncio.fixture
+async def server() -> AsyncIterator[OpenAIServer]:
+    async with serve_openai() as server:
+        yield server
+
+
+async def connected(server: OpenAIServer) -> str | None:
+    connections = connect(server)
+    try:
+        return await connections.check()
+    finally:
+        await connections.close()
+
+
+def connect(server: OpenAIServer, key: str = "key") -> Connections:
+    connections = Connections({"openai": Access(key, server.base_url)}, timeout=5, prices=read_prices())
+    connections.connect({"small": "a", "large": "b", "judge": "b"}, [], {})
+    return connections
+
+
+async def test_the_check_finds_nothing_wrong(server: OpenAIServer) -> None:
+    assert await connected(server) is None
+    server.behaviour.models = ("a", "b:latest")
+    assert await connected(server) is None
+
+
+async def test_the_check_says_that_the_key_is_wrong(server: OpenAIServer) -> None:
+    server.behaviour.api_key = "another"
+    assert "OPENAI_API_KEY" in (await connected(server) or "")
+
+
+async def test_the_check_names_a_model_that_is_not_there(server: OpenAIServer) -> None:
+    server.behaviour.models = ("a", "c")
+    assert "'b'" in (await connected(server) or "")
+
+
+async def test_the_check_needs_no_list_of_models(server: OpenAIServer) -> None:
+    server.behaviour.lists_models = False
+    assert await connected(server) is None
+
+
+async def test_the_check_says_that_nobody_answers() -> None:
+    async with serve_openai() as gone:
+        pass
+    assert "does not answer" in (await connected(gone) or "")
+
+
+async def test_the_check_does_not_wait_for_long(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.adapters.openai._CHECK_SECONDS", 0.2)
+    server.behaviour.fault = "stall_before"
+    assert "does not answer" in (await connected(server) or "")
+
+
+async def test_a_local_server_needs_no_key(server: OpenAIServer) -> None:
+    connections = Connections({"openai": Access("", server.base_url)}, timeout=5, prices=read_prices())
+    models = connections.connect({"large": "b"}, [], {})
+    assert models.large is not None
+    stream = models.large.stream([Message("user", "Hello!")], Sink(), temperature=0, max_tokens=50)
+    assert [piece async for piece in stream]
+    await connections.close()
+
+
+@pytest_asyncio.fixture
+async def connections() -> AsyncIterator[Connections]:
+    access = {"openai": Access("key"), "anthropic": Access("key"), "google_genai": Access()}
+    connections = Connections(access, timeout=5, prices=read_prices())
+    yield connections
+    await connections.close()
+
+
+def name_tiers(models: Models) -> list[str | None]:
+    return [None if tier is None else tier.name for tier in (models.small, models.large, models.judge)]
+
+
+def test_a_model_is_constructed_once_whoever_names_it(connections: Connections) -> None:
+    modes = {"own": ModelKnobs(large="gpt-5.1", judge="gpt-5-mini")}
+    models = connections.connect(
+        {"small": "gpt-5-mini", "large": "openai:gpt-5-mini"}, ["gpt-4.1", "gpt-5-mini"], modes
+    )
+    assert list(connections.describe()) == ["gpt-5-mini", "openai:gpt-5-mini", "gpt-4.1", "gpt-5.1"]
+    assert name_tiers(models) == ["gpt-5-mini", "gpt-5-mini", None]
+    assert [model.name for model in models.fallbacks] == ["gpt-4.1", "gpt-5-mini"]
+    assert models.fallbacks[1] is models.small
+
+
+def test_a_mode_has_the_models_that_it_names(connections: Connections) -> None:
+    knobs = ModelKnobs(large="gpt-5.1", judge="anthropic:claude-haiku-4-5")
+    models = connections.connect({"small": "gpt-5-nano", "large": "gpt-5-mini", "judge": "gpt-4.1"}, [], {"own": knobs})
+    assert name_tiers(models.choose(ModelKnobs())) == ["gpt-5-nano", "gpt-5-mini", "gpt-4.1"]
+    assert name_tiers(models.choose(knobs)) == ["gpt-5-nano", "gpt-5.1", "anthropic:claude-haiku-4-5"]
+    with pytest.raises(StateError, match=r"profile\.models\.large is 'gpt-9', which is not connected"):
+        models.choose(ModelKnobs(large="gpt-9"))
+
+
+def test_a_colon_in_a_local_name_names_no_provider(connections: Connections) -> None:
+    models = connections.connect({"large": "qwen3:8b"}, [], {})
+    assert name_tiers(models) == [None, "qwen3:8b", None]
+
+
+async def test_without_a_key_nothing_is_connected() -> None:
+    connections = Connections({"openai": Access()}, timeout=5, prices=read_prices())
+    models = connections.connect({"small": "gpt-5-nano", "large": "gpt-5-mini"}, [], {"own": ModelKnobs(large="gpt-5")})
+    assert name_tiers(models.choose(ModelKnobs(large="gpt-5"))) == [None, None, None]
+    assert connections.describe() == {}
+    await connections.close()
+
+
+async def test_only_the_tiers_in_use_need_a_key() -> None:
+    connections = Connections({"openai": Access(), "anthropic": Access("key")}, timeout=5, prices=read_prices())
+    models = connections.connect({"small": "gpt-5-nano", "large": "anthropic:claude-haiku-4-5"}, [], {})
+    assert name_tiers(models) == [None, "anthropic:claude-haiku-4-5", None]
+    await connections.close()
+
+
+@pytest.mark.parametrize(
+    ("tiers", "fallbacks", "modes", "said"),
+    [
+        ({"large": "google_genai:gemini-2.5-flash"}, [], {}, "ASKGRAPH_MODEL_LARGE is .* needs GOOGLE_API_KEY"),
+        ({}, ["gpt-5", "google_genai:gemini-2.5-flash"], {}, "ASKGRAPH_MODEL_FALLBACKS is .* needs GOOGLE_API_KEY"),
+        (
+            {"large": "gpt-5"},
+            [],
+            {"own": ModelKnobs(judge="google_genai:gemini-2.5-flash")},
+            "models.judge of the mode 'own' is .* needs GOOGLE_API_KEY",
+        ),
+    ],
+)
+def test_a_provider_without_a_key_is_named(
+    connections: Connections, tiers: dict[Tier, str], fallbacks: list[str], modes: dict[str, ModelKnobs], said: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        connections.connect(tiers, fallbacks, modes)
+
+
+def test_a_package_that_is_not_installed_is_named_with_its_command(
+    connections: Connections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "langchain_anthropic", None)
+    with pytest.raises(ConfigurationError, match=r"pip install 'askgraph\[anthropic\]'"):
+        connections.connect({"large": "anthropic:claude-haiku-4-5"}, [], {})
+
+
+def test_models_without_a_price_are_known(connections: Connections) -> None:
+    connections.connect({"large": "gpt-5", "small": "llama-at-home"}, ["anthropic:claude-haiku-4-5-20251001"], {})
+    assert connections.unpriced() == ["llama-at-home"]
