@@ -26,16 +26,18 @@ from app.adapters.pgvectorstore import (
 from app.adapters.postgres.checkpoints import open_saver
 from app.adapters.postgres.conversations import PostgresRunLog, PostgresThreadStore
 from app.adapters.postgres.documents import PostgresDocumentStore
-from app.adapters.postgres.embedding_model import pin_embedder
+from app.adapters.postgres.embedding_model import find_problem, pin_embedder
 from app.adapters.postgres.library import PostgresLibrary
 from app.adapters.postgres.migrations import upgrade
 from app.adapters.postgres.pool import open_pool, ping, translated_errors
+from app.adapters.postgres.reembedding import Reembedding, open_reembedding
 from app.adapters.postgres.tapes import PostgresTapeStore
 from app.adapters.prices import read_prices
 from app.adapters.providers import Access, split_name
 from app.adapters.redis import RedisAnswerCache
 from app.adapters.tokens import O200kCounter
-from app.ingest.pipeline import Ingestion
+from app.ingest.encoding import TwoModelEncoder
+from app.ingest.pipeline import Ingestion, PassageEncoder
 from app.settings import Settings, read_modes
 from domain.errors import ConfigurationError
 from domain.ports import AnswerCache, DocumentStore, Embedder, Library, Reranker, TokenCounter
@@ -59,6 +61,10 @@ class Services:
     library: Library
     embedder: Embedder
     sentences: Embedder
+    embeddings_problem: str | None
+    """What is wrong with `embedder`, found at start; None where it answered."""
+    find_index_problem: Callable[[], Awaitable[str | None]]
+    """What to do where the documents have been embedded anew, with another model, since the start."""
     rerankers: dict[str, Reranker]
     tokens: TokenCounter
     models: Models
@@ -104,27 +110,19 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
     """
     modes = read_modes(settings)
     async with AsyncExitStack() as stack:
-        database_url = settings.database_url and settings.database_url.get_secret_value()
-        redis_url = settings.redis_url and settings.redis_url.get_secret_value()
-        parts = {"database": "external Postgres", "cache": "external Redis"}
-        if not (database_url and redis_url):
-            servers = await stack.enter_async_context(
-                open_servers(settings.home, postgres=not database_url, redis=not redis_url)
-            )
-            if servers.database_url:
-                database_url, parts["database"] = servers.database_url, f"embedded Postgres in {settings.home}"
-            if servers.redis_url:
-                redis_url, parts["cache"] = servers.redis_url, f"embedded Valkey in {settings.home}"
-        assert database_url
-        assert redis_url
-        await upgrade(database_url)
+        database_url, redis_url, parts = await _open_servers(settings, stack)
         pool = await stack.enter_async_context(open_pool(database_url))
-        embedder = await asyncio.to_thread(OnnxEmbedder.load)
-        stack.callback(embedder.close)
-        await pin_embedder(pool, embedder)
-        own_documents = PostgresDocumentStore(pool)
+        local = await asyncio.to_thread(OnnxEmbedder.load)
+        stack.callback(local.close)
+        encoder: PassageEncoder = LateInteractionEncoder(local)
+        embedder, embeddings_problem = await _open_embedder(settings.embeddings, local, settings, stack)
+        if embedder is not local:
+            encoder = TwoModelEncoder(embedder, encoder)
+        if settings.pgvectorstore is None:
+            await pin_embedder(pool, embedder)
+        own_documents = PostgresDocumentStore(pool, embedder)
         stack.push_async_callback(own_documents.close)
-        library: PostgresLibrary | PgVectorStoreLibrary = PostgresLibrary(pool)
+        library: PostgresLibrary | PgVectorStoreLibrary = PostgresLibrary(pool, embedder)
         documents: DocumentStore = own_documents
         if settings.pgvectorstore is not None:
             mapping = read_mapping(settings.pgvectorstore)
@@ -134,12 +132,12 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             parts["library"] = f"the table {mapping.schema_name}.{mapping.table}, which another application fills"
         answers = RedisAnswerCache(redis_url, ttl=timedelta(hours=settings.answer_ttl_hours))
         stack.push_async_callback(answers.close)
-        rerankers = await _open_rerankers(settings, modes, embedder, library, stack)
+        rerankers = await _open_rerankers(settings, modes, local, library, stack)
         opened = await _open_models(settings, modes, stack)
         tracing = stack.enter_context(open_tracing())
         parts |= opened.parts
         parts |= {
-            "embeddings": f"local {embedder.name}",
+            "embeddings": f"local {embedder.name}" if embedder is local else embedder.name,
             "tracing": "LangSmith" if tracing else "off",
         }
         names = [*_name_models(opened.models, settings), *(reranker.name for reranker in rerankers.values())]
@@ -150,7 +148,9 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             documents=documents,
             library=library,
             embedder=embedder,
-            sentences=embedder,
+            sentences=local,
+            embeddings_problem=embeddings_problem,
+            find_index_problem=lambda: find_problem(pool, embedder),
             rerankers=rerankers,
             tokens=O200kCounter(),
             models=opened.models,
@@ -160,7 +160,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             tapes=PostgresTapeStore(pool),
             ingestion=Ingestion(
                 documents,
-                LateInteractionEncoder(embedder),
+                encoder,
                 answers,
                 max_bytes=settings.max_document_mb * 1_000_000,
             ),
@@ -173,6 +173,78 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             wait_for_indexes=own_documents.wait_for_indexes,
             ping=lambda: ping(pool),
         )
+
+
+@asynccontextmanager
+async def open_reindexing(settings: Settings, embeddings: str) -> AsyncIterator[tuple[Reembedding, Embedder]]:
+    """What embeds all documents anew: the index that is made, and the model that it is made with, as
+    `Settings.embeddings` names one. Services that are open go on meanwhile.
+
+    Raises `ConfigurationError` and `DatabaseUnavailable`, with what to do.
+    """
+    async with AsyncExitStack() as stack:
+        database_url, _, _ = await _open_servers(settings, stack)
+        pool = await stack.enter_async_context(open_pool(database_url))
+        local = await asyncio.to_thread(OnnxEmbedder.load)
+        stack.callback(local.close)
+        embedder, problem = await _open_embedder(embeddings, local, settings, stack)
+        if problem:
+            raise ConfigurationError(problem)
+        yield await stack.enter_async_context(open_reembedding(pool, embedder)), embedder
+
+
+async def _open_servers(settings: Settings, stack: AsyncExitStack) -> tuple[str, str, dict[str, str]]:
+    """The addresses of the database, with its schema, and of the cache; and how each runs, in words."""
+    database_url = settings.database_url and settings.database_url.get_secret_value()
+    redis_url = settings.redis_url and settings.redis_url.get_secret_value()
+    parts = {"database": "external Postgres", "cache": "external Redis"}
+    if not (database_url and redis_url):
+        servers = await stack.enter_async_context(
+            open_servers(settings.home, postgres=not database_url, redis=not redis_url)
+        )
+        if servers.database_url:
+            database_url, parts["database"] = servers.database_url, f"embedded Postgres in {settings.home}"
+        if servers.redis_url:
+            redis_url, parts["cache"] = servers.redis_url, f"embedded Valkey in {settings.home}"
+    assert database_url
+    assert redis_url
+    await upgrade(database_url)
+    return database_url, redis_url, parts
+
+
+async def _open_embedder(
+    embeddings: str, local: OnnxEmbedder, settings: Settings, stack: AsyncExitStack
+) -> tuple[Embedder, str | None]:
+    """The model that `Settings.embeddings` names, and what is wrong with it. Searches do without one that does not
+    answer.
+
+    Raises `ConfigurationError` where there can be no such model, or no server of it is known.
+    """
+    if embeddings == "local":
+        return local, None
+    # Importing the SDK takes longer than starting everything else, so only a deployment that uses it pays.
+    from app.adapters.openai_embeddings import OpenAIEmbedder
+    from app.adapters.prices import read_prices
+
+    key, address = settings.embeddings_api_key, settings.embeddings_base_url
+    if address is None:
+        key, address = key or settings.openai_api_key, settings.openai_base_url
+    if key is None and address is None:
+        raise ConfigurationError(
+            f"The embeddings are {embeddings!r}, and no server of them is known. Set OPENAI_API_KEY, or "
+            "ASKGRAPH_EMBEDDINGS_BASE_URL for a server that wants no key."
+        )
+    embedder = OpenAIEmbedder(
+        embeddings,
+        api_key=key.get_secret_value() if key else "",
+        base_url=address,
+        prices=read_prices(settings.prices),
+    )
+    stack.push_async_callback(embedder.aclose)
+    problem = await embedder.check()
+    if problem:
+        logger.error("%s", problem)
+    return embedder, problem
 
 
 async def _open_rerankers(

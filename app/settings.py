@@ -43,6 +43,13 @@ class Settings(BaseSettings):
     """Asked in this order, a comma between two, where a step's own model fails."""
     model_timeout: float = Field(60, gt=0)
     """Seconds for one call."""
+    embeddings: str = Field("local", pattern=r"^(local|openai:\S+)$")
+    """What documents and questions are embedded with: `local` is the model that ships; `openai:MODEL` or
+    `openai:MODEL@DIMENSION` is one behind OpenAI's API. Another than the index has is refused: `askgraph reindex`."""
+    embeddings_api_key: SecretStr | None = None
+    """Unset: that of OpenAI, unless `embeddings_base_url` names another server, to which it is not shown."""
+    embeddings_base_url: str | None = None
+    """Unset: that of OpenAI."""
     prices: Path | None = None
     """A TOML file of model prices, of the form of `app/adapters/prices.toml`, that adds to those or replaces them."""
     cross_encoder: Path | None = None

@@ -13,8 +13,10 @@ router = APIRouter(tags=["health"])
 async def healthz(services: ServicesDep) -> JSONResponse:
     """200 while questions can be answered: the database is needed, the cache and the models are not."""
     problem: str | None = None
+    embeddings = services.embeddings_problem
     try:
         await services.ping()
+        embeddings = await services.find_index_problem() or embeddings
     except AskgraphError as error:
         problem = error.message
     cache = "up" if await services.answers.is_up() else "down"
@@ -25,6 +27,7 @@ async def healthz(services: ServicesDep) -> JSONResponse:
         "cache": cache,
         "models": services.models_problem or ("ok" if answering else "none"),
         "answering": answering,
+        "embeddings": embeddings or "ok",
         "problem": problem,
         "parts": services.parts,
         "modes": list(services.modes),
