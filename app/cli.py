@@ -32,6 +32,10 @@ def _check_workspace(name: str) -> str:
     return _check_name("workspace", name, WorkspaceId)
 
 
+def _check_optional_workspace(name: str | None) -> str | None:
+    return name if name is None else _check_workspace(name)
+
+
 def _check_thread(name: str | None) -> str | None:
     from app.api.schemas import ThreadId
 
@@ -198,8 +202,20 @@ def history(
 
 @cli.command()
 def replay(
-    thread: ThreadArgument,
-    checkpoint: Annotated[str, typer.Option("--from", help="The checkpoint to run on from (see `askgraph history`).")],
+    target: Annotated[
+        str, typer.Argument(metavar="RUN|THREAD", help="A run's id, or a thread's.", callback=_check_thread)
+    ],
+    checkpoint: Annotated[
+        str | None,
+        typer.Option("--from", help="The checkpoint to run on from (see `askgraph history`). A run has a start."),
+    ] = None,
+    tape: Annotated[
+        Literal["off", "strict", "fill"],
+        typer.Option(
+            help="off: call everything anew. strict: answer every call from the run's tape, store nothing, and compare "
+            "with what was recorded. fill: call only what is not on the tape."
+        ),
+    ] = "off",
     changes: Annotated[
         list[str] | None,
         typer.Option("--set", help="Change the state first: key=value, for example profile.rerank.keep=3."),
@@ -208,15 +224,59 @@ def replay(
     workspace: WorkspaceOption = "default",
     as_json: JsonOption = False,
 ) -> None:
-    """Run on from a saved state, changed or not, as a branch in a thread of its own."""
+    """Run a run again, or on from a saved state, changed or not, as a branch in a thread of its own.
+
+    On its tape alone (--tape strict) nothing is called. The exit code is 0 where events and final state are those that
+    were recorded, 1 where they are not.
+    """
 
     async def work(services: "Services") -> int:
-        from app.runs.replay import open_branch
+        from app.runs.replay import Replay, open_replay
         from app.runs.turns import Turns
 
+        is_run = checkpoint is None or await services.runs.get(workspace, target) is not None
+        wanted = Replay(
+            workspace,
+            thread_id=None if is_run else target,
+            checkpoint_id=checkpoint,
+            run_id=target if is_run else None,
+            changes=_parse_changes(changes or []),
+            mode=mode,
+            tape=tape,
+        )
         async with Turns(services) as turns:
-            branch = await open_branch(services, workspace, thread, checkpoint, _parse_changes(changes or []), mode)
-            return await _show(turns.resume(branch), as_json)
+            return await _show(await open_replay(services, turns, wanted), as_json)
+
+    _run(_with_services(work))
+
+
+@cli.command()
+def costs(
+    since: Annotated[str, typer.Option(help="A span such as 24h, 7d or 2w, or a date.")] = "7d",
+    by: Annotated[Literal["mode", "node", "model", "workspace"], typer.Option(help="What to tell apart.")] = "mode",
+    workspace: Annotated[
+        str | None,
+        typer.Option("--workspace", "-w", help="Of this workspace only.", callback=_check_optional_workspace),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what answering has cost: runs, calls, tokens, dollars. Answers from the cache cost nothing."""
+    from app.runs.costs import parse_since, read_costs
+
+    try:
+        start = parse_since(since)
+    except InputError as error:
+        _fail(error)
+
+    async def work(services: "Services") -> int:
+        from app.terminal import print_costs
+
+        report = await read_costs(services.runs, workspace, start, by)
+        if as_json:
+            print(json.dumps(report, ensure_ascii=False))
+        else:
+            print_costs(report)
+        return 0
 
     _run(_with_services(work))
 
@@ -364,13 +424,16 @@ async def _show(events: AsyncGenerator["Event"], as_json: bool) -> int:
             return await print_events(open_events)
     from app.descriptions import describe_answer
     from app.runs.turns import collect
+    from domain.events import data_of
 
     ended, seen = await collect(events)
+    compared = next((event for event in seen if event["type"] == "comparison"), None)
     if ended["type"] == "error":
-        print(json.dumps({"error": {k: v for k, v in ended.items() if k != "type"}}, ensure_ascii=False))
-        return 1
-    print(json.dumps(describe_answer(ended, seen), ensure_ascii=False))
-    return 0
+        error = {"error": data_of(ended)}
+        print(json.dumps(error | ({"comparison": data_of(compared)} if compared else {}), ensure_ascii=False))
+    else:
+        print(json.dumps(describe_answer(ended, seen), ensure_ascii=False))
+    return int(ended["type"] == "error" if compared is None else not compared["identical"])
 
 
 def _parse_changes(changes: list[str]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from app.runs.history import HistoryStep
 from domain.documents import Citation, Document, IngestReport, name_place
-from domain.events import Event
+from domain.events import Compared, Event
 
 if TYPE_CHECKING:
     from app.evaluation.evaluation import Evaluated
@@ -29,7 +29,8 @@ _FLIPS = 20
 
 
 async def print_events(events: AsyncIterator[Event]) -> int:
-    """The answer as it is written, then its sources. The exit code."""
+    """The answer as it is written, then its sources. The exit code: of a strict replay, whether it was as recorded."""
+    compared: Compared | None = None
     async for event in events:
         match event["type"]:
             case "thinking":
@@ -40,9 +41,11 @@ async def print_events(events: AsyncIterator[Event]) -> int:
                 sys.stdout.flush()
             case "correction":
                 out.print(f"\n\n[yellow]Corrected:[/yellow] {escape(event['reason'])}\n\n{escape(event['answer'])}")
+            case "comparison":
+                compared = event
             case "error":
                 err.print(f"\n[red]{escape(event['message'])}[/red]")
-                return 1
+                return print_comparison(compared) if compared else 1
             case "done":
                 print()
                 print_citations(event["citations"])
@@ -51,9 +54,20 @@ async def print_events(events: AsyncIterator[Event]) -> int:
                 cached = ", from the cache" if event["cached"] else ""
                 out.print(
                     f"\n[dim]confidence {event['confidence']:.2f} · {event['timings']['total']:.0f} ms{cached} · "
-                    f"thread {event['thread_id']}[/dim]"
+                    f"thread {event['thread_id']} · run {event['run_id']}[/dim]"
                 )
-    return 0
+    return print_comparison(compared) if compared else 0
+
+
+def print_comparison(compared: Compared) -> int:
+    """Whether a strict replay was as recorded, and if not, where. The exit code."""
+    if compared["identical"]:
+        out.print(f"Identical to run {compared['run_id']}: every event, and the final state.")
+        return 0
+    err.print(f"[red]Not what was recorded of run {compared['run_id']}:[/red]")
+    for line in compared["differences"]:
+        err.print(escape(line))
+    return 1
 
 
 def print_citations(citations: Sequence[Citation]) -> None:
@@ -65,6 +79,24 @@ def print_citations(citations: Sequence[Citation]) -> None:
         page = f", page {citation['page']}" if citation["page"] else ""
         snippet = " ".join(citation["text"].split())
         out.print(f"  \\[{citation['marker']}] [bold]{escape(where)}[/bold]{page}\n      [dim]{escape(snippet)}[/dim]")
+
+
+def print_costs(report: dict[str, Any]) -> None:
+    """What answering has cost, a row for each thing told apart and one for all."""
+    total = report["total"]
+    table = Table(box=None, pad_edge=False)
+    table.add_column(report["by"])
+    for heading in ("runs", "cached", "calls", "tokens in", "tokens out", "US dollars"):
+        table.add_column(heading, justify="right")
+    for spent in [*report["costs"], total]:
+        name = "all" if spent is total else spent["name"] or "no model"
+        counts = [f"{spent[key]:,}" for key in ("runs", "cached", "calls", "input_tokens", "output_tokens")]
+        unknown = " + ?" if spent["unpriced"] else ""
+        table.add_row(escape(name), *counts, f"{spent['cost']:.4f}{unknown}", style="bold" if spent is total else None)
+    out.print(f"Since {report['since']}:")
+    out.print(table)
+    if total["unpriced"]:
+        out.print(f"{total['unpriced']:,} calls of models without a price are not in the dollars.")
 
 
 def print_history(steps: Sequence[HistoryStep]) -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from domain.documents import Citation
 from domain.state import Degradation, Usage
@@ -48,6 +48,29 @@ class RunRecord:
     """The version of each prompt that a model was asked with, by node."""
 
 
+CostKey = Literal["mode", "node", "model", "workspace"]
+"""What costs can be told apart by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What runs that share a mode, a node, a model or a workspace consumed."""
+
+    name: str | None
+    """None where the runs called no model, as those from the cache."""
+    runs: int
+    """In which it took part; a run with several nodes or models counts for each."""
+    cached: int
+    """Those of them that came from the cache."""
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cost: float
+    """US dollars, of the calls whose price is known."""
+    unpriced: int
+    """Calls whose price is not known."""
+
+
 class RunLog(Protocol):
     """Keeps the records. Raises `DatabaseUnavailable`."""
 
@@ -57,6 +80,13 @@ class RunLog(Protocol):
 
     async def list_thread(self, workspace_id: str, thread_id: str) -> list[RunRecord]:
         """Oldest first."""
+        ...
+
+    async def sum_costs(
+        self, workspace_id: str | None, since: datetime, by: CostKey
+    ) -> tuple[list[Spending], Spending]:
+        """What the runs since then consumed, dearest first, and all of them together. Of all workspaces where
+        `workspace_id` is None: for whoever runs the service, not for a tenant."""
         ...
 
 

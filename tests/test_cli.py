@@ -100,6 +100,11 @@ def test_a_session_from_ingest_to_replay(home: Path, documents: Path) -> None:
     assert read(run(home, "documents", "--json")) == []
     assert "36 months" not in read(run(home, "ask", "How long is the warranty of the Falke?", "--json"))["answer"]
 
+    costs = read(run(home, "costs", "--json"))
+    modes = {spent["name"]: (spent["runs"], spent["cached"], spent["cost"]) for spent in costs["costs"]}
+    assert modes == {"standard": (5, 1, 0), "thorough": (1, 0, 0)}
+    assert re.search(r"all +6 +1 +0 +0 +0 +0\.0000", run(home, "costs", "--by", "model").stdout.decode())
+
 
 def test_mistakes_are_said_in_one_line(home: Path) -> None:
     for arguments in (
@@ -110,6 +115,7 @@ def test_mistakes_are_said_in_one_line(home: Path) -> None:
         ("history", "../nonsense"),
         ("ask", "How long?", "--thread", "no such thread"),
         ("documents", "-w", "no such/ws"),
+        ("costs", "--since", "soon"),
     ):
         said = run(home, *arguments, code=2).stderr.decode().strip()
         assert said.startswith("askgraph: ")

@@ -6,7 +6,7 @@ from app.adapters.postgres.conversations import PostgresRunLog, PostgresThreadSt
 from app.adapters.postgres.documents import PostgresDocumentStore
 from app.adapters.postgres.library import PostgresLibrary
 from app.adapters.postgres.pool import Pool, open_pool
-from tests.contracts.conversations import RunLogContract, ThreadStoreContract
+from tests.contracts.conversations import CostContract, RunLogContract, ThreadStoreContract
 from tests.contracts.document_store import DocumentStoreContract
 from tests.contracts.library import LibraryContract
 
@@ -46,6 +46,10 @@ class TestPostgresDocumentStore(DocumentStoreContract):
 
 
 class TestPostgresRunLog(RunLogContract):
+    pass
+
+
+class TestPostgresRunLogCosts(CostContract):
     pass
 
 

@@ -304,3 +304,20 @@ async def test_a_client_that_leaves_a_json_answer_ends_its_run(
         await app(scope, receive, send)
     records = await services.runs.list_thread("default", answer["thread_id"])
     assert [record.error for record in records] == [None, "cancelled"]
+
+
+async def test_costs_are_those_of_the_workspace(client: httpx.AsyncClient) -> None:
+    await client.post("/api/chat?stream=false", json=QUESTION)
+    for _ in range(50):  # the record is written after the answer
+        costs = (await client.get("/api/costs", params={"since": "1h"})).json()
+        if costs["total"]["runs"]:
+            break
+        await asyncio.sleep(0.05)
+    assert [(spent["name"], spent["runs"], spent["calls"]) for spent in costs["costs"]] == [("standard", 1, 0)]
+    assert costs["total"]["cost"] == 0
+    others = await client.get("/api/costs", params={"workspace": "legal", "by": "model"})
+    assert others.json()["costs"] == []
+    refused = await client.get("/api/costs", params={"since": "soon"})
+    assert refused.status_code == 422
+    assert "no time to count from" in refused.json()["error"]["message"]
+    assert (await client.get("/api/costs", params={"by": "colour"})).status_code == 422

@@ -6,9 +6,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+import pytest_asyncio
 
 from domain.errors import UnknownThread
-from domain.runs import RunLog, RunRecord, ThreadStore
+from domain.runs import RunLog, RunRecord, Spending, ThreadStore
+from domain.state import Usage
 
 START = datetime(2026, 11, 21, 9, 30, 0, 123456, tzinfo=UTC)
 
@@ -84,6 +86,64 @@ class RunLogContract:
         assert await runs.list_thread("b", GREETING.thread_id) == []
         await runs.record(replace(GREETING, workspace_id="b", question="Other"))
         assert await runs.get("a", GREETING.run_id) == GREETING
+
+
+def spend(node: str, model: str, cost: float | None, calls: int = 1) -> Usage:
+    return {"node": node, "model": model, "calls": calls, "input_tokens": 1000, "output_tokens": 50, "cost": cost}
+
+
+SPENT = [
+    ("a", "standard", "paid", START, False, [spend("route", "nano", 0.015625), spend("generate", "mini", 0.0625)]),
+    ("a", "standard", "paid again", START + timedelta(hours=1), False, [spend("generate", "mini", 0.125, calls=2)]),
+    ("a", "standard", "cached", START + timedelta(hours=1), True, []),
+    ("a", "fast", "local", START, False, []),
+    ("b", "fast", "paid", START, False, [spend("generate", "ours", None, calls=3), spend("generate", "mini", 0.5)]),
+    ("a", "fast", "old", START - timedelta(days=8), False, [spend("generate", "mini", 9.0)]),
+]
+
+
+class CostContract:
+    """What the log says of money."""
+
+    @pytest_asyncio.fixture(autouse=True)
+    async def spent(self, runs: RunLog) -> None:
+        for workspace, mode, name, at, cached, usage in SPENT:
+            await runs.record(RunRecord(name, "t", workspace, mode, "?", at, cached=cached, usage=usage))
+
+    async def test_costs_are_summed_by_mode(self, runs: RunLog) -> None:
+        costs, total = await runs.sum_costs(None, START - timedelta(days=7), "mode")
+        assert costs == [
+            Spending("fast", 2, 0, 4, 2000, 100, 0.5, 3),
+            Spending("standard", 3, 1, 4, 3000, 150, 0.203125, 0),
+        ]
+        assert total == Spending(None, 5, 1, 8, 5000, 250, 0.703125, 3)
+
+    async def test_costs_are_summed_by_node_and_model(self, runs: RunLog) -> None:
+        costs, _ = await runs.sum_costs(None, START, "node")
+        assert [(s.name, s.runs, s.cached, s.calls) for s in costs] == [
+            ("generate", 3, 0, 7),
+            ("route", 1, 0, 1),
+            (None, 2, 1, 0),
+        ]
+        costs, _ = await runs.sum_costs(None, START, "model")
+        assert [(s.name, s.calls, s.unpriced) for s in costs] == [
+            ("mini", 4, 0),
+            ("nano", 1, 0),
+            ("ours", 3, 3),
+            (None, 0, 0),
+        ]
+
+    async def test_a_workspace_sees_its_own_costs_only(self, runs: RunLog) -> None:
+        costs, total = await runs.sum_costs("b", START, "workspace")
+        assert costs == [replace(total, name="b")]
+        assert (total.runs, total.calls, total.cost) == (1, 4, 0.5)
+        everywhere, _ = await runs.sum_costs(None, START, "workspace")
+        assert [s.name for s in everywhere] == ["b", "a"]
+
+    async def test_where_nothing_ran_nothing_was_spent(self, runs: RunLog) -> None:
+        costs, total = await runs.sum_costs("nobody", START, "node")
+        assert costs == []
+        assert total == Spending(None, 0, 0, 0, 0, 0, 0.0, 0)
 
 
 class ThreadStoreContract:

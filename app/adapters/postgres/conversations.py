@@ -1,6 +1,7 @@
 """Who owns which thread, and the log of every run."""
 
 from dataclasses import fields
+from datetime import datetime
 from typing import Any
 
 from psycopg.rows import DictRow
@@ -9,7 +10,7 @@ from psycopg.types.json import Jsonb
 from app.adapters.postgres import sql
 from app.adapters.postgres.pool import Pool, open_session
 from domain.errors import UnknownThread
-from domain.runs import RunRecord
+from domain.runs import CostKey, RunRecord, Spending
 
 
 class PostgresThreadStore:
@@ -50,6 +51,14 @@ class PostgresRunLog:
     async def list_thread(self, workspace_id: str, thread_id: str) -> list[RunRecord]:
         async with open_session(self._pool, workspace_id) as session:
             return [_read_run(row) for row in await session.fetch(sql.LIST_THREAD_RUNS, thread_id=thread_id)]
+
+    async def sum_costs(
+        self, workspace_id: str | None, since: datetime, by: CostKey
+    ) -> tuple[list[Spending], Spending]:
+        async with open_session(self._pool, workspace_id or "") as session:
+            rows = await session.fetch(sql.SUM_COSTS[by], since=since, everywhere=workspace_id is None)
+        *spent, together = [Spending(**row) for row in rows]
+        return spent, together
 
 
 def _read_run(row: DictRow) -> RunRecord:

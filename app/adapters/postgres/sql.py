@@ -73,15 +73,15 @@ SEARCH_DENSE_IN_DOCUMENTS: LiteralString = _DENSE.format(
     taken="2 * %(limit)s",
 )
 
-# How many chunks hold each term; without a term, how many chunks the workspace has; with the term -1, how many of
-# these are in the documents in scope.
+# How many chunks hold each term; without a term, how many chunks the workspace has, and the state it is in; with the
+# term -1, how many of these are in the documents in scope.
 COUNT_TERMS: LiteralString = """
-    SELECT term, chunks FROM term_frequencies
+    SELECT term, chunks, NULL::uuid AS corpus FROM term_frequencies
     WHERE workspace_id = %(workspace_id)s AND term = ANY(%(terms)s::int[])
     UNION ALL
-    SELECT NULL, chunks FROM workspaces WHERE workspace_id = %(workspace_id)s
+    SELECT NULL, chunks, corpus FROM workspaces WHERE workspace_id = %(workspace_id)s
     UNION ALL
-    SELECT -1, coalesce(sum(chunks), 0) FROM documents
+    SELECT -1, coalesce(sum(chunks), 0), NULL FROM documents
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
 """
 
@@ -147,16 +147,28 @@ SCORE_DENSE: LiteralString = f"""
       AND (%(document_ids)s::uuid[] IS NULL OR document_id = ANY(%(document_ids)s::uuid[]))
 """
 
+# Nothing where the weights are of another state of the workspace.
 SCORE_LEXICAL: LiteralString = """
     SELECT chunk_id::text, document_id::text, -(impacts <#> %(weights)s) AS score
     FROM chunk_terms
     WHERE (workspace_id = %(workspace_id)s) IS TRUE AND chunk_id = ANY(%(chunk_ids)s::uuid[])
       AND (%(document_ids)s::uuid[] IS NULL OR document_id = ANY(%(document_ids)s::uuid[]))
+      AND (%(corpus)s::uuid IS NULL
+           OR %(corpus)s = (SELECT corpus FROM workspaces WHERE workspace_id = %(workspace_id)s))
 """
 
+# The chunks' impacts, then how many chunks hold each of their terms; without either, how many the workspace has.
 READ_IMPACTS: LiteralString = """
-    SELECT chunk_id, impacts FROM chunk_terms
-    WHERE workspace_id = %(workspace_id)s AND chunk_id = ANY(%(chunk_ids)s::uuid[])
+    WITH examples AS MATERIALIZED (
+        SELECT chunk_id, terms, impacts FROM chunk_terms
+        WHERE (workspace_id = %(workspace_id)s) IS TRUE AND chunk_id = ANY(%(chunk_ids)s::uuid[])
+    )
+    SELECT chunk_id::text, impacts, NULL::int AS term, NULL::int AS chunks FROM examples
+    UNION ALL
+    SELECT NULL, NULL, term, chunks FROM term_frequencies
+    WHERE workspace_id = %(workspace_id)s AND term = ANY(ARRAY(SELECT DISTINCT unnest(terms) FROM examples))
+    UNION ALL
+    SELECT NULL, NULL, NULL, chunks FROM workspaces WHERE workspace_id = %(workspace_id)s
 """
 
 READ_PASSAGES: LiteralString = """
@@ -457,6 +469,36 @@ LIST_THREAD_RUNS: LiteralString = f"""
     WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
     ORDER BY started_at, run_id
 """
+
+
+def _sum_costs(by: LiteralString) -> LiteralString:
+    # The last row is the sum of all runs. A run without a call has no row of usage, and so no node or model.
+    return f"""
+        SELECT
+            {by} AS name,
+            count(DISTINCT (workspace_id, run_id)) AS runs,
+            count(DISTINCT (workspace_id, run_id)) FILTER (WHERE cached) AS cached,
+            coalesce(sum(u.calls), 0)::bigint AS calls,
+            coalesce(sum(u.input_tokens), 0)::bigint AS input_tokens,
+            coalesce(sum(u.output_tokens), 0)::bigint AS output_tokens,
+            coalesce(sum(u.cost), 0) AS cost,
+            coalesce(sum(u.calls) FILTER (WHERE u.cost IS NULL), 0)::bigint AS unpriced
+        FROM runs AS r
+            LEFT JOIN LATERAL jsonb_to_recordset(r.usage)
+                AS u (node text, model text, calls bigint, input_tokens bigint, output_tokens bigint, cost float8)
+                ON true
+        WHERE started_at >= %(since)s AND (%(everywhere)s OR workspace_id = %(workspace_id)s)
+        GROUP BY GROUPING SETS (({by}), ())
+        ORDER BY grouping({by}), cost DESC, calls DESC, name
+    """
+
+
+SUM_COSTS: dict[str, LiteralString] = {
+    "mode": _sum_costs("r.mode"),
+    "node": _sum_costs("u.node"),
+    "model": _sum_costs("u.model"),
+    "workspace": _sum_costs("r.workspace_id"),
+}
 
 PUT_TAPE: LiteralString = """
     INSERT INTO tapes (workspace_id, run_id, thread_id, tape)

@@ -1,0 +1,42 @@
+"""What answering has cost, from the log of runs."""
+
+import re
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from domain.errors import InputError
+from domain.runs import CostKey, RunLog
+
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+async def read_costs(runs: RunLog, workspace_id: str | None, since: datetime, by: CostKey) -> dict[str, Any]:
+    """Costs by `by`, dearest first, and their total, of one workspace or of all.
+
+    Raises `DatabaseUnavailable`.
+    """
+    costs, total = await runs.sum_costs(workspace_id, since, by)
+    return {
+        "since": since.isoformat(timespec="seconds"),
+        "by": by,
+        "costs": [asdict(spent) for spent in costs],
+        "total": asdict(total),
+    }
+
+
+def parse_since(text: str) -> datetime:
+    """The time that `text` names: a span before now (`30m`, `24h`, `7d`, `2w`), or a date or time in ISO 8601, which
+    is UTC where it says nothing else.
+
+    Raises `InputError`.
+    """
+    try:
+        if span := re.fullmatch(r"(\d{1,6})([mhdw])", text.strip()):
+            return datetime.now(UTC) - timedelta(**{_UNITS[span[2]]: int(span[1])})
+        named = datetime.fromisoformat(text.strip())
+    except (ValueError, OverflowError) as error:
+        raise InputError(
+            f"{text!r} is no time to count from. Give a span in m, h, d or w, as in 7d, or a date, as in 2026-11-01."
+        ) from error
+    return named if named.tzinfo else named.replace(tzinfo=UTC)
