@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from domain.documents import Document, IngestReport
-from domain.events import Event
+from domain.events import Event, data_of
 
 
 def describe_document(document: Document) -> dict[str, Any]:
@@ -28,6 +28,8 @@ def describe_ingest(report: IngestReport) -> dict[str, Any]:
 
 
 def describe_answer(ended: Mapping[str, Any], seen: Sequence[Event]) -> dict[str, Any]:
-    """A turn as one JSON answer: what `done` carries, and the sources shown."""
+    """A turn as one JSON answer: what `done` carries, the sources shown, and what a strict replay came to."""
     sources = next((event["citations"] for event in reversed(seen) if event["type"] == "sources"), [])
-    return {key: value for key, value in ended.items() if key != "type"} | {"sources": sources}
+    answer = {key: value for key, value in ended.items() if key != "type"} | {"sources": sources}
+    compared = next((event for event in seen if event["type"] == "comparison"), None)
+    return answer if compared is None else answer | {"comparison": data_of(compared)}

@@ -6,6 +6,7 @@ With its tape a run can be run again without a single call, to the same events a
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from domain.errors import AskgraphError
 from domain.events import Event
 from domain.ports import ModelUsage
 
@@ -32,6 +33,12 @@ class Call:
     cut: bool = True
     """Whether it was left before it ended: its step was out of time, or nobody needed it any more."""
     usage: list[ModelUsage] = field(default_factory=list)
+
+    def end(self, error: AskgraphError | None = None) -> None:
+        """Note that it came to its end, or to this error."""
+        self.cut = False
+        if error is not None:
+            self.error = (type(error).__name__, error.message)
 
 
 @dataclass(frozen=True, slots=True)

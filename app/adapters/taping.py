@@ -4,12 +4,13 @@ One mechanism serves every port: what a method is, its protocol says. A coroutin
 iterator streams. What a call consumed, which it reports to a `UsageSink`, is on the tape too.
 """
 
+import asyncio
 import hashlib
 import inspect
 import json
 from collections import defaultdict, deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, fields, replace
 from difflib import SequenceMatcher, unified_diff
 from functools import cache, partial
@@ -21,10 +22,10 @@ from langgraph.config import get_config
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from domain import errors
-from domain.errors import AskgraphError, NotOnTape
+from domain.errors import AskgraphError, NotOnTape, OverBudget
 from domain.ports import ChatModel, Embedder, Library, ModelUsage, Reranker, TokenCounter, UsageSink
 from domain.tapes import Call, Tape
-from nodes.context import Context, Models
+from nodes.context import Context, Ledger, Models
 
 _DIFF_LINES = 40
 """Lines of the difference that are shown where a request is not on the tape."""
@@ -167,45 +168,48 @@ class _Recording:
     async def _call(
         self, name: str, method: _Method, function: Callable[..., Any], /, *args: Any, **kwargs: Any
     ) -> Any:
-        call, args, kwargs = self._begin(name, method, args, kwargs)
-        try:
+        with self._note(name, method, args, kwargs) as (call, args, kwargs):
             reply = await function(*args, **kwargs)
-        except AskgraphError as error:
-            _end(call, error)
-            raise
-        call.reply = _freeze(reply)
-        _end(call)
+            call.reply = _freeze(reply)
         return reply
 
     async def _stream(
         self, name: str, method: _Method, function: Callable[..., Any], /, *args: Any, **kwargs: Any
     ) -> AsyncIterator[Any]:
-        call, args, kwargs = self._begin(name, method, args, kwargs)
-        call.reply = []
-        async with aclosing(cast("AsyncGenerator[Any]", function(*args, **kwargs))) as chunks:
-            try:
+        with self._note(name, method, args, kwargs) as (call, args, kwargs):
+            call.reply = []
+            async with aclosing(cast("AsyncGenerator[Any]", function(*args, **kwargs))) as chunks:
                 async for chunk in chunks:
                     call.reply.append(chunk)
                     yield chunk
-            except AskgraphError as error:
-                _end(call, error)
-                raise
-            _end(call)
 
-    def _begin(
+    @contextmanager
+    def _note(
         self, name: str, method: _Method, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Call, tuple[Any, ...], dict[str, Any]]:
-        """The call, and the arguments with the tape between the port and the sink."""
+    ) -> Iterator[tuple[Call, tuple[Any, ...], dict[str, Any]]]:
+        """A call on the tape, which knows how the block ended; and the arguments, with the tape before the sink."""
         arguments = method.name_arguments(args, kwargs)
         call = Call(self._title, name, method.make_request(arguments), _read_step())
         self._calls.append(call)
-        if method.sink is None or arguments.get(method.sink) is None:
-            return call, args, kwargs
-        meter = _Meter(arguments[method.sink], call.usage)
-        if method.sink in kwargs:
-            return call, args, kwargs | {method.sink: meter}
-        place = method.parameters.index(method.sink)
-        return call, (*args[:place], meter, *args[place + 1 :]), kwargs
+        sink = None if method.sink is None else arguments.get(method.sink)
+        if method.sink is not None and sink is not None:
+            meter = _Meter(sink, call.usage)
+            if method.sink in kwargs:
+                kwargs = kwargs | {method.sink: meter}
+            else:
+                place = method.parameters.index(method.sink)
+                args = (*args[:place], meter, *args[place + 1 :])
+        try:
+            yield call, args, kwargs
+        except AskgraphError as error:
+            call.end(error)
+            raise
+        except asyncio.CancelledError:
+            # Left for want of budget, which a replay, being faster, would have.
+            if isinstance(sink, Ledger) and sink.is_over_budget():
+                call.end(OverBudget())
+            raise
+        call.end()
 
 
 class _Playing:
@@ -288,12 +292,6 @@ def _map_ports(context: Context, wrap: Callable[[type, Any], Any]) -> Context:
     single = {name: wrap(protocol, getattr(context, name)) for name, protocol in _SINGLE.items()}
     rerankers = {name: wrap(Reranker, reranker) for name, reranker in context.rerankers.items()}
     return replace(context, **single, rerankers=rerankers, models=wrapped)
-
-
-def _end(call: Call, error: AskgraphError | None = None) -> None:
-    call.cut = False
-    if error is not None:
-        call.error = (type(error).__name__, error.message)
 
 
 def _raise(call: Call) -> None:

@@ -4,6 +4,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from domain.tapes import TapeUse
+
 WorkspaceId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 ThreadId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$")]
 
@@ -25,9 +27,14 @@ class ChatRequest(_Body):
 
 
 class ReplayRequest(_Body):
-    """Run on from a saved state."""
+    """Run on from a saved state, or run a run again from its start."""
 
-    checkpoint_id: str
+    checkpoint_id: str | None = None
+    run_id: str | None = None
+    """Without a checkpoint: this run, from its start."""
+    tape: TapeUse = "off"
+    """`strict`: answer every call from the run's tape, store nothing, and compare. `fill`: call only what is not on
+    it."""
     set: dict[str, Any] = Field(default_factory=dict)
     """State fields to change first; `profile.rerank.keep` reaches into the profile."""
     mode: str | None = None

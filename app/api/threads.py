@@ -9,7 +9,7 @@ from app.api.dependencies import ServicesDep, TurnsDep, Workspace
 from app.api.schemas import ReplayRequest, ThreadId
 from app.api.streams import respond
 from app.runs.history import read_history
-from app.runs.replay import open_branch
+from app.runs.replay import Replay, open_replay
 
 router = APIRouter(prefix="/api/threads", tags=["threads"])
 
@@ -32,7 +32,16 @@ async def replay(
     turns: TurnsDep,
     stream: bool | None = None,
 ) -> Response:
-    """Run on from a saved state, changed or not. Streams like `/api/chat`; the branch is a new thread."""
+    """Run on from a saved state, changed or not, or run a run again on its tape. Streams like `/api/chat`; the branch
+    is a new thread."""
     await turns.settle(thread_id)
-    branch = await open_branch(services, body.workspace, thread_id, body.checkpoint_id, body.set, body.mode)
-    return await respond(request, turns.resume(branch), stream)
+    wanted = Replay(
+        body.workspace,
+        thread_id=thread_id,
+        checkpoint_id=body.checkpoint_id,
+        run_id=body.run_id,
+        changes=body.set,
+        mode=body.mode,
+        tape=body.tape,
+    )
+    return await respond(request, await open_replay(services, turns, wanted), stream)

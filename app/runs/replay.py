@@ -6,12 +6,10 @@ the thread and so become what its next follow-up builds on; here the original co
 On its tape alone (`strict`) a run calls nothing and leaves nothing behind: it is compared with what was recorded.
 """
 
-import asyncio
 import dataclasses
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import unified_diff
 from math import isfinite
 from reprlib import repr as shorten
 from time import perf_counter
@@ -23,16 +21,16 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import StateSnapshot, StateUpdate
 from pydantic import Field, TypeAdapter, ValidationError
 
-from app.adapters.langsmith import untraced
 from app.adapters.taping import Player, play
 from app.runs.history import checkpoint_id_of, node_of
+from app.runs.rehearsal import Rehearsal, repeat_measures
 from app.runs.tapes import read_tape
-from app.runs.turns import Branch, Execution, Turns, fail, prepare_judgement
+from app.runs.turns import Branch, Execution, Turns, prepare_judgement
 from app.services import Services
 from app.settings import merge_knobs
 from domain.documents import Scope
 from domain.errors import StateError, UnknownCheckpoint, UnknownMode, UnknownRun, UnknownTape, UnknownThread
-from domain.events import Compared, Event
+from domain.events import Event
 from domain.profile import Profile
 from domain.question import clean_question
 from domain.runs import RunRecord
@@ -47,12 +45,6 @@ FIXED = {
     "mode": "it names a profile. Run on in another mode with --mode (over HTTP: `mode`)",
 }
 """What a replay cannot set, and why."""
-
-MAX_DIFFERENCES = 200
-"""Lines of a comparison that are sent."""
-
-_TIMES = {"ms", "timings", "trace_url"}
-"""Fields that no replay repeats."""
 
 MAX_CHANGES = 200_000
 """Bytes of all new values together, as JSON: more than any state of ours has."""
@@ -79,20 +71,24 @@ class Replay:
 
 
 async def open_replay(services: Services, turns: Turns, replay: Replay) -> AsyncGenerator[Event]:
-    """The events of a replay. Everything that is wrong with the request is raised here, before the first event.
+    """The events of a replay. Everything that is wrong with the request is raised here, before the first event and
+    before anything is written.
 
     A `strict` one sends a `comparison` before its end, unless it asked for what is not on the tape: then it ends with
     an `error` that says what.
 
     Raises `UnknownRun`, `UnknownThread`, `UnknownCheckpoint`, `UnknownTape`, `UnknownMode`, `UnknownDocument`,
-    `QuestionError`, `StateError` and `DatabaseUnavailable`.
+    `QuestionError`, `DatabaseUnavailable`, and `StateError` for a key that does not exist, a value that its field
+    cannot hold, a state that this version cannot run, or a checkpoint after which nothing is left to run.
     """
     run: RunRecord | None = None
     thread_id = replay.thread_id
     if replay.run_id is not None:
         run = await services.runs.get(replay.workspace_id, replay.run_id)
         if run is None or thread_id not in (None, run.thread_id):
-            raise UnknownRun(f"There is no run {replay.run_id!r} here. A client finds its run's id in `done`.")
+            raise UnknownRun(
+                f"There is no run {replay.run_id!r} here. To replay a thread, name the checkpoint to run on from."
+            )
         thread_id = run.thread_id
     if thread_id is None or (run is None and replay.checkpoint_id is None):
         raise StateError("Name the run to replay, or the checkpoint to run on from.")
@@ -119,31 +115,10 @@ async def open_replay(services: Services, turns: Turns, replay: Replay) -> Async
     return rehearsal.run()
 
 
-async def open_branch(
-    services: Services,
-    workspace_id: str,
-    thread_id: str,
-    checkpoint_id: str,
-    changes: Mapping[str, Any] | None = None,
-    mode: str | None = None,
-) -> Branch:
-    """Copy a saved state into a new thread, with `changes` made to it, ready to run on.
-
-    Nothing is written before everything has been checked.
-
-    Raises `UnknownThread`, `UnknownCheckpoint`, `UnknownMode`, `UnknownDocument`, `QuestionError`,
-    `DatabaseUnavailable`, and `StateError` for a key that does not exist, a value that its field cannot hold, a
-    state that this version cannot run, or a checkpoint after which nothing is left to run.
-    """
-    with services.translating_errors():
-        await _require_thread(services, workspace_id, thread_id)
-        snapshot = await _read_checkpoint(services.graph, thread_id, checkpoint_id)
-        return await _open_branch(services, workspace_id, snapshot, changes or {}, mode)
-
-
 async def _open_branch(
     services: Services, workspace_id: str, snapshot: StateSnapshot, changes: Mapping[str, Any], mode: str | None
 ) -> Branch:
+    """Copy the saved state into a new thread, with the changes made to it, ready to run on."""
     values = _change(services, snapshot, changes, mode)
     documents = values["document_ids"]
     if documents is not None:
@@ -161,85 +136,23 @@ async def _open_branch(
     return Branch(thread_id=branch_id, values=cast(AnswerState, values), forked_from=forked_from)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rehearsal:
-    """A run that is about to be run again on its tape alone, under its own ids."""
-
-    execution: Execution
-    graph: AnswerGraph
-    run_id: str
-    player: Player
-    recorded: Mapping[str, Any]
-    """The final state."""
-    events: Sequence[Event]
-
-    async def run(self) -> AsyncGenerator[Event]:
-        """The events, when all is over: nothing is waited for."""
-        # In a task, whose context is its own: there nothing is traced, and the run's trace stays as it is.
-        await asyncio.create_task(self._follow())
-        *replayed, ended = self.execution.events
-        for event in replayed:
-            yield event
-        if self.player.missed is not None:
-            yield fail(self.player.missed, self.run_id)
-            return
-        state = await self.graph.aget_state({"configurable": {"thread_id": self.execution.thread_id}})
-        yield self._compare(state.values)
-        yield ended
-
-    async def _follow(self) -> None:
-        with untraced():
-            async for _ in self.execution.follow(None, ahead=False):
-                pass
-
-    def _compare(self, state: Mapping[str, Any]) -> Compared:
-        # From a checkpoint on, there are only the last of the events.
-        recorded = _show({"events": self.events[-len(self.execution.events) :], "state": self.recorded})
-        replayed = _show({"events": self.execution.events, "state": state})
-        differences = list(unified_diff(recorded, replayed, "recorded", "replayed", n=2, lineterm=""))
-        return Compared(
-            type="comparison", run_id=self.run_id, identical=not differences, differences=differences[:MAX_DIFFERENCES]
-        )
-
-
 async def _prepare(
     services: Services, run: RunRecord, tape: Tape, player: Player, start: StateSnapshot, replay: Replay
-) -> _Rehearsal:
+) -> Rehearsal:
     """Raises `StateError` where there is nothing to compare with, or nothing to run."""
     if run.error == "cancelled":
         raise StateError("The reader left before this run ended: there is nothing to compare a strict replay with.")
     values = _change(services, start, replay.changes, replay.mode)
-    final = (await _read_run(services.graph, run))[-1]
+    recorded = _complete((await _read_run(services.graph, run))[-1])
     node = await _find_node(services.graph, start)
     await prepare_judgement(services, values)
     graph = await _begin_in_memory(services.graph, run.thread_id, values, node)
-    context = play(tape, player, services.tokens)
-    return _Rehearsal(
-        execution=Execution(services, graph, context, values, run.thread_id, perf_counter()),
-        graph=graph,
-        run_id=run.run_id,
-        player=player,
-        recorded=_complete(final),
-        events=tape.events,
-    )
-
-
-def _show(value: Any) -> list[str]:
-    """The value as lines of JSON, without what no replay can repeat."""
-    return json.dumps(_strip(value), ensure_ascii=False, indent=1, sort_keys=True).splitlines()
-
-
-def _strip(value: Any) -> Any:
-    """The value without times, and without what was spent on work done ahead that nobody needed: a replay does none."""
-    match value:
-        case dict():
-            # What each call cost is in `usage`; of `done`, it is the sum, over work done ahead, too.
-            unrepeated = {*_TIMES, "cost"} if value.get("type") == "done" else _TIMES
-            return {key: _strip(part) for key, part in value.items() if key not in unrepeated}
-        case list():
-            kept = (part for part in value if not (isinstance(part, dict) and part.get("node") == "speculation"))
-            return [_strip(part) for part in kept]
-    return value
+    known = values["steps"]
+    # What a question finds in the state are the steps of the one before it.
+    left = recorded["steps"][len(known) :] if recorded["steps"][: len(known)] == known else recorded["steps"]
+    context = dataclasses.replace(play(tape, player, services.tokens), measure=repeat_measures(left))
+    execution = Execution(services, graph, context, values, run.thread_id, perf_counter())
+    return Rehearsal(execution, graph, player, recorded, tape.events)
 
 
 def _complete(snapshot: StateSnapshot) -> dict[str, Any]:

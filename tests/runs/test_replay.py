@@ -8,12 +8,12 @@ import psycopg
 import pytest
 
 from app.runs.history import HistoryStep, read_history
-from app.runs.replay import open_branch
+from app.runs.replay import Replay, open_replay
 from app.runs.turns import Ask, Turns, collect
 from app.services import Services
 from app.settings import Settings
 from domain.errors import DatabaseUnavailable, QuestionError, StateError, UnknownCheckpoint, UnknownMode, UnknownThread
-from domain.events import Done
+from domain.events import Done, Event
 from domain.profile import ABSTENTION
 
 QUESTION = "How long is the warranty of the Falke?"
@@ -30,13 +30,24 @@ async def find_step(services: Services, thread_id: str, node: str) -> HistorySte
     return next(s for s in await read_history(services, "default", thread_id) if s["node"] == node)
 
 
+async def run_on(
+    services: Services,
+    thread_id: str,
+    checkpoint_id: str,
+    changes: dict[str, Any] | None = None,
+    mode: str | None = None,
+    workspace: str = "default",
+) -> tuple[Done, list[Event]]:
+    wanted = Replay(workspace, thread_id, checkpoint_id, changes=changes or {}, mode=mode)
+    async with Turns(services) as turns:
+        ended, events = await collect(await open_replay(services, turns, wanted))
+    assert ended["type"] == "done", ended
+    return ended, events
+
+
 async def replay(services: Services, thread_id: str, node: str, **options: Any) -> Done:
     step = await find_step(services, thread_id, node)
-    branch = await open_branch(services, "default", thread_id, step["checkpoint_id"], **options)
-    turns = Turns(services)
-    ended, _ = await collect(turns.resume(branch))
-    await turns.close()
-    assert ended["type"] == "done", ended
+    ended, _ = await run_on(services, thread_id, step["checkpoint_id"], **options)
     return ended
 
 
@@ -72,15 +83,8 @@ async def test_the_original_stays_untouched(services: Services, answered: Done) 
 
 async def test_a_changed_confidence_takes_another_edge(services: Services, answered: Done) -> None:
     step = await find_step(services, answered["thread_id"], "grade")
-    branch = await open_branch(
-        services,
-        "default",
-        answered["thread_id"],
-        step["checkpoint_id"],
-        {"confidence": "0.1", "profile.grade.max_retries": 0},
-    )
-    ended, events = await collect(Turns(services).resume(branch))
-    assert ended["type"] == "done"
+    changes = {"confidence": "0.1", "profile.grade.max_retries": 0}
+    ended, events = await run_on(services, answered["thread_id"], step["checkpoint_id"], changes)
     assert ended["answer"].startswith(ABSTENTION)
     assert [e["step"] for e in events if e["type"] == "thinking"] == ["abstain"]
 
@@ -137,12 +141,9 @@ async def test_a_replayed_follow_up_still_knows_what_was_said(services: Services
     assert ended["type"] == "done"
     steps = await read_history(services, "default", ended["thread_id"])
     step = [s for s in steps if s["node"] == node][-1]
-    branch = await open_branch(services, "default", ended["thread_id"], step["checkpoint_id"])
-    async with Turns(services) as turns:
-        again, _ = await collect(turns.resume(branch))
-    assert again["type"] == "done"
+    again, _ = await run_on(services, ended["thread_id"], step["checkpoint_id"])
     assert again["answer"] == ended["answer"]
-    remembered = await read_turns(services, branch.thread_id)
+    remembered = await read_turns(services, again["thread_id"])
     assert [t["run_id"] for t in remembered] == [answered["run_id"], again["run_id"]]
 
 
@@ -172,7 +173,10 @@ async def read_turns(services: Services, thread_id: str) -> Any:
         ({"query": "a\0b"}, "NUL"),
         ({"query": "a\ud800b"}, "surrogate"),
         ({"queries_tried": ["fine", "a\0b"]}, "NUL"),
-        ({"previous": {"query": "", "candidates": [], "sources": [], "confidence": float("nan"), "missing": []}}, "finite"),
+        (
+            {"previous": {"query": "", "candidates": [], "sources": [], "confidence": float("nan"), "missing": []}},
+            "finite",
+        ),
         ({"missing": "[" * 100_000}, "missing"),
         ({"query": "x" * 150_000, "missing": ["x" * 60_000]}, "200,000"),
     ],
@@ -182,27 +186,27 @@ async def test_values_of_the_wrong_type_are_refused(
 ) -> None:
     step = await find_step(services, answered["thread_id"], "retrieve")
     with pytest.raises(StateError, match=message):
-        await open_branch(services, "default", answered["thread_id"], step["checkpoint_id"], changes)
+        await run_on(services, answered["thread_id"], step["checkpoint_id"], changes)
 
 
 async def test_unknown_threads_checkpoints_and_modes_are_refused(services: Services, answered: Done) -> None:
     thread = answered["thread_id"]
     with pytest.raises(UnknownThread):
-        await open_branch(services, "default", "no-such-thread", "x")
+        await run_on(services, "no-such-thread", "x")
     with pytest.raises(UnknownThread):
-        await open_branch(services, "other", thread, "x")
+        await run_on(services, thread, "x", workspace="other")
     for checkpoint in ("x", "1f0c5c1e-0000-6000-8000-000000000000"):
         with pytest.raises(UnknownCheckpoint):
-            await open_branch(services, "default", thread, checkpoint)
+            await run_on(services, thread, checkpoint)
     step = await find_step(services, thread, "retrieve")
     with pytest.raises(UnknownMode):
-        await open_branch(services, "default", thread, step["checkpoint_id"], mode="nonsense")
+        await run_on(services, thread, step["checkpoint_id"], mode="nonsense")
 
 
 async def test_a_changed_question_must_be_one(services: Services, answered: Done) -> None:
     step = await find_step(services, answered["thread_id"], "__start__")
     with pytest.raises(QuestionError):
-        await open_branch(services, "default", answered["thread_id"], step["checkpoint_id"], {"question": "?"})
+        await run_on(services, answered["thread_id"], step["checkpoint_id"], {"question": "?"})
 
 
 async def test_the_end_of_a_turn_has_nothing_left_to_run_and_leaves_nothing_behind(
@@ -211,7 +215,7 @@ async def test_the_end_of_a_turn_has_nothing_left_to_run_and_leaves_nothing_behi
     step = await find_step(services, answered["thread_id"], "generate")
     before = await count_threads(settings)
     with pytest.raises(StateError, match="earlier"):
-        await open_branch(services, "default", answered["thread_id"], step["checkpoint_id"])
+        await run_on(services, answered["thread_id"], step["checkpoint_id"])
     assert await count_threads(settings) == before
 
 
@@ -238,7 +242,7 @@ async def test_a_connection_that_ends_while_states_are_read_is_an_error_of_ours(
         work: asyncio.Task[Any] = asyncio.create_task(
             read_history(services, "default", thread)
             if operation == "history"
-            else open_branch(services, "default", thread, step["checkpoint_id"])
+            else run_on(services, thread, step["checkpoint_id"])
         )
         ended = 0
         while not ended and not work.done():
@@ -308,4 +312,4 @@ async def test_a_state_that_this_version_cannot_run_is_refused(
         as_node="rerank",
     )
     with pytest.raises(StateError, match=f"another version .*{says}"):
-        await open_branch(services, "default", answered["thread_id"], config["configurable"]["checkpoint_id"])
+        await run_on(services, answered["thread_id"], config["configurable"]["checkpoint_id"])
