@@ -15,7 +15,10 @@ from domain.documents import Scope
 from domain.errors import DatabaseUnavailable, InputError
 from tests.contracts.corpus import store
 
-DROP_ALL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()"
+DROP_ALL = """
+    -- Returns when they are gone, or after five seconds.
+    SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()
+"""
 
 
 async def administer(database_url: str, *statements: SQL | str) -> None:

@@ -1,8 +1,10 @@
 """Search: the dense and the lexical leg, and reading what they found."""
 
 import re
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from uuid import UUID
 
 from pgvector.psycopg import SparseVector  # type: ignore[import-untyped]
@@ -20,6 +22,12 @@ from domain.ports import Embedder, Vector
 
 NAMESAKES = 10
 """A title that more documents have names none of them."""
+
+REMEMBERED_QUERIES = 256
+"""So many queries keep the weights of their words: what one leg has found is scored by these just afterwards."""
+
+REMEMBERED_SCOPES = 8
+"""So many choices of documents, which may be of thousands, are kept as they are sent."""
 
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -45,12 +53,19 @@ def join_ids(ids: Iterable[str]) -> str:
     return f"{{{','.join([*kept, *map(str, parse_ids(others))])}}}"
 
 
+@lru_cache(maxsize=REMEMBERED_SCOPES)
+def _join_documents(scope: Scope) -> str | None:
+    """The ids of the documents in scope as one parameter; None where all are."""
+    return None if scope.document_ids is None else join_ids(scope.document_ids)
+
+
 class PostgresLibrary:
     """The searchable chunks, in PostgreSQL with pgvector."""
 
     def __init__(self, pool: Pool, embedder: Embedder | None = None) -> None:
         """`embedder` makes the vectors that are searched for. Without it, they are taken to be of the index."""
         self._pool = pool
+        self._weights: OrderedDict[tuple[str, str], tuple[UUID | None, SparseVector]] = OrderedDict()
         self._embedder = None if embedder is None else embedder.name
         dimension = OnnxEmbedder.dimension if embedder is None else embedder.dimension
         self._search_dense = sql.fit_dimension(sql.SEARCH_DENSE, dimension)
@@ -66,7 +81,7 @@ class PostgresLibrary:
                 limit=limit,
                 exact_rows=vector_index.EXACT_ROWS,
                 index=vector_index.name_index(scope.workspace_id),
-                document_ids=join_ids(scope.document_ids or ()),
+                document_ids=_join_documents(scope),
                 embedder=self._embedder,
             )
             if not rows:
@@ -77,13 +92,17 @@ class PostgresLibrary:
         terms = count_terms(scope.workspace_id, query)
         if not terms:
             return []
-        document_ids = None if scope.document_ids is None else join_ids(scope.document_ids)
+        document_ids = _join_documents(scope)
         async with open_session(self._pool, scope.workspace_id) as session:
-            chunks, in_documents, frequencies = await _count(session, terms, document_ids)
-            share = 1.0 if document_ids is None else in_documents / max(chunks, 1)
-            plan = plan_search(terms, chunks, frequencies, share)
+            counts = await _count(session, terms, document_ids)
+            in_documents = counts.in_documents
+            share = 1.0 if document_ids is None else in_documents / max(counts.chunks, 1)
+            plan = plan_search(terms, counts.chunks, counts.frequencies, share)
             if plan is None:
                 return []
+            self._weights[scope.workspace_id, query] = counts.corpus, plan.weights
+            if len(self._weights) > REMEMBERED_QUERIES:
+                self._weights.popitem(last=False)
             few = document_ids is not None and in_documents <= 2 * CANDIDATES
             rows = await session.fetch(
                 sql.SEARCH_LEXICAL_IN_DOCUMENTS if few else sql.SEARCH_LEXICAL,
@@ -104,7 +123,7 @@ class PostgresLibrary:
                 # As the index has them: bytes know the letters from A to Z only.
                 names=[name.encode().lower().decode() for name in names],
                 embedding=embedding,
-                document_ids=None if scope.document_ids is None else join_ids(scope.document_ids),
+                document_ids=_join_documents(scope),
                 most=NAMESAKES,
                 embedder=self._embedder,
             )
@@ -115,33 +134,45 @@ class PostgresLibrary:
             return await suggest_words(session, words, unfinished)
 
     async def score_dense(self, scope: Scope, embedding: Vector, chunk_ids: Sequence[str]) -> list[Match]:
+        if not chunk_ids:
+            return []
         async with open_session(self._pool, scope.workspace_id) as session:
             rows = await session.fetch(
                 sql.SCORE_DENSE,
                 embedder=self._embedder,
                 embedding=embedding,
                 chunk_ids=join_ids(chunk_ids),
-                document_ids=None if scope.document_ids is None else join_ids(scope.document_ids),
+                document_ids=_join_documents(scope),
             )
         return [Match(row["chunk_id"], row["document_id"], row["score"]) for row in rows]
 
     async def score_lexical(self, scope: Scope, query: str, chunk_ids: Sequence[str]) -> list[Match]:
-        terms = count_terms(scope.workspace_id, query)
+        if not chunk_ids:
+            return []
         async with open_session(self._pool, scope.workspace_id) as session:
-            return await _score_terms(session, scope, chunk_ids, await _weigh(session, terms))
+            if (known := self._weights.get((scope.workspace_id, query))) is not None:
+                corpus, weights = known
+                if matches := await _score_terms(session, scope, chunk_ids, weights, corpus):
+                    return matches
+            terms = count_terms(scope.workspace_id, query)
+            counts = await _count(session, terms, None)
+            return await _score_terms(session, scope, chunk_ids, _weigh(terms, counts.chunks, counts.frequencies))
 
     async def score_related(
         self, scope: Scope, query: str, examples: Mapping[str, float], chunk_ids: Sequence[str]
     ) -> list[Match]:
         own = count_terms(scope.workspace_id, query)
         async with open_session(self._pool, scope.workspace_id) as session:
-            rows = await session.fetch(sql.READ_IMPACTS, chunk_ids=parse_ids(list(examples)))
+            rows = await session.fetch(sql.READ_IMPACTS, chunk_ids=join_ids(examples))
             impacts = {
-                str(row["chunk_id"]): dict(zip(row["impacts"].indices(), row["impacts"].values(), strict=True))
+                row["chunk_id"]: dict(zip(row["impacts"].indices(), row["impacts"].values(), strict=True))
                 for row in rows
+                if row["chunk_id"] is not None
             }
-            terms = Counter({term: 1 for chunk in impacts.values() for term in chunk if term not in own})
-            weights = mark(impacts, examples, await _weigh(session, terms))
+            frequencies = {row["term"]: row["chunks"] for row in rows if row["chunk_id"] is None}
+            chunks = frequencies.pop(None, 0)
+            terms = Counter({term: 1 for term in frequencies if term not in own})
+            weights = mark(impacts, examples, _weigh(terms, chunks, frequencies))
             return await _score_terms(session, scope, chunk_ids, weights)
 
     async def read_passages(self, scope: Scope, chunk_ids: Sequence[str]) -> list[Passage]:
@@ -160,7 +191,7 @@ class PostgresLibrary:
                 chunk_ids=parse_ids(chunk_ids),
                 before=before,
                 after=after,
-                document_ids=None if scope.document_ids is None else join_ids(scope.document_ids),
+                document_ids=_join_documents(scope),
             )
         return [_read_passage(row) for row in rows]
 
@@ -169,7 +200,7 @@ class PostgresLibrary:
             rows = await session.fetch(
                 sql.READ_EMBEDDINGS,
                 chunk_ids=parse_ids(chunk_ids),
-                document_ids=None if scope.document_ids is None else join_ids(scope.document_ids),
+                document_ids=_join_documents(scope),
             )
         return {str(row["chunk_id"]): row["embedding"] for row in rows}
 
@@ -178,7 +209,7 @@ class PostgresLibrary:
             rows = await session.fetch(
                 sql.READ_TITLES,
                 limit=limit,
-                document_ids=None if scope.document_ids is None else join_ids(scope.document_ids),
+                document_ids=_join_documents(scope),
             )
         return [row["title"] for row in rows]
 
@@ -190,28 +221,45 @@ class PostgresLibrary:
         return {str(row["chunk_id"]): row["tokens"] for row in rows}
 
 
-async def _count(session: Session, terms: Iterable[int], document_ids: str | None) -> tuple[int, int, dict[int, int]]:
-    """How many chunks the workspace has, how many of them these documents, and how many hold each of the terms."""
-    counts = await session.fetch(sql.COUNT_TERMS, terms=sorted(terms), document_ids=document_ids)
-    frequencies = {row["term"]: row["chunks"] for row in counts}
-    return frequencies.pop(None, 0), frequencies.pop(-1), frequencies
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """What a workspace holds."""
+
+    chunks: int
+    in_documents: int
+    """How many of the chunks are in the documents in scope."""
+    frequencies: dict[int, int]
+    """How many chunks hold each of the terms that were asked for."""
+    corpus: UUID | None
+    """The state that the workspace was in."""
 
 
-async def _weigh(session: Session, terms: Counter[int]) -> dict[int, float]:
+async def _count(session: Session, terms: Iterable[int], document_ids: str | None) -> _Counts:
+    rows = await session.fetch(sql.COUNT_TERMS, terms=sorted(terms), document_ids=document_ids)
+    frequencies = {row["term"]: row["chunks"] for row in rows}
+    corpus = next((row["corpus"] for row in rows if row["term"] is None), None)
+    return _Counts(frequencies.pop(None, 0), frequencies.pop(-1), frequencies, corpus)
+
+
+def _weigh(terms: Counter[int], chunks: int, frequencies: dict[int, int]) -> dict[int, float]:
     """The inverse document frequency of each term that the workspace knows, times its count."""
-    chunks, _, frequencies = await _count(session, terms, None)
     plan = plan_search(terms, chunks, frequencies)
     return {} if plan is None else dict(zip(plan.weights.indices(), plan.weights.values(), strict=True))
 
 
 async def _score_terms(
-    session: Session, scope: Scope, chunk_ids: Sequence[str], weights: Mapping[int, float]
+    session: Session,
+    scope: Scope,
+    chunk_ids: Iterable[str],
+    weights: Mapping[int, float] | SparseVector,
+    corpus: UUID | None = None,
 ) -> list[Match]:
     rows = await session.fetch(
         sql.SCORE_LEXICAL,
-        weights=SparseVector(weights, TERM_IDS),
+        weights=weights if isinstance(weights, SparseVector) else SparseVector(weights, TERM_IDS),
         chunk_ids=join_ids(chunk_ids),
-        document_ids=None if scope.document_ids is None else join_ids(scope.document_ids),
+        document_ids=_join_documents(scope),
+        corpus=corpus,
     )
     return [Match(row["chunk_id"], row["document_id"], row["score"]) for row in rows]
 

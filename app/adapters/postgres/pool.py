@@ -1,9 +1,11 @@
 """Connections: how they are opened, configured and lent out, and what their failures are called."""
 
 import asyncio
+import select
 import struct
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from time import monotonic
 from typing import Any, LiteralString
 
 import psycopg
@@ -24,10 +26,14 @@ WAIT_SECONDS = 5.0
 QUERY_SECONDS = 10.0
 """How long a query may take before the database counts as gone."""
 
+TRUSTED_SECONDS = 1.0
+"""For how long after its last use a connection is lent without asking the server, unless the server has said
+something: what ends a connection, be it a restart or an administrator, is in its socket."""
+
 _SETTINGS = {
     # Without iterative scans a filtered HNSW search returns too few rows; relaxed order is put right by sorting.
     "hnsw.iterative_scan": "relaxed_order",
-    "hnsw.ef_search": "200",
+    "hnsw.ef_search": "400",
     "hnsw.max_scan_tuples": "40000",
     # A search by words reads what waits to be indexed from end to end, so it is kept short; `load` knows better.
     "gin_pending_list_limit": "256kB",
@@ -37,6 +43,12 @@ _SETTINGS = {
     # The planner overestimates scans over arrays and vectors, and compiling them takes longer than running them.
     "jit": "off",
 }
+
+
+class _Connection(AsyncConnection[DictRow]):
+    """A connection that knows when it was last used."""
+
+    used = 0.0
 
 
 class Integers(list[int]):
@@ -63,7 +75,7 @@ async def open_pool(database_url: str, *, max_size: int = 16) -> AsyncIterator[P
     dict rows and `prepare_threshold=0`.
 
     The schema must exist (`migrations.upgrade`). Each connection is checked before it is lent, so that one the
-    server has dropped is replaced and no caller sees it.
+    server has dropped is replaced and no caller sees it (docs/decisions/0042-fewer-round-trips.md).
 
     Raises `DatabaseUnavailable` where the server does not answer, `ConfigurationError` where the schema is missing.
     """
@@ -73,6 +85,7 @@ async def open_pool(database_url: str, *, max_size: int = 16) -> AsyncIterator[P
             await _require_schema(first)
     pool = Pool(
         database_url,
+        connection_class=_Connection,
         kwargs={
             "autocommit": True,
             "row_factory": dict_row,
@@ -87,6 +100,7 @@ async def open_pool(database_url: str, *, max_size: int = 16) -> AsyncIterator[P
         # server is, because a caller that finds no connection starts afresh.
         reconnect_timeout=WAIT_SECONDS,
         check=_check,
+        reset=_note_use,
         configure=_configure,
         open=False,
     )
@@ -109,11 +123,25 @@ async def _configure(connection: AsyncConnection[DictRow]) -> None:
 
 async def _check(connection: AsyncConnection[DictRow]) -> None:
     """Refuse a connection that is gone, or whose server does not answer."""
+    assert isinstance(connection, _Connection)
+    if monotonic() - connection.used < TRUSTED_SECONDS and not _is_readable(connection.fileno()):
+        return
     try:
         async with asyncio.timeout(WAIT_SECONDS):
             await Pool.check_connection(connection)
     except TimeoutError as error:
         raise psycopg.OperationalError("the server does not answer") from error
+
+
+async def _note_use(connection: AsyncConnection[DictRow]) -> None:
+    assert isinstance(connection, _Connection)
+    connection.used = monotonic()
+
+
+def _is_readable(descriptor: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 async def ping(pool: Pool) -> None:
