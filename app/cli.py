@@ -179,6 +179,38 @@ def delete(
 
 
 @cli.command()
+def reindex(
+    embeddings: Annotated[str, typer.Option(help="local, openai:MODEL or openai:MODEL@DIMENSION.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Embed all documents of all workspaces anew, with another model. Questions are answered and documents are added
+    meanwhile; what an interrupted run has done is not done again."""
+    from app.settings import read_settings
+
+    async def work() -> int:
+        from app.descriptions import describe_reindexing
+        from app.ingest.reindexing import reindex as embed_anew
+        from app.services import open_reindexing
+        from app.terminal import print_reindexing, show_progress
+
+        async with open_reindexing(settings, settings.embeddings) as (index, embedder):
+            with show_progress(enabled=not as_json) as progress:
+                report = await embed_anew(index, embedder, progress)
+        if as_json:
+            print(json.dumps(describe_reindexing(report), ensure_ascii=False))
+        else:
+            print_reindexing(report, embeddings)
+        return 0
+
+    _configure_logging(logging.WARNING)
+    try:
+        settings = read_settings(embeddings=embeddings)
+    except AskgraphError as error:
+        _fail(error)
+    _run(work())
+
+
+@cli.command()
 def history(
     thread: ThreadArgument,
     workspace: WorkspaceOption = "default",

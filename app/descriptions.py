@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from app.ingest.reindexing import Reindexed
 from domain.documents import Document, IngestReport
 from domain.events import Event, data_of
 
@@ -13,6 +14,17 @@ def describe_document(document: Document) -> dict[str, Any]:
     return asdict(document) | {
         "created_at": document.created_at.isoformat(),
         "updated_at": document.updated_at.isoformat(),
+    }
+
+
+def describe_reindexing(report: Reindexed) -> dict[str, Any]:
+    """What embedding all documents anew came to."""
+    return {
+        "model": report.model,
+        "switched": report.switched,
+        "chunks": report.chunks,
+        "tokens": report.tokens,
+        "cost": report.cost,
     }
 
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -39,7 +40,7 @@ from app.adapters.tokens import O200kCounter
 from app.ingest.encoding import TwoModelEncoder
 from app.ingest.pipeline import Ingestion, PassageEncoder
 from app.settings import Settings, read_modes
-from domain.errors import ConfigurationError
+from domain.errors import ConfigurationError, EmbedderUnavailable
 from domain.ports import AnswerCache, DocumentStore, Embedder, Library, Reranker, TokenCounter
 from domain.profile import Profile
 from domain.runs import RunLog, ThreadStore
@@ -150,7 +151,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             embedder=embedder,
             sentences=local,
             embeddings_problem=embeddings_problem,
-            find_index_problem=lambda: find_problem(pool, embedder),
+            find_index_problem=partial(find_problem, pool, embedder if settings.pgvectorstore is None else None),
             rerankers=rerankers,
             tokens=O200kCounter(),
             models=opened.models,
@@ -180,7 +181,7 @@ async def open_reindexing(settings: Settings, embeddings: str) -> AsyncIterator[
     """What embeds all documents anew: the index that is made, and the model that it is made with, as
     `Settings.embeddings` names one. Services that are open go on meanwhile.
 
-    Raises `ConfigurationError` and `DatabaseUnavailable`, with what to do.
+    Raises `ConfigurationError`, `DatabaseUnavailable` and `EmbedderUnavailable`, with what to do.
     """
     async with AsyncExitStack() as stack:
         database_url, _, _ = await _open_servers(settings, stack)
@@ -189,7 +190,7 @@ async def open_reindexing(settings: Settings, embeddings: str) -> AsyncIterator[
         stack.callback(local.close)
         embedder, problem = await _open_embedder(embeddings, local, settings, stack)
         if problem:
-            raise ConfigurationError(problem)
+            raise EmbedderUnavailable(problem)
         yield await stack.enter_async_context(open_reembedding(pool, embedder)), embedder
 
 

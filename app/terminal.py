@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from app.ingest.reindexing import Reindexed
 from app.runs.history import HistoryStep
 from domain.documents import Citation, Document, IngestReport, name_place
 from domain.events import Compared, Event
@@ -140,6 +141,19 @@ def print_ingest(report: IngestReport) -> None:
     if report.passed_over:
         counts.append(f"{report.passed_over} files of other types passed over")
     out.print(f"{', '.join(counts)}, {report.seconds:.1f} s{rate}")
+
+
+def print_reindexing(report: Reindexed, embeddings: str) -> None:
+    """What was embedded, what it cost, and what is left to do."""
+    if not report.switched:
+        out.print(f"The index is of {report.model} already.")
+        return
+    spent = f", {report.tokens} tokens" if report.usage else ""
+    cost = f", ${report.cost:.4f}" if report.cost else ""
+    out.print(
+        f"{report.chunks} chunks embedded with {report.model}{spent}{cost}. What serves them searches by words until it "
+        f"is started again with ASKGRAPH_EMBEDDINGS={embeddings}."
+    )
 
 
 @contextmanager
