@@ -43,6 +43,17 @@ class Reindexed:
     """How many were embedded; what an earlier run had done is not among them."""
     usage: list[ModelUsage] = field(default_factory=list)
 
+    @property
+    def tokens(self) -> int:
+        """Of all calls."""
+        return sum(usage.input_tokens for usage in self.usage)
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars of all calls; None where the price of one is not known."""
+        costs = [usage.cost for usage in self.usage]
+        return None if None in costs else sum(cost for cost in costs if cost is not None)
+
     def record(self, usage: ModelUsage) -> None:
         """Add what one call consumed."""
         self.usage.append(usage)

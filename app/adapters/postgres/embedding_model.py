@@ -71,11 +71,13 @@ async def pin_embedder(pool: Pool, embedder: Embedder) -> None:
                 await connection.execute(describe_column("chunks", embedder.dimension))
 
 
-async def find_problem(pool: Pool, embedder: Embedder) -> str | None:
-    """What to do where the documents were embedded anew since this process began; None where they were not.
+async def find_problem(pool: Pool, embedder: Embedder | None) -> str | None:
+    """What to do where the index is of another model than `embedder`; None where it is not, or is not used.
 
     Raises `DatabaseUnavailable`.
     """
+    if embedder is None:
+        return None
     with translated_errors():
         async with pool.connection() as connection:
             stored = await fetch_value(connection, _READ)
