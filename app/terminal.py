@@ -151,8 +151,8 @@ def print_reindexing(report: Reindexed, embeddings: str) -> None:
     spent = f", {report.tokens} tokens" if report.usage else ""
     cost = f", ${report.cost:.4f}" if report.cost else ""
     out.print(
-        f"{report.chunks} chunks embedded with {report.model}{spent}{cost}. What serves them searches by words until it "
-        f"is started again with ASKGRAPH_EMBEDDINGS={embeddings}."
+        f"{report.chunks} chunks embedded with {report.model}{spent}{cost}. What serves them searches by words until "
+        f"it is started again with ASKGRAPH_EMBEDDINGS={embeddings}."
     )
 
 
