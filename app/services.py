@@ -274,6 +274,7 @@ async def _open_rerankers(
             settings.rerank_model,
             api_key=settings.cohere_api_key.get_secret_value() if settings.cohere_api_key else "",
             base_url=settings.cohere_base_url,
+            prices=read_prices(settings.prices),
         )
         stack.push_async_callback(cohere.aclose)
         rerankers["cohere"] = cohere

@@ -12,6 +12,8 @@ from typing import Any
 import httpx
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
+from app.adapters.circuit import Circuit
+from app.adapters.prices import PriceTable
 from domain.documents import Passage, Scope, embedding_text
 from domain.errors import (
     AskgraphError,
@@ -41,10 +43,6 @@ RETRIES = 2
 LONGEST = 8000
 """Characters of a passage that are sent, of some 2,000 tokens. Each 500 tokens of a document are billed as one."""
 
-PRICES = {"rerank-v3.5": 0.002, "rerank-v4.0-fast": 0.002, "rerank-v4.0-pro": 0.0025}
-"""US dollars a search unit: one question with up to 100 documents of up to 500 tokens. From published copies of
-https://cohere.com/pricing, collated in November 2026. The price of another model is not known."""
-
 _PASSING = (408, 409, 429, 498, 499)
 """Statuses below 500 after which asking again later may help."""
 
@@ -60,11 +58,15 @@ _RESULTS = TypeAdapter(list[_Result])
 class CohereReranker:
     """A `Reranker`. Construct once and keep: the client holds the connections."""
 
-    def __init__(self, model: str, *, api_key: str, base_url: str | None = None, seconds: float = SECONDS) -> None:
+    def __init__(
+        self, model: str, *, api_key: str, base_url: str | None, prices: PriceTable, seconds: float = SECONDS
+    ) -> None:
         """`api_key` may be empty where `base_url` names a server that wants none."""
         self.name = f"cohere/{model}{f' at {base_url}' if base_url else ''}"
         self._model = model
         self._seconds = seconds
+        self._prices = prices
+        self._circuit = Circuit(f"The reranker {model}")
         self._http = httpx.AsyncClient(timeout=seconds)
         self._client = cohere.AsyncClientV2(
             api_key, base_url=base_url, timeout=seconds, max_retries=RETRIES, httpx_client=self._http
@@ -78,11 +80,14 @@ class CohereReranker:
         if not passages:
             return []
         texts = [_make_encodable(embedding_text(p.title, p.heading_path, p.text)[:LONGEST]) for p in passages]
-        try:
-            async with asyncio.timeout(self._seconds):
-                reply = await self._client.rerank(model=self._model, query=_make_encodable(question), documents=texts)
-        except (ApiError, ParsingError, httpx.HTTPError, TimeoutError, ValueError) as error:
-            raise _translate(error, self._model) from error
+        with self._circuit.guard():
+            try:
+                async with asyncio.timeout(self._seconds):
+                    reply = await self._client.rerank(
+                        model=self._model, query=_make_encodable(question), documents=texts
+                    )
+            except (ApiError, ParsingError, httpx.HTTPError, TimeoutError, ValueError) as error:
+                raise _translate(error, self._model) from error
         self._record(reply, sink)
         try:
             results = _RESULTS.validate_python(getattr(reply, "results", None), from_attributes=True)
@@ -99,8 +104,7 @@ class CohereReranker:
         """Searches are billed, not tokens. A server that does not bill is recorded at an unknown price."""
         billed = getattr(getattr(reply, "meta", None), "billed_units", None)
         units = getattr(billed, "search_units", None)
-        price = PRICES.get(self._model)
-        cost = price * units if price is not None and isinstance(units, int | float) else None
+        cost = self._prices.price_rerank(self._model, units) if isinstance(units, int | float) else None
         sink.record(ModelUsage(self._model, 0, 0, cost))
 
 

@@ -11,7 +11,9 @@ import pytest_asyncio
 from pydantic import SecretStr
 
 from app.adapters import cohere
+from app.adapters.circuit import THRESHOLD
 from app.adapters.cohere import CohereReranker
+from app.adapters.prices import read_prices
 from app.runs.turns import Ask, Turns, collect
 from app.services import open_services
 from app.settings import Settings
@@ -35,7 +37,8 @@ PASSAGES = [make_passage(text) for text in TEXTS]
 
 @asynccontextmanager
 async def connect(server: CohereServer, model: str = "rerank-v3.5", **options: Any) -> AsyncIterator[CohereReranker]:
-    reranker = CohereReranker(model, **({"api_key": "key", "base_url": server.base_url} | options))
+    given: dict[str, Any] = {"api_key": "key", "base_url": server.base_url, "prices": read_prices()}
+    reranker = CohereReranker(model, **(given | options))
     try:
         yield reranker
     finally:
@@ -109,6 +112,18 @@ async def test_faults_become_ours(
     assert type(raised.value) is expected
     assert len(server.requests) == requests
     assert "rerank-v3.5" in raised.value.message
+
+
+async def test_a_server_that_is_down_is_left_alone(server: CohereServer) -> None:
+    server.behaviour.fault = "server_error"
+    async with connect(server) as reranker:
+        for _ in range(THRESHOLD):
+            with pytest.raises(ModelUnavailable):
+                await reranker.score(SCOPE, QUESTION, PASSAGES, Ledger())
+        asked = len(server.requests)
+        with pytest.raises(ModelUnavailable, match="tried again in"):
+            await reranker.score(SCOPE, QUESTION, PASSAGES, Ledger())
+    assert len(server.requests) == asked
 
 
 async def test_a_server_that_is_not_there_is_unavailable(server: CohereServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,8 +205,8 @@ async def test_a_run_ranks_by_it_and_goes_on_without_it(exact: Settings, server:
         done, sources = await ask("How long is the warranty of the Falke?")
         assert "36 months" in done["answer"]
         assert done["warnings"] == []
-        # Two content words, of which the best passage has both and the last source at most one.
-        assert sources[0]["score"] == 0.98
+        # Three content words, of which the best passage has two and the last source at most one.
+        assert sources[0]["score"] == 0.6567
         assert sources[-1]["score"] < 0.5
         assert [(used["node"], used["model"], used["cost"]) for used in done["usage"]] == [
             ("rerank", "rerank-v3.5", 0.002)
