@@ -61,6 +61,8 @@ async def find_linked(
     except EmbedderUnavailable:
         return []
     found = {match.chunk_id: match for match in await context.library.search_titled(scope, sorted(names), embedding)}
+    if not found:
+        return []
     linked = await context.library.read_passages(scope, list(found))
     linked = [passage for passage in linked if passage.title not in titles]
     lowest = min(candidate["score"] for candidate in candidates.values())

@@ -1,5 +1,6 @@
 """rerank: read the candidates' texts, score each against the question, keep the best as numbered sources."""
 
+import asyncio
 from typing import Any
 
 import numpy as np
@@ -52,16 +53,9 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
     if not passages:
         return RerankUpdate(candidates=state["candidates"], sources=[], queries_tried=state["queries_tried"])
 
-    linked: list[Passage] = []
-    if knobs.method != "none":
-        linked = await have_or(
-            linked,
-            find_linked(state["standalone_question"], scope, passages, candidates, context),
-            context.ledger,
-            "What the sources mention was not looked up",
-        )
-        passages += [passage for passage in linked if passage not in passages]
-    scores = await _score(knobs, scope, state["standalone_question"], passages, candidates, context)
+    question = state["standalone_question"]
+    linked, scores = await _look_and_score(knobs, scope, question, passages, candidates, context)
+    passages += _leave_out(passages, linked)
     # The local reranker's scores are weighed with the search's; others are probabilities already.
     if scores is not None and knobs.method != "local":
         relevance = scores
@@ -70,7 +64,7 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
         if scores is not None:
             relevance = await have_or(
                 relevance,
-                _learn(state["standalone_question"], scope, passages, relevance, context),
+                _learn(question, scope, passages, relevance, context),
                 context.ledger,
                 "Ranked by the question's own words",
             )
@@ -93,6 +87,40 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
         ),
         queries_tried=list(dict.fromkeys([*state["queries_tried"], *(passage.title for passage in linked)])),
     )
+
+
+async def _look_and_score(
+    knobs: RerankKnobs,
+    scope: Scope,
+    question: str,
+    found: list[Passage],
+    candidates: dict[str, Candidate],
+    context: Context,
+) -> tuple[list[Passage], list[float] | None]:
+    """What the passages found mention by title; and the scores of those found and of what of this is new, in order."""
+
+    async def look() -> list[Passage]:
+        finding = find_linked(question, scope, found, candidates, context)
+        return await have_or([], finding, context.ledger, "What the sources mention was not looked up")
+
+    async def score(passages: list[Passage]) -> list[float] | None:
+        return await _score(knobs, scope, question, passages, candidates, context)
+
+    if knobs.method == "none":
+        return [], None
+    if knobs.method != "local":
+        linked = await look()
+        return linked, await score([*found, *_leave_out(found, linked)])
+    # Locally each passage is scored by itself, so what was found does not wait for what it mentions.
+    linked, scores = await asyncio.gather(look(), score(found))
+    new = _leave_out(found, linked)
+    added = await score(new) if new and scores is not None else []
+    return linked, None if scores is None or added is None else [*scores, *added]
+
+
+def _leave_out(known: list[Passage], passages: list[Passage]) -> list[Passage]:
+    """Those of the passages that are not among the known ones."""
+    return [passage for passage in passages if passage not in known]
 
 
 async def _score(
