@@ -9,6 +9,7 @@ import email.utils
 import json
 import math
 import random
+import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
@@ -44,6 +45,9 @@ LONGEST_PAUSE = 5.0
 """Seconds that a retry is waited for. A provider that asks for more is left to the next model, or the local answer."""
 
 _REFUSED = frozenset({"content_filter", "refusal", "safety", "prohibited_content", "blocklist"})
+_BUSY = re.compile(r"overloaded_error|rate_limit_error|api_error|timeout_error")
+"""What Anthropic's streams say in an event, with a status of 200 that LangChain has no error for.
+https://docs.claude.com/en/api/errors"""
 _FULL = frozenset({"length", "max_tokens", "model_context_window_exceeded"})
 
 
@@ -61,7 +65,6 @@ class LangChainChat:
         timeout: float,
         prices: PriceTable,
         key: str,
-        check: Callable[[], Awaitable[str | None]] | None = None,
     ) -> None:
         """`client` must not retry by itself. `key` is the name of the variable that holds the API key."""
         self.name = name
@@ -70,7 +73,6 @@ class LangChainChat:
         self._timeout = timeout
         self._prices = prices
         self._key = key
-        self._check = check
 
     async def judge(self, messages: Sequence[Message], schema: type[Schema], sink: UsageSink) -> Schema:
         """A reply that fits `schema`; one that does not is sent back once with what is wrong with it."""
@@ -131,7 +133,14 @@ class LangChainChat:
     async def check(self) -> str | None:
         """What is wrong with the key, the address or the model's name, as far as this can be found out for nothing;
         None where nothing is. Takes at most 3 seconds."""
-        return None if self._check is None else await self._check()
+        check: Callable[[], Awaitable[str | None]] | None = getattr(self.client, "check", None)
+        return None if check is None else await check()
+
+    async def aclose(self) -> None:
+        """Close the connections, where they are this model's own."""
+        close: Callable[[], Awaitable[None]] | None = getattr(self.client, "aclose", None)
+        if close is not None:
+            await close()
 
     async def _ask(self, prompt: list[BaseMessage], schema: type[Schema], sink: UsageSink) -> str:
         """The text of one reply, which should be JSON of `schema`."""
@@ -178,6 +187,8 @@ class LangChainChat:
                 return ModelError(f"The language model {self.name} did not accept the request: {error}")
             case httpx2.HTTPError() | OSError():
                 return ModelUnavailable()
+            case _ if _BUSY.search(str(error)):
+                return ModelUnavailable()
             case _:
                 return ModelError(f"The language model {self.name} sent a reply that is not of the protocol.")
 
@@ -217,10 +228,11 @@ class LangChainChat:
             with self._translated():
                 async with asyncio.timeout(timeout):
                     return await anext(chunks, None)
-        except ModelTimeout:
+        except (ModelUnavailable, ModelError) as error:
+            # Whatever it was that broke off, unless the provider says more of it.
+            if type(error) in (ModelUnavailable, ModelError):
+                raise ModelReplyCut from error
             raise
-        except ModelUnavailable as error:
-            raise ModelReplyCut from error
 
     def _record(self, usage: UsageMetadata | None, sink: UsageSink) -> None:
         """Servers that do not count are recorded with zero tokens of unknown cost, so that the call itself shows."""

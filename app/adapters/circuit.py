@@ -26,9 +26,9 @@ waiting looks like a reader who presses Stop."""
 class Circuit:
     """Of one model at one address."""
 
-    def __init__(self, name: str, *, threshold: int = THRESHOLD, pause: float = PAUSE) -> None:
+    def __init__(self, name: str) -> None:
         self._name = name
-        self._context = Context(name, threshold=threshold, ttl=pause)
+        self._context = Context(name, threshold=THRESHOLD, ttl=PAUSE)
         self._probing = False
         self._rejected: str | None = None
 

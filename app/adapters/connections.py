@@ -4,7 +4,6 @@ where a model is configured."""
 import asyncio
 import importlib
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 import openai
 from langchain_core.language_models import BaseChatModel
@@ -13,13 +12,11 @@ from pydantic import ValidationError
 from app.adapters.chat import LangChainChat
 from app.adapters.openai import OpenAIChat
 from app.adapters.prices import PriceTable
-from app.adapters.providers import PACKAGES, Access, Package, split_name
+from app.adapters.providers import PACKAGES, Access, split_name
 from domain.errors import ConfigurationError
 from domain.ports import ChatModel
 from domain.profile import ModelKnobs
 from nodes.context import TIERS, Models, Tier
-
-_CHECK_SECONDS = 3.0
 
 
 class Connections:
@@ -85,6 +82,8 @@ class Connections:
     async def close(self) -> None:
         """Close the connections."""
         await self._http.aclose()
+        for model in self._models.values():
+            await model.aclose()
 
     def _open(self, name: str, setting: str) -> None:
         """Construct the model of this name, which `setting` has, once."""
@@ -107,8 +106,11 @@ class Connections:
             )
             return
         package = PACKAGES[provider]
+        address = {"base_url": access.base_url} if access.base_url else {}
         try:
-            client = self._construct(package, model, access)
+            client: BaseChatModel = getattr(importlib.import_module(package.module), package.name)(
+                model=model, api_key=access.api_key or "none", timeout=self._timeout, max_retries=0, **address
+            )
         except ImportError as error:
             raise ConfigurationError(
                 f"{setting} is {name!r}, whose package is not installed. Run: pip install 'askgraph[{package.extra}]'"
@@ -116,42 +118,4 @@ class Connections:
         except ValidationError as error:
             problems = "; ".join(problem["msg"] for problem in error.errors())
             raise ConfigurationError(f"{setting} is {name!r}, which cannot be used: {problems}.") from error
-        self._models[name] = LangChainChat(
-            name,
-            client,
-            timeout=self._timeout,
-            prices=self._prices,
-            key=package.key,
-            check=partial(_check_anthropic, model, access) if provider == "anthropic" else None,
-        )
-
-    def _construct(self, package: Package, model: str, access: Access) -> BaseChatModel:
-        address = {"base_url": access.base_url} if access.base_url else {}
-        constructed: BaseChatModel = getattr(importlib.import_module(package.module), package.name)(
-            model=model, api_key=access.api_key or "none", timeout=self._timeout, max_retries=0, **address
-        )
-        return constructed
-
-
-async def _check_anthropic(model: str, access: Access) -> str | None:
-    import anthropic
-
-    try:
-        async with (
-            asyncio.timeout(_CHECK_SECONDS),
-            anthropic.AsyncAnthropic(
-                api_key=access.api_key, base_url=access.base_url, max_retries=0, timeout=_CHECK_SECONDS
-            ) as probe,
-        ):
-            await probe.models.retrieve(model)
-    except anthropic.AuthenticationError:
-        return "The language model's provider did not accept the API key. Check ANTHROPIC_API_KEY."
-    except (anthropic.APIConnectionError, TimeoutError):
-        return f"The language model's server at {probe.base_url} does not answer. Check ANTHROPIC_BASE_URL."
-    except anthropic.NotFoundError as error:
-        # A gateway without a list of models says 404, too, but not in these words.
-        if "not_found_error" in str(error.body):
-            return f"The server at {probe.base_url} does not know a model {model!r}."
-    except anthropic.AnthropicError:
-        return None
-    return None
+        self._models[name] = LangChainChat(name, client, timeout=self._timeout, prices=self._prices, key=package.key)

@@ -20,11 +20,11 @@ class Package(NamedTuple):
 
 
 PACKAGES = {
-    "anthropic": Package("langchain_anthropic", "ChatAnthropic", "anthropic", "ANTHROPIC_API_KEY"),
+    "anthropic": Package("app.adapters.anthropic", "Claude", "anthropic", "ANTHROPIC_API_KEY"),
     "google_genai": Package("langchain_google_genai", "ChatGoogleGenerativeAI", "google", "GOOGLE_API_KEY"),
 }
 """By the part of a model's name before the colon. Each class takes `model`, `api_key`, `base_url`, `timeout` and
-`max_retries`, and raises `langchain_core.exceptions.ModelError`."""
+`max_retries`, and raises `langchain_core.exceptions.ModelError`. It may have `check` and `aclose`, like `Claude`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,6 +154,7 @@ def test_a_provider_without_a_key_is_named(
 def test_a_package_that_is_not_installed_is_named_with_its_command(
     connections: Connections, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delitem(sys.modules, "app.adapters.anthropic", raising=False)
     monkeypatch.setitem(sys.modules, "langchain_anthropic", None)
     with pytest.raises(ConfigurationError, match=r"pip install 'askgraph\[anthropic\]'"):
         connections.connect({"large": "anthropic:claude-haiku-4-5"}, [], {})

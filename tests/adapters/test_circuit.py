@@ -1,0 +1,169 @@
+"""A provider that is down is not waited for by everybody, and is asked again before long."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import openai
+import pytest
+import pytest_asyncio
+
+from app.adapters import circuit
+from app.adapters.circuit import THRESHOLD, Circuit
+from app.adapters.openai import OpenAIChat
+from domain.errors import AskgraphError, ModelReplyCut, ModelTimeout, ModelUnavailable
+from domain.ports import Message
+from tests.contracts.chat_model import Judgement, Sink
+from tests.wire.openai import Fault, OpenAIServer, serve_openai
+
+MESSAGES = [Message("system", "You judge."), Message("user", "Judge.")]
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.adapters.chat.PAUSES", (0.01, 0.02))
+
+
+@pytest_asyncio.fixture
+async def server() -> AsyncIterator[OpenAIServer]:
+    async with serve_openai(fault="server_error") as server:
+        yield server
+
+
+@pytest_asyncio.fixture
+async def model(server: OpenAIServer) -> AsyncIterator[OpenAIChat]:
+    async with openai.DefaultAsyncHttpxClient() as http:
+        yield OpenAIChat("gpt-4.1-mini", api_key="key", base_url=server.base_url, timeout=5, http=http)
+
+
+async def judge(model: OpenAIChat) -> None:
+    await model.judge(MESSAGES, Judgement, Sink())
+
+
+async def stream(model: OpenAIChat) -> None:
+    async for _ in model.stream(MESSAGES, Sink(), temperature=0, max_tokens=50):
+        pass
+
+
+async def fail(model: OpenAIChat, times: int = THRESHOLD) -> None:
+    for _ in range(times):
+        with pytest.raises(AskgraphError):
+            await judge(model)
+
+
+def end_pause(model: OpenAIChat) -> None:
+    model.circuit._context.ttl = -1
+
+
+async def test_after_a_few_failures_calls_fail_without_a_request(model: OpenAIChat, server: OpenAIServer) -> None:
+    await fail(model)
+    asked = len(server.requests)
+    for call in (judge, stream):
+        with pytest.raises(ModelUnavailable, match=r"gpt-4\.1-mini is not answering; it is tried again in \d+ s"):
+            await call(model)
+    assert len(server.requests) == asked
+    assert model.circuit.describe().startswith("not answering")
+
+
+async def test_an_open_circuit_takes_no_time(server: OpenAIServer) -> None:
+    server.behaviour.fault = "stall_before"
+    async with openai.DefaultAsyncHttpxClient() as http:
+        model = OpenAIChat("gpt-4.1-mini", api_key="key", base_url=server.base_url, timeout=0.2, http=http)
+        for _ in range(THRESHOLD):
+            with pytest.raises(ModelTimeout):
+                await judge(model)
+        model._timeout = 3600
+        async with asyncio.timeout(5):
+            with pytest.raises(ModelUnavailable):
+                await judge(model)
+
+
+async def test_closes_when_the_provider_is_back(model: OpenAIChat, server: OpenAIServer) -> None:
+    await fail(model)
+    server.behaviour.fault = None
+    end_pause(model)
+    await judge(model)
+    assert model.circuit.describe() == "ok"
+    await stream(model)
+
+
+async def test_one_call_tries_while_the_others_fail_at_once(model: OpenAIChat, server: OpenAIServer) -> None:
+    await fail(model)
+    server.behaviour.fault, server.behaviour.ttft = None, 0.2
+    end_pause(model)
+    asked = len(server.requests)
+    outcomes = await asyncio.gather(*(judge(model) for _ in range(10)), return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [type(None)] + [ModelUnavailable] * 9
+    assert len(server.requests) == asked + 1
+
+
+async def test_opens_again_where_the_trial_fails(model: OpenAIChat, server: OpenAIServer) -> None:
+    await fail(model)
+    end_pause(model)
+    await fail(model, 1)
+    model.circuit._context.ttl = 30
+    asked = len(server.requests)
+    await fail(model, 1)
+    assert len(server.requests) == asked
+
+
+async def test_a_trial_that_was_given_up_says_nothing(model: OpenAIChat, server: OpenAIServer) -> None:
+    await fail(model)
+    server.behaviour.fault = "stall_before"
+    end_pause(model)
+    trial = asyncio.create_task(judge(model))
+    await asyncio.sleep(0.05)
+    trial.cancel()
+    await asyncio.gather(trial, return_exceptions=True)
+    assert model.circuit.describe() != "ok"
+    server.behaviour.fault = None
+    await judge(model)
+    assert model.circuit.describe() == "ok"
+
+
+@pytest.mark.parametrize("fault", ["unauthorized", "policy", "context_length", "malformed", "no_quota"])
+async def test_what_the_provider_answers_opens_nothing(model: OpenAIChat, server: OpenAIServer, fault: Fault) -> None:
+    server.behaviour.fault = fault
+    await fail(model, THRESHOLD + 1)
+    assert len(server.requests) == THRESHOLD + 1
+
+
+async def test_failures_with_an_answer_between_them_open_nothing(model: OpenAIChat, server: OpenAIServer) -> None:
+    for _ in range(2):
+        server.behaviour.fault = "server_error"
+        await fail(model, THRESHOLD - 1)
+        server.behaviour.fault = None
+        await judge(model)
+
+
+async def test_a_stream_that_began_has_been_answered(model: OpenAIChat, server: OpenAIServer) -> None:
+    server.behaviour.fault = "cut"
+    for _ in range(THRESHOLD + 1):
+        with pytest.raises(ModelReplyCut):
+            await stream(model)
+    assert model.circuit.describe() == "ok"
+
+
+async def test_a_rejected_key_is_in_the_state_until_it_is_accepted(model: OpenAIChat, server: OpenAIServer) -> None:
+    server.behaviour.fault = "unauthorized"
+    await fail(model, 1)
+    assert "OPENAI_API_KEY" in model.circuit.describe()
+    server.behaviour.fault = None
+    await judge(model)
+    assert model.circuit.describe() == "ok"
+
+
+async def give_up(of: Circuit) -> None:
+    with pytest.raises(asyncio.CancelledError), of.guard():
+        raise asyncio.CancelledError
+
+
+async def test_long_silence_that_a_step_gave_up_on_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    impatient = Circuit("The model")
+    for _ in range(THRESHOLD):
+        await give_up(impatient)
+    assert impatient.describe() == "ok", "a reader who leaves at once says nothing of the provider"
+    monkeypatch.setattr(circuit, "_SILENCE", 0.0)
+    silent = Circuit("The model")
+    for _ in range(THRESHOLD):
+        await give_up(silent)
+    assert silent.describe().startswith("not answering")
