@@ -44,7 +44,7 @@ class PriceTable(BaseModel):
         name = _find(model, self.embeddings)
         return None if name is None else tokens * self.embeddings[name] / 1e6
 
-    def price_rerank(self, model: str, searches: int) -> float | None:
+    def price_rerank(self, model: str, searches: float) -> float | None:
         """A reranker's call; None where the model has no price."""
         name = _find(model, self.rerank)
         return None if name is None else searches * self.rerank[name] / 1e3

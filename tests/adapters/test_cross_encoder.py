@@ -10,6 +10,7 @@ from app.adapters.cross_encoder import OnnxCrossEncoder
 from domain.documents import Passage, Scope
 from domain.errors import ConfigurationError
 from nodes.context import Ledger
+from tests.contracts.reranker import RerankerContract
 from tests.tiny_cross_encoder import write_cross_encoder
 
 SCOPE = Scope("default")
@@ -30,6 +31,10 @@ def reranker(folder: Path) -> Iterator[OnnxCrossEncoder]:
     loaded = OnnxCrossEncoder.load(folder, threads=1)
     yield loaded
     loaded.close()
+
+
+class TestOnnxCrossEncoder(RerankerContract):
+    pass
 
 
 async def test_scores_are_probabilities_in_the_order_of_the_passages(reranker: OnnxCrossEncoder) -> None:

@@ -13,6 +13,7 @@ from app.adapters.late_interaction import (
 from app.adapters.onnx import OnnxEmbedder
 from domain.documents import Passage, Scope, embedding_text
 from nodes.context import Ledger
+from tests.contracts.reranker import RerankerContract
 
 SCOPE = Scope("default")
 QUESTION = "How often must the smoke detectors be tested?"
@@ -43,6 +44,12 @@ def embedder() -> Iterator[OnnxEmbedder]:
     embedder = OnnxEmbedder.load()
     yield embedder
     embedder.close()
+
+
+class TestLateInteractionReranker(RerankerContract):
+    @pytest.fixture
+    def reranker(self, embedder: OnnxEmbedder) -> LateInteractionReranker:
+        return LateInteractionReranker(embedder, Shelf({}))
 
 
 async def test_the_answer_scores_highest_and_scores_are_fractions(embedder: OnnxEmbedder) -> None:

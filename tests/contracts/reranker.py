@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from domain.documents import Passage, Scope
 from domain.ports import Reranker
 from nodes.context import Ledger
@@ -9,13 +11,14 @@ from nodes.context import Ledger
 SCOPE = Scope("default")
 QUESTION = "How often are the smoke detectors tested?"
 TEXTS = [
-    "Bread is baked at dawn in the village.",
+    "Bread is baked at dawn.",
     "The smoke detectors are tested every six months.",
     "Detectors were bought in 2019.",
 ]
 
 
-def make_passage(text: str, title: str = "Rules", heading: str = "Safety", chunk_id: str = "c") -> Passage:
+def make_passage(text: str, title: str = "Rules", heading: str = "Safety") -> Passage:
+    chunk_id = f"{title} {heading} {text}"
     return Passage(chunk_id, 0, "d", title, text, 0, len(text), heading_path=(title, heading))
 
 
@@ -28,12 +31,12 @@ class RerankerContract:
         passages = [make_passage(text) for text in TEXTS]
         forwards = await reranker.score(SCOPE, QUESTION, passages, Ledger())
         backwards = await reranker.score(SCOPE, QUESTION, passages[::-1], Ledger())
-        assert [round(score, 4) for score in forwards] == [round(score, 4) for score in backwards[::-1]]
+        assert forwards == pytest.approx(backwards[::-1], abs=0.005)
 
     async def test_a_score_does_not_depend_on_what_it_is_scored_with(self, reranker: Reranker) -> None:
         together = await reranker.score(SCOPE, QUESTION, [make_passage(text) for text in TEXTS], Ledger())
         alone = [(await reranker.score(SCOPE, QUESTION, [make_passage(text)], Ledger()))[0] for text in TEXTS]
-        assert [round(score, 4) for score in together] == [round(score, 4) for score in alone]
+        assert together == pytest.approx(alone, abs=0.005)
 
     async def test_title_and_heading_are_scored_with_the_text(self, reranker: Reranker) -> None:
         bare, titled, headed = await reranker.score(
