@@ -45,10 +45,12 @@ def decide_retry(
 
 
 def decide_answer(state: AnswerState) -> Literal["answerer failed", "mode verifies", "mode does not"]:
-    """Whether there is an answer, and whether it is checked. One that cites nothing has nothing to check."""
+    """Whether there is an answer, and whether it is checked. An abstention claims nothing."""
     if state["failure"] is not None:
         return "answerer failed"
-    return "mode verifies" if profile_of(state).verify and state["citations"] else "mode does not"
+    profile = profile_of(state)
+    abstains = not state["citations"] and state["answer"].startswith(profile.generate.fallback)
+    return "mode verifies" if profile.verify and not abstains else "mode does not"
 
 
 def decide_remedy(state: AnswerState) -> Literal["answer otherwise", "nothing to answer from"]:

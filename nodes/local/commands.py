@@ -1,0 +1,40 @@
+"""Text that gives orders to whoever answers from it.
+
+A document may address the language model that reads it. What it then says is no evidence, so no claim is checked
+against it (`nodes/verify.py`). Words and forms that hardly occur in documents that mean people; docs/decisions/0035
+says how often they do.
+"""
+
+import re
+
+_REPLIER = r"(?:assistant|a\.?i\.?|chat ?bot|language model|llm|askgraph|gpt)"
+_ORDERS = re.compile(
+    # Away with the rules, in the languages that such texts come in.
+    r"\b(?:ignore|disregard|forget|override|bypass)\b[^.\n]{0,40}\b(?:instructions?|rules|prompts?|guidelines|sources)\b"
+    r"|\b(?:ignorier\w*|vergiss|missachte)\b[^.\n]{0,40}\b(?:anweisung|regel|vorgabe|befehl)\w*"
+    r"|\b(?:ignore[rz]?|oublie[rz]?)\b[^.\n]{0,40}\b(?:consignes?|instructions?|règles?)\b"
+    r"|\b(?:ignora|olvida)\b[^.\n]{0,40}\b(?:instrucciones|reglas)\b"
+    # What to reply.
+    r"|\b(?:repl(?:y|ies)|respond|answer)\b[^.\n]{0,40}\b(?:only with|every question|all questions|any question)\b"
+    r"|\b(?:reply|respond|answer) with\b|(?:^|[.!?:\n]\s*)(?:say|state|claim|repeat) (?:that|this|it)\b"
+    r"|\breply only\b|\b(?:tell|promise) the (?:user|reader)\b|\bwhat the user asked\b"
+    r"|\b(?:end|begin|start) (?:each|every|your|the) answers?\b|\b(?:in|to) (?:all|each of) (?:my|your) answers\b"
+    r"|\bdo not answer the question\b|\bwhen you answer\b|\bcite this (?:source|document)\b|\brepeat this\b"
+    r"|\boutside knowledge\b|\bdo what it says\b|\buser['’]s question\b"
+    # Whom it addresses, and as what.
+    rf"|\b(?:dear|note to the|message to the|attention,?|any|the) {_REPLIER}\b[^.\n]{{0,30}}"
+    rf"(?::|\b(?:must|shall|should|has to|that reads)\b)|(?:^|\n|-- ?)\W*(?:system|{_REPLIER}|user)\W{{0,3}}:"
+    rf"|\byou are (?:now )?(?:dan|a pirate|an? {_REPLIER}|no longer)\b|\bpretend to be\b"
+    rf"|\bfrom now on,? (?:you|answer)\b"
+    rf"|\b(?:{_REPLIER}|you) must (?:answer|reply|say|state|reveal)\b|\b(?:debug|developer|god) mode\b"
+    # Forms of prompts, ours and others'.
+    r"|<\|\w+\|>|\[/?INST\]|<</?SYS>>|<(?:start|end)_of_turn>|^#+ *system\b|</s>"
+    r"|[<＜]\W*[sѕｓ]\W?[oоｏ]\W?[uυ]\W?[rг]\W?[cсϲ]\W?[eе]\b|\[source \d+\]|\bcite:c",
+    re.IGNORECASE | re.MULTILINE,
+)
+_UNSEEN = re.compile(r"[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+
+
+def gives_orders(text: str) -> bool:
+    """Whether somewhere in the text a language model is told what to do."""
+    return _ORDERS.search(_UNSEEN.sub("", text)) is not None

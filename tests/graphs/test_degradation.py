@@ -1,0 +1,218 @@
+"""What a run goes on without: the next answerer, fewer sources, no more searching. Over the real protocol."""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from app.runs.turns import Ask, Turns, collect
+from app.services import Services, open_services
+from app.settings import Settings
+from domain.budget import Budget
+from domain.events import Done, Event
+from domain.profile import ABSTENTION, MODES, GenerateKnobs, GradeKnobs, Profile, RetrievalKnobs
+from tests.wire.openai import OpenAIServer, serve_openai
+
+SMALL, LARGE, JUDGE, SECOND, THIRD = "gpt-4.1-nano", "gpt-4.1-mini", "gpt-4.1", "gpt-4o-mini", "gpt-4o"
+
+QUESTION = "How long is the warranty of the Falke?"
+HANDBOOK = b"# Handbook\n\nThe Falke has a warranty of 36 months. Claims are handled by Petra Lindqvist in Malmo.\n"
+CASH = b"# Cash\n\nThe till of the Falke shop closes at 18:45 and is counted by two people on every working day.\n"
+
+
+@asynccontextmanager
+async def serve(settings: Settings, **behaviour: Any) -> AsyncIterator[tuple[Services, OpenAIServer]]:
+    async with serve_openai(**behaviour) as server:
+        with_models = settings.model_copy(
+            update={
+                "openai_api_key": SecretStr("sk-test"),
+                "openai_base_url": server.base_url,
+                "model_small": SMALL,
+                "model_large": LARGE,
+                "model_judge": JUDGE,
+                "model_fallbacks": (SECOND, THIRD),
+                "model_timeout": 5,
+            }
+        )
+        async with open_services(with_models) as services:
+            await services.ingestion.add("default", "handbook.md", HANDBOOK)
+            yield services, server
+
+
+def own_mode(base: str = "fast", **knobs: Any) -> dict[str, Profile]:
+    """A mode whose steps ask their models one after the other."""
+    return {"own": MODES[base].model_copy(update={"name": "own", "speculate": False, "budget": Budget(), **knobs})}
+
+
+async def ask(services: Services, modes: dict[str, Profile], question: str = QUESTION) -> tuple[Done, list[Event]]:
+    async with Turns(replace(services, modes=modes)) as turns:
+        ended, events = await collect(await turns.start(Ask(question, mode="own")))
+    assert ended["type"] == "done", ended
+    return ended, events
+
+
+def steps_of(events: list[Event]) -> list[str]:
+    return [event["step"] for event in events if event["type"] == "thinking"]
+
+
+def tell(done: Done) -> list[tuple[str, str, str, str]]:
+    return [(each["node"], each["code"], each["given_up"], each["instead"]) for each in done["degraded"]]
+
+
+async def test_the_next_model_writes_where_one_fails_and_everything_says_so(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "askgraph.turns")
+    async with serve(settings, model_faults={LARGE: "policy"}) as (services, _):
+        done, events = await ask(services, own_mode())
+        again, _ = await ask(services, own_mode())
+        run = await services.runs.get("default", done["run_id"])
+    assert "36 months" in done["answer"]
+    assert done["answered_by"] == SECOND
+    assert tell(done) == [("generate", "model_refused", LARGE, SECOND)]
+    assert steps_of(events)[-3:] == ["generate", "degrade", "generate"]
+    assert [event["type"] for event in events].count("sources") == 1
+    assert not [event for event in events if event["type"] == "correction"]
+    assert done["warnings"] == [done["degraded"][0]["message"]]
+    assert not again["cached"]
+    assert run is not None
+    assert (run.answered_by, run.degraded) == (SECOND, done["degraded"])
+    assert f"answered_by={SECOND} degraded=generate:model_refused" in caplog.text
+
+
+async def test_after_the_last_model_this_machine_quotes(settings: Settings) -> None:
+    async with serve(settings, fault="policy") as (services, _):
+        done, events = await ask(services, own_mode())
+    assert "36 months" in done["answer"]
+    assert done["answered_by"] == "local"
+    assert tell(done) == [
+        ("route", "model_refused", SMALL, "local"),
+        ("grade", "model_refused", SMALL, "local"),
+        ("generate", "model_refused", LARGE, SECOND),
+        ("generate", "model_refused", SECOND, THIRD),
+        ("generate", "model_refused", THIRD, "local"),
+    ]
+    assert steps_of(events).count("degrade") == 3
+
+
+async def test_what_was_streamed_is_corrected_once_when_somebody_has_finished(settings: Settings) -> None:
+    async with serve(settings, model_faults={LARGE: "cut", SECOND: "cut"}) as (services, _):
+        done, events = await ask(services, own_mode())
+    kinds = [event["type"] for event in events]
+    begun = "".join(event["token"] for event in events if event["type"] == "content")
+    assert begun
+    assert begun != done["answer"]
+    [correction] = [event for event in events if event["type"] == "correction"]
+    assert (correction["answer"], correction["citations"]) == (done["answer"], done["citations"])
+    assert "content" not in kinds[kinds.index("correction") :]
+    assert "content" not in [event["type"] for event in events[[e.get("step") for e in events].index("degrade") :]]
+    assert done["answered_by"] == THIRD
+    assert [each["code"] for each in done["degraded"]] == ["model_reply_cut", "model_reply_cut"]
+
+
+async def test_sources_are_dropped_from_the_tail_where_the_prompt_is_too_long(settings: Settings) -> None:
+    knobs = GenerateKnobs(model="small")
+    async with serve(settings) as (services, server):
+        for number in range(8):
+            text = f"# Note {number}\n\nThe warranty of the Falke in region {number} is {30 + number} months.\n"
+            await services.ingestion.add("default", f"{number}.md", text.encode())
+        modes = own_mode(grade=GradeKnobs(formula="weighted", sufficient=0, caveat=0), generate=knobs)
+        whole, _ = await ask(services, modes)
+        longest = max(sum(len(m["content"]) // 4 + 4 for m in body["messages"]) for body in server.requests)
+        server.behaviour.window = longest - 20
+        modes = {"own": modes["own"].model_copy(update={"generate": knobs.model_copy(update={"answer_tokens": 999})})}
+        done, events = await ask(services, modes)
+    assert not whole["degraded"]
+    assert done["answered_by"] == SMALL
+    [cut] = done["degraded"]
+    assert (cut["code"], cut["given_up"], cut["instead"]) == ("context_too_long", "5 sources", "the first 2")
+    shown = [[c["marker"] for c in event["citations"]] for event in events if event["type"] == "sources"]
+    assert shown == [[1, 2, 3, 4, 5], [1, 2]]
+    assert {citation["marker"] for citation in done["citations"]} <= {1, 2}
+
+
+async def test_a_prompt_that_never_fits_is_for_the_next_answerer(settings: Settings) -> None:
+    async with serve(settings, model_faults={LARGE: "context_length"}) as (services, _):
+        await services.ingestion.add("default", "cash.md", CASH)
+        done, _ = await ask(services, own_mode())
+    assert [each["instead"] for each in done["degraded"]] == ["the first 1", SECOND]
+    assert done["answered_by"] == SECOND
+
+
+async def test_over_budget_what_was_found_is_quoted(settings: Settings) -> None:
+    async with serve(settings) as (services, server):
+        done, events = await ask(services, own_mode(budget=Budget(tokens=1)))
+        asked = [body["model"] for body in server.requests]
+    assert asked == [SMALL]
+    assert "36 months" in done["answer"]
+    assert tell(done) == [("grade", "over_budget", SMALL, "local"), ("generate", "over_budget", LARGE, "local")]
+    assert steps_of(events)[-3:] == ["grade", "degrade", "generate"]
+    assert done["answered_by"] == "local"
+
+
+@pytest.mark.parametrize("budget", [Budget(dollars=0), Budget(tokens=0), Budget(seconds=0.0001)])
+async def test_every_limit_counts(settings: Settings, budget: Budget) -> None:
+    async with serve(settings) as (services, server):
+        done, _ = await ask(services, own_mode("thorough", budget=budget))
+    assert "36 months" in done["answer"]
+    assert {each["code"] for each in done["degraded"]} == {"over_budget"}
+    assert {(each["node"], each["instead"]) for each in done["degraded"]} >= {
+        ("generate", "local"),
+        ("verify", "local"),
+    }
+    assert len(server.requests) <= 1
+    assert done["verification"]["status"] == "supported"
+
+
+async def test_over_budget_nothing_more_is_searched_for(settings: Settings) -> None:
+    question = "Which colour does the roof of the town hall of Malmo have?"
+    async with serve(settings) as (services, _):
+        free, events = await ask(services, own_mode("standard"), question)
+        assert "reformulate" in steps_of(events)
+        done, events = await ask(services, own_mode("standard", budget=Budget(tokens=1)), question)
+    assert free["degraded"] == []
+    assert "reformulate" not in steps_of(events)
+    assert steps_of(events)[-2:] == ["degrade", "abstain"]
+    assert ("generate", "over_budget", "another search", "what was found") in tell(done)
+    assert done["answer"].startswith(ABSTENTION)
+
+
+async def test_a_machine_without_models_has_no_answerer_to_give_up(services: Services, library: Any) -> None:
+    done, _ = await ask(services, own_mode(budget=Budget(seconds=0.0001)))
+    assert "36 months" in done["answer"]
+    assert done["degraded"] == []
+    assert done["answered_by"] == "local"
+
+
+async def test_a_run_says_with_which_prompts_it_asked(settings: Settings) -> None:
+    async with serve(settings) as (services, _):
+        done, _ = await ask(services, own_mode("thorough"))
+        run = await services.runs.get("default", done["run_id"])
+    assert set(done["prompts"]) == {"route", "grade", "generate", "verify"}
+    assert all(len(version) == 12 for version in done["prompts"].values())
+    assert run is not None
+    assert run.prompts == done["prompts"]
+
+
+async def test_small_talk_without_the_model_is_recorded_too(settings: Settings) -> None:
+    async with serve(settings, fault="policy") as (services, _):
+        done, _ = await ask(services, own_mode(), "Hello there!")
+    assert tell(done)[-1] == ("converse", "model_refused", SMALL, "local")
+    assert done["answered_by"] == "local"
+
+
+async def test_a_retry_searches_for_the_parts_of_a_question_where_the_profile_asks(settings: Settings) -> None:
+    question = "What is the pension age of the chairman of the Falke works council?"
+    async with serve(settings) as (services, server):
+        done, _ = await ask(services, own_mode("standard", retrieval=RetrievalKnobs(expansion="parts")), question)
+        run = await services.runs.get("default", done["run_id"])
+    assert run is not None
+    asked = [body for body in server.requests if "at most 3 search queries" in body["messages"][0]["content"]]
+    assert len(asked) == 1
+    # The loopback model's parts: all content words, then each alone; three are taken.
+    assert len(run.queries) >= 4
+    assert run.queries[2:4] == ["pension", "age"]
