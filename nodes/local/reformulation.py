@@ -35,7 +35,7 @@ def reformulate(
     nowhere.
     """
     known = {_level(query) for query in (question, *tried)}
-    for proposed in _propose(question, missing, sources):
+    for proposed in _propose(question, missing, sources, background):
         query = proposed + background
         if proposed and _level(query) not in known:
             return query
@@ -49,10 +49,10 @@ def find_abbreviations(text: str) -> dict[str, str]:
     return {short: spelt for short, long in pairs if (spelt := _match_long_form(short.removesuffix("s"), long))}
 
 
-def _propose(question: str, missing: Sequence[str], sources: Sequence[Source]) -> Iterator[str]:
+def _propose(question: str, missing: Sequence[str], sources: Sequence[Source], background: str) -> Iterator[str]:
     yield _swap_abbreviations(question, find_abbreviations("\n".join(source["text"] for source in sources)))
     if is_nested(question) and set(analyse(question)) - set(analyse(" ".join(missing))):
-        names = _pick_names(question, sources)
+        names = _pick_names(question + background, sources)
         yield f"{question} ({' '.join(names)})" if names else question
 
 
