@@ -13,11 +13,12 @@ import os
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Awaitable, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import patch
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
@@ -25,6 +26,7 @@ from langchain_postgres import Column, PGEngine, PGVectorStore
 from langchain_postgres.v2.hybrid_search_config import HybridSearchConfig
 from langchain_postgres.v2.indexes import HNSWIndex
 from langgraph.runtime import Runtime
+from psycopg import AsyncCursor
 
 from app.adapters.embedded import open_servers
 from app.adapters.postgres import sql
@@ -159,6 +161,16 @@ class Bench:
             compare(f"retrieve, {name}", ours[WARM:], theirs[WARM:])
         await self._measure_chosen_documents()
 
+    async def count_statements(self) -> None:
+        """What a question costs whatever else the machine does. Each statement is a round trip."""
+        for name in ("large", "2 %"):
+            with watch_statements() as sent:
+                for question in self.questions[name]:
+                    await self._retrieve(name, question)
+            asked = sum(not query for query in sent)
+            figures = f"{len(sent) / QUESTIONS:.1f} a question, of these {asked / QUESTIONS:.1f} ask for the server"
+            report("count", f"statements, retrieve, {name}", figures)
+
     async def _measure_chosen_documents(self) -> None:
         documents = await self.services.documents.list("large")
         for share in (0.001, 0.02, 0.1, 0.5):
@@ -224,13 +236,14 @@ class Bench:
         statement = sql.SEARCH_DENSE if scope.document_ids is None else sql.SEARCH_DENSE_IN_DOCUMENTS
         async with open_session(self.pool, scope.workspace_id) as session:
             rows = await session.fetch(
-                statement,
+                sql.fit_dimension(statement, DIMENSION),
                 prepare=False,
                 embedding=question.embedding,
                 limit=LEG,
                 exact_rows=CHUNKS,
                 index="",
                 document_ids=parse_ids(scope.document_ids or ()),
+                embedder=None,
             )
         return [row["score"] for row in rows]
 
@@ -304,6 +317,20 @@ class Bench:
         compare("stored in large and found, 20 chunks", seconds)
 
 
+@contextmanager
+def watch_statements() -> Iterator[list[Any]]:
+    """The statements that are sent meanwhile; an empty one asks whether the server is there."""
+    sent: list[Any] = []
+    execute = AsyncCursor.execute
+
+    async def note(cursor: AsyncCursor[Any], query: Any, *args: Any, **options: Any) -> AsyncCursor[Any]:
+        sent.append(query)
+        return await execute(cursor, query, *args, **options)
+
+    with patch.object(AsyncCursor, "execute", note):
+        yield sent
+
+
 async def measure(call: Awaitable[object]) -> float:
     """Milliseconds."""
     started = time.perf_counter()
@@ -346,6 +373,7 @@ async def main() -> None:
         await bench.load()
         rival = await bench.open_rival()
         await bench.compare_retrieval(rival)
+        await bench.count_statements()
         await bench.measure_recall(rival)
         await bench.measure_rerank()
         await bench.measure_first_token()
