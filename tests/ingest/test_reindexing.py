@@ -1,0 +1,384 @@
+"""Going over to another embedding model on a real database, while it is used."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import pytest_asyncio
+from psycopg import AsyncConnection
+
+from app.adapters.late_interaction import LateInteractionEncoder
+from app.adapters.onnx import OnnxEmbedder
+from app.adapters.openai_embeddings import OpenAIEmbedder
+from app.adapters.postgres import reembedding, vector_index
+from app.adapters.postgres.documents import PostgresDocumentStore
+from app.adapters.postgres.embedding_model import find_problem, pin_embedder
+from app.adapters.postgres.library import PostgresLibrary
+from app.adapters.postgres.pool import Pool, open_pool
+from app.adapters.postgres.reembedding import open_reembedding
+from app.adapters.prices import read_prices
+from app.adapters.redis import RedisAnswerCache
+from app.ingest import reindexing
+from app.ingest.encoding import TwoModelEncoder
+from app.ingest.pipeline import Ingestion
+from app.ingest.reindexing import Reindexed, reindex
+from domain.documents import Scope
+from domain.errors import ConfigurationError, DatabaseUnavailable, EmbedderReplaced, EmbedderUnavailable
+from domain.ports import Embedder, UsageSink, Vector
+from tests.wire.embeddings import EmbeddingsServer, serve_embeddings
+
+TEAM = "team"
+SMALL = "openai:text-embedding-3-small"
+SUBJECTS = ["rain", "snow", "wind", "fog", "hail", "dew", "frost", "heat", "smoke", "dust", "thunder", "ice"]
+
+
+def describe(subject: str) -> bytes:
+    return f"# The {subject} gauge\n\nThe amount of {subject} is measured at seven, by the person on duty.\n".encode()
+
+
+@pytest_asyncio.fixture
+async def pool(database_url: str) -> AsyncIterator[Pool]:
+    async with open_pool(database_url, max_size=4) as pool:
+        yield pool
+
+
+@pytest_asyncio.fixture
+async def server(embedder: OnnxEmbedder) -> AsyncIterator[EmbeddingsServer]:
+    async with serve_embeddings(embedder) as server:
+        yield server
+
+
+@pytest_asyncio.fixture
+async def other(server: EmbeddingsServer) -> AsyncIterator[OpenAIEmbedder]:
+    """The model that is gone over to."""
+    other = connect(server, SMALL)
+    yield other
+    await other.aclose()
+
+
+@pytest_asyncio.fixture
+async def cache(redis_url: str) -> AsyncIterator[RedisAnswerCache]:
+    cache = RedisAnswerCache(redis_url)
+    yield cache
+    await cache.close()
+
+
+def connect(server: EmbeddingsServer, spec: str) -> OpenAIEmbedder:
+    return OpenAIEmbedder(spec, api_key="key", base_url=server.base_url, prices=read_prices())
+
+
+def ingest_with(
+    documents: PostgresDocumentStore, cache: RedisAnswerCache, local: OnnxEmbedder, model: Embedder
+) -> Ingestion:
+    encoder = LateInteractionEncoder(local)
+    return Ingestion(documents, encoder if model is local else TwoModelEncoder(model, encoder), cache)
+
+
+@pytest_asyncio.fixture
+async def ingestion(pool: Pool, embedder: OnnxEmbedder, cache: RedisAnswerCache) -> Ingestion:
+    """With the model that ships, and twelve documents stored."""
+    await pin_embedder(pool, embedder)
+    ingestion = ingest_with(PostgresDocumentStore(pool, embedder), cache, embedder, embedder)
+    for subject in SUBJECTS:
+        await ingestion.add(TEAM, f"{subject}.md", describe(subject))
+    return ingestion
+
+
+async def go_over(pool: Pool, model: Embedder) -> Reindexed:
+    async with open_reembedding(pool, model) as index:
+        return await reindex(index, model)
+
+
+async def find(pool: Pool, model: Embedder, subject: str) -> str:
+    """The title of what is nearest to a question."""
+    library = PostgresLibrary(pool, model)
+    vector = await model.embed_query(f"When is {subject} measured?")
+    [match] = await library.search_dense(Scope(TEAM), vector, 1)
+    [passage] = await library.read_passages(Scope(TEAM), [match.chunk_id])
+    return passage.title
+
+
+async def read_schema(pool: Pool) -> list[str]:
+    """Everything that `chunks` is made of and held by, but for the dimension."""
+    async with pool.connection() as connection:
+        cursor = await connection.execute("""
+            SELECT 'column ' || attname || ' ' || typname || attnotnull || attstorage::text AS part
+            FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid
+            WHERE attrelid = 'chunks'::regclass AND attnum > 0
+            UNION ALL
+            SELECT 'index ' || indexdef FROM pg_indexes WHERE tablename = 'chunks'
+            UNION ALL
+            SELECT 'constraint ' || conrelid::regclass || conname || pg_get_constraintdef(oid) FROM pg_constraint
+            WHERE 'chunks'::regclass IN (conrelid, confrelid)
+            UNION ALL
+            SELECT 'trigger ' || tgname FROM pg_trigger WHERE tgrelid = 'chunks'::regclass AND NOT tgisinternal
+            UNION ALL
+            SELECT 'policy ' || policyname FROM pg_policies WHERE tablename = 'chunks'
+            UNION ALL
+            SELECT 'grant ' || coalesce(relacl::text, '') || relrowsecurity FROM pg_class WHERE relname = 'chunks'
+            ORDER BY part
+        """)
+        return [str(row["part"]) for row in await cursor.fetchall()]
+
+
+class Meanwhile:
+    """The model that ships, under another name; before its first batch, something else happens."""
+
+    name = "openai:meanwhile@384"
+    dimension = 384
+
+    def __init__(self, model: OnnxEmbedder, happen: Callable[[], Awaitable[Any]]) -> None:
+        self.model = model
+        self.texts: list[str] = []
+        self._happen: Callable[[], Awaitable[Any]] | None = happen
+
+    async def embed_query(self, text: str, sink: UsageSink | None = None) -> Vector:
+        return await self.model.embed_query(text)
+
+    async def embed_passages(self, texts: Sequence[str], sink: UsageSink | None = None) -> Vector:
+        self.texts += texts
+        vectors = await self.model.embed_passages(texts)
+        if happen := self._happen:
+            self._happen = None
+            await happen()
+        return vectors
+
+
+async def test_the_documents_are_found_with_the_other_model_and_nothing_else_has_changed(
+    ingestion: Ingestion, pool: Pool, embedder: OnnxEmbedder, other: OpenAIEmbedder
+) -> None:
+    async with pool.connection() as connection:
+        await connection.execute("GRANT SELECT ON chunks TO PUBLIC")
+    documents = PostgresDocumentStore(pool)
+    schema, corpus = await read_schema(pool), await documents.corpus_fingerprint(Scope(TEAM))
+    listed = await documents.list(TEAM)
+
+    report = await go_over(pool, other)
+
+    assert (report.switched, report.chunks) == (True, len(SUBJECTS))
+    assert report.cost == pytest.approx(report.tokens * 0.02e-6)
+    assert await read_schema(pool) == schema
+    assert await documents.corpus_fingerprint(Scope(TEAM)) != corpus
+    assert await documents.list(TEAM) == listed
+    for subject in SUBJECTS[:3]:
+        assert await find(pool, other, subject) == f"The {subject} gauge"
+    assert await documents.delete(TEAM, listed[0].id)
+    assert await go_over(pool, other) == Reindexed(other.name)
+
+
+async def test_who_began_with_the_old_model_searches_and_stores_nothing(
+    ingestion: Ingestion, pool: Pool, embedder: OnnxEmbedder, other: OpenAIEmbedder, server: EmbeddingsServer
+) -> None:
+    library = PostgresLibrary(pool, embedder)
+    vector = await embedder.embed_query("When is rain measured?")
+    [match] = await library.search_dense(Scope(TEAM), vector, 1)
+    await library.read_embeddings(Scope(TEAM), [match.chunk_id])
+    assert await find_problem(pool, embedder) is None
+    for model in (other, connect(server, "openai:another@384")):
+        await go_over(pool, model)
+        with pytest.raises(EmbedderReplaced, match=f"ASKGRAPH_EMBEDDINGS={model.name}"):
+            await library.search_dense(Scope(TEAM), vector, 1)
+        with pytest.raises(EmbedderReplaced):
+            await library.search_dense(Scope(TEAM, (match.document_id,)), vector, 1)
+        assert await library.score_dense(Scope(TEAM), vector, [match.chunk_id]) == []
+        assert await library.search_titled(Scope(TEAM), ["The rain gauge"], vector) == []
+        assert len((await library.read_embeddings(Scope(TEAM), [match.chunk_id]))[match.chunk_id]) == model.dimension
+        with pytest.raises(EmbedderReplaced):
+            await ingestion.add(TEAM, "new.md", b"# New\n\nSome text.\n")
+        assert await find_problem(pool, embedder)
+    assert len(await PostgresDocumentStore(pool).list(TEAM)) == len(SUBJECTS)
+    with pytest.raises(ConfigurationError, match="reindex --embeddings local"):
+        await pin_embedder(pool, embedder)
+    await model.aclose()
+
+
+async def test_what_an_ended_run_has_done_is_not_done_again(
+    ingestion: Ingestion, pool: Pool, embedder: OnnxEmbedder, other: OpenAIEmbedder, server: EmbeddingsServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(reindexing, "BATCH", 5)
+    server.behaviour.faults = [None, "unauthorized"]
+    with pytest.raises(EmbedderUnavailable):
+        await go_over(pool, other)
+    assert await find(pool, embedder, "snow") == "The snow gauge"
+    report = await go_over(pool, other)
+    assert report.chunks == len(SUBJECTS) - 5
+    assert len(server.served) == len(set(server.served)) == len(SUBJECTS)
+
+
+async def test_what_was_made_for_another_model_is_thrown_away(
+    ingestion: Ingestion, pool: Pool, other: OpenAIEmbedder, embedder: OnnxEmbedder, server: EmbeddingsServer
+) -> None:
+    server.behaviour.faults = [None, "unauthorized"]
+    async with open_reembedding(pool, other) as index:
+        await index.prepare()
+        async for batch in index.read_missing(5):
+            await index.keep({chunk_id: np.ones(1536, dtype=np.float32) for chunk_id in batch})
+        assert await index.count() == (len(SUBJECTS), len(SUBJECTS))
+    third = connect(server, f"{SMALL}@256")
+    server.behaviour.faults = []
+    assert (await go_over(pool, third)).chunks == len(SUBJECTS)
+    assert await find(pool, third, "wind") == "The wind gauge"
+    async with open_reembedding(pool, other) as index:
+        await index.prepare()
+    # Who changes their mind says so.
+    assert not (await go_over(pool, third)).switched
+    async with pool.connection() as connection:
+        cursor = await connection.execute("SELECT to_regclass('chunks_next') AS left, next FROM embedding_model")
+        assert await cursor.fetchone() == {"left": None, "next": None}
+    await third.aclose()
+
+
+async def test_what_is_added_changed_and_deleted_meanwhile_is_covered(
+    ingestion: Ingestion, pool: Pool, embedder: OnnxEmbedder
+) -> None:
+    documents = PostgresDocumentStore(pool)
+    before = {document.source: document for document in await documents.list(TEAM)}
+
+    async def happen() -> None:
+        await ingestion.add(TEAM, "new.md", describe("pollen"))
+        await ingestion.add(TEAM, "rain.md", b"# The rain gauge\n\nRain is no longer measured.\n")
+        await ingestion.delete(TEAM, before["snow.md"].id)
+        await ingestion.add("elsewhere", "x.md", describe("pressure"))
+        assert await find(pool, embedder, "wind") == "The wind gauge"
+
+    model = Meanwhile(embedder, happen)
+    assert (await go_over(pool, model)).switched
+    assert len(model.texts) == len(set(model.texts)) == len(SUBJECTS) + 3
+    assert await find(pool, model, "pollen") == "The pollen gauge"
+    async with pool.connection() as connection:
+        cursor = await connection.execute("""
+            SELECT c.content FROM chunks c JOIN chunk_places p ON p.chunk_id = c.id JOIN documents USING (document_id)
+            WHERE c.workspace_id = 'team' ORDER BY c.content
+        """)
+        stored = [str(row["content"]) for row in await cursor.fetchall()]
+    assert len(stored) == len(SUBJECTS)
+    assert not any("snow" in text for text in stored)
+    assert [text for text in stored if "ain " in text] == ["The rain gauge\n\nRain is no longer measured."]
+
+
+async def test_a_change_that_was_begun_before_the_switch_is_part_of_it_or_refused(
+    ingestion: Ingestion, pool: Pool, embedder: OnnxEmbedder, other: OpenAIEmbedder
+) -> None:
+    changes = [
+        asyncio.create_task(ingestion.add(TEAM, f"{number}.md", describe(f"{number}. kind of ash")))
+        for number in range(20)
+    ]
+    await go_over(pool, other)
+    outcomes = await asyncio.gather(*changes, return_exceptions=True)
+    refused = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+    assert all(isinstance(outcome, EmbedderReplaced) for outcome in refused)
+    async with pool.connection() as connection:
+        cursor = await connection.execute(
+            "SELECT count(*) AS chunks, min(vector_dims(embedding)) AS low, max(vector_dims(embedding)) AS high FROM chunks"
+        )
+        counts = {"chunks": len(SUBJECTS) + 20 - len(refused), "low": 1536, "high": 1536}
+        assert await cursor.fetchone() == counts
+
+
+async def test_large_workspaces_have_their_graph_when_the_switch_comes(
+    ingestion: Ingestion, pool: Pool, other: OpenAIEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_index, "EXACT_ROWS", 4)
+    await vector_index.tend_indexes(pool)
+    schema = await read_schema(pool)
+    assert any(vector_index.name_index(TEAM) in part for part in schema)
+    await go_over(pool, other)
+    assert await read_schema(pool) == [part.replace("halfvec(384)", "halfvec(1536)") for part in schema]
+    assert await find(pool, other, "frost") == "The frost gauge"
+
+
+async def test_the_switch_waits_for_who_reads_for_long_and_then_gives_up(
+    ingestion: Ingestion, pool: Pool, database_url: str, embedder: OnnxEmbedder, other: OpenAIEmbedder,
+    server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(reembedding, "LOCK_TIMEOUT", "50ms")
+    monkeypatch.setattr(reembedding, "TRIES", 1)
+    async with await AsyncConnection.connect(database_url) as backup:
+        await backup.execute("SELECT FROM chunks LIMIT 1")
+        with pytest.raises(DatabaseUnavailable, match="Run the same command again"):
+            await go_over(pool, other)
+        assert await find(pool, embedder, "snow") == "The snow gauge"
+    assert (await go_over(pool, other)).chunks == 0
+    assert len(server.served) == len(SUBJECTS)
+
+
+async def test_a_view_on_the_table_is_not_dropped(ingestion: Ingestion, pool: Pool, other: OpenAIEmbedder) -> None:
+    async with pool.connection() as connection:
+        await connection.execute("CREATE VIEW theirs AS SELECT id FROM chunks")
+    with pytest.raises(ConfigurationError, match="view theirs depends on"):
+        await go_over(pool, other)
+
+
+async def test_one_process_at_a_time(ingestion: Ingestion, pool: Pool, other: OpenAIEmbedder) -> None:
+    async with open_reembedding(pool, other):
+        with pytest.raises(ConfigurationError, match="Another process"):
+            await go_over(pool, other)
+    assert (await go_over(pool, other)).switched
+
+
+@pytest.mark.parametrize("spec", [f"{SMALL}@64", SMALL, "openai:text-embedding-3-large"])
+async def test_an_empty_index_takes_vectors_of_any_dimension(
+    spec: str, pool: Pool, embedder: OnnxEmbedder, cache: RedisAnswerCache, server: EmbeddingsServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(vector_index, "EXACT_ROWS", 2)
+    await pin_embedder(pool, embedder)
+    model = connect(server, spec)
+    await pin_embedder(pool, model)
+    documents = PostgresDocumentStore(pool, model)
+    ingestion = ingest_with(documents, cache, embedder, model)
+    for subject in SUBJECTS[:3]:
+        await ingestion.add(TEAM, f"{subject}.md", describe(subject))
+    await documents.wait_for_indexes()
+    assert any(f"halfvec({model.dimension})" in part for part in await read_schema(pool))
+    assert await find(pool, model, "snow") == "The snow gauge"
+    [document, *_] = await documents.list(TEAM)
+    [tokens] = (await PostgresLibrary(pool, model).read_tokens(Scope(TEAM), await read_ids(pool, document.id))).values()
+    assert tokens, "reranking is local whatever the index was made with"
+    await model.aclose()
+
+
+async def read_ids(pool: Pool, document_id: str) -> list[str]:
+    async with pool.connection() as connection:
+        cursor = await connection.execute("SELECT id::text FROM chunks WHERE document_id = %s", [document_id])
+        return [str(row["id"]) for row in await cursor.fetchall()]
+
+
+async def test_what_stands_above_a_row_of_a_table_is_embedded_with_it_again(
+    pool: Pool, embedder: OnnxEmbedder, cache: RedisAnswerCache
+) -> None:
+    await pin_embedder(pool, embedder)
+    rows = "\n".join(f"| Station {number} | {number} m | {'wind and rain ' * 3} |" for number in range(30))
+    table = f"# Stations\n\n| Name | Height | Measures |\n| --- | --- | --- |\n{rows}\n".encode()
+    documents = PostgresDocumentStore(pool, embedder)
+    await ingest_with(documents, cache, embedder, embedder).add(TEAM, "stations.md", table)
+
+    async def nothing() -> None: ...
+
+    model = Meanwhile(embedder, nothing)
+    async with pool.connection() as connection:
+        cursor = await connection.execute("SELECT id, embedding FROM chunks")
+        before = {row["id"]: row["embedding"] for row in await cursor.fetchall()}
+        await go_over(pool, model)
+        cursor = await connection.execute("SELECT id, embedding FROM chunks")
+        after = {row["id"]: row["embedding"] for row in await cursor.fetchall()}
+    assert len(before) > 3
+    assert before.keys() == after.keys()
+    for chunk_id, vector in before.items():
+        np.testing.assert_allclose(vector, after[chunk_id], atol=1e-4)
+
+
+async def test_a_document_that_cannot_be_embedded_leaves_nothing(
+    pool: Pool, embedder: OnnxEmbedder, cache: RedisAnswerCache, other: OpenAIEmbedder, server: EmbeddingsServer
+) -> None:
+    await pin_embedder(pool, other)
+    ingestion = ingest_with(PostgresDocumentStore(pool, other), cache, embedder, other)
+    server.behaviour.fault = "short"
+    with pytest.raises(EmbedderUnavailable, match="1535 dimensions"):
+        await ingestion.add(TEAM, "rain.md", describe("rain"))
+    assert await PostgresDocumentStore(pool, other).list(TEAM) == []
+    server.behaviour.fault = None
+    assert (await ingestion.add(TEAM, "rain.md", describe("rain"))).status == "added"
