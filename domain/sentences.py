@@ -37,6 +37,10 @@ _HEADING = re.compile(r"[ \t]*#{1,6}[ \t]")
 _ROW = re.compile(r"[ \t]*\||.*\S[ \t]*\t[ \t]*\S|.*\|.*\||.*\S \| \S")
 _OPENERS = "\"'“‘«([*_"
 
+JUDGED = 300
+"""Characters of a sentence that are embedded where it is compared with a question. What goes on for longer is a list,
+or text without stops, and would take several times as long."""
+
 
 def split_sentences(text: str) -> list[tuple[int, int]]:
     """The sentences of `text` as (start, end), in order, without overlap and without white space around them.

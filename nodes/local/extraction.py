@@ -10,7 +10,7 @@ from domain.citations import strip_markers
 from domain.documents import Source
 from domain.errors import EmbedderUnavailable
 from domain.ports import Embedder
-from domain.sentences import split_sentences
+from domain.sentences import JUDGED, split_sentences
 from domain.state import Turn
 from domain.tables import is_value
 from domain.terms import analyse
@@ -309,7 +309,8 @@ def _is_label(text: str, span: tuple[int, int]) -> bool:
 
 def _show(passage: _Passage) -> str:
     """What is embedded: an item, a row or "It is" means little without what it leans on."""
-    return f"{passage.source['text'][slice(*passage.lead)]} {passage.text}" if passage.lead else passage.text
+    text = f"{passage.source['text'][slice(*passage.lead)]} {passage.text}" if passage.lead else passage.text
+    return text[:JUDGED]
 
 
 def _weigh_terms(question: str, typed: str, passages: Sequence[_Passage]) -> dict[str, float]:

@@ -14,7 +14,7 @@ from dataclasses import astuple, dataclass
 from domain.documents import Source
 from domain.errors import EmbedderUnavailable
 from domain.ports import Embedder
-from domain.sentences import split_sentences
+from domain.sentences import JUDGED, split_sentences
 from domain.terms import analyse, content_words
 from nodes.local.contrast import find_departure, share_wording
 
@@ -100,7 +100,7 @@ async def _compare(question: str, source: Source, sentences: Sequence[str], embe
     """The highest cosine of the question with the source and the sentences. That with the source is new only where
     the lexical leg alone found it."""
     known = source["dense"]
-    texts = [*sentences, *([_read(source)] if known is None else [])]
+    texts = [*(sentence[:JUDGED] for sentence in sentences), *([_read(source)] if known is None else [])]
     if not texts:
         return known or 0.0
     try:
