@@ -18,6 +18,7 @@ from langchain_postgres import Column, PGEngine, PGVectorStore
 from langchain_postgres.v2.hybrid_search_config import HybridSearchConfig
 from sqlalchemy.ext.asyncio import create_async_engine
 
+from app.adapters.onnx import OnnxEmbedder
 from app.adapters.pgvectorstore import (
     PgVectorStoreDocuments,
     PgVectorStoreLibrary,
@@ -26,9 +27,14 @@ from app.adapters.pgvectorstore import (
     open_table,
     read_mapping,
 )
+from app.runs.turns import Ask, Turns, collect
+from app.services import open_services
+from app.settings import Settings
 from domain.documents import Document, Scope
 from domain.errors import ConfigurationError, InputError, UnknownDocument
+from domain.events import Done
 from domain.ports import DocumentContent, DocumentStore, Library
+from tests.conftest import HANDBOOK
 from tests.contracts.corpus import DIMENSION, store, vector_of
 from tests.contracts.library import BATTERY, INTERLEUKIN, VERSION, WARRANTY, LibraryContract
 
@@ -172,7 +178,9 @@ def falls_short(deviations: Mapping[str, str]) -> Any:
             async def test(*args: Any, _inherited: Any = inherited, **fixtures: Any) -> None:
                 await _inherited(*args, **fixtures)
 
-            setattr(cls, name, pytest.mark.xfail(reason=reason, strict=True, raises=(AssertionError, LookupError))(test))
+            setattr(
+                cls, name, pytest.mark.xfail(reason=reason, strict=True, raises=(AssertionError, LookupError))(test)
+            )
         return cls
 
     return mark
@@ -349,3 +357,71 @@ def test_a_mapping_that_is_wrong_is_said(tmp_path: Path, content: str, says: str
         read_mapping(file)
     with pytest.raises(ConfigurationError, match="No such file"):
         read_mapping(tmp_path / "none.toml")
+
+
+class Local(Embeddings):
+    """The model that ships, as LangChain asks for it."""
+
+    def __init__(self, embedder: OnnxEmbedder) -> None:
+        self._embedder = embedder
+
+    async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [[float(value) for value in row] for row in await self._embedder.embed_passages(texts)]
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        raise NotImplementedError
+
+    def embed_query(self, text: str) -> list[float]:
+        raise NotImplementedError
+
+
+TEAM = [
+    ("falke.pdf", 0, "The Falke weather station has a warranty of 36 months from the date of purchase."),
+    ("falke.pdf", 1, "The battery of the Falke lasts 14 months. Replace it with two AA lithium cells."),
+    ("amsel.pdf", 0, "The Amsel rain gauge has a warranty of 24 months. Clean its funnel every 8 weeks."),
+]
+
+
+@pytest.mark.parametrize("hybrid", [True, False])
+async def test_questions_are_answered_from_it(
+    settings: Settings, database_url: str, embedder: OnnxEmbedder, tmp_path: Path, hybrid: bool
+) -> None:
+    mapping = tmp_path / "table.toml"
+    words = 'words = "content_tsv"\n' if hybrid else ""
+    mapping.write_text(f'table = "team"\nfirst_page = 0\n{words}')
+    reading = settings.model_copy(update={"pgvectorstore": mapping})
+    async with (
+        make_store(database_url, hybrid=hybrid, embeddings=Local(embedder)) as writer,
+        open_services(reading) as services,
+        Turns(services) as turns,
+    ):
+        documents = [LangChainDocument(text, metadata={"source": name, "page": page}) for name, page, text in TEAM]
+        ids = await writer.aadd_documents(documents)
+
+        async def ask(question: str, **more: Any) -> Done:
+            done, _ = await collect(await turns.start(Ask(question, **more)))
+            assert done["type"] == "done", done
+            assert done["warnings"] == []
+            return done
+
+        done = await ask("How long is the warranty of the Falke?")
+        assert "36 months" in done["answer"]
+        citation = done["citations"][0]
+        assert (citation["document_id"], citation["page"], citation["bbox"]) == ("falke.pdf", 1, None)
+        assert citation["chunk_id"] == ids[0]
+
+        chosen = await ask("How long is the warranty?", document_ids=("amsel.pdf",))
+        assert "24 months" in chosen["answer"]
+        assert {c["document_id"] for c in chosen["citations"]} == {"amsel.pdf"}
+
+        await writer.adelete(ids[:1])
+        changed = documents[0].model_copy(update={"page_content": TEAM[0][2].replace("36", "60")})
+        await writer.aadd_documents([changed])
+        again = await ask("How long is the warranty of the Falke?")
+        assert not again["cached"]
+        assert "60 months" in again["answer"]
+
+        with pytest.raises(InputError, match="only reads it"):
+            await services.ingestion.add("default", "new.md", HANDBOOK)
+        with pytest.raises(UnknownDocument):
+            await turns.start(Ask("How long?", document_ids=("gone.pdf",)))
