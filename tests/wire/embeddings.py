@@ -61,7 +61,8 @@ class Behaviour:
 class EmbeddingsServer:
     """The route and what it was asked."""
 
-    def __init__(self, behaviour: Behaviour, embedder: OnnxEmbedder) -> None:
+    def __init__(self, behaviour: Behaviour, embedder: OnnxEmbedder | None = None) -> None:
+        """Without `embedder`, the model is loaded for the first request."""
         self.behaviour = behaviour
         self.requests: list[Json] = []
         """Bodies, in order, of those that were answered with vectors too."""
@@ -91,7 +92,8 @@ class EmbeddingsServer:
         texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
         native = DIMENSIONS.get(body["model"], behaviour.dimension)
         dimension = body.get("dimensions", native) - (fault == "short")
-        vectors = await self._embedder.embed_passages(texts) @ _turn(dimension)
+        embedder = self._embedder or await asyncio.to_thread(_load)
+        vectors = await embedder.embed_passages(texts) @ _turn(dimension)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         self.served += texts
         as_base64 = behaviour.knows_base64 and body.get("encoding_format", "float") == "base64"
@@ -122,6 +124,11 @@ class EmbeddingsServer:
             if not 1 <= body["dimensions"] <= DIMENSIONS.get(body["model"], 4096):
                 return _refuse(400, "Invalid value for 'dimensions'.")
         return None
+
+
+@cache
+def _load() -> OnnxEmbedder:
+    return OnnxEmbedder.load()
 
 
 @cache
@@ -170,7 +177,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=8101)
     parser.add_argument("--seconds", type=float, default=0.0, help="before each reply")
     given = parser.parse_args()
-    server = EmbeddingsServer(Behaviour(seconds=given.seconds), OnnxEmbedder.load())
+    server = EmbeddingsServer(Behaviour(seconds=given.seconds))
     app = Starlette(routes=server.routes)
     uvicorn.run(app, host="127.0.0.1", port=given.port, log_level="warning", ws="none", lifespan="off")
 

@@ -1,4 +1,5 @@
-"""A loopback server that speaks OpenAI's chat completions protocol, with faults on demand.
+"""A loopback server that speaks OpenAI's chat completions protocol, with faults on demand, and its embeddings
+(`tests/wire/embeddings.py`).
 
 The protocol is that of https://platform.openai.com/docs/api-reference/chat; what the model says comes from
 `tests/wire/answers.py`. In a test::
@@ -28,7 +29,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from tests.wire import embeddings
 from tests.wire.answers import reply_to
+from tests.wire.embeddings import EmbeddingsServer
 from tests.wire.serving import serve_app
 
 Json = dict[str, Any]
@@ -114,8 +117,10 @@ class OpenAIServer:
         self.hold: Callable[[Json], Awaitable[None]] | None = None
         """Awaited with each chat request before it is answered."""
         self.base_url = ""
+        self.embeddings = EmbeddingsServer(embeddings.Behaviour(api_key=behaviour.api_key))
         self.app = Starlette(
             routes=[
+                *self.embeddings.routes,
                 Route("/v1/chat/completions", self._complete, methods=["POST"]),
                 Route("/v1/models", self._list_models),
                 Route("/behaviour", self._behave, methods=["PUT"]),
