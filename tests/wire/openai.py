@@ -29,6 +29,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from app.adapters.tokens import O200kCounter
 from tests.wire import embeddings
 from tests.wire.answers import reply_to
 from tests.wire.embeddings import EmbeddingsServer
@@ -163,7 +164,7 @@ class OpenAIServer:
         behaviour = self.behaviour
         fault = behaviour.faults.pop(0) if behaviour.faults else behaviour.fault
         fault = fault or behaviour.model_faults.get(str(body.get("model")))
-        if behaviour.window and _count_tokens(body["messages"]) > behaviour.window:
+        if behaviour.window and _count_prompt(body) > behaviour.window:
             fault = "context_length"
         if refusal := self._check_key(request) or self._check_body(body) or await self._fail_early(fault):
             return refusal
@@ -186,7 +187,7 @@ class OpenAIServer:
             text = text[: len(text) // 2] if fault == "length" else ""
         if fault == "content_filter":
             finish, text = "content_filter", text[: len(text) // 2]
-        reply = _Reply(body["model"], text, finish, _count_tokens(body["messages"]))
+        reply = _Reply(body["model"], text, finish, _count_prompt(body))
         if body.get("stream"):
             reply.repeat(behaviour.length)
             with_usage = behaviour.sends_usage and bool((body.get("stream_options") or {}).get("include_usage"))
@@ -293,10 +294,11 @@ class _Reply:
             self.tokens = list(islice(cycle([*self.tokens, " "]), length))
 
     def usage(self) -> Json:
+        written = _TOKENS.count(self.text)
         return {
             "prompt_tokens": self.prompt_tokens,
-            "completion_tokens": len(self.tokens),
-            "total_tokens": self.prompt_tokens + len(self.tokens),
+            "completion_tokens": written,
+            "total_tokens": self.prompt_tokens + written,
             "prompt_tokens_details": {"cached_tokens": 0},
         }
 
@@ -324,8 +326,14 @@ def _finish_at_once(reply: _Reply, fault: Fault | None, with_usage: bool) -> Res
     return JSONResponse(body)
 
 
-def _count_tokens(messages: list[Json]) -> int:
-    return sum(len(str(message["content"])) // 4 + 4 for message in messages)
+_TOKENS = O200kCounter()
+
+
+def _count_prompt(body: Json) -> int:
+    """The messages with four tokens each for their frame, and the schema of the reply, which is prompt too."""
+    schema = body.get("response_format", {}).get("json_schema", {}).get("schema")
+    counted = sum(_TOKENS.count(str(message["content"])) + 4 for message in body["messages"])
+    return counted + (_TOKENS.count(json.dumps(schema)) if schema else 0)
 
 
 def _event(data: Json) -> bytes:
