@@ -46,11 +46,7 @@ def record(context: Context, calls: list[Call]) -> Context:
 
 def describe(context: Context) -> Ports:
     """The attributes of each port, which is what `play` needs to know of what a run had."""
-
-    def read(protocol: type, port: Any) -> dict[str, Any]:
-        return {name: getattr(port, name) for name in _read_attributes(protocol)}
-
-    described = _map_ports(context, read)
+    described = _map_ports(context, _read_attributes)
     ports = {name: getattr(described, name) for name in (*_SINGLE, "rerankers")}
     models = {part.name: getattr(described.models, part.name) for part in fields(Models)}
     # A map of pairs is a list of them in msgpack.
@@ -71,11 +67,9 @@ def play(tape: Tape, player: "Player", tokens: TokenCounter) -> Context:
 
 def fill(context: Context, player: "Player") -> Context:
     """`context`, which is called only for what `player` cannot answer."""
-
-    def wrap(protocol: type, port: Any) -> "_Playing":
-        return _Playing(protocol, {name: getattr(port, name) for name in _read_attributes(protocol)}, player, port)
-
-    return _map_ports(context, wrap)
+    return _map_ports(
+        context, lambda protocol, port: _Playing(protocol, _read_attributes(protocol, port), player, port)
+    )
 
 
 def pack(value: Any) -> bytes:
@@ -154,7 +148,7 @@ class _Recording:
 
     def __init__(self, protocol: type, port: Any, calls: list[Call]) -> None:
         self._methods = _read_methods(protocol)
-        self._title = _title(protocol, getattr(port, "name", None))
+        self._title = _title(protocol, _read_attributes(protocol, port))
         self._port = port
         self._calls = calls
 
@@ -217,7 +211,7 @@ class _Playing:
 
     def __init__(self, protocol: type, attributes: Mapping[str, Any], player: Player, port: Any) -> None:
         self._methods = _read_methods(protocol)
-        self._title = _title(protocol, attributes.get("name"))
+        self._title = _title(protocol, attributes)
         self._attributes = attributes
         self._player = player
         self._port = port
@@ -225,6 +219,8 @@ class _Playing:
     def __getattr__(self, name: str) -> Any:
         method = self._methods.get(name)
         if method is None:
+            if name not in self._attributes:
+                raise AttributeError(name)
             return self._attributes[name]
         return partial(self._call if method.kind == "once" else self._stream, name, method)
 
@@ -350,12 +346,12 @@ def _adapt(hint: Any) -> TypeAdapter[Any]:
     return TypeAdapter(hint, config=ConfigDict(arbitrary_types_allowed=True))
 
 
-def _read_attributes(protocol: type) -> list[str]:
-    return list(inspect.get_annotations(protocol))
+def _read_attributes(protocol: type, port: Any) -> dict[str, Any]:
+    return {name: getattr(port, name) for name in inspect.get_annotations(protocol)}
 
 
-def _title(protocol: type, name: str | None) -> str:
-    return f"{protocol.__name__} {name}" if name else protocol.__name__
+def _title(protocol: type, attributes: Mapping[str, Any]) -> str:
+    return " ".join([protocol.__name__, *([attributes["name"]] if "name" in attributes else [])])
 
 
 def _key(port: str, method: str, request: Mapping[str, Any]) -> bytes:
@@ -380,7 +376,7 @@ def _pack_array(value: Any) -> ormsgpack.Ext:
     if not isinstance(value, np.ndarray):
         raise TypeError(f"a tape cannot hold a {type(value).__name__}")
     header = ormsgpack.packb([value.dtype.str, value.shape])
-    return ormsgpack.Ext(_ARRAY, b"".join([bytes([len(header)]), header, np.ascontiguousarray(value).data.cast("B")]))
+    return ormsgpack.Ext(_ARRAY, b"".join([bytes([len(header)]), header, value.tobytes()]))
 
 
 def _unpack_array(tag: int, data: bytes) -> np.ndarray[Any, Any]:

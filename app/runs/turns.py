@@ -225,15 +225,17 @@ class Turns:
         started_at = datetime.now(UTC)
         await prepare_judgement(services, turn)
         context = services.make_context()
-        if branch is not None and branch.player is not None:
-            context = fill(context, branch.player)
+        player = None if branch is None else branch.player
+        if player is not None:
+            context = fill(context, player)
         calls: list[Call] | None = None
         if is_taped(services.settings, turn["workspace_id"]):
             calls = []
             context = record(context, calls)
         execution = Execution(services, services.graph, context, turn, thread_id, started)
         try:
-            async with aclosing(execution.follow(graph_input)) as events:
+            # Work ahead that nobody needs would use up what is on a tape.
+            async with aclosing(execution.follow(graph_input, ahead=player is None)) as events:
                 async for event in events:
                     yield event
         finally:
@@ -314,7 +316,7 @@ class Execution:
         self._turn = turn
         self._started = started
 
-    async def follow(self, graph_input: TurnInput | None, *, ahead: bool = True) -> AsyncGenerator[Event]:
+    async def follow(self, graph_input: TurnInput | None, *, ahead: bool) -> AsyncGenerator[Event]:
         """The nodes' events as they come. Whatever goes wrong ends them, and is in `ended` then. Steps may run `ahead`
         of a judgement."""
         services, run_id = self._services, self._turn["run_id"]
