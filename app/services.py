@@ -141,7 +141,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             "embeddings": f"local {embedder.name}" if embedder is local else embedder.name,
             "tracing": "LangSmith" if tracing else "off",
         }
-        names = [*_name_models(opened.models, settings), *(reranker.name for reranker in rerankers.values())]
+        names = [*name_models(opened.models, settings), *(reranker.name for reranker in rerankers.values())]
         yield Services(
             settings=settings,
             modes=modes,
@@ -337,7 +337,7 @@ def _reveal(secret: SecretStr | None) -> str:
     return secret.get_secret_value() if secret else ""
 
 
-def _name_models(models: Models, settings: Settings) -> list[str]:
+def name_models(models: Models, settings: Settings) -> list[str]:
     """What of the models decides how answers come out, for the fingerprint. What modes name is in their profile."""
     tiers = [f"{tier}={model.name if (model := getattr(models, tier)) else ''}" for tier in TIERS]
     fallbacks = [f"fallback={model.name}" for model in models.fallbacks]

@@ -76,15 +76,10 @@ class Settings(BaseSettings):
     untaped_workspaces: Annotated[frozenset[str], NoDecode] = frozenset()
     """Workspaces whose runs are not: their names, with commas between."""
 
-    @field_validator("untaped_workspaces", mode="before")
+    @field_validator("untaped_workspaces", "model_fallbacks", mode="before")
     @classmethod
     def _split_names(cls, value: Any) -> Any:
         return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
-
-    @field_validator("model_fallbacks", mode="before")
-    @classmethod
-    def _split(cls, names: Any) -> Any:
-        return tuple(name.strip() for name in names.split(",") if name.strip()) if isinstance(names, str) else names
 
 
 def read_settings(**overrides: Any) -> Settings:

@@ -1,0 +1,232 @@
+"""What a deployment's models come to once everything is open: whole questions over the real protocols."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from pydantic import SecretStr
+
+from app.adapters.circuit import THRESHOLD
+from app.adapters.connections import Connections
+from app.adapters.prices import read_prices
+from app.adapters.providers import Access
+from app.api.health import healthz
+from app.runs.turns import Ask, Turns, collect
+from app.services import Services, fingerprint_machine, name_models, open_services
+from app.settings import Settings, read_modes, read_settings
+from domain.errors import ConfigurationError
+from domain.events import Done
+from nodes.context import Tier
+from tests.wire.anthropic import serve_anthropic
+from tests.wire.openai import Fault, OpenAIServer, serve_openai
+
+QUESTION = "How long is the warranty of the Falke?"
+HANDBOOK = b"# Handbook\n\nThe Falke has a warranty of 36 months. Claims are handled by Petra Lindqvist in Malmo.\n"
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.adapters.chat.PAUSES", (0.01, 0.02))
+
+
+@asynccontextmanager
+async def open_with(settings: Settings, server: OpenAIServer, **changes: Any) -> AsyncIterator[Services]:
+    names = {"model_small": "gpt-4.1-nano", "model_large": "gpt-4.1-mini", "model_judge": "gpt-4.1"}
+    keys = {"openai_api_key": SecretStr("sk-test"), "openai_base_url": server.base_url, "model_timeout": 5.0}
+    async with open_services(settings.model_copy(update={**names, **keys, **changes})) as services:
+        await services.ingestion.add("default", "handbook.md", HANDBOOK)
+        yield services
+
+
+async def ask(services: Services, question: str = QUESTION, **options: Any) -> Done:
+    async with Turns(services) as turns:
+        ended, _ = await collect(await turns.start(Ask(question, **options)))
+    assert ended["type"] == "done", ended
+    return ended
+
+
+async def read_health(services: Services) -> dict[str, Any]:
+    return cast(dict[str, Any], json.loads(bytes((await healthz(services)).body)))
+
+
+def list_asked(server: OpenAIServer) -> list[str]:
+    return [request["model"] for request in server.requests]
+
+
+def end_pauses(services: Services) -> None:
+    """As if time had passed: open circuits let somebody try."""
+    for model in services.models.named.values():
+        model.circuit._context.ttl = -1  # type: ignore[attr-defined]
+
+
+async def test_a_provider_that_is_down_is_asked_no_more_and_answers_again_when_it_is_back(settings: Settings) -> None:
+    async with serve_openai(fault="server_error") as server, open_with(settings, server) as services:
+        for number in range(THRESHOLD):
+            done = await ask(services, f"{QUESTION} ({number})")
+            assert "36 months" in done["answer"]
+        asked = len(server.requests)
+        done = await ask(services, f"{QUESTION} (again)")
+        assert len(server.requests) == asked
+        assert "36 months" in done["answer"]
+        assert any("is not answering" in warning for warning in done["warnings"])
+        state = services.describe_models()
+        assert state["gpt-4.1-mini"].startswith("not answering; tried again in")
+        assert state["gpt-4.1"] == "ok", "nobody asked it"
+
+        server.behaviour.fault = None
+        end_pauses(services)
+        done = await ask(services, f"{QUESTION} (at last)")
+        assert done["warnings"] == []
+        assert set(services.describe_models().values()) == {"ok"}
+
+
+async def test_a_limit_of_a_minute_is_not_waited_for(settings: Settings) -> None:
+    async with (
+        serve_openai(model_faults={"gpt-4.1-mini": "rate_limit"}, retry_after=60) as server,
+        open_with(settings, server, model_fallbacks=("gpt-4.1",), model_timeout=60.0) as services,
+    ):
+        done = await ask(services, mode="fast")
+    assert "36 months" in done["answer"]
+    assert list_asked(server).count("gpt-4.1-mini") == 1
+    assert [used["model"] for used in done["usage"] if used["node"] == "generate"] == ["gpt-4.1"]
+
+
+async def test_claude_writes_while_another_provider_judges_and_takes_over(settings: Settings) -> None:
+    async with serve_openai() as server, serve_anthropic() as claude:
+        changes = {
+            "model_large": "anthropic:claude-haiku-4-5",
+            "model_fallbacks": ("gpt-4.1-mini",),
+            "anthropic_api_key": SecretStr("sk-ant"),
+            "anthropic_base_url": claude.base_url,
+        }
+        async with open_with(settings, server, **changes) as services:
+            assert services.models_problem is None
+            assert services.parts["answerer"].startswith("anthropic:claude-haiku-4-5, then gpt-4.1-mini, then local")
+            done = await ask(services)
+            claude.behaviour.fault = "overloaded"
+            other = await ask(services, f"{QUESTION} (again)")
+    assert "36 months" in done["answer"]
+    assert done["citations"]
+    assert {(used["node"], used["model"]) for used in done["usage"]} == {
+        ("route", "gpt-4.1-nano"),
+        ("grade", "gpt-4.1-nano"),
+        ("generate", "anthropic:claude-haiku-4-5"),
+    }
+    assert done["cost"]
+    assert "36 months" in other["answer"]
+    assert [used["model"] for used in other["usage"] if used["node"] == "generate"] == ["gpt-4.1-mini"]
+
+
+async def test_a_mode_asks_the_models_that_it_names_and_waits_no_longer_than_it_says(
+    settings: Settings, tmp_path: Path
+) -> None:
+    profiles = tmp_path / "profiles.toml"
+    profiles.write_text(
+        """[own]
+        extends = "fast"
+        models.small = "gpt-5-nano"
+        models.large = "gpt-5.1"
+        [hasty]
+        extends = "fast"
+        models.timeout = 0.3
+        """
+    )
+    async with (
+        serve_openai() as server,
+        open_with(settings, server, profiles=profiles, model_timeout=600.0) as services,
+    ):
+        await ask(services, mode="own")
+        assert list_asked(server) == ["gpt-5-nano", "gpt-5-nano", "gpt-5.1"]
+        server.behaviour.fault = "stall_before"
+        done = await ask(services, mode="hasty")
+    assert "36 months" in done["answer"]
+    assert len(done["warnings"]) == 3
+
+
+def test_a_mode_cannot_wait_longer_than_its_steps(tmp_path: Path) -> None:
+    profiles = tmp_path / "profiles.toml"
+    profiles.write_text("[own]\nmodels.timeout = 90\n")
+    with pytest.raises(ConfigurationError, match="ASKGRAPH_MODEL_TIMEOUT"):
+        read_modes(read_settings(profiles=profiles))
+
+
+def test_fallbacks_are_names_with_commas_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASKGRAPH_MODEL_FALLBACKS", "gpt-4.1-mini, anthropic:claude-haiku-4-5,")
+    assert read_settings().model_fallbacks == ("gpt-4.1-mini", "anthropic:claude-haiku-4-5")
+
+
+async def test_a_bad_key_is_said_once_and_in_health_and_the_question_is_answered(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serve_openai(api_key="another") as server, open_with(settings, server) as services:
+        done = await ask(services)
+        health = await read_health(services)
+    assert "36 months" in done["answer"]
+    assert health["status"] == "ok"
+    assert "OPENAI_API_KEY" in health["models"]
+    assert "OPENAI_API_KEY" in health["answering"]["gpt-4.1-mini"]
+    assert len([record for record in caplog.records if "OPENAI_API_KEY" in record.message]) == 1
+
+
+async def test_a_model_without_a_price_is_named_and_its_tokens_are_counted(settings: Settings, tmp_path: Path) -> None:
+    own = tmp_path / "prices.toml"
+    own.write_text('[chat]\n"llama-at-home" = [1000, 1000, 1000]\n')
+    models = {"model_small": "nobody-knows", "model_large": "llama-at-home"}
+    async with serve_openai() as server, open_with(settings, server, prices=own, **models) as services:
+        assert services.parts["prices"].startswith("not known of nobody-knows:")
+        done = await ask(services, mode="fast")
+    costs = {used["node"]: used["cost"] for used in done["usage"]}
+    assert (costs["route"], costs["grade"]) == (None, None)
+    assert (costs["generate"] or 0) > 0.01
+    assert all(used["input_tokens"] for used in done["usage"])
+    assert done["warnings"] == []
+
+
+async def test_answers_of_other_models_are_not_this_machines(settings: Settings) -> None:
+    def name(tiers: dict[Tier, str], *fallbacks: str, url: str = "http://a.test/v1") -> tuple[str, ...]:
+        connections = Connections({"openai": Access("key", url)}, timeout=5, prices=read_prices())
+        models = connections.connect(tiers, fallbacks, {})
+        return tuple(name_models(models, settings.model_copy(update={"openai_base_url": url})))
+
+    named = [
+        name({"small": "a", "large": "b"}),
+        name({"small": "b", "large": "a"}),
+        name({"small": "a", "judge": "b"}),
+        name({"small": "a", "large": "b"}, "c", "d"),
+        name({"small": "a", "large": "b"}, "d", "c"),
+        name({"small": "a", "large": "b"}, url="http://b.test/v1"),
+    ]
+    assert len({fingerprint_machine(*names) for names in named}) == len(named)
+    assert fingerprint_machine(*named[0]) == fingerprint_machine(*named[0])
+
+
+async def test_no_fault_ends_in_a_cached_answer(settings: Settings) -> None:
+    faults: list[Fault] = ["rate_limit", "server_error", "empty", "content_filter", "malformed", "unauthorized"]
+    async with serve_openai() as server, open_with(settings, server) as services:
+        for number, fault in enumerate(faults):
+            question = f"{QUESTION} ({number})"
+            server.behaviour.fault = fault
+            done = await ask(services, question, mode="thorough")
+            assert "36 months" in done["answer"], fault
+            assert done["warnings"], fault
+            server.behaviour.fault = None
+            end_pauses(services)
+            again = await ask(services, question, mode="thorough")
+            assert (again["cached"], again["warnings"]) == (False, []), fault
+
+
+async def test_a_stream_that_breaks_is_finished_by_somebody(settings: Settings) -> None:
+    faults: list[Fault] = ["stall_before", "stall_within", "cut", "no_finish", "stream_error"]
+    async with serve_openai() as server, open_with(settings, server, model_timeout=1.0) as services:
+        for number, fault in enumerate(faults):
+            question = f"{QUESTION} ({number})"
+            server.behaviour.model_faults = {"gpt-4.1-mini": fault}
+            for _ in range(2):
+                done = await ask(services, question, mode="fast")
+                assert "36 months" in done["answer"], fault
+                assert done["citations"], fault
+                assert done["warnings"], fault
+                assert not done["cached"], fault
