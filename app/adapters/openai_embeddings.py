@@ -20,8 +20,15 @@ import numpy as np
 import openai
 from openai.types import CreateEmbeddingResponse
 
+from app.adapters.circuit import Circuit
 from app.adapters.prices import PriceTable
-from domain.errors import ConfigurationError, EmbedderUnavailable
+from domain.errors import (
+    AskgraphError,
+    ConfigurationError,
+    EmbedderUnavailable,
+    ModelRejectedKey,
+    ModelUnavailable,
+)
 from domain.ports import ModelUsage, UsageSink, Vector
 
 MAX_DIMENSION = 4_000
@@ -120,6 +127,7 @@ class OpenAIEmbedder:
         self.dimension = dimension
         self.name = f"openai:{self.model}@{dimension}"
         self._prices = prices
+        self._circuit = Circuit(f"The embedding model {self.model}")
         self._server = openai.AsyncOpenAI(
             # The SDK does not start without a key; local servers ignore it.
             api_key=api_key or "none",
@@ -150,7 +158,7 @@ class OpenAIEmbedder:
             async with self._at_once:
                 return await self._request(self._server, batch, self._passage, sink)
 
-        with _translated(self.model, self._server):
+        with self._guarded():
             # A request that fails ends the others: what they cost would be thrown away.
             requests = [asyncio.create_task(request(batch)) for batch in _make_batches(texts)]
             try:
@@ -169,17 +177,34 @@ class OpenAIEmbedder:
             return error.message
         return None
 
+    def describe(self) -> str:
+        """How the server answers, in words."""
+        return self._circuit.describe()
+
     async def aclose(self) -> None:
         """Close the connections."""
         await self._server.close()
 
     async def _embed_query(self, text: str, sink: UsageSink | None, *, seconds: float, retries: int) -> Vector:
         server = self._server.with_options(max_retries=retries)
-        with _translated(self.model, self._server):
+        with self._guarded():
             async with asyncio.timeout(seconds):
                 [vector] = await self._request(server, [text], self._query, sink)
         vector.setflags(write=False)
         return cast(Vector, vector)
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """Raise what the SDK or its transport raise as `EmbedderUnavailable`, and the same without a call while the
+        server does not answer."""
+        try:
+            with self._circuit.guard():
+                try:
+                    yield
+                except (openai.OpenAIError, httpx2.HTTPError, TimeoutError, *_UNUSABLE) as error:
+                    raise _translate(error, self.model, str(self._server.base_url)) from error
+        except (ModelUnavailable, ModelRejectedKey) as error:
+            raise EmbedderUnavailable(error.message) from error
 
     async def _request(
         self, server: openai.AsyncOpenAI, texts: Sequence[str], kind: _Kind, sink: UsageSink | None
@@ -268,37 +293,34 @@ def _decode(sent: Any) -> Vector:
     return np.array(sent, dtype=np.float32)
 
 
-@contextmanager
-def _translated(model: str, server: openai.AsyncOpenAI) -> Iterator[None]:
-    """Raise what the SDK or its transport raise as `EmbedderUnavailable`, with the original as the cause."""
-    try:
-        yield
-    except (openai.OpenAIError, httpx2.HTTPError, TimeoutError, *_UNUSABLE) as error:
-        raise EmbedderUnavailable(_explain(error, model, str(server.base_url))) from error
-
-
-def _explain(error: Exception, model: str, address: str) -> str:
+def _translate(error: Exception, model: str, address: str) -> AskgraphError:
     match error:
         case openai.AuthenticationError():
-            return (
+            return ModelRejectedKey(
                 f"The embedding server at {address} did not accept the API key. Check ASKGRAPH_EMBEDDINGS_API_KEY, or "
                 "OPENAI_API_KEY."
             )
         case openai.PermissionDeniedError():
-            return f"The API key may not use the embedding model {model}."
+            return ModelRejectedKey(f"The API key may not use the embedding model {model}.")
         case openai.NotFoundError():
-            return f"There is no embedding model {model} at {address}. Check ASKGRAPH_EMBEDDINGS and its base URL."
+            return EmbedderUnavailable(
+                f"There is no embedding model {model} at {address}. Check ASKGRAPH_EMBEDDINGS and its base URL."
+            )
         case openai.RateLimitError() if error.code == "insufficient_quota":
-            return "The account behind the embedding model's API key has no quota left."
+            return EmbedderUnavailable("The account behind the embedding model's API key has no quota left.")
         case openai.RateLimitError():
-            return f"The embedding server at {address} takes no more requests for now. Try again in a moment."
+            return ModelUnavailable(
+                f"The embedding server at {address} takes no more requests for now. Try again in a moment."
+            )
         case openai.APITimeoutError() | TimeoutError() | httpx2.TimeoutException():
-            return f"The embedding server at {address} took too long. Try again in a moment."
+            return ModelUnavailable(f"The embedding server at {address} took too long. Try again in a moment.")
         case openai.APIConnectionError() | httpx2.HTTPError():
-            return f"The embedding server at {address} does not answer."
+            return ModelUnavailable(f"The embedding server at {address} does not answer.")
         case openai.InternalServerError():
-            return f"The embedding server at {address} had an error ({error.status_code}). Try again in a moment."
+            return ModelUnavailable(
+                f"The embedding server at {address} had an error ({error.status_code}). Try again in a moment."
+            )
         case openai.APIStatusError():
-            return f"The embedding model {model} did not accept the request: {error.message}"
+            return EmbedderUnavailable(f"The embedding model {model} did not accept the request: {error.message}")
         case _:
-            return f"The embedding server at {address} sent a reply that is not of the protocol."
+            return EmbedderUnavailable(f"The embedding server at {address} sent a reply that is not of the protocol.")

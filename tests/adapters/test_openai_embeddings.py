@@ -6,6 +6,7 @@ import pytest
 import pytest_asyncio
 
 from app.adapters import openai_embeddings
+from app.adapters.circuit import THRESHOLD
 from app.adapters.onnx import OnnxEmbedder
 from app.adapters.openai_embeddings import REQUEST_TEXTS, OpenAIEmbedder
 from app.adapters.prices import read_prices
@@ -29,12 +30,8 @@ async def model(server: EmbeddingsServer) -> AsyncIterator[OpenAIEmbedder]:
 
 
 @pytest.fixture
-def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Waits for nothing for long."""
+def few_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(openai_embeddings, "PASSAGE_RETRIES", 1)
-    monkeypatch.setattr(openai_embeddings, "PASSAGE_SECONDS", 0.3)
-    monkeypatch.setattr(openai_embeddings, "QUERY_SECONDS", 0.3)
-    monkeypatch.setattr(openai_embeddings, "CHECK_SECONDS", 0.3)
 
 
 def connect(server: EmbeddingsServer, spec: str = "openai:text-embedding-3-small", key: str = "key") -> OpenAIEmbedder:
@@ -163,7 +160,7 @@ async def test_a_rate_limit_is_waited_for(model: OpenAIEmbedder, server: Embeddi
     assert len(server.requests) == 6
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("few_retries")
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
@@ -171,7 +168,6 @@ async def test_a_rate_limit_is_waited_for(model: OpenAIEmbedder, server: Embeddi
         ("no_quota", "no quota left"),
         ("server_error", "had an error \\(500\\)"),
         ("unauthorized", "ASKGRAPH_EMBEDDINGS_API_KEY"),
-        ("stall", "took too long"),
         ("malformed", "not of the protocol"),
         ("short", "1535 dimensions, not of 1536.*reindex --embeddings openai:text-embedding-3-small@1535"),
         ("one_missing", "0 vectors came"),
@@ -179,17 +175,34 @@ async def test_a_rate_limit_is_waited_for(model: OpenAIEmbedder, server: Embeddi
 )
 async def test_what_goes_wrong_is_said(server: EmbeddingsServer, fault: Fault, said: str) -> None:
     server.behaviour.fault = fault
-    server.behaviour.stall = 0.5
     model = connect(server)
     with pytest.raises(EmbedderUnavailable, match=said):
         await model.embed_query(PARIS)
     with pytest.raises(EmbedderUnavailable, match=said):
         await model.embed_passages([PARIS])
-    problem = await model.check()
-    assert problem
+    again = connect(server)
+    assert await again.check()
+    assert (again.describe() != "ok") == (fault == "unauthorized")
     server.behaviour.fault = None
-    await model.embed_query(PARIS)
-    assert await model.check() is None
+    await again.embed_query(PARIS)
+    assert await again.check() is None
+    assert again.describe() == "ok"
+    await model.aclose()
+    await again.aclose()
+
+
+async def test_nobody_waits_for_long(server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PASSAGE_SECONDS", "QUERY_SECONDS", "CHECK_SECONDS"):
+        monkeypatch.setattr(openai_embeddings, name, 0.2)
+    monkeypatch.setattr(openai_embeddings, "PASSAGE_RETRIES", 0)
+    server.behaviour.fault = "stall"
+    server.behaviour.stall = 0.5
+    model = connect(server)
+    with pytest.raises(EmbedderUnavailable, match="took too long"):
+        await model.embed_query(PARIS)
+    with pytest.raises(EmbedderUnavailable, match="took too long"):
+        await model.embed_passages([PARIS])
+    assert "took too long" in str(await model.check())
     await model.aclose()
 
 
@@ -198,6 +211,21 @@ async def test_a_server_that_is_not_there() -> None:
     with pytest.raises(EmbedderUnavailable, match=r"127\.0\.0\.1:9/v1/ does not answer"):
         await model.embed_query(PARIS)
     await model.aclose()
+
+
+@pytest.mark.usefixtures("few_retries")
+async def test_a_server_that_is_down_is_asked_no_more_for_a_while(
+    model: OpenAIEmbedder, server: EmbeddingsServer
+) -> None:
+    server.behaviour.fault = "server_error"
+    for _ in range(THRESHOLD):
+        with pytest.raises(EmbedderUnavailable, match="had an error"):
+            await model.embed_query(PARIS)
+    asked = len(server.requests)
+    with pytest.raises(EmbedderUnavailable, match="is not answering; it is tried again in"):
+        await model.embed_passages([PARIS])
+    assert len(server.requests) == asked
+    assert "not answering" in model.describe()
 
 
 async def test_a_request_that_fails_ends_the_others(model: OpenAIEmbedder, server: EmbeddingsServer) -> None:

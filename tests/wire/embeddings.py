@@ -92,8 +92,9 @@ class EmbeddingsServer:
         texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
         native = DIMENSIONS.get(body["model"], behaviour.dimension)
         dimension = body.get("dimensions", native) - (fault == "short")
-        embedder = self._embedder or await asyncio.to_thread(_load)
-        vectors = await embedder.embed_passages(texts) @ _turn(dimension)
+        if self._embedder is None:
+            self._embedder = await asyncio.to_thread(_load)
+        vectors = await self._embedder.embed_passages(texts) @ _turn(dimension)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         self.served += texts
         as_base64 = behaviour.knows_base64 and body.get("encoding_format", "float") == "base64"
