@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -64,8 +63,8 @@ class Services:
     sentences: Embedder
     embeddings_problem: str | None
     """What is wrong with `embedder`, found at start; None where it answered."""
-    find_index_problem: Callable[[], Awaitable[str | None]]
-    """What to do where the documents have been embedded anew, with another model, since the start."""
+    find_embeddings_problem: Callable[[], Awaitable[str | None]]
+    """The same now; and what to do where the documents have been embedded anew, with another model."""
     rerankers: dict[str, Reranker]
     tokens: TokenCounter
     models: Models
@@ -116,11 +115,16 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         local = await asyncio.to_thread(OnnxEmbedder.load)
         stack.callback(local.close)
         encoder: PassageEncoder = LateInteractionEncoder(local)
-        embedder, embeddings_problem = await _open_embedder(settings.embeddings, local, settings, stack)
+        embedder = await _open_embedder(settings.embeddings, local, settings, stack)
         if embedder is not local:
             encoder = TwoModelEncoder(embedder, encoder)
         if settings.pgvectorstore is None:
             await pin_embedder(pool, embedder)
+
+        async def find_embeddings_problem() -> str | None:
+            replaced = None if settings.pgvectorstore else await find_problem(pool, embedder)
+            return replaced or embedder.problem
+
         own_documents = PostgresDocumentStore(pool, embedder)
         stack.push_async_callback(own_documents.close)
         library: PostgresLibrary | PgVectorStoreLibrary = PostgresLibrary(pool, embedder)
@@ -150,8 +154,8 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             library=library,
             embedder=embedder,
             sentences=local,
-            embeddings_problem=embeddings_problem,
-            find_index_problem=partial(find_problem, pool, embedder if settings.pgvectorstore is None else None),
+            embeddings_problem=embedder.problem,
+            find_embeddings_problem=find_embeddings_problem,
             rerankers=rerankers,
             tokens=O200kCounter(),
             models=opened.models,
@@ -188,9 +192,9 @@ async def open_reindexing(settings: Settings, embeddings: str) -> AsyncIterator[
         pool = await stack.enter_async_context(open_pool(database_url))
         local = await asyncio.to_thread(OnnxEmbedder.load)
         stack.callback(local.close)
-        embedder, problem = await _open_embedder(embeddings, local, settings, stack)
-        if problem:
-            raise EmbedderUnavailable(problem)
+        embedder = await _open_embedder(embeddings, local, settings, stack)
+        if embedder.problem:
+            raise EmbedderUnavailable(embedder.problem)
         yield await stack.enter_async_context(open_reembedding(pool, embedder)), embedder
 
 
@@ -215,17 +219,15 @@ async def _open_servers(settings: Settings, stack: AsyncExitStack) -> tuple[str,
 
 async def _open_embedder(
     embeddings: str, local: OnnxEmbedder, settings: Settings, stack: AsyncExitStack
-) -> tuple[Embedder, str | None]:
-    """The model that `Settings.embeddings` names, and what is wrong with it. Searches do without one that does not
-    answer.
+) -> OnnxEmbedder | OpenAIEmbedder:
+    """The model that `Settings.embeddings` names. Searches do without one that does not answer.
 
     Raises `ConfigurationError` where there can be no such model, or no server of it is known.
     """
     if embeddings == "local":
-        return local, None
+        return local
     # Importing the SDK takes longer than starting everything else, so only a deployment that uses it pays.
     from app.adapters.openai_embeddings import OpenAIEmbedder
-    from app.adapters.prices import read_prices
 
     key, address = settings.embeddings_api_key, settings.embeddings_base_url
     if address is None:
@@ -242,10 +244,9 @@ async def _open_embedder(
         prices=read_prices(settings.prices),
     )
     stack.push_async_callback(embedder.aclose)
-    problem = await embedder.check()
-    if problem:
+    if problem := await embedder.check():
         logger.error("%s", problem)
-    return embedder, problem
+    return embedder
 
 
 async def _open_rerankers(

@@ -55,6 +55,8 @@ class OnnxEmbedder:
 
     name = "all-MiniLM-L6-v2-onnx-int8"
     dimension = 384
+    problem: str | None = None
+    """Never: what would be wrong with the model is found when it is loaded."""
 
     def __init__(
         self, session: ort.InferenceSession, bulk: ort.InferenceSession, tokenizer: Tokenizer, workers: int

@@ -16,7 +16,7 @@ async def healthz(services: ServicesDep) -> JSONResponse:
     embeddings = services.embeddings_problem
     try:
         await services.ping()
-        embeddings = await services.find_index_problem() or embeddings
+        embeddings = await services.find_embeddings_problem()
     except AskgraphError as error:
         problem = error.message
     cache = "up" if await services.answers.is_up() else "down"

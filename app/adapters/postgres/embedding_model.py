@@ -71,13 +71,11 @@ async def pin_embedder(pool: Pool, embedder: Embedder) -> None:
                 await connection.execute(describe_column("chunks", embedder.dimension))
 
 
-async def find_problem(pool: Pool, embedder: Embedder | None) -> str | None:
-    """What to do where the index is of another model than `embedder`; None where it is not, or is not used.
+async def find_problem(pool: Pool, embedder: Embedder) -> str | None:
+    """What to do where the index is of another model; None where it is not.
 
     Raises `DatabaseUnavailable`.
     """
-    if embedder is None:
-        return None
     with translated_errors():
         async with pool.connection() as connection:
             stored = await fetch_value(connection, _READ)
