@@ -59,6 +59,13 @@ def _join_documents(scope: Scope) -> str | None:
     return None if scope.document_ids is None else join_ids(scope.document_ids)
 
 
+@lru_cache(maxsize=REMEMBERED_SCOPES)
+def _list_documents(scope: Scope) -> frozenset[str] | None:
+    """The same as the database writes them."""
+    joined = _join_documents(scope)
+    return None if joined is None else frozenset(joined[1:-1].split(","))
+
+
 class PostgresLibrary:
     """The searchable chunks, in PostgreSQL with pgvector."""
 
@@ -142,9 +149,8 @@ class PostgresLibrary:
                 embedder=self._embedder,
                 embedding=embedding,
                 chunk_ids=join_ids(chunk_ids),
-                document_ids=_join_documents(scope),
             )
-        return [Match(row["chunk_id"], row["document_id"], row["score"]) for row in rows]
+        return _match(rows, scope)
 
     async def score_lexical(self, scope: Scope, query: str, chunk_ids: Sequence[str]) -> list[Match]:
         if not chunk_ids:
@@ -258,10 +264,19 @@ async def _score_terms(
         sql.SCORE_LEXICAL,
         weights=weights if isinstance(weights, SparseVector) else SparseVector(weights, TERM_IDS),
         chunk_ids=join_ids(chunk_ids),
-        document_ids=_join_documents(scope),
         corpus=corpus,
     )
-    return [Match(row["chunk_id"], row["document_id"], row["score"]) for row in rows]
+    return _match(rows, scope)
+
+
+def _match(rows: Iterable[DictRow], scope: Scope) -> list[Match]:
+    """Those of the rows that are in scope."""
+    chosen = _list_documents(scope)
+    return [
+        Match(row["chunk_id"], row["document_id"], row["score"])
+        for row in rows
+        if chosen is None or row["document_id"] in chosen
+    ]
 
 
 def _read_passage(row: DictRow) -> Passage:

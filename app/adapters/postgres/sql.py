@@ -88,29 +88,37 @@ COUNT_TERMS: LiteralString = """
 # The GIN index finds chunks with a rare term, IS TRUE keeps the b-tree out. The planner sees the parameters and drops
 # the conditions that are NULL.
 SEARCH_LEXICAL: LiteralString = """
-    WITH candidates AS MATERIALIZED (
-        SELECT chunk_id, document_id, -(impacts <#> %(weights)s) AS score
-        FROM chunk_terms
-        WHERE (workspace_id = %(workspace_id)s) IS TRUE
-          AND terms && %(rare)s::int[]
-          AND (%(support)s::int[] IS NULL OR terms && %(support)s::int[])
-          AND (%(document_ids)s::uuid[] IS NULL OR (document_id = ANY(%(document_ids)s::uuid[])) IS TRUE)
-        LIMIT %(candidates)s
-    )
     SELECT chunk_id::text, document_id::text, score
-    FROM (SELECT * FROM candidates ORDER BY score DESC, chunk_id LIMIT %(limit)s) AS best
+    FROM (
+        SELECT * FROM (
+            SELECT chunk_id, document_id, -(impacts <#> %(weights)s) AS score
+            FROM chunk_terms
+            WHERE (workspace_id = %(workspace_id)s) IS TRUE
+              AND terms && %(rare)s::int[]
+              AND (%(support)s::int[] IS NULL OR terms && %(support)s::int[])
+              AND (%(document_ids)s::uuid[] IS NULL OR (document_id = ANY(%(document_ids)s::uuid[])) IS TRUE)
+            LIMIT %(candidates)s
+        ) AS candidates
+        ORDER BY score DESC, chunk_id
+        LIMIT %(limit)s
+    ) AS best
     ORDER BY score DESC, best.chunk_id
 """
 
 # Scores every chunk of a few documents.
 SEARCH_LEXICAL_IN_DOCUMENTS: LiteralString = """
-    WITH scored AS MATERIALIZED (
-        SELECT chunk_id, document_id, -(impacts <#> %(weights)s) AS score
-        FROM chunk_terms
-        WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
-    )
     SELECT chunk_id::text, document_id::text, score
-    FROM (SELECT * FROM scored WHERE score > 0 ORDER BY score DESC, chunk_id LIMIT %(limit)s) AS best
+    FROM (
+        SELECT * FROM (
+            SELECT chunk_id, document_id, -(impacts <#> %(weights)s) AS score
+            FROM chunk_terms
+            WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+            OFFSET 0
+        ) AS scored
+        WHERE score > 0
+        ORDER BY score DESC, chunk_id
+        LIMIT %(limit)s
+    ) AS best
     ORDER BY score DESC, best.chunk_id
 """
 
@@ -144,7 +152,6 @@ SCORE_DENSE: LiteralString = f"""
     SELECT id::text AS chunk_id, document_id::text, 1 - (embedding <=> %(embedding)s) AS score
     FROM chunks
     WHERE (workspace_id = %(workspace_id)s) IS TRUE AND id = ANY(%(chunk_ids)s::uuid[]) AND {_SAME_EMBEDDER}
-      AND (%(document_ids)s::uuid[] IS NULL OR document_id = ANY(%(document_ids)s::uuid[]))
 """
 
 # Nothing where the weights are of another state of the workspace.
@@ -152,7 +159,6 @@ SCORE_LEXICAL: LiteralString = """
     SELECT chunk_id::text, document_id::text, -(impacts <#> %(weights)s) AS score
     FROM chunk_terms
     WHERE (workspace_id = %(workspace_id)s) IS TRUE AND chunk_id = ANY(%(chunk_ids)s::uuid[])
-      AND (%(document_ids)s::uuid[] IS NULL OR document_id = ANY(%(document_ids)s::uuid[]))
       AND (%(corpus)s::uuid IS NULL
            OR %(corpus)s = (SELECT corpus FROM workspaces WHERE workspace_id = %(workspace_id)s))
 """
