@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanag
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from pydantic import SecretStr
@@ -46,6 +47,9 @@ from domain.runs import RunLog, ThreadStore
 from domain.tapes import TapeStore
 from graphs.answer import AnswerGraph, build_answer_graph
 from nodes.context import TIERS, Context, Models, Tier
+
+if TYPE_CHECKING:
+    from app.adapters.openai_embeddings import OpenAIEmbedder
 
 logger = logging.getLogger("askgraph.services")
 
@@ -219,7 +223,7 @@ async def _open_servers(settings: Settings, stack: AsyncExitStack) -> tuple[str,
 
 async def _open_embedder(
     embeddings: str, local: OnnxEmbedder, settings: Settings, stack: AsyncExitStack
-) -> OnnxEmbedder | OpenAIEmbedder:
+) -> "OnnxEmbedder | OpenAIEmbedder":
     """The model that `Settings.embeddings` names. Searches do without one that does not answer.
 
     Raises `ConfigurationError` where there can be no such model, or no server of it is known.
