@@ -11,7 +11,7 @@ import asyncio
 import base64
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -126,6 +126,8 @@ class OpenAIEmbedder:
             raise ConfigurationError(f"Vectors of {dimension} dimensions cannot be indexed; 1 to {MAX_DIMENSION} can.")
         self.dimension = dimension
         self.name = f"openai:{self.model}@{dimension}"
+        self.problem: str | None = None
+        """What was wrong with the last call; None where it was answered."""
         self._prices = prices
         self._circuit = Circuit(f"The embedding model {self.model}")
         self._server = openai.AsyncOpenAI(
@@ -171,15 +173,9 @@ class OpenAIEmbedder:
     async def check(self) -> str | None:
         """What is wrong with the key, the address, the model or its dimension; None where nothing is. Embeds one word.
         Takes at most 3 seconds."""
-        try:
+        with suppress(EmbedderUnavailable):
             await self._embed_query("word", None, seconds=CHECK_SECONDS, retries=0)
-        except EmbedderUnavailable as error:
-            return error.message
-        return None
-
-    def describe(self) -> str:
-        """How the server answers, in words."""
-        return self._circuit.describe()
+        return self.problem
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -203,8 +199,10 @@ class OpenAIEmbedder:
                     yield
                 except (openai.OpenAIError, httpx2.HTTPError, TimeoutError, *_UNUSABLE) as error:
                     raise _translate(error, self.model, str(self._server.base_url)) from error
-        except (ModelUnavailable, ModelRejectedKey) as error:
+        except (ModelUnavailable, ModelRejectedKey, EmbedderUnavailable) as error:
+            self.problem = error.message
             raise EmbedderUnavailable(error.message) from error
+        self.problem = None
 
     async def _request(
         self, server: openai.AsyncOpenAI, texts: Sequence[str], kind: _Kind, sink: UsageSink | None
