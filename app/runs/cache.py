@@ -11,11 +11,12 @@ from typing import Any
 
 from domain.events import Done
 from domain.state import Turn, TurnInput
+from graphs.prompts import ALL_VERSIONS
 
 
 @dataclass(frozen=True, slots=True)
 class CacheKey:
-    """The components of an answer's key. `conversation`, `corpus`, `profile` and `machine` are digests."""
+    """The components of an answer's key. `conversation`, `corpus`, `profile`, `prompts` and `machine` are digests."""
 
     workspace_id: str
     question: str
@@ -24,6 +25,7 @@ class CacheKey:
     corpus: str
     mode: str
     profile: str
+    prompts: str
     machine: str
 
     @classmethod
@@ -38,6 +40,7 @@ class CacheKey:
             corpus=corpus,
             mode=turn["mode"],
             profile=digest(turn["profile"]),
+            prompts=ALL_VERSIONS,
             machine=machine,
         )
 
