@@ -31,6 +31,8 @@ from domain.state import Usage
 from tests.wire.openai import serve_openai
 
 QUESTIONS = 50
+OTHERS = 60
+"""Documents that are ingested beside those that answer: a question is shown five sources of however many."""
 THOUGHT = 500
 """Tokens. Several times what the models that ship as defaults think at the least effort, which is what they are asked
 for."""
@@ -59,6 +61,10 @@ async def measure(given: str | None) -> None:
                     await ask_all(services, "default", await make_questions(services))
                 else:
                     [wanted] = read_sets([given], Path(), workspace=None, limit=QUESTIONS)
+                    needed = {relevant.doc for each in wanted.questions for relevant in each.relevant}
+                    others = [each for each in wanted.corpus if each.id not in needed][:OTHERS]
+                    corpus = *(each for each in wanted.corpus if each.id in needed), *others
+                    wanted = replace(wanted, corpus=corpus)
                     async with open_shelf(services, wanted, keep=False, progress=lambda *_: None) as shelf:
                         await ask_all(services, shelf.workspace_id, [each.question for each in wanted.questions])
 
