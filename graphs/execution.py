@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from time import perf_counter
 from typing import Any, get_type_hints
 
@@ -20,7 +21,7 @@ class Execution:
     ms: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Node:
     """A step's function, and how long it may wait for its language model: `model_seconds`, or what the run's mode says
     where this is less; a step that `writes` bounds the wait for each word itself."""
@@ -30,7 +31,7 @@ class Node:
     model_seconds: float
     writes: bool
 
-    @property
+    @cached_property
     def reads(self) -> frozenset[str]:
         """The part of the state that the function declares as its input."""
         declared = get_type_hints(self.function)["state"]

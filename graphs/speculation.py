@@ -10,7 +10,7 @@ No node knows of this, nor does the graph's picture. docs/decisions/0036-specula
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, cast
@@ -70,18 +70,15 @@ class Speculation:
             self._following = asyncio.create_task(self._follow(name, state, runtime, nodes))
 
     async def cancel(self) -> None:
-        """End what runs ahead."""
-        if self._following is None:
-            return
-        self._following.cancel()
-        # Done before the runs are looked at: it starts them.
-        await asyncio.gather(self._following, return_exceptions=True)
-        self._following = None
-        runs, self._runs = list(self._runs.values()), {}
-        for run in runs:
-            run.task.cancel()
-        await asyncio.gather(*(run.task for run in runs), return_exceptions=True)
-        self.wasted.extend(used for run in runs for used in run.ledger.usage)
+        """End what runs ahead. Whoever is interrupted while waiting for that may call it again."""
+        if self._following is not None:
+            # First, because it starts the runs.
+            await _end([self._following])
+            self._following = None
+        await _end([run.task for run in self._runs.values()])
+        for run in self._runs.values():
+            self.wasted.extend(run.ledger.usage)
+        self._runs.clear()
 
     async def _follow(self, name: str, state: State, runtime: Runtime[Context], nodes: Mapping[str, Node]) -> None:
         """From the judged node `name` on, until it cannot be foreseen what follows."""
@@ -103,6 +100,18 @@ class Speculation:
             if following == "generate":
                 return
             name = following
+
+
+async def _end(tasks: Collection[asyncio.Task[Any]]) -> None:
+    """Cancel tasks, once each: a second time would interrupt how they clean up. What they failed with is dropped."""
+    for task in tasks:
+        if not task.cancelling():
+            task.cancel()
+    if tasks:
+        await asyncio.wait(tasks)
+    for task in tasks:
+        if not task.cancelled():
+            task.exception()
 
 
 @dataclass(frozen=True, slots=True)
