@@ -1,0 +1,113 @@
+"""`thorough` with a model that writes wrongly on purpose, and a judge that reads: over the real protocol."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+from pydantic import SecretStr
+
+from app.runs.turns import Ask, Turns, collect
+from app.services import Services, open_services
+from app.settings import Settings
+from domain.documents import Claim
+from domain.events import Done, Event
+from domain.profile import MODES
+from tests.wire.openai import OpenAIServer, serve_openai
+
+WRITER, JUDGE = "gpt-4.1-mini", "gpt-4.1"
+QUESTION = "What does the station log say about the sensors of the Falke?"
+RIGHT = [f"Sensor S{number} of the Falke was calibrated on day {number} by the crew." for number in range(1, 7)]
+WRONG = [f"Sensor S{number} of the Falke exploded in the year {1900 + number} over Lisbon." for number in range(1, 7)]
+LOG = f"# Station log\n\n{' '.join(RIGHT)}\n".encode()
+ANSWER = " ".join(f"{text.removesuffix('.')} [1]." for pair in zip(RIGHT, WRONG, strict=True) for text in pair)
+
+
+@asynccontextmanager
+async def serve(settings: Settings, **behaviour: Any) -> AsyncIterator[tuple[Services, OpenAIServer]]:
+    async with serve_openai(model_replies={WRITER: ANSWER}, **behaviour) as server:
+        update = {
+            "openai_api_key": SecretStr("sk-test"),
+            "openai_base_url": server.base_url,
+            "model_small": "gpt-4.1-nano",
+            "model_large": WRITER,
+            "model_judge": JUDGE,
+            "model_timeout": 20,
+        }
+        async with open_services(settings.model_copy(update=update)) as services:
+            await services.ingestion.add("default", "log.md", LOG)
+            own = MODES["thorough"].model_copy(update={"name": "own", "speculate": False})
+            yield replace(services, modes={"own": own}), server
+
+
+async def ask(services: Services) -> tuple[Done, list[Event]]:
+    async with Turns(services) as turns:
+        ended, events = await collect(await turns.start(Ask(QUESTION, mode="own")))
+    assert ended["type"] == "done", ended
+    return ended, events
+
+
+def claims_of(events: list[Event]) -> list[Claim]:
+    [claims] = [event["claims"] for event in events if event["type"] == "verification"]
+    return claims
+
+
+def is_check(body: dict[str, Any]) -> bool:
+    return body["model"] == JUDGE and "judgements" in str(body.get("response_format"))
+
+
+async def test_each_claim_has_its_verdict_and_what_is_wrong_is_withdrawn_openly(settings: Settings) -> None:
+    async with serve(settings) as (services, server):
+        both = asyncio.Event()
+
+        async def hold(body: dict[str, Any]) -> None:
+            if is_check(body):
+                if sum(map(is_check, server.requests)) == 2:
+                    both.set()
+                # Neither is answered before both have been asked.
+                await asyncio.wait_for(both.wait(), 15)
+
+        server.hold = hold
+        done, events = await ask(services)
+        checks = [body["messages"][-1]["content"] for body in server.requests if is_check(body)]
+    streamed = "".join(event["token"] for event in events if event["type"] == "content")
+    claims = claims_of(events)
+    assert [streamed[claim["start"] : claim["end"]] for claim in claims] == [claim["text"] for claim in claims]
+    assert [claim["verdict"] for claim in claims] == ["supported", "unsupported"] * 6
+    assert all(claim["reason"] for claim in claims)
+    assert sorted(check.partition("Claims:\n")[2].count("(cites") for check in checks) == [4, 8]
+
+    assert done["verification"] == {"status": "reconciled", "claims": claims}
+    [correction] = [event for event in events if event["type"] == "correction"]
+    assert correction["answer"] == done["answer"]
+    assert "6 of 12" in correction["reason"]
+    assert "Lisbon" not in done["answer"]
+    assert all(text.removesuffix(".") in done["answer"] for text in RIGHT)
+    assert [citation["marker"] for citation in done["citations"]] == [1]
+
+
+async def test_where_one_check_fails_the_others_stand(settings: Settings) -> None:
+    async with serve(settings) as (services, server):
+
+        async def refuse_the_second(body: dict[str, Any]) -> None:
+            last = is_check(body) and body["messages"][-1]["content"].partition("Claims:\n")[2].count("(cites") == 4
+            server.behaviour.model_faults = {JUDGE: "policy"} if last else {}
+
+        server.hold = refuse_the_second
+        done, events = await ask(services)
+    reasons = [claim["reason"] for claim in claims_of(events)]
+    assert [reason for reason in reasons if reason == "The source says so."] == ["The source says so."] * 4
+    assert [(each["node"], each["code"], each["instead"]) for each in done["degraded"]] == [
+        ("verify", "model_refused", "local")
+    ]
+    assert "Lisbon" not in done["answer"]
+
+
+async def test_an_answer_that_cites_nothing_is_not_left_standing(settings: Settings) -> None:
+    async with serve(settings) as (services, server):
+        server.behaviour.model_replies = {WRITER: "The sensors of the Falke were bought in Paris in 1950."}
+        done, events = await ask(services)
+    assert [claim["verdict"] for claim in claims_of(events)] == ["unsupported"]
+    assert "Paris" not in done["answer"]
+    assert done["verification"]["status"] == "reconciled"
