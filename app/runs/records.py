@@ -147,4 +147,4 @@ def _sum_timings(steps: Sequence[Step], total_ms: float) -> dict[str, float]:
 
 def _sum_cost(usage: Sequence[Usage]) -> float | None:
     costs = [used["cost"] for used in usage]
-    return None if None in costs else round(sum(cost for cost in costs if cost is not None), 6)
+    return None if None in costs else round(sum(cost for cost in costs if cost is not None), 9)
