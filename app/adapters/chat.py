@@ -19,7 +19,7 @@ import httpx2
 from langchain_core import exceptions as langchain
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage
-from langchain_core.messages.ai import UsageMetadata
+from langchain_core.messages.ai import UsageMetadata, add_usage
 from pydantic import ValidationError
 
 from app.adapters.circuit import Circuit
@@ -65,14 +65,17 @@ class LangChainChat:
         timeout: float,
         prices: PriceTable,
         key: str,
+        limit: str = "max_tokens",
     ) -> None:
-        """`client` must not retry by itself. `key` is the name of the variable that holds the API key."""
+        """`client` must not retry by itself. `key` is the name of the variable that holds the API key, `limit` that of
+        the client's option that limits a reply's tokens."""
         self.name = name
         self.client = client
         self.circuit = Circuit(f"The language model {name}")
         self._timeout = timeout
         self._prices = prices
         self._key = key
+        self._limit = limit
 
     async def judge(self, messages: Sequence[Message], schema: type[Schema], sink: UsageSink) -> Schema:
         """A reply that fits `schema`; one that does not is sent back once with what is wrong with it."""
@@ -103,13 +106,14 @@ class LangChainChat:
         usage: UsageMetadata | None = None
         written = False
         wait = timeout or self._timeout
-        prompt, options = _convert(messages), {"temperature": temperature, "max_tokens": max_tokens}
+        prompt, options = _convert(messages), {"temperature": temperature, self._limit: max_tokens}
         chunk, chunks = await self._call(lambda: self._open(prompt, options), wait)
         async with aclosing(chunks):
             try:
                 while chunk is not None:
                     finish = _read_finish(chunk) or finish
-                    usage = chunk.usage_metadata or usage
+                    if chunk.usage_metadata:
+                        usage = self._add(usage, chunk.usage_metadata)
                     text = chunk.content if isinstance(chunk.content, str) else str(chunk.text)
                     if text:
                         written = True
@@ -164,6 +168,10 @@ class LangChainChat:
         """A stream, and the first chunk of it."""
         chunks: AsyncGenerator[AIMessageChunk, None] = self.client.astream(prompt, **options)  # type: ignore[assignment]
         return await anext(chunks, None), chunks
+
+    def _add(self, before: UsageMetadata | None, chunk: UsageMetadata) -> UsageMetadata:
+        """What a stream has used up to a chunk: LangChain's packages give each chunk its share."""
+        return add_usage(before, chunk)
 
     def _misunderstood(self, text: str) -> None:
         """What there is to learn from a reply that did not fit."""

@@ -109,7 +109,11 @@ class Connections:
         address = {"base_url": access.base_url} if access.base_url else {}
         try:
             client: BaseChatModel = getattr(importlib.import_module(package.module), package.name)(
-                model=model, api_key=access.api_key or "none", timeout=self._timeout, max_retries=0, **address
+                model=model,
+                api_key=access.api_key or "none",
+                timeout=self._timeout,
+                max_retries=package.retries,
+                **address,
             )
         except ImportError as error:
             raise ConfigurationError(
@@ -118,4 +122,6 @@ class Connections:
         except ValidationError as error:
             problems = "; ".join(problem["msg"] for problem in error.errors())
             raise ConfigurationError(f"{setting} is {name!r}, which cannot be used: {problems}.") from error
-        self._models[name] = LangChainChat(name, client, timeout=self._timeout, prices=self._prices, key=package.key)
+        self._models[name] = LangChainChat(
+            name, client, timeout=self._timeout, prices=self._prices, key=package.key, limit=package.limit
+        )

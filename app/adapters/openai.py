@@ -171,6 +171,10 @@ class OpenAIChat(LangChainChat):
                 if not self._learn(error):
                     raise
 
+    def _add(self, before: UsageMetadata | None, chunk: UsageMetadata) -> UsageMetadata:
+        # Once, at the end; servers that count in every chunk count from the beginning.
+        return chunk
+
     def _misunderstood(self, text: str) -> None:
         if not text.lstrip().startswith("{"):
             # Words, although nothing but JSON was allowed: the server ignores the format.

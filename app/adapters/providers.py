@@ -9,7 +9,9 @@ from typing import NamedTuple
 
 
 class Package(NamedTuple):
-    """What a provider's models come from."""
+    """What a provider's models come from: a LangChain chat model that takes `model`, `api_key`, `base_url`, `timeout`
+    and `max_retries`, and raises `langchain_core.exceptions.ModelError`. It may have `check` and `aclose`, as `Claude`
+    has."""
 
     module: str
     name: str
@@ -17,14 +19,19 @@ class Package(NamedTuple):
     """Of askgraph, that installs the module."""
     key: str
     """The variable that holds the API key."""
+    limit: str
+    """The option that limits a reply's tokens."""
+    retries: int
+    """`max_retries` by which the package tries once."""
 
 
 PACKAGES = {
-    "anthropic": Package("app.adapters.anthropic", "Claude", "anthropic", "ANTHROPIC_API_KEY"),
-    "google_genai": Package("langchain_google_genai", "ChatGoogleGenerativeAI", "google", "GOOGLE_API_KEY"),
+    "anthropic": Package("app.adapters.anthropic", "Claude", "anthropic", "ANTHROPIC_API_KEY", "max_tokens", 0),
+    "google_genai": Package(
+        "langchain_google_genai", "ChatGoogleGenerativeAI", "google", "GOOGLE_API_KEY", "max_output_tokens", 1
+    ),
 }
-"""By the part of a model's name before the colon. Each class takes `model`, `api_key`, `base_url`, `timeout` and
-`max_retries`, and raises `langchain_core.exceptions.ModelError`. It may have `check` and `aclose`, like `Claude`."""
+"""By the part of a model's name before the colon."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,6 +146,17 @@ async def test_a_call_of_unknown_size_is_recorded_all_the_same(model: OpenAIChat
     assert [(u.input_tokens, u.output_tokens, u.cost) for u in sink.usage] == [(0, 0, None)] * 2
 
 
+async def test_a_server_that_counts_in_every_chunk_is_not_paid_for_each(
+    model: OpenAIChat, server: OpenAIServer
+) -> None:
+    at_the_end, all_along = Sink(), Sink()
+    await read(model, at_the_end)
+    server.behaviour.counts_in_every_chunk = True
+    await read(model, all_along)
+    assert at_the_end.usage[0].output_tokens > 1
+    assert all_along.usage == at_the_end.usage
+
+
 async def test_a_line_separator_in_the_text_does_not_split_a_chunk(model: OpenAIChat, server: OpenAIServer) -> None:
     said = "Zürich\u2028Genf\x85Bern – 東京\r\nfin"
     server.behaviour.replies = [said]
