@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import os
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -19,6 +20,10 @@ MAX_NAME = 1024
 
 BATCH = 32
 """Chunks handed to the embedder at once."""
+
+AT_ONCE = 2
+"""Files of a folder that are in work: while one is read or stored, the other is embedded, which is nine tenths of the
+work."""
 
 
 Progress = Callable[[str, int, int], None]
@@ -118,21 +123,13 @@ class Ingestion:
         Raises `DatabaseUnavailable` and `EmbedderUnavailable`.
         """
         started = time.perf_counter()
-        reports: list[DocumentReport] = []
-        done: set[Path] = set()
+        files: list[Path | DocumentReport] = []
         passed_over = 0
         for path in paths:
-            found_here, others = await asyncio.to_thread(_find_files, Path(path))
+            found, others = await asyncio.to_thread(_find_files, Path(path))
+            files += found
             passed_over += others
-            for found in found_here:
-                if isinstance(found, DocumentReport):
-                    outcome = found
-                elif found in done:
-                    continue
-                else:
-                    done.add(found)
-                    outcome = await self._add_file(workspace_id, found, progress)
-                reports.append(outcome)
+        reports = await self._add_files(workspace_id, list(dict.fromkeys(files)), progress)
         return IngestReport(reports, round(time.perf_counter() - started, 3), passed_over)
 
     async def delete(self, workspace_id: str, document_id: str) -> bool:
@@ -172,12 +169,38 @@ class Ingestion:
             embedded=len(vectors),
         )
 
-    async def _add_file(self, workspace_id: str, path: Path, progress: Progress | None) -> DocumentReport:
+    async def _add_files(
+        self, workspace_id: str, files: Sequence[Path | DocumentReport], progress: Progress | None
+    ) -> list[DocumentReport]:
+        """The report of each, in order."""
+        free = asyncio.Semaphore(AT_ONCE)
+        # Files that say the same take turns, so that the first of them is the one that is kept.
+        turns: defaultdict[bytes, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+        async def add(path: Path, data: bytes) -> DocumentReport:
+            try:
+                async with turns[hashlib.sha256(data).digest()]:
+                    return await self.add(workspace_id, str(path), data, progress=progress)
+            finally:
+                free.release()
+
+        async def begin(file: Path | DocumentReport) -> DocumentReport | asyncio.Task[DocumentReport]:
+            if isinstance(file, DocumentReport):
+                return file
+            await free.acquire()
+            try:
+                data = await asyncio.to_thread(_load, file, self._max_bytes)
+            except DocumentError as error:
+                free.release()
+                return _report_failure(str(file), error)
+            return group.create_task(add(file, data))
+
         try:
-            data = await asyncio.to_thread(_load, path, self._max_bytes)
-        except DocumentError as error:
-            return _report_failure(str(path), error)
-        return await self.add(workspace_id, str(path), data, progress=progress)
+            async with asyncio.TaskGroup() as group:
+                begun = [await begin(file) for file in files]
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from errors
+        return [outcome if isinstance(outcome, DocumentReport) else outcome.result() for outcome in begun]
 
     def _prepare(self, source: str, data: bytes, media_type: str | None) -> tuple[ParsedDocument, list[Chunk]]:
         parsed = read_document(source, data, media_type=media_type, max_bytes=self._max_bytes)

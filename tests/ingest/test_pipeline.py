@@ -243,10 +243,18 @@ async def test_folders_are_read_and_one_bad_file_stops_nothing(ingestion: Ingest
         (str(folder / "deep" / "table.csv"), "failed", "unsupported_document"),
         (str(folder / ".hidden.md"), "added", None),
     ]
-    assert heard == [(d.source, 1, 1) for d in report.documents if d.status == "added"]
+    assert sorted(heard) == sorted((d.source, 1, 1) for d in report.documents if d.status == "added")
     assert len(report.failed) == 3
     assert report.chunks == 3
     assert report.seconds > 0
+
+
+async def test_of_copies_in_a_folder_the_first_is_kept(ingestion: Ingestion, tmp_path: Path) -> None:
+    for number in range(4):
+        (tmp_path / f"{number}.md").write_text("# A\n\nThe same text.")
+    reports = (await ingestion.add_paths(TEAM, [tmp_path])).documents
+    assert [report.status for report in reports] == ["added", "unchanged", "unchanged", "unchanged"]
+    assert {report.document_id for report in reports} == {reports[0].document_id}
 
 
 async def test_a_folder_without_documents_is_a_failure(ingestion: Ingestion, tmp_path: Path) -> None:
