@@ -1,0 +1,164 @@
+"""A deployment whose index another model fills: whole questions, over the real protocol."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from app.adapters.onnx import OnnxEmbedder
+from app.api.health import healthz
+from app.ingest.reindexing import reindex
+from app.runs.turns import Ask, Turns, collect
+from app.services import Services, open_reindexing, open_services
+from app.settings import Settings
+from domain.errors import ConfigurationError, EmbedderReplaced, EmbedderUnavailable
+from domain.events import Done
+from tests.conftest import HANDBOOK, MANUAL
+from tests.wire.embeddings import EmbeddingsServer, serve_embeddings
+from tests.wire.openai import serve_openai
+
+QUESTION = "How long is the warranty of the Falke?"
+MODEL = "openai:text-embedding-3-small"
+
+
+def with_embeddings(settings: Settings, server: EmbeddingsServer, model: str = MODEL) -> Settings:
+    return settings.model_copy(
+        update={
+            "embeddings": model,
+            "embeddings_base_url": server.base_url,
+            "embeddings_api_key": SecretStr("sk-test"),
+            "openai_api_key": None,
+        }
+    )
+
+
+@asynccontextmanager
+async def serve(settings: Settings, embedder: OnnxEmbedder) -> AsyncIterator[tuple[Services, EmbeddingsServer]]:
+    """Two documents, embedded by another model."""
+    async with (
+        serve_embeddings(embedder, api_key="sk-test") as server,
+        open_services(with_embeddings(settings, server)) as services,
+    ):
+        await services.ingestion.add("default", "handbook.md", HANDBOOK)
+        await services.ingestion.add("default", "manual.md", MANUAL)
+        yield services, server
+
+
+async def ask(services: Services, question: str = QUESTION, **options: Any) -> Done:
+    async with Turns(services) as turns:
+        ended, _ = await collect(await turns.start(Ask(question, **options)))
+    assert ended["type"] == "done", ended
+    return ended
+
+
+async def read_health(services: Services) -> str:
+    return str(json.loads(bytes((await healthz(services)).body))["embeddings"])
+
+
+@pytest.mark.parametrize("mode", ["fast", "standard", "thorough"])
+async def test_a_question_is_embedded_once_and_judged_without_the_provider(
+    mode: str, settings: Settings, embedder: OnnxEmbedder
+) -> None:
+    async with serve(settings, embedder) as (services, server):
+        server.requests.clear()
+        done = await ask(services, mode=mode)
+        assert "36 months" in done["answer"]
+        assert done["warnings"] == []
+        assert done["confidence"] > 0.6
+        assert [body["input"] for body in server.requests] == [[QUESTION]]
+        assert [(u["node"], u["model"]) for u in done["usage"]] == [("retrieve", "text-embedding-3-small")]
+        assert done["cost"] == pytest.approx(done["usage"][0]["input_tokens"] * 0.02e-6)
+        unknown = await ask(services, "Who won the football world cup of 1954?", mode=mode)
+        assert unknown["citations"] == []
+
+
+async def test_without_the_provider_questions_are_answered_by_words_and_documents_are_refused(
+    settings: Settings, embedder: OnnxEmbedder
+) -> None:
+    async with serve(settings, embedder) as (services, server):
+        server.behaviour.fault = "server_error"
+        server.behaviour.retry_after = 0.0001
+        done = await ask(services)
+        assert "36 months" in done["answer"]
+        [warning] = done["warnings"]
+        assert "words only" in warning
+        assert "had an error (500)" in warning
+        assert "had an error (500)" in await read_health(services)
+        server.behaviour.fault = "no_quota"
+        with pytest.raises(EmbedderUnavailable, match="no quota"):
+            await services.ingestion.add("default", "new.md", b"# New\n\nThe Star is new.\n")
+        assert len(await services.documents.list("default")) == 2
+        server.behaviour.fault = None
+        assert (await ask(services, "What is the warranty of the Amsel?"))["warnings"] == []
+        assert await read_health(services) == "ok"
+
+
+async def test_a_bad_key_is_said_at_start_and_in_health(
+    settings: Settings, embedder: OnnxEmbedder, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serve_embeddings(embedder, api_key="another") as server:
+        configured = with_embeddings(settings, server)
+        async with open_services(configured) as services:
+            assert "ASKGRAPH_EMBEDDINGS_API_KEY" in str(services.embeddings_problem)
+            assert "ASKGRAPH_EMBEDDINGS_API_KEY" in await read_health(services)
+        assert [record.levelname for record in caplog.records if record.name == "askgraph.services"] == ["ERROR"]
+        with pytest.raises(EmbedderUnavailable, match="ASKGRAPH_EMBEDDINGS_API_KEY"):
+            async with open_reindexing(configured, MODEL):
+                pass
+
+
+async def test_the_key_of_openai_is_shown_to_no_other_server(settings: Settings, embedder: OnnxEmbedder) -> None:
+    async with serve_embeddings(embedder, api_key="none") as server:
+        configured = with_embeddings(settings, server).model_copy(
+            update={"embeddings_api_key": None, "openai_api_key": SecretStr("sk-secret"), "openai_base_url": "http://x"}
+        )
+        async with open_reindexing(configured, MODEL) as (_, model):
+            assert model.name == f"{MODEL}@1536"
+
+
+async def test_a_model_without_a_server_is_refused(settings: Settings) -> None:
+    with pytest.raises(ConfigurationError, match="OPENAI_API_KEY"):
+        async with open_services(settings.model_copy(update={"embeddings": MODEL})):
+            pass
+
+
+async def test_one_server_for_chat_and_embeddings(settings: Settings) -> None:
+    async with serve_openai(api_key="sk-test") as server:
+        update = {"embeddings": MODEL, "openai_base_url": server.base_url, "openai_api_key": SecretStr("sk-test")}
+        names = {"model_small": "gpt-4.1-nano", "model_large": "gpt-4.1-mini", "model_judge": "gpt-4.1"}
+        async with open_services(settings.model_copy(update=update | names)) as services:
+            await services.ingestion.add("default", "handbook.md", HANDBOOK)
+            done = await ask(services)
+    assert "36 months" in done["answer"]
+    assert {u["model"] for u in done["usage"]} == {"text-embedding-3-small", "gpt-4.1-nano", "gpt-4.1-mini"}
+    assert done["cost"]
+
+
+async def test_a_service_goes_on_by_words_after_the_switch_and_a_new_one_searches(
+    services: Services, library: dict[str, str], settings: Settings, embedder: OnnxEmbedder
+) -> None:
+    await ask(services)
+    assert (await ask(services))["cached"]
+    async with serve_embeddings(embedder, api_key="sk-test") as server:
+        configured = with_embeddings(settings, server)
+        async with open_reindexing(configured, MODEL) as (index, model):
+            report = await reindex(index, model)
+        assert report.switched
+        done = await ask(services)
+        assert not done["cached"]
+        assert "36 months" in done["answer"]
+        assert f"Restart with ASKGRAPH_EMBEDDINGS={MODEL}@1536" in done["warnings"][0]
+        assert "Restart with" in await read_health(services)
+        with pytest.raises(EmbedderReplaced):
+            await services.ingestion.add("default", "new.md", b"# New\n\nThe Star is new.\n")
+        with pytest.raises(ConfigurationError, match="ASKGRAPH_EMBEDDINGS=openai:text-embedding-3-small@1536"):
+            async with open_services(settings):
+                pass
+        async with open_services(configured) as restarted:
+            done = await ask(restarted)
+            assert not done["cached"]
+            assert done["warnings"] == []
+            assert "36 months" in done["answer"]
