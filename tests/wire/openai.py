@@ -90,7 +90,7 @@ class Behaviour:
     """False: `max_completion_tokens` is 422, as on servers that only know its old name."""
     sends_usage: bool = True
     counts_in_every_chunk: bool = False
-    """Usage comes with each chunk, counted from the beginning, as from Gemini's compatible endpoint."""
+    """Usage comes with each chunk, of the whole and not of the chunk, as from Gemini's compatible endpoint."""
     retry_after: float = 0.01
     stall: float = 30.0
     faults: list[Fault] = field(default_factory=list)
@@ -261,7 +261,7 @@ class OpenAIServer:
             for position, token in enumerate(reply.tokens):
                 if behaviour.rate:
                     await asyncio.sleep(max(0.0, start + position / behaviour.rate - time.monotonic()))
-                counted = {"usage": reply.usage(position + 1)} if behaviour.counts_in_every_chunk else {}
+                counted = {"usage": reply.usage()} if behaviour.counts_in_every_chunk else {}
                 yield _event({**reply.chunk([reply.choice({"content": token})]), **counted})
                 if fault == "stall_within":
                     await asyncio.sleep(behaviour.stall)
