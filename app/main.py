@@ -28,6 +28,8 @@ def make_app(services: Services) -> FastAPI:
 
     @asynccontextmanager
     async def live(app: FastAPI) -> AsyncIterator[Lifespan]:
+        # What a crash has left unfinished. Here and not where services are opened: a command ends before a build does.
+        services.tend_indexes()
         async with Turns(services) as turns:
             yield Lifespan(services=services, turns=turns)
 

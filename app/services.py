@@ -88,6 +88,7 @@ class Services:
     """What is wrong with the language models, found at start; None where they answered or none are used."""
     describe_models: Callable[[], dict[str, str]]
     """How each language model answers now, in words."""
+    tend_indexes: Callable[[], None]
     wait_for_indexes: Callable[[], Awaitable[None]]
     """For who has brought in many documents, and would end the build of their vector index by closing, or measures
     searches."""
@@ -179,6 +180,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             parts=parts,
             models_problem=opened.problem,
             describe_models=opened.describe,
+            tend_indexes=own_documents.tend_indexes,
             wait_for_indexes=own_documents.wait_for_indexes,
             ping=lambda: ping(pool),
         )

@@ -32,7 +32,11 @@ async def administer(database_url: str, *statements: SQL | str) -> None:
                 await connection.execute(statement.encode(), (name,))
 
 
-async def test_dropped_connections_are_replaced_unnoticed(database_url: str) -> None:
+@pytest.mark.parametrize("trusted_seconds", [0.0, 60.0])
+async def test_dropped_connections_are_replaced_unnoticed(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, trusted_seconds: float
+) -> None:
+    monkeypatch.setattr(pool_module, "TRUSTED_SECONDS", trusted_seconds)
     async with open_pool(database_url) as pool:
         documents = PostgresDocumentStore(pool)
         await asyncio.gather(*(documents.list("a") for _ in range(8)))

@@ -8,13 +8,16 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import chain
+from typing import Any
 from uuid import UUID
 
 import numpy as np
 import pytest
 import pytest_asyncio
+from psycopg import AsyncCursor
 
 from app.adapters.postgres import lexical, library, sql, vector_index
+from app.adapters.postgres import pool as pool_module
 from app.adapters.postgres.documents import PostgresDocumentStore
 from app.adapters.postgres.library import PostgresLibrary
 from app.adapters.postgres.pool import Pool, open_pool, open_session
@@ -63,6 +66,36 @@ async def test_the_index_finds_what_comparing_all_finds(
         assert [m.score for m in got] == sorted((m.score for m in got), reverse=True)
         assert len({m.chunk_id for m in wanted} & {m.chunk_id for m in got}) >= 9
     assert {m.document_id for matches in found[2] for m in matches} <= set(ids)
+
+
+async def test_both_legs_of_a_question_ask_the_server_five_times(
+    filled: PostgresLibrary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool_module, "TRUSTED_SECONDS", 60.0)
+    sent: list[Any] = []
+    execute = AsyncCursor.execute
+
+    async def note(cursor: AsyncCursor[Any], query: Any, *args: Any, **options: Any) -> AsyncCursor[Any]:
+        sent.append(query)
+        return await execute(cursor, query, *args, **options)
+
+    monkeypatch.setattr(AsyncCursor, "execute", note)
+    dense = await filled.search_dense(Scope("a"), vector_of("question"), 5)
+    lexical = await filled.search_lexical(Scope("a"), WORDS[1], 5)
+    assert await filled.score_dense(Scope("a"), vector_of("question"), [match.chunk_id for match in lexical])
+    assert await filled.score_lexical(Scope("a"), WORDS[1], [match.chunk_id for match in dense])
+    assert len(sent) == 5
+
+
+async def test_words_are_weighed_anew_once_the_documents_have_changed(filled: PostgresLibrary, pool: Pool) -> None:
+    ids = [match.chunk_id for match in await filled.search_lexical(Scope("a"), WORDS[1], 5)]
+    before = await filled.score_lexical(Scope("a"), WORDS[1], ids)
+    await store(
+        PostgresDocumentStore(pool), "a", "more", [f"{WORDS[1]} once more, in paragraph {n}" for n in range(50)]
+    )
+    after = await filled.score_lexical(Scope("a"), WORDS[1], ids)
+    assert all(match.score < earlier.score for match, earlier in zip(after, before, strict=True))
+    assert after == await PostgresLibrary(pool).score_lexical(Scope("a"), WORDS[1], ids)
 
 
 async def read_index(pool: Pool, workspace_id: str) -> bool | None:
@@ -133,6 +166,18 @@ async def test_a_build_that_fails_is_done_again(
     assert await read_index(pool, "a") is False
     assert len(await PostgresLibrary(pool).search_dense(Scope("a"), vector_of(WORDS[0]), 100)) == 12
     await store(documents, "a", "z", WORDS[12:14])
+    await documents.wait_for_indexes()
+    assert await read_index(pool, "a")
+
+
+async def test_an_index_that_a_crash_left_unfinished_is_built_at_start(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store(PostgresDocumentStore(pool), "a", "x", WORDS[:10])
+    monkeypatch.setattr(vector_index, "EXACT_ROWS", 5)
+    documents = PostgresDocumentStore(pool)
+    assert await read_index(pool, "a") is None
+    documents.tend_indexes()
     await documents.wait_for_indexes()
     assert await read_index(pool, "a")
 

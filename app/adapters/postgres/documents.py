@@ -71,6 +71,10 @@ class PostgresDocumentStore:
         self._embedder = None if embedder is None else embedder.name
         self._indexes = vector_index.VectorIndexes(pool)
 
+    def tend_indexes(self) -> None:
+        """Have the vector indexes that an earlier process left unfinished built, in the background."""
+        self._indexes.tend()
+
     async def wait_for_indexes(self) -> None:
         """Return once the vector indexes are as the changes so far call for. Searches need not wait: they compare every
         chunk until then."""

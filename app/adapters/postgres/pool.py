@@ -26,14 +26,14 @@ WAIT_SECONDS = 5.0
 QUERY_SECONDS = 10.0
 """How long a query may take before the database counts as gone."""
 
-TRUSTED_SECONDS = 1.0
+TRUSTED_SECONDS = 5.0
 """For how long after its last use a connection is lent without asking the server, unless the server has said
 something: what ends a connection, be it a restart or an administrator, is in its socket."""
 
 _SETTINGS = {
     # Without iterative scans a filtered HNSW search returns too few rows; relaxed order is put right by sorting.
     "hnsw.iterative_scan": "relaxed_order",
-    "hnsw.ef_search": "400",
+    "hnsw.ef_search": "300",
     "hnsw.max_scan_tuples": "40000",
     # A search by words reads what waits to be indexed from end to end, so it is kept short; `load` knows better.
     "gin_pending_list_limit": "256kB",
@@ -119,6 +119,7 @@ async def _configure(connection: AsyncConnection[DictRow]) -> None:
     connection.adapters.register_dumper(Integers, _IntegersDumper)
     for name, value in _SETTINGS.items():
         await connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+    await _note_use(connection)
 
 
 async def _check(connection: AsyncConnection[DictRow]) -> None:
