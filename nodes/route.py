@@ -27,8 +27,8 @@ Classify the user's last message:
 - out_of_scope: a request that no document can fulfil, such as playing music, setting an alarm or moving money.
 
 Also write standalone_question: the message rewritten so that it can be understood without the conversation, with
-pronouns and omissions filled in. Keep names, numbers and wording; add nothing that was not said. If it stands alone
-already, repeat it unchanged.
+pronouns and omissions filled in. Keep names, numbers and wording; add nothing that was not said. Leave it empty where
+the message stands alone already.
 
 Titles of some of the documents:
 {titles}"""
@@ -50,11 +50,11 @@ class RouteUpdate(TurnInput, PerQuestion):
 
 
 class Routing(BaseModel):
-    """The model's judgement."""
+    """The model's judgement. The first word of an answer waits for it, so it is as short as it can be."""
 
     route: Route
-    standalone_question: str = Field(min_length=1, max_length=4000)
-    reason: str = ""
+    standalone_question: str = Field(max_length=4000)
+    """Empty: as asked."""
 
 
 async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
@@ -87,6 +87,7 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
 
     routing: Routing | None = None
     query: str | None = None
+    reason = "the language model said so"
     if (model := context.models.small) is not None:
         routing = await ask_or_none(
             model,
@@ -103,11 +104,12 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
         standalone = question
         if kind == "needs_retrieval":
             standalone, query = make_standalone(question, turns), add_background(question, turns)
-        routing = Routing(route=kind, standalone_question=standalone, reason=reason)
+        routing = Routing(route=kind, standalone_question=standalone)
 
     update["route"] = routing.route
-    update["route_reason"] = routing.reason
-    update["standalone_question"] = routing.standalone_question.strip() or question
+    update["route_reason"] = reason
+    # Without a conversation there is nothing that a model could fill in.
+    update["standalone_question"] = (routing.standalone_question.strip() if turns else "") or question
     update["query"] = query or update["standalone_question"]
     return update
 

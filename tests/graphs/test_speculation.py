@@ -70,7 +70,7 @@ class Held:
 
 
 def routing(route: str, question: str = QUESTION) -> str:
-    return json.dumps({"route": route, "standalone_question": question, "reason": ""})
+    return json.dumps({"route": route, "standalone_question": question})
 
 
 def grading(confidence: float) -> str:
@@ -120,15 +120,19 @@ async def test_a_route_that_disagrees_wins_and_what_ran_ahead_is_on_the_bill(set
     assert ("route", "gpt-4.1-nano") in billed
 
 
-async def test_a_route_that_words_the_question_otherwise_is_searched_for(settings: Settings) -> None:
+async def test_a_route_that_words_a_follow_up_otherwise_is_searched_for(settings: Settings) -> None:
     other = "How often must the barometer of the Falke be calibrated?"
     async with serve(settings) as (services, server):
+        first, _ = await ask(services, "Who handles warranty claims of the Falke?")
+        server.requests.clear()
         Held(server, route="generate")
         server.behaviour.replies = [grading(0.9), WRITTEN, routing("needs_retrieval", other)]
-        done, _ = await ask(services)
+        done, _ = await ask(services, thread_id=first["thread_id"])
+    assert names(server) == ["route", "grade", "generate", "grade", "generate"]
     assert done["standalone_question"] == other
     assert "12 months" in done["answer"]
     assert "36 months" not in done["answer"]
+    assert {used["node"] for used in done["usage"]} == {"route", "speculation", "grade", "generate"}
 
 
 async def test_a_grade_that_disagrees_wins(settings: Settings) -> None:

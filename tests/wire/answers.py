@@ -74,13 +74,13 @@ def _route(messages: list[Json]) -> Json:
     asked = [m["content"] for m in messages if m["role"] == "user"]
     question = asked[-1]
     if _OUT_OF_SCOPE.search(question):
-        return {"route": "out_of_scope", "standalone_question": question, "reason": "No document can do this."}
+        return {"route": "out_of_scope", "standalone_question": ""}
     if _SMALL_TALK.search(question) and len(question.split()) < 7:
-        return {"route": "conversational", "standalone_question": question, "reason": "Small talk."}
-    standalone = question
+        return {"route": "conversational", "standalone_question": ""}
+    standalone = ""
     if len(asked) > 1 and (_PRONOUN.search(question) or len(_terms(question)) < 2):
         standalone = f"{question.rstrip('?')}, regarding {asked[-2].rstrip('?')}?"
-    return {"route": "needs_retrieval", "standalone_question": standalone, "reason": "Documents may answer this."}
+    return {"route": "needs_retrieval", "standalone_question": standalone}
 
 
 def _grade(prompt: str) -> Json:
