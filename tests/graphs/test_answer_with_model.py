@@ -42,7 +42,9 @@ async def serve(
         )
         async with open_services(with_model) as services:
             await services.ingestion.add("default", "handbook.md", HANDBOOK)
-            yield services, server
+            # Steps ask one after the other, in the order in which the tests put down what the model says.
+            in_order = {name: mode.model_copy(update={"speculate": False}) for name, mode in services.modes.items()}
+            yield replace(services, modes=in_order), server
 
 
 async def ask(services: Services, question: str = QUESTION, **options: Any) -> tuple[Done, list[Event]]:
@@ -294,7 +296,7 @@ async def test_the_profile_says_when_an_answer_needs_a_caveat(
     settings: Settings, sufficient: float, confidence: float, warned: bool
 ) -> None:
     async with serve(settings) as (services, server):
-        own = Profile(name="own", grade=GradeKnobs(sufficient=sufficient, max_retries=0))
+        own = Profile(name="own", speculate=False, grade=GradeKnobs(sufficient=sufficient, max_retries=0))
         server.behaviour.replies = [routing(), grading(confidence)]
         done, _ = await ask(replace(services, modes={"own": own}), mode="own")
     assert "36 months" in done["answer"]

@@ -91,7 +91,7 @@ async def run(services: Services, server: OpenAIServer, document: dict[str, Any]
     await graph.aupdate_state(config, state, as_node="grade")
     streamed = ""
     async for event in graph.astream(None, config, context=context, stream_mode="custom"):
-        streamed += event["token"] if event["type"] == "content" else ""  # type: ignore[call-overload]
+        streamed += event["token"] if event["type"] == "content" else ""
     final = (await graph.aget_state(config)).values
     return Outcome(streamed, final["answer"], final["sources"], server.requests[0]["messages"])
 
