@@ -27,7 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from app.adapters.postgres.library import parse_ids
 from app.adapters.postgres.pool import QUERY_SECONDS, WAIT_SECONDS, Pool, translated_errors
 from domain.documents import Box, Document, Line, Match, Passage, Scope
-from domain.errors import ConfigurationError, InputError, UnknownDocument
+from domain.errors import ConfigurationError, DatabaseUnavailable, InputError, UnknownDocument
 from domain.ports import DocumentContent, Vector
 
 WHOLE = "default"
@@ -163,9 +163,13 @@ class Table:
             params["chunk_ids"] = self._keep_possible(params["chunk_ids"])
         documents = None if scope.document_ids is None else _drop_nul(scope.document_ids)
         params |= {"workspace_id": scope.workspace_id, "document_ids": documents}
-        with translated_errors():
-            async with asyncio.timeout(QUERY_SECONDS), self._pool.connection() as connection:
-                return await (await connection.execute(self._compose(query), params)).fetchall()
+        try:
+            with translated_errors():
+                async with asyncio.timeout(QUERY_SECONDS), self._pool.connection() as connection:
+                    return await (await connection.execute(self._compose(query), params)).fetchall()
+        except psycopg.ProgrammingError as error:
+            # Its owner has dropped or changed it.
+            raise DatabaseUnavailable(f"The table {self.mapping.table} is not what it was: {error}") from error
 
     def _keep_possible(self, chunk_ids: Sequence[str]) -> list[str]:
         """Those of the ids that can be one: all others name nothing that is stored."""
@@ -186,15 +190,34 @@ async def open_table(url: str, mapping: TableMapping, dimension: int) -> AsyncIt
     Raises `ConfigurationError` where there is no such table, where it lacks a column, or where its vectors are of
     another dimension; `DatabaseUnavailable`.
     """
+    address = re.sub(r"^postgres(?:ql)?\+\w+://", "postgresql://", url)
+    options: dict[str, Any] = {
+        "autocommit": True,
+        "row_factory": dict_row,
+        "connect_timeout": int(WAIT_SECONDS),
+        "application_name": "askgraph",
+        "options": "-c default_transaction_read_only=on",
+    }
+    name = f"{mapping.schema_name}.{mapping.table}"
+    try:
+        # A pool retries in silence whatever is wrong; a first connection of our own says what it is.
+        async with await AsyncConnection.connect(address, **options) as connection:
+            types = await _find_columns(connection, mapping)
+            held = await _find_dimension(connection, mapping)
+            await _configure(connection)
+    except psycopg.OperationalError as error:
+        raise DatabaseUnavailable(f"The database of the table {name} does not answer: {error}") from error
+    except psycopg.Error as error:
+        raise ConfigurationError(f"The table {name} cannot be read: {error}") from error
+    if held is not None and held != dimension:
+        raise ConfigurationError(
+            f"The vectors of the table {name} have {held} dimensions, and the embedding model makes vectors of "
+            f"{dimension}. Questions must be embedded by the model that filled the table: set "
+            "ASKGRAPH_EMBEDDINGS to it."
+        )
     pool = Pool(
-        re.sub(r"^postgres(?:ql)?\+\w+://", "postgresql://", url),
-        kwargs={
-            "autocommit": True,
-            "row_factory": dict_row,
-            "connect_timeout": int(WAIT_SECONDS),
-            "application_name": "askgraph",
-            "options": "-c default_transaction_read_only=on",
-        },
+        address,
+        kwargs=options,
         min_size=1,
         max_size=8,
         timeout=WAIT_SECONDS,
@@ -203,21 +226,7 @@ async def open_table(url: str, mapping: TableMapping, dimension: int) -> AsyncIt
         configure=_configure,
         open=False,
     )
-    name = f"{mapping.schema_name}.{mapping.table}"
     async with pool:
-        try:
-            with translated_errors():
-                async with pool.connection() as connection:
-                    types = await _find_columns(connection, mapping)
-                    held = await _find_dimension(connection, mapping, types)
-        except psycopg.Error as error:
-            raise ConfigurationError(f"The table {name} cannot be read: {error}") from error
-        if held is not None and held != dimension:
-            raise ConfigurationError(
-                f"The vectors of the table {name} have {held} dimensions, and the embedding model makes vectors of "
-                f"{dimension}. Questions must be embedded by the model that filled the table: set "
-                "ASKGRAPH_EMBEDDINGS to it."
-            )
         yield Table(mapping, pool, types)
 
 
@@ -259,9 +268,7 @@ async def _find_columns(connection: AsyncConnection[DictRow], mapping: TableMapp
     return types
 
 
-async def _find_dimension(
-    connection: AsyncConnection[DictRow], mapping: TableMapping, types: Mapping[str, str]
-) -> int | None:
+async def _find_dimension(connection: AsyncConnection[DictRow], mapping: TableMapping) -> int | None:
     """That of the first row's vector; None where there is no row."""
     query = SQL("SELECT vector_dims({}) AS held FROM {} LIMIT 1").format(
         Identifier(mapping.embedding), Identifier(mapping.schema_name, mapping.table)

@@ -31,7 +31,7 @@ from app.runs.turns import Ask, Turns, collect
 from app.services import open_services
 from app.settings import Settings
 from domain.documents import Document, Scope
-from domain.errors import ConfigurationError, InputError, UnknownDocument
+from domain.errors import ConfigurationError, DatabaseUnavailable, InputError, UnknownDocument
 from domain.events import Done
 from domain.ports import DocumentContent, DocumentStore, Library
 from tests.conftest import HANDBOOK
@@ -305,6 +305,15 @@ async def test_the_connections_cannot_write(table: Table, documents: FilledByLan
         await table.fetch("DELETE FROM {table}", Scope("a"))
 
 
+async def test_a_table_that_was_dropped_is_unavailable(
+    database_url: str, table: Table, library: PgVectorStoreLibrary
+) -> None:
+    async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
+        await connection.execute("DROP TABLE team")
+    with pytest.raises(DatabaseUnavailable, match="is not what it was"):
+        await library.search_lexical(Scope("a"), "battery", 5)
+
+
 async def test_no_two_fingerprints_are_alike(table: Table, documents: FilledByLangChain) -> None:
     stored = await store(documents, "a", "falke.md", [WARRANTY])
     scope = Scope("a", (stored.id,))
@@ -330,6 +339,12 @@ async def test_a_mapping_that_does_not_fit_is_refused(
 ) -> None:
     with pytest.raises(ConfigurationError, match=says):
         async with open_table(database_url, TableMapping(**(MAPPING | changes)), DIMENSION):
+            pass
+
+
+async def test_a_database_that_does_not_answer_is_said() -> None:
+    with pytest.raises(DatabaseUnavailable, match=r"public\.team does not answer: .*127\.0\.0\.1"):
+        async with open_table("postgresql://127.0.0.1:9/team", TableMapping(**MAPPING), DIMENSION):
             pass
 
 
