@@ -32,7 +32,6 @@ from app.adapters.postgres.library import PostgresLibrary
 from app.adapters.postgres.migrations import upgrade
 from app.adapters.postgres.pool import open_pool, ping, translated_errors
 from app.adapters.postgres.reembedding import Reembedding, open_reembedding
-from app.adapters.postgres.tapes import PostgresTapeStore
 from app.adapters.prices import read_prices
 from app.adapters.providers import Access, split_name
 from app.adapters.redis import RedisAnswerCache
@@ -44,7 +43,6 @@ from domain.errors import ConfigurationError, EmbedderUnavailable
 from domain.ports import AnswerCache, DocumentStore, Embedder, Library, Reranker, TokenCounter
 from domain.profile import Profile
 from domain.runs import RunLog, ThreadStore
-from domain.tapes import TapeStore
 from graphs.answer import AnswerGraph, build_answer_graph
 from nodes.context import TIERS, Context, Models, Tier
 
@@ -75,7 +73,6 @@ class Services:
     answers: AnswerCache
     runs: RunLog
     threads: ThreadStore
-    tapes: TapeStore
     ingestion: Ingestion
     fingerprint: str
     """Of the machine's code and models: answers of another machine are not this one's."""
@@ -84,6 +81,8 @@ class Services:
     """Around calls to the graph: the checkpointer's driver errors become ours."""
     parts: dict[str, str]
     """How each part runs, in words, for people who start the service."""
+    rerank_problem: str | None
+    """What is wrong with the reranker that is asked elsewhere, found at start."""
     models_problem: str | None
     """What is wrong with the language models, found at start; None where they answered or none are used."""
     describe_models: Callable[[], dict[str, str]]
@@ -142,7 +141,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             parts["library"] = f"the table {mapping.schema_name}.{mapping.table}, which another application fills"
         answers = RedisAnswerCache(redis_url, ttl=timedelta(hours=settings.answer_ttl_hours))
         stack.push_async_callback(answers.close)
-        rerankers = await _open_rerankers(settings, modes, local, library, stack)
+        rerankers, rerank_problem = await _open_rerankers(settings, modes, local, library, stack)
         opened = await _open_models(settings, modes, stack)
         tracing = stack.enter_context(open_tracing())
         parts |= opened.parts
@@ -167,7 +166,6 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             answers=answers,
             runs=PostgresRunLog(pool),
             threads=PostgresThreadStore(pool),
-            tapes=PostgresTapeStore(pool),
             ingestion=Ingestion(
                 documents,
                 encoder,
@@ -179,6 +177,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             translating_errors=translated_errors,
             parts=parts,
             models_problem=opened.problem,
+            rerank_problem=rerank_problem,
             describe_models=opened.describe,
             tend_indexes=own_documents.tend_indexes,
             wait_for_indexes=own_documents.wait_for_indexes,
@@ -261,11 +260,12 @@ async def _open_rerankers(
     embedder: OnnxEmbedder,
     library: TokenVectors,
     stack: AsyncExitStack,
-) -> dict[str, Reranker]:
-    """The rerankers by the name that `rerank.method` has for each.
+) -> tuple[dict[str, Reranker], str | None]:
+    """The rerankers by the name that `rerank.method` has for each, and what is wrong with one that is asked elsewhere.
 
     Raises `ConfigurationError` for a reranker that cannot be used, and for a mode that needs one that is not set.
     """
+    problem: str | None = None
     rerankers: dict[str, Reranker] = {"local": LateInteractionReranker(embedder, library)}
     if settings.cross_encoder is not None:
         cross_encoder = await asyncio.to_thread(OnnxCrossEncoder.load, settings.cross_encoder)
@@ -285,6 +285,9 @@ async def _open_rerankers(
         )
         stack.push_async_callback(cohere.aclose)
         rerankers["cohere"] = cohere
+        problem = await cohere.check()
+        if problem:
+            logger.error("%s", problem)
     needs = {
         "cross_encoder": "a cross-encoder and none is set. Set ASKGRAPH_CROSS_ENCODER to a folder that holds "
         "model.onnx and tokenizer.json",
@@ -295,7 +298,7 @@ async def _open_rerankers(
             raise ConfigurationError(
                 f"The mode {mode.name!r} reranks with {needs[mode.rerank.method]}, or change the mode's rerank.method."
             )
-    return rerankers
+    return rerankers, problem
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,9 +74,13 @@ class Spending:
 class RunLog(Protocol):
     """Keeps the records. Raises `DatabaseUnavailable`."""
 
-    async def record(self, run: RunRecord) -> None: ...
+    async def record(self, run: RunRecord, tape: bytes | None = None) -> None:
+        """Keep the record, with the run's encoded tape. The tape goes with the run, and with its thread."""
+        ...
 
     async def get(self, workspace_id: str, run_id: str) -> RunRecord | None: ...
+
+    async def get_tape(self, workspace_id: str, run_id: str) -> bytes | None: ...
 
     async def list_thread(self, workspace_id: str, thread_id: str) -> list[RunRecord]:
         """Oldest first."""

@@ -4,7 +4,7 @@ With its tape a run can be run again without a single call, to the same events a
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from domain.errors import AskgraphError
 from domain.events import Event
@@ -49,16 +49,3 @@ class Tape:
     """The attributes of the ports, as `app/adapters/taping.py` describes a context."""
     calls: list[Call]
     events: list[Event]
-
-
-class TapeStore(Protocol):
-    """Keeps encoded tapes, each for as long as its run and its thread.
-
-    Raises `DatabaseUnavailable`.
-    """
-
-    async def put(self, workspace_id: str, thread_id: str, run_id: str, tape: bytes) -> None:
-        """Keep the tape of a run that is on record. One that is resumed under its id has a new tape."""
-        ...
-
-    async def get(self, workspace_id: str, run_id: str) -> bytes | None: ...

@@ -84,6 +84,7 @@ async def open_replay(services: Services, turns: Turns, replay: Replay) -> Async
     run: RunRecord | None = None
     thread_id = replay.thread_id
     if replay.run_id is not None:
+        await turns.wait_for_record(replay.run_id)
         run = await services.runs.get(replay.workspace_id, replay.run_id)
         if run is None or thread_id not in (None, run.thread_id):
             raise UnknownRun(
@@ -103,6 +104,7 @@ async def open_replay(services: Services, turns: Turns, replay: Replay) -> Async
             branch = await _open_branch(services, replay.workspace_id, start, replay.changes, replay.mode)
             return turns.resume(branch)
         if run is None:
+            await turns.wait_for_record(start.values["run_id"])
             run = await services.runs.get(replay.workspace_id, start.values["run_id"])
             if run is None:
                 raise UnknownTape("The checkpoint's run is not on record, and has no tape.")

@@ -67,6 +67,7 @@ class Turns:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._background: set[asyncio.Task[None]] = set()
         self._remembering: dict[str, asyncio.Task[None]] = {}
+        self._keeping: dict[str, asyncio.Task[None]] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -83,6 +84,11 @@ class Turns:
         """Wait until a cached turn that was just given is part of its thread."""
         if remembering := self._remembering.get(thread_id):
             await asyncio.shield(remembering)
+
+    async def wait_for_record(self, run_id: str) -> None:
+        """Wait until a run that has just ended is on record, with its tape."""
+        if keeping := self._keeping.get(run_id):
+            await asyncio.shield(keeping)
 
     async def start(self, ask: Ask) -> AsyncGenerator[Event]:
         """Check the question and hand back its events.
@@ -250,22 +256,21 @@ class Turns:
                 unfinished=context.ledger.usage,
             )
             tape = None if calls is None else Tape(describe(context), calls, execution.events)
-            self._in_background(self._keep(run, tape))
+            keeping = self._in_background(self._keep(run, tape))
+            self._keeping[run.run_id] = keeping
+            keeping.add_done_callback(lambda _: self._keeping.pop(run.run_id, None))
         if execution.ended is not None:
             yield execution.ended
 
     async def _keep(self, run: RunRecord, tape: Tape | None = None) -> None:
-        encoded = b""
+        encoded: bytes | None = None
         if tape is not None:
-            # In a thread, because it takes milliseconds that other readers would wait for.
-            encoded, problem = await asyncio.to_thread(encode_tape, tape)
+            encoded, problem = encode_tape(tape)
             if problem:
                 logger.warning("run %s: %s", run.run_id, problem)
                 run = replace(run, warnings=[*run.warnings, problem])
         log_turn(run)
-        await self._services.runs.record(run)
-        if encoded:
-            await self._services.tapes.put(run.workspace_id, run.thread_id, run.run_id, encoded)
+        await self._services.runs.record(run, encoded)
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         async def guarded() -> None:

@@ -224,6 +224,29 @@ async def test_history_and_replay(client: httpx.AsyncClient) -> None:
     assert (await client.get(f"{path}/history?workspace=other")).status_code == 404
 
 
+async def test_a_run_is_repeated_on_its_tape(client: httpx.AsyncClient) -> None:
+    answer = (await client.post("/api/chat?stream=false", json=QUESTION)).json()
+    path = f"/api/threads/{answer['thread_id']}/replay"
+    steps = (await client.get(f"/api/threads/{answer['thread_id']}/history")).json()["steps"]
+    again = (await client.post(f"{path}?stream=false", json={"run_id": answer["run_id"], "tape": "strict"})).json()
+    assert again.pop("comparison") == {"run_id": answer["run_id"], "identical": True, "differences": []}
+    assert {**again, "timings": {}} == {**answer, "timings": {}}
+    rerank = next(step["checkpoint_id"] for step in steps if step["node"] == "rerank")
+    response = await client.post(path, json={"checkpoint_id": rerank, "tape": "strict"})
+    kinds = [event[1] for event in parse_events(response.text)]
+    assert kinds[-2:] == ["comparison", "done"]
+    changed = {"checkpoint_id": rerank, "tape": "strict", "set": {"standalone_question": "How heavy is the Falke?"}}
+    [*_, (_, kind, data)] = parse_events((await client.post(path, json=changed)).text)
+    assert (kind, data["code"]) == ("error", "not_on_tape")
+    for body, status, code in (
+        ({}, 422, "state_error"),
+        ({"run_id": "unknown"}, 404, "unknown_run"),
+        ({"run_id": answer["run_id"], "tape": "loose"}, 422, "invalid_request"),
+    ):
+        refused = await client.post(path, json=body)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (status, code)
+
+
 async def test_the_graph_is_drawn(client: httpx.AsyncClient) -> None:
     mermaid = await client.get("/api/graph")
     assert "reformulate" in mermaid.text

@@ -57,7 +57,7 @@ async def rehearse(services: Services, run_id: str, **options: Any) -> list[str]
 
 
 async def read_tape(services: Services, run_id: str) -> Tape:
-    stored = await services.tapes.get("default", run_id)
+    stored = await services.runs.get_tape("default", run_id)
     assert stored is not None
     return decode_tape(stored)
 
@@ -307,9 +307,9 @@ async def test_a_tape_goes_with_its_run_and_its_thread(services: Services, table
     kept, gone = await ask(services), await ask(services, "Hello!")
     async with await psycopg.AsyncConnection.connect(database_of(services)) as connection:
         await connection.execute(f"DELETE FROM {table} WHERE thread_id = %s", (gone["thread_id"],))
-    assert await services.tapes.get("default", gone["run_id"]) is None
-    assert await services.tapes.get("default", kept["run_id"]) is not None
-    assert await services.tapes.get("other", kept["run_id"]) is None
+    assert await services.runs.get_tape("default", gone["run_id"]) is None
+    assert await services.runs.get_tape("default", kept["run_id"]) is not None
+    assert await services.runs.get_tape("other", kept["run_id"]) is None
 
 
 def database_of(services: Services) -> str:

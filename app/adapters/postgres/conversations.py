@@ -35,18 +35,26 @@ class PostgresRunLog:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def record(self, run: RunRecord) -> None:
+    async def record(self, run: RunRecord, tape: bytes | None = None) -> None:
         values: dict[str, Any] = {
             field.name: Jsonb(value) if isinstance(value := getattr(run, field.name), list | dict) else value
             for field in fields(run)
         }
         async with open_session(self._pool, run.workspace_id) as session:
-            await session.execute(sql.RECORD_RUN, **values)
+            if tape is None:
+                await session.execute(sql.RECORD_RUN, **values)
+            else:
+                await session.execute(sql.RECORD_TAPED_RUN, tape=tape, **values)
 
     async def get(self, workspace_id: str, run_id: str) -> RunRecord | None:
         async with open_session(self._pool, workspace_id) as session:
             row = await session.fetch_one(sql.GET_RUN, run_id=run_id)
         return _read_run(row) if row else None
+
+    async def get_tape(self, workspace_id: str, run_id: str) -> bytes | None:
+        async with open_session(self._pool, workspace_id) as session:
+            row = await session.fetch_one(sql.GET_TAPE, run_id=run_id)
+        return row["tape"] if row else None
 
     async def list_thread(self, workspace_id: str, thread_id: str) -> list[RunRecord]:
         async with open_session(self._pool, workspace_id) as session:

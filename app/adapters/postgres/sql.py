@@ -466,6 +466,15 @@ RECORD_RUN: LiteralString = f"""
     ON CONFLICT (workspace_id, run_id) DO UPDATE SET ({_RUN}) = ROW (excluded.*)
 """
 
+# In one statement, because a tape must cost next to nothing. A thread that was deleted meanwhile has none.
+RECORD_TAPED_RUN: LiteralString = f"""
+    WITH run AS ({RECORD_RUN})
+    INSERT INTO tapes (workspace_id, run_id, thread_id, tape)
+    SELECT workspace_id, %(run_id)s, thread_id, %(tape)s
+    FROM threads WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
+    ON CONFLICT (workspace_id, run_id) DO UPDATE SET tape = excluded.tape, created_at = now()
+"""
+
 GET_RUN: LiteralString = f"""
     SELECT {_RUN} FROM runs WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
 """
@@ -505,12 +514,6 @@ SUM_COSTS: dict[str, LiteralString] = {
     "model": _sum_costs("u.model"),
     "workspace": _sum_costs("r.workspace_id"),
 }
-
-PUT_TAPE: LiteralString = """
-    INSERT INTO tapes (workspace_id, run_id, thread_id, tape)
-    VALUES (%(workspace_id)s, %(run_id)s, %(thread_id)s, %(tape)s)
-    ON CONFLICT (workspace_id, run_id) DO UPDATE SET tape = excluded.tape, created_at = now()
-"""
 
 GET_TAPE: LiteralString = """
     SELECT tape FROM tapes WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s

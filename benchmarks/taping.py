@@ -1,0 +1,111 @@
+"""What taping costs: CPU of turns with a tape beside the same turns without, question by question in turn.
+
+    python -m benchmarks.taping [ROUNDS]    # the sample library; 3 rounds of 42 questions, about two minutes
+
+Without a model, and with a loopback one in a process of its own. Every question is asked in words that are new to all
+caches, with a tape and without in changing order. CPU is this process's, in all threads, until the run and its tape are
+stored; the ratio is of sums, its spread that of the rounds.
+"""
+
+import asyncio
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from app.library import FOLDER
+from app.runs.turns import Ask, Turns, collect
+from app.services import Services, open_services
+from app.settings import read_settings
+from benchmarks.latency import make_questions
+
+
+OPENINGS = (
+    "Please tell me: ",
+    "I would like to know: ",
+    "A colleague asks: ",
+    "For a customer: ",
+    "In short: ",
+    "Tell me: ",
+)
+
+
+async def main(rounds: int) -> None:
+    """Print CPU with and without a tape, and how large tapes are."""
+    with serve_model() as address:
+        for name, model in (("no model", {}), ("loopback model", {"OPENAI_BASE_URL": address})):
+            with tempfile.TemporaryDirectory(prefix="askgraph-bench-") as home:
+                async with open_services(read_settings(home=Path(home), load_samples=False, **model)) as services:
+                    await services.ingestion.add_paths("default", [FOLDER])
+                    questions = await make_questions(services)
+                    for mode in ("standard", "thorough"):
+                        await measure(name, services, mode, questions, rounds)
+
+
+async def measure(name: str, services: Services, mode: str, questions: list[str], rounds: int) -> None:
+    """Print one row."""
+    off = replace(services, settings=services.settings.model_copy(update={"tapes": False}))
+    for warm in (off, services):
+        await ask(warm, questions[0], mode)
+    ratios, sizes, spent = [], list[int](), [0.0, 0.0]
+    for number in range(rounds):
+        sums = [0.0, 0.0]
+        for place, question in enumerate(questions):
+            for turn in range(2):
+                taped = (turn + place + number) % 2 == 1
+                opening = OPENINGS[(2 * number + turn) % len(OPENINGS)]
+                cpu, run_id = await ask(services if taped else off, opening + question, mode)
+                sums[taped] += cpu
+                if taped:
+                    sizes.append(len(await services.runs.get_tape("default", run_id) or b""))
+        ratios.append(sums[1] / sums[0])
+        spent = [one + other for one, other in zip(spent, sums, strict=True)]
+    turns = rounds * len(questions)
+    print(
+        f"{name}, {mode}: {spent[0] / turns * 1000:.1f} ms CPU a turn without a tape, "
+        f"{spent[1] / turns * 1000:.1f} with: {spent[1] / spent[0]:.3f} ({min(ratios):.3f} to {max(ratios):.3f}); "
+        f"tapes of {np.median(sizes) / 1000:.0f} kB, at most {max(sizes) / 1000:.0f}"
+    )
+
+
+async def ask(services: Services, question: str, mode: str) -> tuple[float, str]:
+    """Seconds of CPU, and the run."""
+    await services.answers.forget("default")
+    started = time.process_time()
+    async with Turns(services) as turns:
+        ended, _ = await collect(await turns.start(Ask(question, mode=mode)))
+    assert ended["type"] == "done", ended
+    return time.process_time() - started, ended["run_id"]
+
+
+@contextmanager
+def serve_model() -> Iterator[str]:
+    """A loopback model as a process."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: Any = sock.getsockname()[1]
+    command = [sys.executable, "-m", "tests.wire.openai", "--port", str(port)]
+    process = subprocess.Popen(command)
+    try:
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except OSError:
+                time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else 3))
