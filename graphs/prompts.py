@@ -37,4 +37,5 @@ ALL_VERSIONS = _digest(VERSIONS)
 
 def find_versions(steps: Iterable[Step]) -> dict[str, str]:
     """The versions of the prompts that models were asked with in these steps."""
-    return {step["node"]: VERSIONS[step["node"]] for step in steps if step["usage"] and step["node"] in VERSIONS}
+    asked = dict.fromkeys(used["node"] for step in steps for used in step["usage"])
+    return {node: VERSIONS[node] for node in asked if node in VERSIONS}

@@ -1,0 +1,31 @@
+"""Every prompt has a version, and a changed prompt another one."""
+
+import importlib
+import pkgutil
+
+import nodes
+from domain.state import Step, Usage
+from graphs import prompts
+
+
+def test_every_prompt_beside_a_node_is_counted() -> None:
+    counted = {text for texts in prompts._PROMPTS.values() for text in texts}
+    for module in pkgutil.iter_modules(nodes.__path__, "nodes."):
+        for name, value in vars(importlib.import_module(module.name)).items():
+            if name.endswith("PROMPT") and isinstance(value, str):
+                assert value in counted, f"{module.name}.{name}"
+
+
+def test_a_version_is_of_the_text() -> None:
+    assert prompts._digest(["a"]) != prompts._digest(["b"])
+    assert len(set(prompts.VERSIONS.values())) == len(prompts.VERSIONS)
+
+
+def test_only_what_was_asked_is_named() -> None:
+    used = Usage(node="grade", model="m", calls=1, input_tokens=1, output_tokens=1, cost=None)
+    steps = [
+        Step(node="route", ms=1, warnings=[], usage=[]),
+        Step(node="retrieve", ms=1, warnings=[], usage=[]),
+        Step(node="grade", ms=1, warnings=[], usage=[used]),
+    ]
+    assert prompts.find_versions(steps) == {"grade": prompts.VERSIONS["grade"]}
