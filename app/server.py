@@ -58,6 +58,8 @@ def print_banner(services: Services, host: str, port: int) -> None:
         out.print(f"  {part:<11} {running}")
     if services.models_problem:
         out.print(f"  [red]models      {services.models_problem}[/red]")
+    if services.rerank_problem:
+        out.print(f"  [red]rerank      {services.rerank_problem}[/red]")
     if services.embeddings_problem:
         out.print(f"  [red]embeddings  {services.embeddings_problem}[/red]")
     out.print("\nAsk on the page, or here:\n")

@@ -40,6 +40,8 @@ SECONDS = 5.0
 RETRIES = 2
 """After 408, 409, 429, 5xx and a refused connection; the SDK waits as `Retry-After` says, or 1 and then 2 seconds."""
 
+CHECK_SECONDS = 3.0
+
 LONGEST = 8000
 """Characters of a passage that are sent, of some 2,000 tokens. Each 500 tokens of a document are billed as one."""
 
@@ -95,6 +97,20 @@ class CohereReranker:
             raise ModelError(f"The reranker {self._model} sent a reply that is not of the protocol.") from error
         judged = {result.index: min(1.0, max(0.0, result.relevance_score)) for result in results}
         return [judged.get(index, 0.0) for index in range(len(passages))]
+
+    async def check(self) -> str | None:
+        """What is wrong with the key or the address, as far as the server's word on the model tells; None where nothing
+        is, or where the server has none. Takes at most 3 seconds and is not billed."""
+        try:
+            async with asyncio.timeout(CHECK_SECONDS):
+                await self._client.models.get(self._model, request_options={"max_retries": 0})
+        except ApiError as error:
+            return _translate(error, self._model).message if error.status_code in (401, 403) else None
+        except (httpx.TransportError, TimeoutError):
+            return f"The server of the reranker {self._model} does not answer. Check COHERE_BASE_URL."
+        except (ParsingError, ValueError):
+            pass
+        return None
 
     async def aclose(self) -> None:
         """Close the connections."""

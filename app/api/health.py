@@ -28,6 +28,7 @@ async def healthz(services: ServicesDep) -> JSONResponse:
         "models": services.models_problem or ("ok" if answering else "none"),
         "answering": answering,
         "embeddings": embeddings or "ok",
+        "rerank": services.rerank_problem or "ok",
         "problem": problem,
         "parts": services.parts,
         "modes": list(services.modes),

@@ -143,6 +143,22 @@ async def test_a_wrong_key_and_a_wrong_model_are_said(server: CohereServer) -> N
             await reranker.score(SCOPE, QUESTION, PASSAGES, Ledger())
 
 
+async def test_a_check_says_what_is_wrong_and_costs_nothing(server: CohereServer) -> None:
+    server.behaviour.api_key = "right"
+    found = []
+    for options in ({"api_key": "right"}, {"api_key": "wrong"}, {"base_url": "http://127.0.0.1:9"}):
+        async with connect(server, **options) as reranker:
+            found.append(await reranker.check())
+    async with connect(server, "ours", api_key="right") as reranker:
+        # Servers of one's own know no list of Cohere's.
+        found.append(await reranker.check())
+    assert found[0] is None
+    assert "COHERE_API_KEY" in str(found[1])
+    assert "COHERE_BASE_URL" in str(found[2])
+    assert found[3] is None
+    assert server.requests == []
+
+
 async def test_a_server_of_ones_own_needs_no_key(server: CohereServer) -> None:
     async with connect(server, api_key="") as reranker:
         await reranker.score(SCOPE, QUESTION, PASSAGES, Ledger())
@@ -213,6 +229,7 @@ async def test_a_run_ranks_by_it_and_goes_on_without_it(exact: Settings, server:
         ]
         assert done["cost"] == pytest.approx(0.002)
 
+        assert services.rerank_problem is None
         server.behaviour.api_key = "another"
         done, sources = await ask("How long does the battery of the Amsel last?")
         assert "9 months" in done["answer"]

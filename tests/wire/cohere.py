@@ -77,7 +77,29 @@ class CohereServer:
         """Bodies of the requests, in order."""
         self.headers: list[dict[str, str]] = []
         self.base_url = ""
-        self.app = Starlette(routes=[Route("/v2/rerank", self._rerank, methods=["POST"])])
+        self.app = Starlette(
+            routes=[
+                Route("/v2/rerank", self._rerank, methods=["POST"]),
+                Route("/v1/models/{model}", self._describe),
+            ]
+        )
+
+    async def _describe(self, request: Request) -> Response:
+        name = request.path_params["model"]
+        if refusal := self._check_key(request) or self._check_model(name):
+            return refusal
+        return JSONResponse({"name": name, "endpoints": ["rerank"], "finetuned": False, "context_length": 4096})
+
+    def _check_key(self, request: Request) -> Response | None:
+        expected = self.behaviour.api_key
+        if expected is not None and request.headers.get("authorization") != f"Bearer {expected}":
+            return _refuse(401, "invalid api token")
+        return None
+
+    def _check_model(self, name: Any) -> Response | None:
+        if name not in self.behaviour.models:
+            return _refuse(404, f"model '{name}' not found, make sure the correct model ID was used.")
+        return None
 
     async def _rerank(self, request: Request) -> Response:
         behaviour = self.behaviour
@@ -88,9 +110,8 @@ class CohereServer:
         fault = behaviour.faults.pop(0) if behaviour.faults else behaviour.fault
         if fault == "stall":
             await asyncio.sleep(behaviour.stall)
-        if behaviour.api_key is not None and request.headers.get("authorization") != f"Bearer {behaviour.api_key}":
-            return _refuse(401, "invalid api token")
-        if refusal := self._refuse_for(fault) or self._check(body):
+        refusal = self._check_key(request) or self._refuse_for(fault) or self._check_model(body.get("model"))
+        if refusal := refusal or self._check(body):
             return refusal
         if fault == "cut":
             return StreamingResponse(_cut_off(), media_type="application/json")
@@ -116,8 +137,6 @@ class CohereServer:
         return None
 
     def _check(self, body: Json) -> Response | None:
-        if body.get("model") not in self.behaviour.models:
-            return _refuse(404, f"model '{body.get('model')}' not found, make sure the correct model ID was used.")
         if not body.get("documents"):
             return _refuse(400, "invalid request: list of documents must not be empty")
         if not str(body.get("query") or "").strip():
