@@ -27,7 +27,6 @@ from app.services import Services, open_services
 from app.settings import read_settings
 from benchmarks.latency import make_questions
 
-
 OPENINGS = (
     "Please tell me: ",
     "I would like to know: ",

@@ -346,8 +346,13 @@ def _adapt(hint: Any) -> TypeAdapter[Any]:
     return TypeAdapter(hint, config=ConfigDict(arbitrary_types_allowed=True))
 
 
+@cache
+def _name_attributes(protocol: type) -> tuple[str, ...]:
+    return tuple(inspect.get_annotations(protocol))
+
+
 def _read_attributes(protocol: type, port: Any) -> dict[str, Any]:
-    return {name: getattr(port, name) for name in inspect.get_annotations(protocol)}
+    return {name: getattr(port, name) for name in _name_attributes(protocol)}
 
 
 def _title(protocol: type, attributes: Mapping[str, Any]) -> str:

@@ -153,22 +153,23 @@ async def test_what_a_model_failed_to_say_is_repeated_without_the_wait(
 
 
 async def test_what_was_done_ahead_in_vain_is_on_the_bill_of_the_replay_too(settings: Settings) -> None:
-    async with serve(settings) as (services, server, serving):
-        graded = asyncio.Event()
+    async with serve(settings, rate=20) as (services, server, serving):
+        written = asyncio.Event()
 
         async def hold(request: dict[str, Any]) -> None:
-            if "You prepare questions" in request["messages"][0]["content"]:
-                await graded.wait()
-            elif len(server.requests) == 3:
-                # What grade said ahead has been read by now: generate is asked.
-                graded.set()
+            prompt = request["messages"][0]["content"]
+            if "You prepare questions" in prompt:
+                # Until what grade said ahead has been read: generate is asked.
+                await written.wait()
+                reply = '{"route": "conversational", "standalone_question": "What?", "reason": ""}'
+            elif "You judge whether" in prompt:
+                reply = '{"confidence": 0.9, "missing": []}'
+            else:
+                written.set()
+                reply = "The Falke has a warranty of 36 months [1]."
+            server.behaviour.replies.append(reply)
 
         server.hold = hold
-        server.behaviour.replies = [
-            '{"confidence": 0.9, "missing": []}',
-            "The Falke has a warranty of 36 months [1].",
-            '{"route": "needs_retrieval", "standalone_question": "How long is the warranty?", "reason": ""}',
-        ]
         done = await ask(services)
         assert "speculation" in {used["node"] for used in done["usage"]}
         await serving.aclose()
