@@ -7,6 +7,7 @@ from typing import Literal
 
 from domain.state import AnswerState, Route
 from nodes.answerers import LOCAL
+from nodes.degrade import can_answer
 from nodes.scope import profile_of
 
 
@@ -55,9 +56,7 @@ def decide_answer(state: AnswerState) -> Literal["answerer failed", "mode verifi
 
 def decide_remedy(state: AnswerState) -> Literal["answer otherwise", "nothing to answer from"]:
     """Whether there is something to answer from with what is left."""
-    knobs = profile_of(state).grade
-    poor = state["failure"] is None and state["confidence"] < min(knobs.caveat, knobs.sufficient)
-    return "nothing to answer from" if poor else "answer otherwise"
+    return "answer otherwise" if can_answer(state) else "nothing to answer from"
 
 
 def decide_support(state: AnswerState) -> Literal["supported", "unsupported claims"]:

@@ -4,6 +4,7 @@ Two edges lead here: the answerer that was asked has failed, or the run has spen
 what and why, stays in the state, and goes into the run's record and its `done` event.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -11,7 +12,6 @@ from typing_extensions import TypedDict
 
 from domain.documents import Source
 from domain.errors import ContextTooLong, OverBudget
-from domain.profile import Profile
 from domain.state import Degradation, Failure, Step
 from nodes.answerers import LOCAL, find_next, list_answerers, name_answerer
 from nodes.context import Context
@@ -43,47 +43,43 @@ async def degrade(state: DegradeInput, runtime: Runtime[Context]) -> DegradeUpda
     profile = profile_of(state)
     failure, sources = state["failure"], state["sources"]
     answerer = state["answerer"] or list_answerers(profile.generate, context.models)[0]
+
+    def give_up(failure: Failure, instead: str, consequence: str) -> None:
+        code, given_up, message = failure["code"], failure["given_up"], f"{consequence}: {failure['message']}"
+        # What is given up is generate's, whichever step says so.
+        context.ledger.degrade(
+            Degradation(node="generate", code=code, given_up=given_up, instead=instead, message=message)
+        )
+
+    def hand_over(failure: Failure, following: str) -> str:
+        instead = name_answerer(following, profile.generate, context.models)
+        written = f"The answer is written by {instead}, not by {failure['given_up']}"
+        quoted = "The answer is quoted from the documents, not written"
+        give_up(failure, instead, quoted if instead == LOCAL else written)
+        return following
+
     if failure is not None and failure["code"] == ContextTooLong().code and len(sources) > 1:
         kept = len(sources) // 2
-        _give_up(
-            context,
-            failure["code"],
-            f"{len(sources)} sources",
-            f"the first {kept}",
-            f"The answer was written from the first {kept} of {len(sources)} sources: {failure['message']}",
+        too_many = Failure(code=failure["code"], given_up=f"{len(sources)} sources", message=failure["message"])
+        give_up(
+            too_many, f"the first {kept}", f"The answer was written from the first {kept} of {len(sources)} sources"
         )
         return DegradeUpdate(answerer=answerer, sources=sources[:kept])
     if failure is not None:
-        answerer = _replace(answerer, find_next(answerer, profile.generate, context.models), failure, profile, context)
+        answerer = hand_over(failure, find_next(answerer, profile.generate, context.models))
     elif state["confidence"] < profile.grade.sufficient:
-        _give_up(
-            context,
-            OverBudget().code,
-            "another search",
-            "what was found",
-            f"Nothing more was searched for: {OverBudget().message}",
-        )
-    if answerer != LOCAL and profile.budget.find_breach(state["steps"]):
-        spent = OverBudget()
-        name = name_answerer(answerer, profile.generate, context.models)
-        answerer = _replace(
-            answerer, LOCAL, Failure(code=spent.code, given_up=name, message=spent.message), profile, context
-        )
+        give_up(_spend("another search"), "what was found", "Nothing more was searched for")
+    if answerer != LOCAL and can_answer(state) and profile.budget.find_breach(state["steps"]):
+        answerer = hand_over(_spend(name_answerer(answerer, profile.generate, context.models)), LOCAL)
     return DegradeUpdate(answerer=answerer, sources=sources)
 
 
-def _replace(answerer: str, following: str, failure: Failure, profile: Profile, context: Context) -> str:
-    """`following`, with what is said of it."""
-    instead = name_answerer(following, profile.generate, context.models)
-    consequence = (
-        "The answer is quoted from the documents, not written"
-        if instead == LOCAL
-        else f"The answer is written by {instead}, not by {failure['given_up']}"
-    )
-    _give_up(context, failure["code"], failure["given_up"], instead, f"{consequence}: {failure['message']}")
-    return following
+def can_answer(state: Mapping[str, Any]) -> bool:
+    """Whether there is something to answer from, if nothing more is searched for."""
+    knobs = profile_of(state).grade
+    return state["failure"] is not None or state["confidence"] >= min(knobs.caveat, knobs.sufficient)
 
 
-def _give_up(context: Context, code: str, given_up: str, instead: str, message: str) -> None:
-    # What was given up was generate's, whichever step says so.
-    context.ledger.degrade(Degradation(node="generate", code=code, given_up=given_up, instead=instead, message=message))
+def _spend(given_up: str) -> Failure:
+    problem = OverBudget()
+    return Failure(code=problem.code, given_up=given_up, message=problem.message)
