@@ -1,0 +1,253 @@
+"""What a streamed answer costs beside what its language model costs: time to its first word, and CPU.
+
+    python -m benchmarks.streaming    # about a minute
+
+A loopback model (200 ms to the first token, then 50 tokens a second) in one process, `askgraph serve` on a fresh home
+with the sample library in another; this one asks over HTTP, as readers do. Then, in this process, the client for models
+alone, beside the stock one of langchain-openai.
+
+Compare figures of one run with each other: another machine, or a busy one, has others. CPU is read from /proc.
+"""
+
+import asyncio
+import itertools
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import numpy as np
+import openai
+import orjson
+from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
+
+from app.adapters.openai import OpenAIChat
+from domain.ports import Message, ModelUsage
+
+TTFT, RATE = 0.2, 50
+LENGTH = 1500
+"""Tokens of an answer of which the CPU is measured, which nobody reads to its end. Otherwise answers are as short as
+they come."""
+ALONE, AT_ONCE = 10, 32
+OPENINGS = ("", "Please tell me: ", "I would like to know: ", "A colleague asks: ", "For a customer: ", "In short: ")
+QUESTIONS = (
+    "How many days of holiday does an employee have?",
+    "What is the warranty of the WS-400?",
+    "How much does the WS-400 cost?",
+    "Who approves an expense claim?",
+    "How often is a barometer calibrated?",
+    "When must a security incident be reported?",
+    "How long does the battery of the WS-400 last?",
+    "How long must a password be?",
+)
+MODELS = {"ASKGRAPH_MODEL_SMALL": "gpt-4.1-nano", "ASKGRAPH_MODEL_LARGE": "gpt-4.1-mini"}
+
+# Each is new to the caches, until all have been asked.
+_questions = itertools.cycle([opening + question for opening in OPENINGS for question in QUESTIONS])
+
+
+@dataclass
+class Reading:
+    """A reply as its reader saw it; seconds of the same clock."""
+
+    asked: float = 0.0
+    first: float = 0.0
+    """When the first piece of the answer came."""
+    ended: float = 0.0
+    tail: bytes = b""
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def first_ms(self) -> float:
+        """How long the reader waited for the first piece."""
+        return (self.first - self.asked) * 1000
+
+    @property
+    def ms(self) -> float:
+        """And for the whole."""
+        return (self.ended - self.asked) * 1000
+
+
+async def read(url: str, body: dict[str, Any], mark: bytes, reading: Reading | None = None) -> Reading:
+    """Post `body` and read to the end. `mark` is in the first piece of an answer. Bytes are looked at and not parsed,
+    so that the reader costs little beside what it measures."""
+    target = httpx2.URL(url)
+    reader, writer = await asyncio.open_connection(target.host, target.port)
+    data = orjson.dumps(body)
+    reading = reading or Reading()
+    reading.asked = time.perf_counter()
+    head = f"POST {target.path} HTTP/1.1\r\nHost: {target.host}\r\nContent-Type: application/json\r\n"
+    writer.write(f"{head}Content-Length: {len(data)}\r\nConnection: close\r\n\r\n".encode() + data)
+    while piece := await reader.read(65536):
+        if not reading.first and mark in piece:
+            reading.first = time.perf_counter()
+            reading.begun.set()
+        reading.tail = (reading.tail + piece)[-2000:]
+    reading.ended = time.perf_counter()
+    writer.close()
+    return reading
+
+
+async def ask(service: str, reading: Reading | None = None) -> Reading:
+    """A question that is new to the service."""
+    reading = await read(f"{service}/api/chat", {"question": next(_questions)}, b"event: content", reading)
+    assert reading.first, reading.tail.decode()
+    return reading
+
+
+async def repeat(model: str, requests: list[dict[str, Any]]) -> list[Reading]:
+    """The same requests again, side by side, of the model itself."""
+    url = f"{model}/v1/chat/completions"
+    return await asyncio.gather(*(read(url, body, b'{"content": ') for body in requests))
+
+
+async def behave(model: str, **behaviour: float) -> None:
+    """Change how the loopback model behaves."""
+    async with httpx2.AsyncClient() as http:
+        await http.put(f"{model}/behaviour", json=behaviour)
+
+
+async def measure_first_words(service: str, model: str, readers: int, rounds: int) -> None:
+    """Print how much later than the model's own the first word comes. It waits for two judgements and the answer's own
+    first token, which are asked side by side; the latest of the three is the model's own."""
+    await behave(model, length=0)
+    waits: list[float] = []
+    answers: list[float] = []
+    judgements: list[float] = []
+    over: list[float] = []
+    async with httpx2.AsyncClient() as http:
+        for _ in range(rounds):
+            seen = len((await http.get(f"{model}/requests")).json())
+            asked = [reading.first_ms for reading in await asyncio.gather(*(ask(service) for _ in range(readers)))]
+            requests = (await http.get(f"{model}/requests")).json()[seen:]
+            written = [r.first_ms for r in await repeat(model, [body for body in requests if body.get("stream")])]
+            judged = [r.ms for r in await repeat(model, [body for body in requests if not body.get("stream")])]
+            waits, answers, judgements = waits + asked, answers + written, judgements + judged
+            latest = max(np.median(written), np.median(sorted(judged)[-readers:]))
+            over += [wait - float(latest) for wait in asked]
+    print(f"\nfirst word, {readers} at once (n = {len(waits)}), ms as p50 / p95")
+    print(f"  the model's own, of the answer        {show(answers)}")
+    print(f"  the model's own, whole judgements     {show(judgements)}   (route and grade)")
+    print(f"  through askgraph                      {show(waits)}")
+    print(f"  over the latest of the model's own    {show(over)}")
+
+
+async def measure_streams(service: str, model: str, pid: int) -> None:
+    """Print the CPU of streams while they flow, once all have begun."""
+    await behave(model, length=LENGTH)
+    readings = [Reading() for _ in range(AT_ONCE)]
+    asking = []
+    for reading in readings:
+        asking.append(asyncio.ensure_future(ask(service, reading)))
+        await asyncio.sleep(0.1)
+    await asyncio.gather(*(reading.begun.wait() for reading in readings))
+    started, spent = time.perf_counter(), read_cpu(pid)
+    await asyncio.sleep(3)
+    ended, spent = time.perf_counter(), read_cpu(pid) - spent
+    flowed = sum((reading.ended or ended) - started for reading in readings)
+    for task in asking:
+        task.cancel()
+    await asyncio.gather(*asking, return_exceptions=True)
+    print(f"\nstreams of {RATE} tokens a second, {AT_ONCE} side by side")
+    print(f"  CPU of the service, a token           {spent / flowed / RATE * 1e6:8.0f} µs")
+    print(f"  such streams a core                   {flowed / spent:8.0f}")
+
+
+async def measure_clients(model: str) -> None:
+    """Print the CPU of a chunk in the client alone, ours beside the stock one."""
+
+    class Unfiled:
+        def record(self, usage: ModelUsage) -> None:
+            """What a benchmark consumes is nobody's."""
+
+    stock = ChatOpenAI(model="gpt-4.1-mini", api_key=SecretStr("none"), base_url=f"{model}/v1", stream_usage=True)
+    print("\nthe client alone, µs of CPU a chunk")
+    async with openai.DefaultAsyncHttpxClient() as http:
+        ours = OpenAIChat("gpt-4.1-mini", api_key="none", base_url=f"{model}/v1", timeout=60, http=http)
+
+        async def stream_stock() -> int:
+            return len([chunk async for chunk in stock.astream("Hello")])
+
+        async def stream_ours() -> int:
+            said = [Message("user", "Hello")]
+            return len([text async for text in ours.stream(said, Unfiled(), temperature=0.2, max_tokens=1000)])
+
+        for pace, rate, length, streams in (("flat out", 0, 1000, 2), ("at pace", RATE, 2 * RATE, 16)):
+            await behave(model, rate=rate, length=length)
+            costs = {}
+            for name, stream in (("stock", stream_stock), ("ours", stream_ours)):
+                await stream()
+                spent = time.process_time()
+                chunks = sum(await asyncio.gather(*(stream() for _ in range(streams))))
+                costs[name] = (time.process_time() - spent) / chunks * 1e6
+            ratio = costs["stock"] / costs["ours"]
+            print(f"  {pace:<10} stock {costs['stock']:6.0f}   ours {costs['ours']:6.0f}   ratio {ratio:.1f}")
+
+
+def read_cpu(pid: int) -> float:
+    """Seconds of CPU that a process has used, its threads included."""
+    fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def show(values: list[float]) -> str:
+    """The median and the 95th percentile."""
+    return f"{np.percentile(values, 50):8.1f} / {np.percentile(values, 95):8.1f}"
+
+
+@contextmanager
+def start(path: str, *arguments: str, **environment: str) -> Iterator[tuple[str, int]]:
+    """A server in a process of its own: its address and process id, once it answers at `path`. `PORT` among the
+    arguments is a port that is free."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    command = [sys.executable, *(port if argument == "PORT" else argument for argument in arguments)]
+    process = subprocess.Popen(
+        command, env=os.environ | environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        address = f"http://127.0.0.1:{port}"
+        for _ in range(600):
+            try:
+                httpx2.get(f"{address}{path}")
+                break
+            except httpx2.TransportError:
+                assert process.poll() is None, f"{command} has ended"
+                time.sleep(0.1)
+        yield address, process.pid
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(20)
+
+
+def main() -> None:
+    """Start both servers, measure, and print."""
+    speed = ("--ttft", f"{TTFT}s", "--rate", str(RATE))
+    with (
+        tempfile.TemporaryDirectory(prefix="askgraph-bench-") as home,
+        start("/v1/models", "-m", "tests.wire.openai", "--port", "PORT", *speed) as (model, _),
+        start(
+            "/healthz", "-m", "app.cli", "serve", "--port", "PORT", ASKGRAPH_HOME=home, OPENAI_API_KEY="none",
+            OPENAI_BASE_URL=f"{model}/v1", **MODELS
+        ) as (service, pid),
+    ):  # fmt: skip
+        asyncio.run(ask(service))
+        asyncio.run(measure_first_words(service, model, readers=1, rounds=ALONE))
+        asyncio.run(measure_first_words(service, model, readers=AT_ONCE, rounds=1))
+        asyncio.run(measure_streams(service, model, pid))
+        asyncio.run(measure_clients(model))
+
+
+if __name__ == "__main__":
+    main()
