@@ -1,9 +1,13 @@
 """The sentences that answer, quoted exactly."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from app.adapters.onnx import OnnxEmbedder
 from domain.documents import Source
+from domain.ports import UsageSink, Vector
+from domain.sentences import JUDGED
 from domain.state import Turn
 from nodes.local.extraction import Quote, extract
 from tests.sources import make_source
@@ -56,6 +60,35 @@ async def quotes_of(question: str, sources: list[Source], embedder: OnnxEmbedder
 async def test_the_best_sentence_answers(question: str, answer: str, embedder: OnnxEmbedder) -> None:
     quotes = await quotes_of(question, [HANDBOOK, CANTEEN], embedder, 1)
     assert answer in quotes[0].text
+
+
+class Counted:
+    """The embedder, and the characters of each text that it was given."""
+
+    def __init__(self, embedder: OnnxEmbedder) -> None:
+        self.name, self.dimension = embedder.name, embedder.dimension
+        self.lengths: list[int] = []
+        self._embedder = embedder
+
+    async def embed_query(self, text: str, sink: UsageSink | None = None) -> Vector:
+        return await self._embedder.embed_query(text)
+
+    async def embed_passages(self, texts: Sequence[str], sink: UsageSink | None = None) -> Vector:
+        self.lengths += map(len, texts)
+        return await self._embedder.embed_passages(texts)
+
+
+async def test_few_sentences_are_embedded_and_of_a_long_one_the_beginning(embedder: OnnxEmbedder) -> None:
+    others = " ".join(f"Room {number} of the canteen was painted in the year {1900 + number}." for number in range(40))
+    endless = "The canteen opens at 11:30 " + "and it has tables and chairs " * 40 + "and closes at 14:00."
+    counted = Counted(embedder)
+    quotes = await extract("When does the canteen open?", [source(1, f"{others} {endless}")], counted, max_sentences=4)
+    assert "11:30" in quotes[0].text
+    assert len(counted.lengths) < 10
+    assert max(counted.lengths) <= JUDGED < len(endless)
+    counted.lengths.clear()
+    await extract("When does the canteen open?", [source(1, others)], counted, max_sentences=12)
+    assert len(counted.lengths) == 12
 
 
 async def test_one_sentence_is_enough_where_it_clearly_answers(embedder: OnnxEmbedder) -> None:
