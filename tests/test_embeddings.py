@@ -1,8 +1,13 @@
 """A deployment whose index another model fills: whole questions, over the real protocol."""
 
+import asyncio
 import json
+import os
+import sys
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,13 +15,14 @@ from pydantic import SecretStr
 
 from app.adapters.onnx import OnnxEmbedder
 from app.api.health import healthz
-from app.ingest.reindexing import reindex
+from app.ingest.reindexing import BATCH, reindex
 from app.runs.turns import Ask, Turns, collect
 from app.services import Services, open_reindexing, open_services
 from app.settings import Settings
 from domain.errors import ConfigurationError, EmbedderReplaced, EmbedderUnavailable
 from domain.events import Done
 from tests.conftest import HANDBOOK, MANUAL
+from tests.contracts.corpus import content_of
 from tests.wire.embeddings import EmbeddingsServer, serve_embeddings
 from tests.wire.openai import serve_openai
 
@@ -162,3 +168,44 @@ async def test_a_service_goes_on_by_words_after_the_switch_and_a_new_one_searche
             assert not done["cached"]
             assert done["warnings"] == []
             assert "36 months" in done["answer"]
+
+
+async def test_the_command_goes_on_where_it_was_killed(
+    services: Services, settings: Settings, embedder: OnnxEmbedder
+) -> None:
+    chunks = BATCH + 50
+    await services.documents.load("default", [content_of("numbers", [f"Number {n}" for n in range(chunks)])])
+    async with serve_embeddings(embedder) as server:
+        # The word that is tried at the start, a batch in two requests, and no more.
+        server.behaviour.faults = [None, None, None, "stall"]
+        server.behaviour.stall = 1
+        process = await start_reindex(settings, server)
+        async with asyncio.timeout(60):
+            await server.stalled.wait()
+        process.kill()
+        await process.wait()
+        process = await start_reindex(settings, server)
+        printed, complaints = await process.communicate()
+    assert process.returncode == 0, complaints.decode()
+    report = json.loads(printed)
+    assert (report["model"], report["switched"]) == (f"{MODEL}@1536", True)
+    assert report["chunks"] == chunks - BATCH == 50
+    assert report["cost"] > 0
+    passages = [text for text in server.served if "Number" in text]
+    assert len(set(passages)) == chunks
+    assert len(passages) <= chunks + 50, "what was under way is embedded twice at most"
+
+
+async def start_reindex(settings: Settings, server: EmbeddingsServer) -> asyncio.subprocess.Process:
+    assert settings.database_url
+    assert settings.redis_url
+    environment = {
+        "PATH": os.environ["PATH"],
+        "DATABASE_URL": settings.database_url.get_secret_value(),
+        "REDIS_URL": settings.redis_url.get_secret_value(),
+        "ASKGRAPH_EMBEDDINGS_BASE_URL": server.base_url,
+    }
+    return await asyncio.create_subprocess_exec(
+        Path(sys.executable).with_name("askgraph"), "reindex", "--embeddings", MODEL, "--json",
+        env=environment, stdout=PIPE, stderr=PIPE,
+    )  # fmt: skip

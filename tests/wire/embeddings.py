@@ -68,6 +68,8 @@ class EmbeddingsServer:
         """Bodies, in order, of those that were answered with vectors too."""
         self.served: list[str] = []
         """Every text that was answered with a vector, as often as it was."""
+        self.stalled = asyncio.Event()
+        """Set when a request is kept waiting."""
         self.base_url = ""
         self._embedder = embedder
         self.routes = [
@@ -86,6 +88,8 @@ class EmbeddingsServer:
         expected = behaviour.api_key
         if expected is not None and request.headers.get("authorization") != f"Bearer {expected}":
             fault = "unauthorized"
+        if fault == "stall":
+            self.stalled.set()
         await asyncio.sleep(behaviour.stall if fault == "stall" else behaviour.seconds)
         if refusal := _fail(fault, behaviour.retry_after) or self._check(body):
             return refusal
