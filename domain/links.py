@@ -14,21 +14,24 @@ _LONGEST = 2000
 """Characters held back while they may become a link."""
 
 _STARTS = ("http://", "https://", "ftp://", "www.")
+_BARE = r"(?:(?<![a-z])(?:https?://|ftp://|www\.)|(?<=[=(\"'])//)"
+"""Besides whole addresses, those without a scheme where HTML or Markdown would take them for one: `src=//host/`."""
 _ADDRESS = r"[^\s<>\"'`|\\^{}]"
-# Besides whole addresses, those without a scheme where HTML or Markdown would take them for one: `src=//host/`.
 _LINK = re.compile(
     rf"(?P<image>(?<!\w)!(?=\[))"
-    rf"|\]\(\s*(?P<target>(?:[^()\n]|\([^()\n]*\))*)\)"
-    rf"|(?P<bare>(?:https?://|ftp://|\bwww\.|(?<=[=(\"'])//){_ADDRESS}+)",
+    rf"|\]\([ \t]*(?P<target>(?:[^()\n]|\([^()\n]*\))*)\)"
+    rf"|(?P<bare>{_BARE}{_ADDRESS}+)",
     re.IGNORECASE,
 )
 _PREFIXES = sorted({start[:length] for start in _STARTS for length in range(1, len(start) + 1)}, key=len, reverse=True)
 _UNDECIDED = re.compile(
     rf"(?:(?<!\w)!|\](?:\((?:[^()\n]|\([^()\n]*\))*(?:\([^()\n]*)?)?"
     rf"|(?<![a-z])(?:{'|'.join(map(re.escape, _PREFIXES))})"
-    rf"|(?:https?://|ftp://|\bwww\.|(?<=[=(\"'])//){_ADDRESS}*|(?<=[=(\"'])/)$",
+    rf"|{_BARE}{_ADDRESS}*|(?<=[=(\"'])/)$",
     re.IGNORECASE,
 )
+_PLAIN = re.compile(r"(?:[^!\[\]()/=\"':.]*[^!\[\]()/=\"':.a-z])?(?:[a-egi-vx-z][a-z]*)?", re.IGNORECASE)
+"""What neither is part of a link nor may begin one at its end: nearly every token."""
 _AFTER = ".,;:!?*_)]}'\""
 """What may stand behind an address and is not part of it."""
 
@@ -54,6 +57,10 @@ class LinkStream:
 
     def feed(self, text: str) -> str:
         """What can go out now."""
+        if self._start == len(self._buffer) and _PLAIN.fullmatch(text):
+            self._buffer = (self._buffer + text)[-1:]
+            self._start = len(self._buffer)
+            return text
         return self._take(text, final=False)
 
     def finish(self) -> str:
