@@ -29,13 +29,14 @@ _ORDERS = re.compile(
     rf"|\b{_REPLIER} must (?:answer|reply|say|state|reveal)\b|\byou must (?:answer|reply|say|state)(?: that|:)"
     r"|\b(?:debug|developer|god) mode\b"
     # Forms of prompts, ours and others'.
-    r"|<\|\w+\|>|\[/?INST\]|<</?SYS>>|<(?:start|end)_of_turn>|^#+ *system\b|</s>"
+    r"|<\|\w+\|>|\[/?inst\]|<</?sys>>|<(?:start|end)_of_turn>|^#+ *system\b|</s>"
     r"|[<＜]\W*[sѕｓ]\W?[oоｏ]\W?[uυ]\W?[rг]\W?[cсϲ]\W?[eе]\b|\[source \d+\]|\bcite:c",
-    re.IGNORECASE | re.MULTILINE,
+    re.MULTILINE,
 )
+"""Of lower-case text: to ignore the case takes twice as long."""
 _UNSEEN = re.compile(r"[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 
 
 def gives_orders(text: str) -> bool:
     """Whether somewhere in the text a language model is told what to do."""
-    return _ORDERS.search(_UNSEEN.sub("", text)) is not None
+    return _ORDERS.search(_UNSEEN.sub("", text).lower()) is not None
