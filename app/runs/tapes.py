@@ -11,7 +11,7 @@ from domain.runs import RunRecord
 from domain.tapes import Call, Tape
 
 MAX_TAPE = 2_000_000
-"""Bytes of a tape as stored. An ordinary run has 20 to 200 thousand."""
+"""Bytes of a tape as stored. An ordinary run has 10 to 40 thousand."""
 
 _VERSION = 1
 _LEVEL = 1
