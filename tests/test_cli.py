@@ -63,6 +63,7 @@ def documents(home: Path) -> Path:
     return folder
 
 
+@pytest.mark.timeout(400)
 def test_a_session_from_ingest_to_replay(home: Path, documents: Path) -> None:
     report = read(run(home, "ingest", str(documents), "--json", code=1))
     assert sorted(d["status"] for d in report["documents"]) == ["added", "failed"]

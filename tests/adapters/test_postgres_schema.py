@@ -120,7 +120,7 @@ def test_every_statement_is_bound_to_a_workspace() -> None:
     unbound = {
         name
         for name, texts in statements.items()
-        for text in ((texts,) if isinstance(texts, str) else texts)
+        for text in ((texts,) if isinstance(texts, str) else texts.values() if isinstance(texts, dict) else texts)
         if "%(workspace_id)s" not in text
     }
     # Rows that are copied bring their workspace with them.
@@ -170,7 +170,7 @@ async def test_vectors_of_two_models_are_not_mixed(database_url: str) -> None:
         await pin_embedder(pool, OtherModel("second", 384))
         document = await store(PostgresDocumentStore(pool), "a", "x.md", ["Some text."])
         await pin_embedder(pool, OtherModel("second", 384))
-        with pytest.raises(ConfigurationError, match="'second' and cannot be searched with 'third'.*reindex"):
+        with pytest.raises(ConfigurationError, match=r"'second' and cannot be searched with 'third'.*reindex"):
             await pin_embedder(pool, OtherModel("third", 384))
         await PostgresDocumentStore(pool).delete("a", document.id)
         await pin_embedder(pool, OtherModel("third", 384))

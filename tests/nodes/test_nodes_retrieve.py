@@ -17,6 +17,7 @@ async def search(services: Services, query: str, question: str, standalone: str 
         standalone_question=standalone or question,
         query=query,
         queries_tried=[],
+        parts=[],
         retries=0,
         workspace_id="default",
         document_ids=None,
