@@ -80,7 +80,9 @@ async def reformulate(state: ReformulateInput, runtime: Runtime[Context]) -> Ref
         )
         queries = [query for query in written or [] if query and not is_tried(query, tried)]
     if not queries:
-        local = reformulate_locally(state["standalone_question"], state["missing"], state["sources"], tried)
+        local = reformulate_locally(
+            state["standalone_question"], state["missing"], state["sources"], tried, _find_background(state)
+        )
         queries = [local] if local else []
     attempt = Attempt(
         query=state["query"],
@@ -105,7 +107,7 @@ def _find_background(state: ReformulateInput) -> str:
 
 
 def is_tried(query: str, tried: list[str]) -> bool:
-    """Whether the query differs from those tried by more than case and white space."""
+    """Whether the query is one of those tried but for case and white space."""
     return " ".join(query.casefold().split()) in {" ".join(t.casefold().split()) for t in tried}
 
 

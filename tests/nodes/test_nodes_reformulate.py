@@ -1,0 +1,26 @@
+"""reformulate hands the local rewrite what the conversation lent to the question."""
+
+from langgraph.runtime import Runtime
+
+from app.services import Services
+from domain.profile import MODES
+from nodes.reformulate import ReformulateInput, reformulate
+from tests.sources import make_source
+
+
+async def test_a_retry_of_a_follow_up_keeps_what_its_conversation_lent_it(services: Services) -> None:
+    question, background = "Who is the sister of the director of it?", " (film The Silent Orchard)"
+    source = make_source("The Silent Orchard is a film that Marta Ellingsen directed.", title="Films")
+    state = ReformulateInput(
+        profile=MODES["standard"].model_dump(),
+        standalone_question=question,
+        query=question + background,
+        queries_tried=[question + background],
+        retries=0,
+        candidates=[],
+        sources=[source],
+        confidence=0.3,
+        missing=[],
+    )
+    update = await reformulate(state, Runtime(context=services.make_context()))
+    assert update["query"] == f"{question} (Marta Ellingsen){background}"
