@@ -10,7 +10,6 @@ Compare figures of one run with each other: another machine, or a busy one, has 
 """
 
 import asyncio
-import itertools
 import os
 import signal
 import socket
@@ -22,7 +21,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import numpy as np
@@ -39,7 +37,7 @@ LENGTH = 1500
 """Tokens of an answer of which the CPU is measured, which nobody reads to its end. Otherwise answers are as short as
 they come."""
 ALONE, AT_ONCE = 10, 32
-OPENINGS = ("", "Please tell me: ", "I would like to know: ", "A colleague asks: ", "For a customer: ", "In short: ")
+ASKERS = ("Ann", "Ben", "Cleo", "Dan", "Eve", "Finn", "Grace", "Hugh", "Iris", "Jack", "Kate", "Leo", "Mia", "Ned")
 QUESTIONS = (
     "How many days of holiday does an employee have?",
     "What is the warranty of the WS-400?",
@@ -52,14 +50,15 @@ QUESTIONS = (
 )
 MODELS = {"ASKGRAPH_MODEL_SMALL": "gpt-4.1-nano", "ASKGRAPH_MODEL_LARGE": "gpt-4.1-mini"}
 
-# Each is new to the caches, until all have been asked.
-_questions = itertools.cycle([opening + question for opening in OPENINGS for question in QUESTIONS])
+# Each is new to the caches.
+_questions = (f"{asker} asks: {question}" for asker in ASKERS for question in QUESTIONS)
 
 
 @dataclass
 class Reading:
-    """A reply as its reader saw it; seconds of the same clock."""
+    """A reply as its reader saw it; seconds of the monotonic clock, which all processes share."""
 
+    question: str
     asked: float = 0.0
     first: float = 0.0
     """When the first piece of the answer came."""
@@ -67,48 +66,26 @@ class Reading:
     tail: bytes = b""
     begun: asyncio.Event = field(default_factory=asyncio.Event)
 
-    @property
-    def first_ms(self) -> float:
-        """How long the reader waited for the first piece."""
-        return (self.first - self.asked) * 1000
 
-    @property
-    def ms(self) -> float:
-        """And for the whole."""
-        return (self.ended - self.asked) * 1000
-
-
-async def read(url: str, body: dict[str, Any], mark: bytes, reading: Reading | None = None) -> Reading:
-    """Post `body` and read to the end. `mark` is in the first piece of an answer. Bytes are looked at and not parsed,
-    so that the reader costs little beside what it measures."""
-    target = httpx2.URL(url)
+async def ask(service: str, reading: Reading | None = None) -> Reading:
+    """Ask what is new to the service, and read to the end. Bytes are looked at and not parsed, so that the reader costs
+    little beside what it measures."""
+    reading = reading or Reading(next(_questions))
+    target = httpx2.URL(f"{service}/api/chat")
     reader, writer = await asyncio.open_connection(target.host, target.port)
-    data = orjson.dumps(body)
-    reading = reading or Reading()
-    reading.asked = time.perf_counter()
+    data = orjson.dumps({"question": reading.question})
+    reading.asked = time.monotonic()
     head = f"POST {target.path} HTTP/1.1\r\nHost: {target.host}\r\nContent-Type: application/json\r\n"
     writer.write(f"{head}Content-Length: {len(data)}\r\nConnection: close\r\n\r\n".encode() + data)
     while piece := await reader.read(65536):
-        if not reading.first and mark in piece:
-            reading.first = time.perf_counter()
+        if not reading.first and b"event: content" in piece:
+            reading.first = time.monotonic()
             reading.begun.set()
         reading.tail = (reading.tail + piece)[-2000:]
-    reading.ended = time.perf_counter()
+    reading.ended = time.monotonic()
     writer.close()
-    return reading
-
-
-async def ask(service: str, reading: Reading | None = None) -> Reading:
-    """A question that is new to the service."""
-    reading = await read(f"{service}/api/chat", {"question": next(_questions)}, b"event: content", reading)
     assert reading.first, reading.tail.decode()
     return reading
-
-
-async def repeat(model: str, requests: list[dict[str, Any]]) -> list[Reading]:
-    """The same requests again, side by side, of the model itself."""
-    url = f"{model}/v1/chat/completions"
-    return await asyncio.gather(*(read(url, body, b'{"content": ') for body in requests))
 
 
 async def behave(model: str, **behaviour: float) -> None:
@@ -118,43 +95,44 @@ async def behave(model: str, **behaviour: float) -> None:
 
 
 async def measure_first_words(service: str, model: str, readers: int, rounds: int) -> None:
-    """Print how much later than the model's own the first word comes. It waits for two judgements and the answer's own
-    first token, which are asked side by side; the latest of the three is the model's own."""
+    """Print how long the first word takes beside the model's time to its first token, and how much of that is the
+    stream's: from when the model had said all that the first word waits for, the judgements asked beside the answer
+    and the answer's first token, to the first word at the reader. The rest is search, judgements and queues."""
     await behave(model, length=0)
     waits: list[float] = []
-    answers: list[float] = []
-    judgements: list[float] = []
-    over: list[float] = []
+    streams: list[float] = []
     async with httpx2.AsyncClient() as http:
         for _ in range(rounds):
-            seen = len((await http.get(f"{model}/requests")).json())
-            asked = [reading.first_ms for reading in await asyncio.gather(*(ask(service) for _ in range(readers)))]
-            requests = (await http.get(f"{model}/requests")).json()[seen:]
-            written = [r.first_ms for r in await repeat(model, [body for body in requests if body.get("stream")])]
-            judged = [r.ms for r in await repeat(model, [body for body in requests if not body.get("stream")])]
-            waits, answers, judgements = waits + asked, answers + written, judgements + judged
-            latest = max(np.median(written), np.median(sorted(judged)[-readers:]))
-            over += [wait - float(latest) for wait in asked]
+            readings = await asyncio.gather(*(ask(service) for _ in range(readers)))
+            requests = (await http.get(f"{model}/requests")).json()
+            spoke = (await http.get(f"{model}/spoke")).json()
+            for reading in readings:
+                said = [
+                    at
+                    for request, at in zip(requests, spoke, strict=True)
+                    if at is not None and at < reading.first and reading.question in str(request["messages"])
+                ]
+                waits.append(reading.first - reading.asked)
+                streams.append(reading.first - max(said))
     print(f"\nfirst word, {readers} at once (n = {len(waits)}), ms as p50 / p95")
-    print(f"  the model's own, of the answer        {show(answers)}")
-    print(f"  the model's own, whole judgements     {show(judgements)}   (route and grade)")
-    print(f"  through askgraph                      {show(waits)}")
-    print(f"  over the latest of the model's own    {show(over)}")
+    print(f"  from question to first word           {show(waits)}")
+    print(f"  whole path: less {TTFT * 1000:.0f} of the model       {show([wait - TTFT for wait in waits])}")
+    print(f"  stream alone: since the model spoke   {show(streams)}")
 
 
 async def measure_streams(service: str, model: str, pid: int) -> None:
     """Print the CPU of streams while they flow, once all have begun."""
     await behave(model, length=LENGTH)
-    readings = [Reading() for _ in range(AT_ONCE)]
+    readings = [Reading(next(_questions)) for _ in range(AT_ONCE)]
     asking = []
     for reading in readings:
         asking.append(asyncio.ensure_future(ask(service, reading)))
         await asyncio.sleep(0.1)
     await asyncio.gather(*(reading.begun.wait() for reading in readings))
-    started, spent = time.perf_counter(), read_cpu(pid)
+    started, spent = time.monotonic(), read_cpu(pid)
     await asyncio.sleep(3)
-    ended, spent = time.perf_counter(), read_cpu(pid) - spent
-    flowed = sum((reading.ended or ended) - started for reading in readings)
+    ended, spent = time.monotonic(), read_cpu(pid) - spent
+    flowed = sum(max(0.0, (reading.ended or ended) - started) for reading in readings)
     for task in asking:
         task.cancel()
     await asyncio.gather(*asking, return_exceptions=True)
@@ -201,8 +179,8 @@ def read_cpu(pid: int) -> float:
 
 
 def show(values: list[float]) -> str:
-    """The median and the 95th percentile."""
-    return f"{np.percentile(values, 50):8.1f} / {np.percentile(values, 95):8.1f}"
+    """The median and the 95th percentile in ms, of seconds."""
+    return f"{np.percentile(values, 50) * 1000:8.1f} / {np.percentile(values, 95) * 1000:8.1f}"
 
 
 @contextmanager

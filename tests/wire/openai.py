@@ -8,7 +8,7 @@ The protocol is that of https://platform.openai.com/docs/api-reference/chat; wha
         ...  # server.base_url, server.requests, server.behaviour
 
 As a process: ``python -m tests.wire.openai --port 8100 --ttft 200ms --rate 50``; `PUT /behaviour` changes fields of
-`Behaviour` while it runs, `GET /requests` returns what it has received.
+`Behaviour` while it runs, `GET /requests` returns what it has received and `GET /spoke` when it replied.
 """
 
 import argparse
@@ -114,6 +114,8 @@ class OpenAIServer:
         self.behaviour = behaviour
         self.requests: list[Json] = []
         """Bodies of the chat requests, in order."""
+        self.spoke: list[float | None] = []
+        """When each of them had its reply, or the first token of its stream; seconds of the monotonic clock."""
         self.headers: list[dict[str, str]] = []
         self.abandoned = asyncio.Event()
         """Set when a client has closed a stream before its end."""
@@ -128,6 +130,7 @@ class OpenAIServer:
                 Route("/v1/models", self._list_models),
                 Route("/behaviour", self._behave, methods=["PUT"]),
                 Route("/requests", self._report),
+                Route("/spoke", self._report_times),
             ]
         )
 
@@ -140,6 +143,9 @@ class OpenAIServer:
 
     async def _report(self, request: Request) -> Response:
         return JSONResponse(self.requests)
+
+    async def _report_times(self, request: Request) -> Response:
+        return JSONResponse(self.spoke)
 
     async def _list_models(self, request: Request) -> Response:
         if refusal := self._check_key(request):
@@ -159,7 +165,9 @@ class OpenAIServer:
 
     async def _complete(self, request: Request) -> Response:
         body = await request.json()
+        number = len(self.requests)
         self.requests.append(body)
+        self.spoke.append(None)
         self.headers.append(dict(request.headers))
         if self.hold is not None:
             await self.hold(body)
@@ -193,8 +201,9 @@ class OpenAIServer:
         if body.get("stream"):
             reply.repeat(behaviour.length)
             with_usage = behaviour.sends_usage and bool((body.get("stream_options") or {}).get("include_usage"))
-            return StreamingResponse(self._stream(reply, fault, with_usage), media_type="text/event-stream")
+            return StreamingResponse(self._stream(number, reply, fault, with_usage), media_type="text/event-stream")
         await asyncio.sleep(behaviour.ttft + (len(reply.tokens) / behaviour.rate if behaviour.rate else 0))
+        self.spoke[number] = time.monotonic()
         return _finish_at_once(reply, fault, behaviour.sends_usage)
 
     def _check_body(self, body: Json) -> Response | None:
@@ -248,7 +257,9 @@ class OpenAIServer:
             return _refuse(status, message, code, headers=wait)
         return None
 
-    async def _stream(self, reply: "_Reply", fault: Fault | None, with_usage: bool) -> AsyncIterator[bytes]:
+    async def _stream(
+        self, number: int, reply: "_Reply", fault: Fault | None, with_usage: bool
+    ) -> AsyncIterator[bytes]:
         behaviour = self.behaviour
         try:
             await asyncio.sleep(behaviour.ttft)
@@ -257,7 +268,7 @@ class OpenAIServer:
                 yield b"data: [DONE]\n\n"
                 return
             yield _event(reply.chunk([reply.choice({"role": "assistant", "content": ""})]))
-            start = time.monotonic()
+            start = self.spoke[number] = time.monotonic()
             for position, token in enumerate(reply.tokens):
                 if behaviour.rate:
                     await asyncio.sleep(max(0.0, start + position / behaviour.rate - time.monotonic()))
