@@ -14,7 +14,7 @@ from nodes.scope import profile_of
 
 
 @dataclass(frozen=True, slots=True)
-class Execution:
+class Outcome:
     """What a node made of its input."""
 
     update: dict[str, Any]
@@ -37,7 +37,7 @@ class Node:
         declared = get_type_hints(self.function)["state"]
         return frozenset(declared.__required_keys__ | declared.__optional_keys__)
 
-    async def execute(self, state: Mapping[str, Any], runtime: Runtime[Context]) -> Execution:
+    async def execute(self, state: Mapping[str, Any], runtime: Runtime[Context]) -> Outcome:
         """Run the function with the models of the run's mode. Usage and warnings are in the context's ledger then, also
         where this raises."""
         context = runtime.context
@@ -58,4 +58,4 @@ class Node:
         ledger.model_deadline = now + seconds
         started = perf_counter()
         update = dict(await self.function(state, runtime.override(context=context)))
-        return Execution(update, (perf_counter() - started) * 1000)
+        return Outcome(update, (perf_counter() - started) * 1000)

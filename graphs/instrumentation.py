@@ -36,14 +36,14 @@ def instrument(node: Node, nodes: Mapping[str, Node]) -> InstrumentedNode:
             failed_ms = (time() - attempt.node_first_attempt_time) * 1000
         ahead = await speculation.take(node.name, state) if speculation else None
         if ahead is not None:
-            execution = await ahead.finish(runtime)
+            outcome = await ahead.finish(runtime)
         else:
             if speculation is not None:
                 speculation.begin(node.name, state, runtime, nodes)
-            execution = await node.execute(state, runtime)
+            outcome = await node.execute(state, runtime)
         step = Step(
             node=node.name,
-            ms=round(failed_ms + execution.ms, 2),
+            ms=round(failed_ms + outcome.ms, 2),
             warnings=list(ledger.warnings),
             usage=[file_usage(node.name, used) for used in ledger.usage],
         )
@@ -56,9 +56,9 @@ def instrument(node: Node, nodes: Mapping[str, Node]) -> InstrumentedNode:
             speculation.wasted.clear()
         step = runtime.context.measure(step)
         # route hands back empty lists, which is what starts a question's own count.
-        steps: list[Step] = execution.update.get("steps", state.get("steps") or [])
-        known: list[Degradation] = execution.update.get("degraded", state.get("degraded") or [])
-        return {**execution.update, "steps": [*steps, step], "degraded": [*known, *degraded]}
+        steps: list[Step] = outcome.update.get("steps", state.get("steps") or [])
+        known: list[Degradation] = outcome.update.get("degraded", state.get("degraded") or [])
+        return {**outcome.update, "steps": [*steps, step], "degraded": [*known, *degraded]}
 
     run.__name__ = node.name
     return run

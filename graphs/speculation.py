@@ -20,7 +20,7 @@ from langgraph.runtime import Runtime
 from domain.ports import ModelUsage
 from domain.state import AnswerState
 from graphs.decisions import decide_route
-from graphs.execution import Execution, Node
+from graphs.execution import Node, Outcome
 from nodes.context import Context, Models
 from nodes.scope import profile_of
 
@@ -85,11 +85,11 @@ class Speculation:
         while True:
             if name in _JUDGED:
                 alone = replace(runtime.context, models=Models(), ledger=runtime.context.ledger.branch())
-                execution = await nodes[name].execute(state, runtime.override(context=alone))
+                outcome = await nodes[name].execute(state, runtime.override(context=alone))
             else:
                 # The graph may have taken it over meanwhile: this task's end is not its end.
-                execution = await asyncio.shield(self._runs[name].task)
-            state = {**state, **execution.update}
+                outcome = await asyncio.shield(self._runs[name].task)
+            state = {**state, **outcome.update}
             following = _foresee(name, cast(AnswerState, state))
             if following is None:
                 return
@@ -143,20 +143,20 @@ class Ahead:
             read -= _SURENESS
         return all(state.get(key) == self._state.get(key) for key in read)
 
-    async def finish(self, runtime: Runtime[Context]) -> Execution:
+    async def finish(self, runtime: Runtime[Context]) -> Outcome:
         """What it comes to, as the graph's own step: with its events in the graph's stream, from now on as they come,
         and with its usage and warnings in the step's ledger."""
         for event in self._held:
             runtime.stream_writer(event)
         self._emit = runtime.stream_writer
         try:
-            execution = await self.task
+            outcome = await self.task
         finally:
             runtime.context.ledger.absorb(self.ledger)
-        update = execution.update
+        update = outcome.update
         if self._node.name == "generate" and update.get("confidence") == self._state["confidence"]:
             update = {key: value for key, value in update.items() if key not in _SURENESS}
-        return Execution(update, execution.ms)
+        return Outcome(update, outcome.ms)
 
 
 def _foresee(name: str, state: AnswerState) -> str | None:

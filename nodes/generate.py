@@ -13,7 +13,7 @@ from domain.citations import cite, render_marker, strip_markers
 from domain.documents import Citation, Source
 from domain.errors import ContextTooLong, ModelError, ModelTimeout, ModelUnavailable
 from domain.events import Sources
-from domain.links import strip_links
+from domain.hyperlinks import strip_links
 from domain.ports import ChatModel, Message
 from domain.profile import Profile
 from domain.state import Failure, Level, Turn

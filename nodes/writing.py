@@ -6,7 +6,7 @@ from typing import Any
 from domain.citations import MarkerStream, cite
 from domain.documents import Citation, Source
 from domain.events import CitationUsed, Content, Correction
-from domain.links import LinkStream
+from domain.hyperlinks import LinkStream
 from domain.profile import CitationStyle
 from domain.state import Route, Turn, TurnInput, remember
 
@@ -55,7 +55,7 @@ def hold_back(event: Any) -> None:
 
 class Prose:
     """What a language model writes, on its way to the reader: markers that hold, in one style, and neither images nor
-    links that are in none of the sources nor in the question (`domain/links.py`)."""
+    links that are in none of the sources nor in the question (`domain/hyperlinks.py`)."""
 
     def __init__(self, writer: AnswerWriter, question: str, sources: Sequence[Source], style: CitationStyle) -> None:
         self._writer = writer

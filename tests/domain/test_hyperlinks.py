@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.links import REMOVED, LinkStream, strip_links
+from domain.hyperlinks import REMOVED, LinkStream, strip_links
 
 TEXTS = [
     "See https://intranet.example/a_(b) and [terms](https://good.example/doc), or /local/path.",
