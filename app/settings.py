@@ -1,12 +1,12 @@
 """What a deployment may set, read from the environment by the entry points, never at import."""
 
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from app.toml_files import list_problems, read_toml
 from domain.errors import ConfigurationError
 from domain.profile import MODES, Profile
 
@@ -90,8 +90,7 @@ def read_settings(**overrides: Any) -> Settings:
     try:
         return Settings(**overrides)
     except ValidationError as error:
-        lines = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
-        raise ConfigurationError("Wrong settings. " + "; ".join(lines)) from error
+        raise ConfigurationError(f"Wrong settings. {list_problems(error)}") from error
 
 
 def read_modes(settings: Settings) -> dict[str, Profile]:
@@ -129,10 +128,7 @@ def _find_pipelines() -> dict[str, Path]:
 
 def _read_profiles(path: Path, pipelines: dict[str, Path]) -> dict[str, Profile]:
     unusable = f"The profiles file {path} cannot be used: "
-    try:
-        tables = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigurationError(f"{unusable}{error}.") from error
+    tables = read_toml(path, "profiles file")
     modes: dict[str, Profile] = {}
     for name, table in tables.items():
         if not isinstance(table, dict):
@@ -149,8 +145,7 @@ def _read_profiles(path: Path, pipelines: dict[str, Path]) -> dict[str, Profile]
         try:
             modes[name] = Profile.model_validate(merge_knobs(known[extended].model_dump(), table) | {"name": name})
         except ValidationError as error:
-            problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-            raise ConfigurationError(f"{unusable}[{name}] {problems}.") from error
+            raise ConfigurationError(f"{unusable}[{name}] {list_problems(error)}.") from error
     return modes
 
 

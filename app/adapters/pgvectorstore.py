@@ -7,7 +7,6 @@ one after the other, takes words for ANDed terms, and returns too few rows to a 
 
 import asyncio
 import re
-import tomllib
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -26,6 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from app.adapters.postgres.library import parse_ids
 from app.adapters.postgres.pool import QUERY_SECONDS, WAIT_SECONDS, Pool, translated_errors
+from app.toml_files import list_problems, read_toml
 from domain.documents import Box, Document, Line, Match, Passage, Scope
 from domain.errors import ConfigurationError, DatabaseUnavailable, InputError, UnknownDocument
 from domain.ports import DocumentContent, Vector
@@ -95,14 +95,10 @@ def read_mapping(path: Path) -> TableMapping:
 
     Raises `ConfigurationError`.
     """
-    unusable = f"The file {path} cannot be used: "
     try:
-        return TableMapping.model_validate(tomllib.loads(path.read_text("utf-8")))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigurationError(f"{unusable}{error}.") from error
+        return TableMapping.model_validate(read_toml(path, "file"))
     except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise ConfigurationError(f"{unusable}{problems}.") from error
+        raise ConfigurationError(f"The file {path} cannot be used: {list_problems(error)}.") from error
 
 
 class Table:

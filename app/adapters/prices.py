@@ -10,6 +10,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from app.toml_files import list_problems, read_toml
 from domain.errors import ConfigurationError
 
 _VERSION = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8}|latest)$")
@@ -70,12 +71,9 @@ def read_prices(own: Path | None = None) -> PriceTable:
     if own is None:
         return shipped
     try:
-        added = PriceTable.model_validate(tomllib.loads(own.read_text("utf-8")))
+        added = PriceTable.model_validate(read_toml(own, "price file"))
     except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise ConfigurationError(f"The price file {own} cannot be used: {problems}.") from error
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigurationError(f"The price file {own} cannot be read: {error}.") from error
+        raise ConfigurationError(f"The price file {own} cannot be used: {list_problems(error)}.") from error
     return PriceTable(
         chat=shipped.chat | added.chat,
         embeddings=shipped.embeddings | added.embeddings,
