@@ -44,6 +44,10 @@ that many callers do not come back at once."""
 LONGEST_PAUSE = 5.0
 """Seconds that a retry is waited for. A provider that asks for more is left to the next model, or the local answer."""
 
+JUDGEMENT_TOKENS = 2000
+"""The most that a judgement may take: several times the longest that makes sense. A weak model fills a list for ever,
+and on a server of one's own nothing else would stop it."""
+
 _REFUSED = frozenset({"content_filter", "refusal", "safety", "prohibited_content", "blocklist"})
 _BUSY = re.compile(r"overloaded_error|rate_limit_error|api_error|timeout_error")
 """What Anthropic's streams say in an event, with a status of 200 that LangChain has no error for.
@@ -160,7 +164,8 @@ class LangChainChat:
     async def _request(self, prompt: list[BaseMessage], schema: type[Schema]) -> AIMessage:
         """One reply. Tools are what every provider has for asking for a schema."""
         asking = self.client.bind_tools([schema], tool_choice=schema.__name__)
-        return await asking.ainvoke(prompt, temperature=0.0)
+        options: dict[str, Any] = {"temperature": 0.0, self._limit: JUDGEMENT_TOKENS}
+        return await asking.ainvoke(prompt, **options)
 
     async def _open(
         self, prompt: list[BaseMessage], options: dict[str, Any]
