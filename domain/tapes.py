@@ -46,6 +46,6 @@ class Tape:
     """What a run called, with what it had to call, and the events that came of it."""
 
     ports: dict[str, Any]
-    """The attributes of the ports, as `app/adapters/taping.py` describes a context."""
+    """The attributes of the ports, as `app/runs/taping.py` describes a context."""
     calls: list[Call]
     events: list[Event]

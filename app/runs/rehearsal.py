@@ -9,8 +9,8 @@ from difflib import unified_diff
 from typing import Any
 
 from app.adapters.langsmith import untraced
-from app.adapters.taping import Player
-from app.runs.turns import Execution, fail
+from app.runs.execution import Execution, fail
+from app.runs.taping import Player
 from domain.events import Compared, Event
 from domain.state import Step
 from graphs.answer import AnswerGraph

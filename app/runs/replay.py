@@ -21,11 +21,12 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import StateSnapshot, StateUpdate
 from pydantic import Field, TypeAdapter, ValidationError
 
-from app.adapters.taping import Player, play
+from app.runs.execution import Execution, prepare_judgement
 from app.runs.history import checkpoint_id_of, node_of
 from app.runs.rehearsal import Rehearsal, repeat_measures
 from app.runs.tapes import read_tape
-from app.runs.turns import Branch, Execution, Turns, prepare_judgement
+from app.runs.taping import Player, play
+from app.runs.turns import Branch, Turns
 from app.services import Services
 from app.settings import merge_knobs
 from domain.documents import Scope

@@ -2,7 +2,7 @@
 
 import zstandard
 
-from app.adapters.taping import Ports, pack, unpack
+from app.runs.taping import Ports, pack, unpack
 from app.services import Services
 from app.settings import Settings
 from domain.errors import StateError, UnknownTape

@@ -3,34 +3,27 @@
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Coroutine, Mapping
-from contextlib import aclosing, nullcontext, suppress
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from time import perf_counter
 from typing import Any, Self, cast
-from uuid import UUID, uuid4
+from uuid import uuid4
 from weakref import WeakValueDictionary
 
-from langchain_core.runnables import RunnableConfig
-from langgraph.errors import NodeTimeoutError
-
-from app.adapters.taping import Player, describe, fill, record
 from app.runs.cache import CacheKey, is_storable
-from app.runs.records import log_turn, make_done, make_record, merge_state
+from app.runs.execution import Execution, configure, fail, milliseconds_since, prepare_judgement
+from app.runs.records import log_turn, make_record, merge_state
 from app.runs.tapes import encode_tape, is_taped
+from app.runs.taping import Player, describe, fill, record
 from app.services import Services
 from domain.documents import Scope
-from domain.errors import AskgraphError, EmbedderUnavailable, UnknownMode
+from domain.errors import AskgraphError, UnknownMode
 from domain.events import Done, Event, Failed
 from domain.question import clean_question
 from domain.runs import RunRecord
 from domain.state import AnswerState, Turn, TurnInput, blank_question, read_turns
 from domain.tapes import Call, Tape
-from graphs.answer import RECURSION_LIMIT, AnswerGraph
-from graphs.speculation import speculate
-from nodes.context import Context
-from nodes.local.direction import read_axes
-from nodes.local.routing import prepare
 from nodes.writing import finish_turn
 
 logger = logging.getLogger("askgraph.turns")
@@ -174,7 +167,7 @@ class Turns:
         """The stored events as this run's own. The turn is written into the thread, so that a follow-up can refer to
         it, by a task that the thread's next turn waits for and this reader does not."""
         *events, last = stored
-        total_ms = _milliseconds_since(started)
+        total_ms = milliseconds_since(started)
         done = cast(
             Done,
             last
@@ -213,7 +206,7 @@ class Turns:
 
     async def _remember(self, state: AnswerState, thread_id: str, record: RunRecord) -> None:
         # As `reconcile`, because what follows that node is the end, whatever the mode.
-        config = _configure(thread_id, state, cached=True)
+        config = configure(thread_id, state, cached=True)
         await self._services.graph.aupdate_state(config, cast("dict[str, Any]", state), as_node="reconcile")
         await self._keep(record)
 
@@ -250,7 +243,7 @@ class Turns:
                 execution.state,
                 thread_id,
                 started_at,
-                _milliseconds_since(started),
+                milliseconds_since(started),
                 execution.ended,
                 forked_from=None if branch is None else branch.forked_from,
                 unfinished=context.ledger.usage,
@@ -297,110 +290,8 @@ class Turns:
         return lock
 
 
-class Execution:
-    """One pass through the graph: its events, the state as it comes, and how it ends."""
-
-    def __init__(
-        self,
-        services: Services,
-        graph: AnswerGraph,
-        context: Context,
-        turn: Mapping[str, Any],
-        thread_id: str,
-        started: float,
-    ) -> None:
-        self.thread_id = thread_id
-        self.state = merge_state(blank_question(), turn)
-        self.events: list[Event] = []
-        """All so far; when it has ended, with the end."""
-        self.ended: Done | Failed | None = None
-        """None while it runs, and where its reader left."""
-        self._services = services
-        self._graph = graph
-        self._context = context
-        self._turn = turn
-        self._started = started
-
-    async def follow(self, graph_input: TurnInput | None, *, ahead: bool) -> AsyncGenerator[Event]:
-        """The nodes' events as they come. Whatever goes wrong ends them, and is in `ended` then. Steps may run `ahead`
-        of a judgement."""
-        services, run_id = self._services, self._turn["run_id"]
-        # LangGraph's first values are the input on top of what the thread's last turn left, which is not ours.
-        is_ours = graph_input is None
-        try:
-            with services.translating_errors():
-                async with speculate(self._context) if ahead else nullcontext(self._context) as context:
-                    stream = self._graph.astream(
-                        graph_input,
-                        _configure(self.thread_id, self._turn),
-                        context=context,
-                        stream_mode=["custom", "values"],
-                        durability="async",
-                    )
-                    async with aclosing(cast("AsyncGenerator[tuple[str, Any]]", stream)) as parts:
-                        async for mode, part in parts:
-                            if mode == "custom":
-                                self.events.append(part)
-                                yield part
-                            elif is_ours:
-                                self.state = part
-                            else:
-                                is_ours = True
-            total_ms = _milliseconds_since(self._started)
-            self.ended = make_done(self.state, self.thread_id, total_ms, services.trace_url(run_id))
-        except Exception as error:  # noqa: BLE001 - whatever it is, the stream must end with an event
-            self.ended = fail(error, run_id)
-        self.events.append(self.ended)
-
-
-async def prepare_judgement(services: Services, turn: Mapping[str, Any]) -> None:
-    """Embed what local judgement compares with, once in the life of the process. It belongs to the code and to no run,
-    so it is done before there is a tape."""
-    with suppress(EmbedderUnavailable):
-        await prepare(services.sentences)
-        if turn["profile"].get("verify"):
-            await read_axes(services.sentences)
-
-
 async def collect(events: AsyncGenerator[Event]) -> tuple[Done | Failed, list[Event]]:
     """Follow a turn to its end: how it ended, and all its events."""
     async with aclosing(events):
         seen = [event async for event in events]
     return cast("Done | Failed", seen[-1]), seen
-
-
-def _configure(thread_id: str, turn: Mapping[str, Any], *, cached: bool = False) -> RunnableConfig:
-    """The configuration of a run: its thread, and the metadata by which traces and checkpoints can be found."""
-    metadata = {
-        "thread_id": thread_id,
-        "run_id": turn["run_id"],
-        "workspace_id": turn["workspace_id"],
-        "mode": turn["mode"],
-    }
-    if cached:
-        metadata["cached"] = "true"
-    return RunnableConfig(
-        configurable={"thread_id": thread_id},
-        run_id=UUID(turn["run_id"]),
-        run_name="answer",
-        metadata=metadata,
-        recursion_limit=RECURSION_LIMIT,
-    )
-
-
-def _milliseconds_since(started: float) -> float:
-    return (perf_counter() - started) * 1000
-
-
-def fail(error: Exception, run_id: str) -> Failed:
-    """The event that ends a turn that could not be finished. The log gets the traceback, the reader what to do."""
-    if isinstance(error, AskgraphError):
-        logger.warning("run %s failed: %s", run_id, error.message, exc_info=error)
-        return Failed(type="error", code=error.code, message=error.message, retryable=error.retryable)
-    if isinstance(error, NodeTimeoutError):
-        logger.warning("run %s timed out in %s", run_id, error.node, exc_info=error)
-        message = f"The step {error.node!r} took too long. Try again."
-        return Failed(type="error", code="timeout", message=message, retryable=True)
-    logger.error("run %s failed unexpectedly", run_id, exc_info=error)
-    message = f"Something went wrong inside askgraph; its log says what, under run {run_id}."
-    return Failed(type="error", code="internal_error", message=message, retryable=False)

@@ -15,11 +15,11 @@ import psycopg
 import pytest
 from pydantic import SecretStr
 
-from app.adapters.taping import pack, unpack
 from app.runs import tapes
 from app.runs.history import read_history
 from app.runs.replay import Replay, open_replay
 from app.runs.tapes import decode_tape
+from app.runs.taping import pack, unpack
 from app.runs.turns import Ask, Turns, collect
 from app.services import Services, open_services
 from app.settings import Settings, read_settings
