@@ -71,10 +71,10 @@ async def reformulate(state: ReformulateInput, runtime: Runtime[Context]) -> Ref
     tried = state["queries_tried"]
     queries: list[str] = []
     if (model := context.models.small) is not None:
-        asking = _ask_parts if knobs.expansion == "parts" and not state["retries"] else _ask_model
+        in_parts = knobs.expansion == "parts" and not state["retries"]
         written = await ask_or_none(
             model,
-            asking(model, state, knobs, context),
+            _ask_parts(model, state, knobs, context) if in_parts else _ask_model(model, state, context),
             context.ledger,
             "The query was reformulated without the language model",
         )
@@ -111,7 +111,7 @@ def is_tried(query: str, tried: list[str]) -> bool:
     return " ".join(query.casefold().split()) in {" ".join(t.casefold().split()) for t in tried}
 
 
-async def _ask_model(model: ChatModel, state: ReformulateInput, knobs: RetrievalKnobs, context: Context) -> list[str]:
+async def _ask_model(model: ChatModel, state: ReformulateInput, context: Context) -> list[str]:
     lines = [
         f"Question: {disarm(state['standalone_question'])}",
         "Queries tried:",

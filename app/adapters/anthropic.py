@@ -6,7 +6,7 @@ from functools import cached_property
 import anthropic
 from langchain_anthropic import ChatAnthropic
 
-_CHECK_SECONDS = 3.0
+from app.adapters.providers import CHECK_SECONDS
 
 
 class Claude(ChatAnthropic):
@@ -25,9 +25,9 @@ class Claude(ChatAnthropic):
     async def check(self) -> str | None:
         """What is wrong with the key, the address or the model's name, so that a user can act; None where nothing is.
         Takes at most 3 seconds."""
-        probe = self._async_client.with_options(timeout=_CHECK_SECONDS)
+        probe = self._async_client.with_options(timeout=CHECK_SECONDS)
         try:
-            async with asyncio.timeout(_CHECK_SECONDS):
+            async with asyncio.timeout(CHECK_SECONDS):
                 await probe.models.retrieve(self.model)
         except anthropic.AuthenticationError:
             return "The language model's provider did not accept the API key. Check ANTHROPIC_API_KEY."

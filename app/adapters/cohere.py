@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from app.adapters.circuit import Circuit
 from app.adapters.prices import PriceTable
+from app.adapters.providers import CHECK_SECONDS
 from domain.documents import Passage, Scope, embedding_text
 from domain.errors import (
     AskgraphError,
@@ -39,8 +40,6 @@ SECONDS = 5.0
 
 RETRIES = 2
 """After 408, 409, 429, 5xx and a refused connection; the SDK waits as `Retry-After` says, or 1 and then 2 seconds."""
-
-CHECK_SECONDS = 3.0
 
 LONGEST = 8000
 """Characters of a passage that are sent, of some 2,000 tokens. Each 500 tokens of a document are billed as one."""

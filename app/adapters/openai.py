@@ -27,6 +27,7 @@ from pydantic import SecretStr
 
 from app.adapters.chat import LangChainChat, describe_schema, read_retry_after
 from app.adapters.prices import PriceTable, read_prices
+from app.adapters.providers import CHECK_SECONDS
 from domain.errors import (
     AskgraphError,
     ContextTooLong,
@@ -40,8 +41,6 @@ from domain.ports import Schema, UsageSink
 # Models that think before they write. They take no temperature, and their thoughts count as output.
 _REASONS = re.compile(r"(gpt-5(-mini|-nano)?|o\d(-mini|-pro)?)(-\d{4}-\d{2}-\d{2})?")
 _REASONING_TOKENS = 2000
-
-_CHECK_SECONDS = 3.0
 
 # Ways of asking for JSON, best first: constrained by the schema, constrained to JSON, asked nicely.
 _FORMATS = ("json_schema", "json_object", "text")
@@ -116,9 +115,9 @@ class OpenAIChat(LangChainChat):
 
     async def check(self) -> str | None:
         """As far as the server's list of models tells; some have none."""
-        probe = self.server.with_options(timeout=_CHECK_SECONDS)
+        probe = self.server.with_options(timeout=CHECK_SECONDS)
         try:
-            async with asyncio.timeout(_CHECK_SECONDS):
+            async with asyncio.timeout(CHECK_SECONDS):
                 listed = {model.id async for model in await probe.models.list()}
         except openai.AuthenticationError:
             return _REJECTED

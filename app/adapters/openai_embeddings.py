@@ -22,6 +22,7 @@ from openai.types import CreateEmbeddingResponse
 
 from app.adapters.circuit import Circuit
 from app.adapters.prices import PriceTable
+from app.adapters.providers import CHECK_SECONDS
 from domain.errors import (
     AskgraphError,
     ConfigurationError,
@@ -47,7 +48,6 @@ PASSAGE_SECONDS = 60.0
 """How long a request for passages may take, by itself."""
 PASSAGE_RETRIES = 6
 """For 429, 5xx and time-outs. The SDK waits as `Retry-After` says, or 0.5 to 8 s with jitter."""
-CHECK_SECONDS = 3.0
 
 REMEMBERED_QUERIES = 256
 _SHORTEST = 200

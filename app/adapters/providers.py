@@ -7,6 +7,9 @@ before it, through OpenAI's protocol. (Names of local models hold colons, too: `
 from dataclasses import dataclass
 from typing import NamedTuple
 
+CHECK_SECONDS = 3.0
+"""How long a start waits for a provider's word on key, address and model."""
+
 
 class Package(NamedTuple):
     """What a provider's models come from: a LangChain chat model that takes `model`, `api_key`, `base_url`, `timeout`

@@ -65,7 +65,7 @@ async def test_the_check_says_that_nobody_answers() -> None:
 
 
 async def test_the_check_does_not_wait_for_long(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.adapters.openai._CHECK_SECONDS", 0.2)
+    monkeypatch.setattr("app.adapters.openai.CHECK_SECONDS", 0.2)
     server.behaviour.fault = "stall_before"
     assert "does not answer" in (await connected(server) or "")
 
