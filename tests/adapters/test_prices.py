@@ -75,5 +75,5 @@ def test_a_file_that_is_no_price_table_is_refused_with_what_is_wrong(tmp_path: P
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="cannot be used: .*No such file"):
+    with pytest.raises(ConfigurationError, match=r"cannot be used: .*No such file"):
         read_prices(tmp_path / "none.toml")
