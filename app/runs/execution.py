@@ -1,0 +1,127 @@
+"""One pass through the graph, of a turn or of a replay: its events, the state as it comes, and how it ends."""
+
+import logging
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing, nullcontext, suppress
+from time import perf_counter
+from typing import Any, cast
+from uuid import UUID
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.errors import NodeTimeoutError
+
+from app.runs.records import make_done, merge_state
+from app.services import Services
+from domain.errors import AskgraphError, EmbedderUnavailable
+from domain.events import Done, Event, Failed
+from domain.state import TurnInput, blank_question
+from graphs.answer import RECURSION_LIMIT, AnswerGraph
+from graphs.speculation import speculate
+from nodes.context import Context
+from nodes.local.direction import read_axes
+from nodes.local.routing import prepare
+
+logger = logging.getLogger("askgraph.turns")
+
+
+class Execution:
+    """One pass through the graph: its events, the state as it comes, and how it ends."""
+
+    def __init__(
+        self,
+        services: Services,
+        graph: AnswerGraph,
+        context: Context,
+        turn: Mapping[str, Any],
+        thread_id: str,
+        started: float,
+    ) -> None:
+        self.thread_id = thread_id
+        self.state = merge_state(blank_question(), turn)
+        self.events: list[Event] = []
+        """All so far; when it has ended, with the end."""
+        self.ended: Done | Failed | None = None
+        """None while it runs, and where its reader left."""
+        self._services = services
+        self._graph = graph
+        self._context = context
+        self._turn = turn
+        self._started = started
+
+    async def follow(self, graph_input: TurnInput | None, *, ahead: bool) -> AsyncGenerator[Event]:
+        """The nodes' events as they come. Whatever goes wrong ends them, and is in `ended` then. Steps may run `ahead`
+        of a judgement."""
+        services, run_id = self._services, self._turn["run_id"]
+        # LangGraph's first values are the input on top of what the thread's last turn left, which is not ours.
+        is_ours = graph_input is None
+        try:
+            with services.translating_errors():
+                async with speculate(self._context) if ahead else nullcontext(self._context) as context:
+                    stream = self._graph.astream(
+                        graph_input,
+                        configure(self.thread_id, self._turn),
+                        context=context,
+                        stream_mode=["custom", "values"],
+                        durability="async",
+                    )
+                    async with aclosing(cast("AsyncGenerator[tuple[str, Any]]", stream)) as parts:
+                        async for mode, part in parts:
+                            if mode == "custom":
+                                self.events.append(part)
+                                yield part
+                            elif is_ours:
+                                self.state = part
+                            else:
+                                is_ours = True
+            total_ms = milliseconds_since(self._started)
+            self.ended = make_done(self.state, self.thread_id, total_ms, services.trace_url(run_id))
+        except Exception as error:  # noqa: BLE001 - whatever it is, the stream must end with an event
+            self.ended = fail(error, run_id)
+        self.events.append(self.ended)
+
+
+async def prepare_judgement(services: Services, turn: Mapping[str, Any]) -> None:
+    """Embed what local judgement compares with, once in the life of the process. It belongs to the code and to no run,
+    so it is done before there is a tape."""
+    with suppress(EmbedderUnavailable):
+        await prepare(services.sentences)
+        if turn["profile"].get("verify"):
+            await read_axes(services.sentences)
+
+
+def configure(thread_id: str, turn: Mapping[str, Any], *, cached: bool = False) -> RunnableConfig:
+    """The configuration of a run: its thread, and the metadata by which traces and checkpoints can be found."""
+    metadata = {
+        "thread_id": thread_id,
+        "run_id": turn["run_id"],
+        "workspace_id": turn["workspace_id"],
+        "mode": turn["mode"],
+    }
+    if cached:
+        metadata["cached"] = "true"
+    return RunnableConfig(
+        configurable={"thread_id": thread_id},
+        run_id=UUID(turn["run_id"]),
+        run_name="answer",
+        metadata=metadata,
+        recursion_limit=RECURSION_LIMIT,
+    )
+
+
+def milliseconds_since(started: float) -> float:
+    """`started` is of `perf_counter`."""
+    return (perf_counter() - started) * 1000
+
+
+def fail(error: Exception, run_id: str) -> Failed:
+    """The event that ends a turn that could not be finished. The log gets the traceback, the reader what to do."""
+    if isinstance(error, AskgraphError):
+        logger.warning("run %s failed: %s", run_id, error.message, exc_info=error)
+        return Failed(type="error", code=error.code, message=error.message, retryable=error.retryable)
+    if isinstance(error, NodeTimeoutError):
+        logger.warning("run %s timed out in %s", run_id, error.node, exc_info=error)
+        message = f"The step {error.node!r} took too long. Try again."
+        return Failed(type="error", code="timeout", message=message, retryable=True)
+    logger.error("run %s failed unexpectedly", run_id, exc_info=error)
+    message = f"Something went wrong inside askgraph; its log says what, under run {run_id}."
+    return Failed(type="error", code="internal_error", message=message, retryable=False)
