@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import os
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing
@@ -16,6 +17,10 @@ from domain.errors import AskgraphError, InputError, NotFound, StateError
 if TYPE_CHECKING:
     from app.services import Services
     from domain.events import Event
+
+# OpenBLAS reads it once, when numpy is loaded, which commands do later. Products here are small: its threads take five
+# times the CPU of doing them in one, and questions side by side use the cores anyway (docs/decisions/0037).
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 cli = typer.Typer(
     name="askgraph",

@@ -105,7 +105,7 @@ class LangChainChat:
         max_tokens: int,
         timeout: float | None = None,
     ) -> AsyncIterator[str]:
-        """The text as it comes. A reply that reaches `max_tokens` ends there, without an error."""
+        """The text as it comes. A reply that reaches `max_tokens` ends there, without an error; its usage says so."""
         finish: str | None = None
         usage: UsageMetadata | None = None
         written = False
@@ -125,7 +125,7 @@ class LangChainChat:
                     chunk = await self._next(chunks, wait)
             finally:
                 if written or usage:
-                    self._record(usage, sink)
+                    self._record(usage, sink, full=finish in _FULL)
         if finish in _REFUSED:
             raise ModelRefused
         if finish is None:
@@ -247,14 +247,15 @@ class LangChainChat:
                 raise ModelReplyCut from error
             raise
 
-    def _record(self, usage: UsageMetadata | None, sink: UsageSink) -> None:
+    def _record(self, usage: UsageMetadata | None, sink: UsageSink, *, full: bool = False) -> None:
         """Servers that do not count are recorded with zero tokens of unknown cost, so that the call itself shows."""
         if usage is None:
-            sink.record(ModelUsage(self.name, 0, 0, None))
+            sink.record(ModelUsage(self.name, 0, 0, None, full))
             return
         fresh, written = usage["input_tokens"], usage["output_tokens"]
         cached = usage.get("input_token_details", {}).get("cache_read") or 0
-        sink.record(ModelUsage(self.name, fresh, written, self._prices.price(self.name, fresh, cached, written)))
+        cost = self._prices.price(self.name, fresh, cached, written)
+        sink.record(ModelUsage(self.name, fresh, written, cost, full))
 
 
 def describe_schema(schema: type[Schema]) -> str:

@@ -25,7 +25,7 @@ from langchain_core.utils.function_calling import convert_to_openai_function
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from app.adapters.chat import LangChainChat, describe_schema, read_retry_after
+from app.adapters.chat import JUDGEMENT_TOKENS, LangChainChat, describe_schema, read_retry_after
 from app.adapters.prices import PriceTable, read_prices
 from app.adapters.providers import CHECK_SECONDS
 from domain.errors import (
@@ -36,7 +36,7 @@ from domain.errors import (
     ModelRejectedKey,
     ModelUnavailable,
 )
-from domain.ports import Schema, UsageSink
+from domain.ports import Schema
 
 # Models that think before they write. They take no temperature, and their thoughts count as output.
 _REASONS = re.compile(r"(gpt-5(-mini|-nano)?|o\d(-mini|-pro)?)(-\d{4}-\d{2}-\d{2})?")
@@ -130,32 +130,28 @@ class OpenAIChat(LangChainChat):
             return f"The server at {self.server.base_url} does not list a model {self.name!r}; it lists {some}."
         return None
 
-    async def _ask(self, prompt: list[BaseMessage], schema: type[Schema], sink: UsageSink) -> str:
-        try:
-            return await super()._ask(prompt, schema, sink)
-        except ModelError as error:
-            if isinstance(error.__cause__, openai.LengthFinishReasonError):
-                self._record_completion(error.__cause__, sink)
-            raise
-
     async def _request(self, prompt: list[BaseMessage], schema: type[Schema]) -> AIMessage:
         """One reply, asked for in the best format that the server understands."""
         while True:
             way = self._habits.format
-            options: dict[str, Any] = {"temperature": 0.0}
+            options: dict[str, Any] = {"temperature": 0.0, "max_tokens": JUDGEMENT_TOKENS}
+            reply_format: dict[str, Any] | None = None
             asked = prompt
             if _FORMATS[way] == "json_schema":
-                options["response_format"] = _strict_format(schema)
+                reply_format = _strict_format(schema)
             else:
                 asked = _instruct(prompt, describe_schema(schema))
                 if _FORMATS[way] == "json_object":
-                    options["response_format"] = {"type": "json_object"}
+                    reply_format = {"type": "json_object"}
+            if reply_format is not None:
+                # Given as `response_format` to `ChatOpenAI`, the SDK would walk through the schema with every request.
+                options["extra_body"] = {"response_format": reply_format}
             try:
                 return await self.client.ainvoke(asked, **self._fit(options))
             except openai.APIStatusError as error:
                 if self._learn(error):
                     continue
-                if "response_format" in options and error.status_code < 500 and _FORMAT_REFUSED.search(str(error)):
+                if reply_format is not None and error.status_code < 500 and _FORMAT_REFUSED.search(str(error)):
                     self._habits.format = max(self._habits.format, way + 1)
                     continue
                 raise
@@ -190,7 +186,7 @@ class OpenAIChat(LangChainChat):
         refused = self._habits.refused
         if "max_completion_tokens" in refused and "max_tokens" in options:
             # `ChatOpenAI` renames `max_tokens` to what OpenAI calls it now; some servers know the old name only.
-            options["extra_body"] = {"max_tokens": options.pop("max_tokens")}
+            options["extra_body"] = {**options.get("extra_body", {}), "max_tokens": options.pop("max_tokens")}
         return {name: value for name, value in options.items() if name not in refused}
 
     def _learn(self, error: openai.APIStatusError) -> bool:
@@ -203,24 +199,10 @@ class OpenAIChat(LangChainChat):
                 return True
         return False
 
-    def _record_completion(self, error: openai.LengthFinishReasonError, sink: UsageSink) -> None:
-        usage = error.completion.usage
-        if usage is not None:
-            spent = UsageMetadata(
-                input_tokens=usage.prompt_tokens,
-                output_tokens=usage.completion_tokens,
-                total_tokens=usage.total_tokens,
-            )
-            self._record(spent, sink)
-
     def _translate(self, error: Exception) -> AskgraphError:
         match error:
             case ContextOverflowError():
                 return ContextTooLong()
-            case openai.ContentFilterFinishReasonError():
-                return ModelRefused()
-            case openai.LengthFinishReasonError():
-                return ModelError(f"The language model {self.name} ran out of tokens before its reply was complete.")
             case openai.AuthenticationError():
                 return ModelRejectedKey(_REJECTED)
             case openai.PermissionDeniedError() | openai.APITimeoutError():
@@ -243,26 +225,40 @@ class OpenAIChat(LangChainChat):
 
 
 class _PlainCompletions:
-    """`client.chat.completions`, except that streams give each chunk as the dict that came over the wire.
+    """`client.chat.completions`, except that replies and chunks are the dicts that came over the wire.
 
-    `ChatOpenAI` takes dicts as they are. The SDK's typed chunks, which it would turn back into dicts, are most of what
-    a streamed token costs.
+    `ChatOpenAI` takes dicts as they are. The SDK's types, to which it would transform each request and from which it
+    would turn each chunk back into a dict, are most of what a call and a streamed token cost.
     """
 
     def __init__(self, server: openai.AsyncOpenAI) -> None:
-        self.with_raw_response = server.chat.completions.with_raw_response
+        self.with_raw_response = self
+        self._server = server
 
-    async def create(self, **payload: Any) -> "_PlainStream":
-        raw = await self.with_raw_response.create(**payload)
-        return _PlainStream(raw.http_response)
+    async def create(
+        self, *, stream: bool = False, extra_body: dict[str, Any] | None = None, **payload: Any
+    ) -> "_PlainReply":
+        body = {**payload, "stream": stream, **(extra_body or {})}
+        return _PlainReply(
+            await self._server.post("/chat/completions", cast_to=httpx2.Response, body=body, stream=stream)
+        )
 
 
-class _PlainStream:
-    """The chunks of one streamed reply. https://html.spec.whatwg.org/multipage/server-sent-events.html, of which
-    chat servers use single `data` lines only."""
+class _PlainReply:
+    """One reply, whole or in chunks. https://html.spec.whatwg.org/multipage/server-sent-events.html, of which chat
+    servers use single `data` lines only."""
 
     def __init__(self, response: httpx2.Response) -> None:
+        self.headers = response.headers
         self._response = response
+
+    def parse(self) -> Any:
+        reply = orjson.loads(self._response.content)
+        for choice in reply["choices"] or []:
+            if choice["message"].get("refusal"):
+                # `ChatOpenAI` hands a refusal on from the SDK's types only.
+                choice["finish_reason"] = "refusal"
+        return reply
 
     async def __aenter__(self) -> AsyncIterator[dict[str, Any]]:
         return self._read()
