@@ -38,7 +38,9 @@ async def serve(settings: Settings, **behaviour: Any) -> AsyncIterator[tuple[Ser
 
 
 async def ask(services: Services, **knobs: Any) -> tuple[Done, dict[str, Any]]:
-    profile = Profile.model_validate(merge_knobs(MODES["standard"].model_dump(), knobs) | {"name": "own"})
+    # Replies are put down for the steps in their order, so none may ask ahead.
+    own = {"name": "own", "speculate": False}
+    profile = Profile.model_validate(merge_knobs(MODES["standard"].model_dump(), knobs) | own)
     turns = Turns(replace(services, modes={"own": profile}))
     ended, _ = await collect(await turns.start(Ask(QUESTION, mode="own")))
     await turns.close()
