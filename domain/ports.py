@@ -27,6 +27,8 @@ class ModelUsage:
     output_tokens: int
     cost: float | None
     """US dollars; None where the model's price is not known."""
+    full: bool = False
+    """Whether what the model wrote ends where its limit of tokens was reached."""
 
 
 class UsageSink(Protocol):
@@ -169,7 +171,8 @@ class ChatModel(Protocol):
         timeout: float | None = None,
     ) -> AsyncIterator[str]:
         """The reply's text as it comes. A stream that the provider did not finish raises `ModelReplyCut`; one that is
-        silent for `timeout` seconds, or for as long as the model waits by itself, `ModelTimeout`."""
+        silent for `timeout` seconds, or for as long as the model waits by itself, `ModelTimeout`. A reply that reaches
+        `max_tokens` ends there; its usage says that it is `full`."""
         ...
 
 

@@ -224,6 +224,9 @@ async def _write_with_model(
     if not begun:
         prose.feed(held)
     prose.finish()
+    if any(used.full for used in context.ledger.usage):
+        # As every answer with a warning, it is not cached.
+        context.ledger.warn(f"The answer reached its limit of {knobs.answer_tokens} tokens before it was finished.")
     if prose.lost_links:
         context.ledger.warn("A link that none of the sources holds was taken out of the answer.")
 

@@ -155,9 +155,13 @@ async def test_a_reply_without_choices_is_an_error(how: Call) -> None:
             await ask(server, how)
 
 
-async def test_a_reply_that_reached_its_length_ends_without_an_error() -> None:
-    async with serve_openai(fault="length") as server:
-        await ask(server, "stream")
+@pytest.mark.parametrize("sends_usage", [True, False])
+async def test_a_reply_that_reached_its_length_ends_without_an_error_and_says_so(sends_usage: bool) -> None:
+    sink = Sink()
+    async with serve_openai(faults=["length"], sends_usage=sends_usage) as server:
+        await ask(server, "stream", sink=sink)
+        await ask(server, "stream", sink=sink)
+    assert [used.full for used in sink.usage] == [True, False]
 
 
 async def test_a_judgement_that_reached_its_length_is_an_error_and_costs() -> None:

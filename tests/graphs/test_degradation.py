@@ -143,6 +143,20 @@ async def test_a_prompt_that_never_fits_is_for_the_next_answerer(settings: Setti
     assert done["answered_by"] == SECOND
 
 
+async def test_an_answer_that_reached_its_length_says_so_and_is_not_given_again(settings: Settings) -> None:
+    reply = "The warranty is 36 months [1]. Claims are handled by Petra Lindqvist, who works for the shop in Malmo [1]."
+    async with serve(settings, model_faults={LARGE: "length"}, model_replies={LARGE: reply}) as (services, server):
+        done, _ = await ask(services, own_mode(), "Who handles claims?")
+        server.behaviour.model_faults.clear()
+        again, _ = await ask(services, own_mode(), "Who handles claims?")
+    assert done["citations"]
+    assert "Malmo" not in done["answer"]
+    assert done["warnings"] == ["The answer reached its limit of 1000 tokens before it was finished."]
+    assert not again["cached"]
+    assert "Malmo" in again["answer"]
+    assert not again["warnings"]
+
+
 async def test_over_budget_what_was_found_is_quoted(settings: Settings) -> None:
     async with serve(settings) as (services, server):
         done, events = await ask(services, own_mode(budget=Budget(tokens=1)))
