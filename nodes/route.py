@@ -4,6 +4,8 @@ Cleans the question, makes a follow-up stand alone with the conversation, and cl
 costs the user an answer while a wasted search costs milliseconds, so every doubt ends in `needs_retrieval`.
 """
 
+from contextlib import suppress
+
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 
@@ -14,7 +16,7 @@ from domain.question import clean_question
 from domain.state import PerQuestion, Route, Turn, TurnInput, blank_question, read_turns
 from nodes.context import Context
 from nodes.judgement import ask_or_none
-from nodes.local.routing import classify
+from nodes.local.routing import classify, is_for_documents
 from nodes.local.standalone import add_background, make_standalone
 from nodes.scope import profile_of
 from nodes.titles import read_titles
@@ -105,6 +107,11 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
         if kind == "needs_retrieval":
             standalone, query = make_standalone(question, turns), add_background(question, turns)
         routing = Routing(route=kind, standalone_question=standalone)
+    elif routing.route != "needs_retrieval":
+        with suppress(EmbedderUnavailable):
+            if await is_for_documents(question, context.sentences, follow_up=bool(turns)):
+                # What is not searched has no sources, and a weak model would answer it from what it thinks it knows.
+                routing.route, reason = "needs_retrieval", "it asks for what documents may hold"
 
     update["route"] = routing.route
     update["route_reason"] = reason

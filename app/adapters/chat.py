@@ -44,8 +44,8 @@ that many callers do not come back at once."""
 LONGEST_PAUSE = 5.0
 """Seconds that a retry is waited for. A provider that asks for more is left to the next model, or the local answer."""
 
-JUDGEMENT_TOKENS = 2000
-"""The most that a judgement may take: several times the longest that makes sense. A weak model fills a list for ever,
+JUDGEMENT_TOKENS = 1000
+"""The most that a judgement may take: twice what eight claims or forty ranks need. A weak model fills a list for ever,
 and on a server of one's own nothing else would stop it."""
 
 _REFUSED = frozenset({"content_filter", "refusal", "safety", "prohibited_content", "blocklist"})

@@ -30,6 +30,9 @@ _ABOUT_ASSISTANT = "a question about the assistant"
 _ADDRESS = re.compile(r"\b(?:you|your|you're|you've|yours|yourself|u|ai|bot|assistant)\b", re.IGNORECASE)
 """Without one of these, "Who made it?" asks about something else."""
 
+_SPEAKER = re.compile(r"\b(?:i|i'm|me|we|us|our)\b", re.IGNORECASE)
+"""Within a conversation, may ask for what was said in it."""
+
 _COMMAND = "a command to a device"
 _TRANSACTION = "a personal transaction"
 _GOODBYE = "a goodbye"
@@ -310,6 +313,18 @@ async def classify(question: str, embedder: Embedder, *, follow_up: bool) -> tup
     if route == "needs_retrieval" or score < NEAREST or score - documents < lead:
         return "needs_retrieval", "It may be answered by the documents."
     return route, f"It is {kind}."
+
+
+async def is_for_documents(question: str, embedder: Embedder, *, follow_up: bool) -> bool:
+    """Whether this plainly asks for a fact that documents may hold, so that to take it for anything else is a doubt,
+    whoever does. `follow_up` as for `classify`.
+
+    Raises `EmbedderUnavailable`.
+    """
+    rest = strip_courtesies(question)
+    if not _ASKS.search(rest) or _ADDRESS.search(rest) or (follow_up and _SPEAKER.search(rest)):
+        return False
+    return (await classify(question, embedder, follow_up=follow_up))[0] == "needs_retrieval"
 
 
 async def prepare(embedder: Embedder) -> None:

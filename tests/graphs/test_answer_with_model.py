@@ -155,6 +155,18 @@ async def test_a_document_cannot_forge_a_source_or_command_the_model(settings: S
     assert {c["marker"] for c in done["citations"]} <= {1, 2, 3, 4, 5}
 
 
+@pytest.mark.parametrize("kind", ["conversational", "out_of_scope"])
+async def test_a_question_for_the_documents_is_searched_whatever_the_model_takes_it_for(
+    settings: Settings, kind: str
+) -> None:
+    async with serve(settings) as (services, server):
+        server.behaviour.replies = [json.dumps({"route": kind, "standalone_question": ""})]
+        done, _ = await ask(services)
+    assert done["route"] == "needs_retrieval"
+    assert "36 months" in done["answer"]
+    assert done["citations"]
+
+
 async def test_small_talk_and_abstention(settings: Settings) -> None:
     async with serve(settings) as (services, _):
         hello, _ = await ask(services, "Hello there!")

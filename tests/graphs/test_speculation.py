@@ -20,6 +20,8 @@ from tests.conftest import HANDBOOK
 from tests.wire.openai import OpenAIServer, serve_openai
 
 QUESTION = "How long is the warranty of the Falke?"
+UNCLEAR = "Tell me about the warranty of the Falke"
+"""What the local judgement leaves to the model's, whatever that is."""
 WRITTEN = "The Falke has a warranty of 36 months [1]. " * 10
 
 
@@ -108,7 +110,7 @@ async def test_a_route_that_disagrees_wins_and_what_ran_ahead_is_on_the_bill(set
     async with serve(settings, rate=20) as (services, server):
         Held(server, route="generate")
         server.behaviour.replies = [grading(0.9), WRITTEN, routing("conversational")]
-        done, events = await ask(services)
+        done, events = await ask(services, UNCLEAR)
         await asyncio.wait_for(server.abandoned.wait(), 10)
     assert names(server) == ["route", "grade", "generate", "converse"]
     assert done["route"] == "conversational"
@@ -162,7 +164,7 @@ async def test_nothing_runs_ahead_where_the_mode_forbids_it(settings: Settings) 
     async with serve(settings) as (services, server):
         quiet = {name: mode.model_copy(update={"speculate": False}) for name, mode in services.modes.items()}
         server.behaviour.replies = [routing("conversational")]
-        await ask(replace(services, modes=quiet))
+        await ask(replace(services, modes=quiet), UNCLEAR)
     assert names(server) == ["route", "converse"]
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from app.adapters.onnx import OnnxEmbedder
 from domain.state import Route
-from nodes.local.routing import classify, strip_courtesies
+from nodes.local.routing import classify, is_for_documents, strip_courtesies
 from nodes.local.smalltalk import decline, reply
 
 
@@ -99,3 +99,25 @@ def test_declining_says_what_can_be_asked() -> None:
     assert decline("Set an alarm for six", ["Handbook"]).startswith("I can't do that")
     assert decline("What time is it?", ["Handbook"]).startswith("I can't help with that")
     assert decline("What time is it?", ["Handbook"]).endswith("You can ask me about “Handbook”.")
+
+
+@pytest.mark.parametrize(
+    ("question", "follow_up", "plainly"),
+    [
+        ("What are the two bodies of the legislature?", False, True),
+        ("Hi, how long is the warranty of the W2?", True, True),
+        ("How do I reset the device?", False, True),
+        ("Hello!", False, False),
+        ("How are you doing?", False, False),
+        ("What can you do?", False, False),
+        ("What is the weather like right now?", False, False),
+        ("What is the meaning of life?", False, False),
+        ("What did I ask first?", True, False),
+        ("Tell me about the warranty", False, False),
+        ("Play the next song", False, False),
+    ],
+)
+async def test_what_plainly_asks_for_a_fact_is_for_the_documents(
+    embedder: OnnxEmbedder, question: str, follow_up: bool, plainly: bool
+) -> None:
+    assert await is_for_documents(question, embedder, follow_up=follow_up) is plainly

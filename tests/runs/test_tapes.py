@@ -170,7 +170,7 @@ async def test_what_was_done_ahead_in_vain_is_on_the_bill_of_the_replay_too(sett
             server.behaviour.replies.append(reply)
 
         server.hold = hold
-        done = await ask(services)
+        done = await ask(services, "Tell me about the warranty of the Falke")
         assert "speculation" in {used["node"] for used in done["usage"]}
         await serving.aclose()
         assert await rehearse(services, done["run_id"]) == []
