@@ -8,16 +8,11 @@ stored; the ratio is of sums, its spread that of the rounds.
 """
 
 import asyncio
-import socket
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -26,6 +21,7 @@ from app.runs.turns import Ask, Turns, collect
 from app.services import Services, open_services
 from app.settings import read_settings
 from benchmarks.latency import make_questions
+from benchmarks.streaming import start
 
 OPENINGS = (
     "Please tell me: ",
@@ -39,8 +35,8 @@ OPENINGS = (
 
 async def main(rounds: int) -> None:
     """Print CPU with and without a tape, and how large tapes are."""
-    with serve_model() as address:
-        for name, model in (("no model", {}), ("loopback model", {"OPENAI_BASE_URL": address})):
+    with start("/v1/models", "-m", "tests.wire.openai", "--port", "PORT") as (address, _):
+        for name, model in (("no model", {}), ("loopback model", {"OPENAI_BASE_URL": f"{address}/v1"})):
             with tempfile.TemporaryDirectory(prefix="askgraph-bench-") as home:
                 async with open_services(read_settings(home=Path(home), load_samples=False, **model)) as services:
                     await services.ingestion.add_paths("default", [FOLDER])
@@ -83,27 +79,6 @@ async def ask(services: Services, question: str, mode: str) -> tuple[float, str]
         ended, _ = await collect(await turns.start(Ask(question, mode=mode)))
     assert ended["type"] == "done", ended
     return time.process_time() - started, ended["run_id"]
-
-
-@contextmanager
-def serve_model() -> Iterator[str]:
-    """A loopback model as a process."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: Any = sock.getsockname()[1]
-    command = [sys.executable, "-m", "tests.wire.openai", "--port", str(port)]
-    process = subprocess.Popen(command)
-    try:
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port)).close()
-                break
-            except OSError:
-                time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}/v1"
-    finally:
-        process.terminate()
-        process.wait()
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -16,17 +15,15 @@ from pydantic import SecretStr
 from app.adapters.onnx import OnnxEmbedder
 from app.api.health import healthz
 from app.ingest.reindexing import BATCH, reindex
-from app.runs.turns import Ask, Turns, collect
 from app.services import Services, open_reindexing, open_services
 from app.settings import Settings
 from domain.errors import ConfigurationError, EmbedderReplaced, EmbedderUnavailable
-from domain.events import Done
+from tests.asking import QUESTION, ask, with_models
 from tests.conftest import HANDBOOK, MANUAL
 from tests.contracts.corpus import content_of
 from tests.wire.embeddings import EmbeddingsServer, serve_embeddings
 from tests.wire.openai import serve_openai
 
-QUESTION = "How long is the warranty of the Falke?"
 MODEL = "openai:text-embedding-3-small"
 
 
@@ -51,13 +48,6 @@ async def serve(settings: Settings, embedder: OnnxEmbedder) -> AsyncIterator[tup
         await services.ingestion.add("default", "handbook.md", HANDBOOK)
         await services.ingestion.add("default", "manual.md", MANUAL)
         yield services, server
-
-
-async def ask(services: Services, question: str = QUESTION, **options: Any) -> Done:
-    async with Turns(services) as turns:
-        ended, _ = await collect(await turns.start(Ask(question, **options)))
-    assert ended["type"] == "done", ended
-    return ended
 
 
 async def read_health(services: Services) -> str:
@@ -132,12 +122,12 @@ async def test_a_model_without_a_server_is_refused(settings: Settings) -> None:
 
 
 async def test_one_server_for_chat_and_embeddings(settings: Settings) -> None:
-    async with serve_openai(api_key="sk-test") as server:
-        update = {"embeddings": MODEL, "openai_base_url": server.base_url, "openai_api_key": SecretStr("sk-test")}
-        names = {"model_small": "gpt-4.1-nano", "model_large": "gpt-4.1-mini", "model_judge": "gpt-4.1"}
-        async with open_services(settings.model_copy(update=update | names)) as services:
-            await services.ingestion.add("default", "handbook.md", HANDBOOK)
-            done = await ask(services)
+    async with (
+        serve_openai(api_key="sk-test") as server,
+        open_services(with_models(settings, server, embeddings=MODEL)) as services,
+    ):
+        await services.ingestion.add("default", "handbook.md", HANDBOOK)
+        done = await ask(services)
     assert "36 months" in done["answer"]
     assert {u["model"] for u in done["usage"]} == {"text-embedding-3-small", "gpt-4.1-nano", "gpt-4.1-mini"}
     assert done["cost"]

@@ -14,16 +14,14 @@ from app.adapters.connections import Connections
 from app.adapters.prices import read_prices
 from app.adapters.providers import Access
 from app.api.health import healthz
-from app.runs.turns import Ask, Turns, collect
 from app.services import Services, fingerprint_machine, name_models, open_services
 from app.settings import Settings, read_modes, read_settings
 from domain.errors import ConfigurationError
-from domain.events import Done
 from nodes.context import Tier
+from tests.asking import QUESTION, ask, with_models
 from tests.wire.anthropic import serve_anthropic
 from tests.wire.openai import Fault, OpenAIServer, serve_openai
 
-QUESTION = "How long is the warranty of the Falke?"
 HANDBOOK = b"# Handbook\n\nThe Falke has a warranty of 36 months. Claims are handled by Petra Lindqvist in Malmo.\n"
 
 
@@ -34,18 +32,9 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @asynccontextmanager
 async def open_with(settings: Settings, server: OpenAIServer, **changes: Any) -> AsyncIterator[Services]:
-    names = {"model_small": "gpt-4.1-nano", "model_large": "gpt-4.1-mini", "model_judge": "gpt-4.1"}
-    keys = {"openai_api_key": SecretStr("sk-test"), "openai_base_url": server.base_url, "model_timeout": 5.0}
-    async with open_services(settings.model_copy(update={**names, **keys, **changes})) as services:
+    async with open_services(with_models(settings, server, **{"model_timeout": 5.0} | changes)) as services:
         await services.ingestion.add("default", "handbook.md", HANDBOOK)
         yield services
-
-
-async def ask(services: Services, question: str = QUESTION, **options: Any) -> Done:
-    async with Turns(services) as turns:
-        ended, _ = await collect(await turns.start(Ask(question, **options)))
-    assert ended["type"] == "done", ended
-    return ended
 
 
 async def read_health(services: Services) -> dict[str, Any]:

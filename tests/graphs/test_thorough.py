@@ -6,17 +6,15 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from pydantic import SecretStr
-
 from app.runs.turns import Ask, Turns, collect
 from app.services import Services, open_services
 from app.settings import Settings
 from domain.documents import Claim
 from domain.events import Done, Event
 from domain.profile import MODES
+from tests.asking import JUDGE, LARGE, with_models
 from tests.wire.openai import OpenAIServer, serve_openai
 
-WRITER, JUDGE = "gpt-4.1-mini", "gpt-4.1"
 QUESTION = "What does the station log say about the sensors of the Falke?"
 RIGHT = [f"Sensor S{number} of the Falke was calibrated on day {number} by the crew." for number in range(1, 7)]
 WRONG = [f"Sensor S{number} of the Falke exploded in the year {1900 + number} over Lisbon." for number in range(1, 7)]
@@ -26,19 +24,13 @@ ANSWER = " ".join(f"{text.removesuffix('.')} [1]." for pair in zip(RIGHT, WRONG,
 
 @asynccontextmanager
 async def serve(settings: Settings, **behaviour: Any) -> AsyncIterator[tuple[Services, OpenAIServer]]:
-    async with serve_openai(model_replies={WRITER: ANSWER}, **behaviour) as server:
-        update = {
-            "openai_api_key": SecretStr("sk-test"),
-            "openai_base_url": server.base_url,
-            "model_small": "gpt-4.1-nano",
-            "model_large": WRITER,
-            "model_judge": JUDGE,
-            "model_timeout": 20,
-        }
-        async with open_services(settings.model_copy(update=update)) as services:
-            await services.ingestion.add("default", "log.md", LOG)
-            own = MODES["thorough"].model_copy(update={"name": "own", "speculate": False})
-            yield replace(services, modes={"own": own}), server
+    async with (
+        serve_openai(model_replies={LARGE: ANSWER}, **behaviour) as server,
+        open_services(with_models(settings, server, model_timeout=20)) as services,
+    ):
+        await services.ingestion.add("default", "log.md", LOG)
+        own = MODES["thorough"].model_copy(update={"name": "own", "speculate": False})
+        yield replace(services, modes={"own": own}), server
 
 
 async def ask(services: Services) -> tuple[Done, list[Event]]:
@@ -106,7 +98,7 @@ async def test_where_one_check_fails_the_others_stand(settings: Settings) -> Non
 
 async def test_an_answer_that_cites_nothing_is_not_left_standing(settings: Settings) -> None:
     async with serve(settings) as (services, server):
-        server.behaviour.model_replies = {WRITER: "The sensors of the Falke were bought in Paris in 1950."}
+        server.behaviour.model_replies = {LARGE: "The sensors of the Falke were bought in Paris in 1950."}
         done, events = await ask(services)
     assert [claim["verdict"] for claim in claims_of(events)] == ["unsupported"]
     assert "Paris" not in done["answer"]

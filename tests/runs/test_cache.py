@@ -1,24 +1,12 @@
 """A repeat comes back at once, and nothing else ever does."""
 
-from typing import Any
-
 import pytest
 import redis.asyncio
 
 from app.runs.turns import Ask, Turns, collect
 from app.services import Services, open_services
 from app.settings import Settings
-from domain.events import Done
-
-QUESTION = "How long is the warranty of the Falke?"
-
-
-async def ask(services: Services, question: str = QUESTION, **options: Any) -> Done:
-    turns = Turns(services)
-    ended, _ = await collect(await turns.start(Ask(question, **options)))
-    await turns.close()
-    assert ended["type"] == "done", ended
-    return ended
+from tests.asking import QUESTION, ask
 
 
 async def test_a_repeat_is_cached_with_identical_citations(services: Services, library: dict[str, str]) -> None:

@@ -5,11 +5,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.runs.costs import parse_since, read_costs
-from app.runs.turns import Ask, Turns, collect
-from app.services import Services, open_services
+from app.services import open_services
 from app.settings import Settings
 from domain.errors import InputError
-from domain.events import Done
+from tests.asking import ask
 from tests.conftest import HANDBOOK
 from tests.wire.openai import serve_openai
 
@@ -38,13 +37,6 @@ def test_a_date_is_utc_where_it_does_not_say_otherwise() -> None:
 def test_what_is_no_time_is_said(text: str) -> None:
     with pytest.raises(InputError, match=r"no time to count from.*7d"):
         parse_since(text)
-
-
-async def ask(services: Services, question: str) -> Done:
-    async with Turns(services) as turns:
-        done, _ = await collect(await turns.start(Ask(question)))
-    assert done["type"] == "done"
-    return done
 
 
 async def test_the_log_holds_what_the_readers_were_told(settings: Settings) -> None:

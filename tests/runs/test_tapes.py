@@ -28,19 +28,12 @@ from domain.errors import NotOnTape, StateError, UnknownRun, UnknownTape
 from domain.events import Done, Event, Failed
 from domain.tapes import Tape
 from graphs.answer import build_answer_graph
+from tests.asking import QUESTION, ask, with_models
 from tests.conftest import HANDBOOK, MANUAL
 from tests.wire.openai import OpenAIServer, serve_openai
 
-QUESTION = "How long is the warranty of the Falke?"
 KEY = "sk-a-key-that-no-tape-may-hold"
 MODES = ("fast", "standard", "thorough")
-
-
-async def ask(services: Services, question: str = QUESTION, **options: Any) -> Done:
-    async with Turns(services) as turns:
-        ended, _ = await collect(await turns.start(Ask(question, **options)))
-    assert ended["type"] == "done", ended
-    return ended
 
 
 async def replay(services: Services, run_id: str, **options: Any) -> tuple[Done | Failed, list[Event]]:
@@ -67,17 +60,8 @@ async def serve(settings: Settings, **behaviour: Any) -> AsyncIterator[tuple[Ser
     """Services with a model, its server, and what stops the server: the services stay."""
     async with AsyncExitStack() as stack, AsyncExitStack() as serving:
         server = await serving.enter_async_context(serve_openai(api_key=KEY, **behaviour))
-        with_model = settings.model_copy(
-            update={
-                "openai_api_key": SecretStr(KEY),
-                "openai_base_url": server.base_url,
-                "model_small": "gpt-4.1-nano",
-                "model_large": "gpt-4.1-mini",
-                "model_judge": "gpt-4.1",
-                "model_timeout": 5,
-            }
-        )
-        services = await stack.enter_async_context(open_services(with_model))
+        connected = with_models(settings, server, openai_api_key=SecretStr(KEY), model_timeout=5)
+        services = await stack.enter_async_context(open_services(connected))
         await services.ingestion.add("default", "handbook.md", HANDBOOK)
         await services.ingestion.add("default", "manual.md", MANUAL)
         yield services, server, serving
