@@ -33,10 +33,10 @@ from app.adapters.openai import OpenAIChat
 from domain.ports import Message, ModelUsage
 
 TTFT, RATE = 0.2, 50
-LENGTH = 1500
+LENGTH = 1000
 """Tokens of an answer of which the CPU is measured, which nobody reads to its end. Otherwise answers are as short as
 they come."""
-ALONE, AT_ONCE = 10, 32
+ALONE, AT_ONCE, STREAMS = 6, 32, 12
 ASKERS = ("Ann", "Ben", "Cleo", "Dan", "Eve", "Finn", "Grace", "Hugh", "Iris", "Jack", "Kate", "Leo", "Mia", "Ned")
 QUESTIONS = (
     "How many days of holiday does an employee have?",
@@ -123,7 +123,7 @@ async def measure_first_words(service: str, model: str, readers: int, rounds: in
 async def measure_streams(service: str, model: str, pid: int) -> None:
     """Print the CPU of streams while they flow, once all have begun."""
     await behave(model, length=LENGTH)
-    readings = [Reading(next(_questions)) for _ in range(AT_ONCE)]
+    readings = [Reading(next(_questions)) for _ in range(STREAMS)]
     asking = []
     for reading in readings:
         asking.append(asyncio.ensure_future(ask(service, reading)))
@@ -136,7 +136,7 @@ async def measure_streams(service: str, model: str, pid: int) -> None:
     for task in asking:
         task.cancel()
     await asyncio.gather(*asking, return_exceptions=True)
-    print(f"\nstreams of {RATE} tokens a second, {AT_ONCE} side by side")
+    print(f"\nstreams of {RATE} tokens a second, {STREAMS} side by side")
     print(f"  CPU of the service, a token           {spent / flowed / RATE * 1e6:8.0f} µs")
     print(f"  such streams a core                   {flowed / spent:8.0f}")
 
@@ -160,11 +160,12 @@ async def measure_clients(model: str) -> None:
             said = [Message("user", "Hello")]
             return len([text async for text in ours.stream(said, Unfiled(), temperature=0.2, max_tokens=1000)])
 
-        for pace, rate, length, streams in (("flat out", 0, 1000, 2), ("at pace", RATE, 2 * RATE, 16)):
+        await behave(model, rate=0, length=20)
+        await asyncio.gather(stream_stock(), stream_ours())
+        for pace, rate, length, streams in (("flat out", 0, 500, 2), ("at pace", RATE, 2 * RATE, 16)):
             await behave(model, rate=rate, length=length)
             costs = {}
             for name, stream in (("stock", stream_stock), ("ours", stream_ours)):
-                await stream()
                 spent = time.process_time()
                 chunks = sum(await asyncio.gather(*(stream() for _ in range(streams))))
                 costs[name] = (time.process_time() - spent) / chunks * 1e6
