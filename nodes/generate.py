@@ -229,6 +229,9 @@ async def _write_with_model(
         context.ledger.warn(f"The answer reached its limit of {knobs.answer_tokens} tokens before it was finished.")
     if prose.lost_links:
         context.ledger.warn("A link that none of the sources holds was taken out of the answer.")
+    if not (profile.verify or writer.citations or writer.text.startswith(knobs.fallback)):
+        # Where it is verified, what cites nothing is withdrawn.
+        context.ledger.warn("The answer cites no source, so nothing shows that it comes from the documents.")
 
 
 def _write_prompt(state: GenerateInput, sources: Sequence[Source], profile: Profile) -> list[Message]:

@@ -108,6 +108,7 @@ async def test_an_answer_without_citations_is_neither_trusted_nor_cached(setting
         ]
         done, _ = await ask(services)
         assert (done["confidence"], done["citations"]) == (0.0, [])
+        assert [warning for warning in done["warnings"] if "cites no source" in warning]
         again, _ = await ask(services)
     assert not again["cached"]
     assert "36 months" in again["answer"]
