@@ -10,6 +10,7 @@ import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, LiteralString
 from uuid import uuid4
@@ -127,7 +128,8 @@ class Table:
             "id_type": SQL(types[mapping.id]),
         }
         self._parts["in_scope"] = self._compose(
-            "({workspace} = %(workspace_id)s"
+            # Others' tables may have rows that are not filled yet.
+            "({workspace} = %(workspace_id)s AND {content} IS NOT NULL AND {embedding} IS NOT NULL"
             " AND (%(document_ids)s::text[] IS NULL OR {document} = ANY (%(document_ids)s::text[])))"
         )
         # By the primary key.
@@ -524,7 +526,9 @@ _READ_ONLY = "The documents are in a table that another application fills; askgr
 
 
 def _read_matches(rows: Sequence[DictRow]) -> list[Match]:
-    return [Match(row["chunk_id"], row["document_id"], float(row["score"])) for row in rows]
+    """A vector of zeros is at no angle to any other: what has one is not found."""
+    matches = [Match(row["chunk_id"], row["document_id"], float(row["score"])) for row in rows]
+    return [match for match in matches if isfinite(match.score)]
 
 
 def _read_whole(text: str | None) -> int | None:

@@ -285,6 +285,30 @@ async def test_a_table_as_langchain_makes_it_needs_nothing_but_its_name(database
             assert [(d.id, d.chunks) for d in listed if d.id.startswith("/")] == [("/docs/falke.pdf", 2)]
 
 
+async def test_rows_that_are_not_filled_yet_are_passed_over(database_url: str) -> None:
+    scope, zeros = Scope("default"), str([0.0] * DIMENSION)
+    async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
+        await connection.execute("DROP TABLE IF EXISTS unfilled")
+        await connection.execute(
+            f"CREATE TABLE unfilled (langchain_id text PRIMARY KEY, content text, embedding vector({DIMENSION}))"
+        )
+        for row in (
+            ("whole", WARRANTY, str(vector_of(WARRANTY).tolist())),
+            ("no vector", BATTERY, None),
+            ("no text", None, str(vector_of(BATTERY).tolist())),
+            ("zeros", VERSION, zeros),
+        ):
+            await connection.execute("INSERT INTO unfilled VALUES (%s, %s, %s)", row)
+    async with open_table(database_url, TableMapping(table="unfilled"), DIMENSION) as table:
+        library = PgVectorStoreLibrary(table)
+        everything = ["whole", "no vector", "no text", "zeros"]
+        found = await library.search_dense(scope, vector_of(BATTERY), 10)
+        scored = await library.score_dense(scope, vector_of(BATTERY), everything)
+        passages = await library.read_passages(scope, everything)
+    assert [match.chunk_id for match in found] == [match.chunk_id for match in scored] == ["whole"]
+    assert {passage.text for passage in passages} == {WARRANTY, VERSION}
+
+
 async def test_the_documents_are_shown_and_not_changed(table: Table, documents: FilledByLangChain) -> None:
     stored = await store(documents, "a", "falke.md", [WARRANTY, BATTERY], title="Falke")
     reading: DocumentStore = PgVectorStoreDocuments(table)
