@@ -21,8 +21,9 @@ async def healthz(services: ServicesDep) -> JSONResponse:
         problem = error.message
     cache = "up" if await services.answers.is_up() else "down"
     answering = services.describe_models()
+    wanting = embeddings or cache == "down" or any(state != "ok" for state in answering.values())
     body = {
-        "status": "down" if problem else "ok",
+        "status": "down" if problem else "degraded" if wanting else "ok",
         "database": "down" if problem else "up",
         "cache": cache,
         "models": services.models_problem or ("ok" if answering else "none"),

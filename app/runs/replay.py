@@ -98,6 +98,10 @@ async def open_replay(services: Services, turns: Turns, replay: Replay) -> Async
         await _require_thread(services, replay.workspace_id, thread_id)
         if replay.checkpoint_id is not None:
             start = await _read_checkpoint(services.graph, thread_id, replay.checkpoint_id)
+            if run is not None and start.values["run_id"] != run.run_id:
+                raise StateError(
+                    f"That checkpoint is of the thread's run {start.values['run_id']}, not of {run.run_id}."
+                )
         else:
             assert run is not None
             start = (await _read_run(services.graph, run))[0]

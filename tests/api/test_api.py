@@ -238,10 +238,15 @@ async def test_a_run_is_repeated_on_its_tape(client: httpx.AsyncClient) -> None:
     changed = {"checkpoint_id": rerank, "tape": "strict", "set": {"standalone_question": "How heavy is the Falke?"}}
     [*_, (_, kind, data)] = parse_events((await client.post(path, json=changed)).text)
     assert (kind, data["code"]) == ("error", "not_on_tape")
+    asked = {"question": "And of the Amsel?", "thread_id": answer["thread_id"]}
+    await client.post("/api/chat?stream=false", json=asked)
+    steps = (await client.get(f"/api/threads/{answer['thread_id']}/history")).json()["steps"]
+    follow_up = next(step["checkpoint_id"] for step in reversed(steps) if step["node"] == "route")
     for body, status, code in (
         ({}, 422, "state_error"),
         ({"run_id": "unknown"}, 404, "unknown_run"),
         ({"run_id": answer["run_id"], "tape": "loose"}, 422, "invalid_request"),
+        ({"run_id": answer["run_id"], "checkpoint_id": follow_up}, 422, "state_error"),
     ):
         refused = await client.post(path, json=body)
         assert (refused.status_code, refused.json()["error"]["code"]) == (status, code)
