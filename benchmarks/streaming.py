@@ -36,7 +36,7 @@ TTFT, RATE = 0.2, 50
 LENGTH = 1000
 """Tokens of an answer of which the CPU is measured, which nobody reads to its end. Otherwise answers are as short as
 they come."""
-ALONE, AT_ONCE, STREAMS = 6, 32, 12
+ALONE, AT_ONCE, STREAMS = 6, 32, 48
 ASKERS = ("Ann", "Ben", "Cleo", "Dan", "Eve", "Finn", "Grace", "Hugh", "Iris", "Jack", "Kate", "Leo", "Mia", "Ned")
 QUESTIONS = (
     "How many days of holiday does an employee have?",
