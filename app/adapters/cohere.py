@@ -25,6 +25,7 @@ from domain.errors import (
     ModelUnavailable,
 )
 from domain.ports import ModelUsage, UsageSink
+from domain.surrogates import replace_surrogates
 
 try:
     import cohere
@@ -80,12 +81,12 @@ class CohereReranker:
         """
         if not passages:
             return []
-        texts = [_make_encodable(embedding_text(p.title, p.heading_path, p.text)[:LONGEST]) for p in passages]
+        texts = [replace_surrogates(embedding_text(p.title, p.heading_path, p.text)[:LONGEST]) for p in passages]
         with self._circuit.guard():
             try:
                 async with asyncio.timeout(self._seconds):
                     reply = await self._client.rerank(
-                        model=self._model, query=_make_encodable(question), documents=texts
+                        model=self._model, query=replace_surrogates(question), documents=texts
                     )
             except (ApiError, ParsingError, httpx.HTTPError, TimeoutError, ValueError) as error:
                 raise _translate(error, self._model) from error
@@ -145,7 +146,3 @@ def _translate(error: Exception, model: str) -> AskgraphError:
 
 def _read_message(body: Any) -> str:
     return str(body.get("message", body) if isinstance(body, dict) else body)
-
-
-def _make_encodable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8")

@@ -30,6 +30,7 @@ from tokenizers import Encoding, Tokenizer
 from domain.documents import Passage, Scope, embedding_text
 from domain.errors import ConfigurationError, EmbedderUnavailable
 from domain.ports import UsageSink
+from domain.surrogates import replace_surrogates
 
 WINDOW = 512
 """Tokens of a pair, where the tokenizer does not name fewer. The longer of the two is cut: in practice the passage."""
@@ -103,7 +104,7 @@ class OnnxCrossEncoder:
 
     def _score(self, question: str, texts: list[str]) -> list[float]:
         # The tokenizer refuses lone surrogates, which extracted text does contain.
-        pairs = [(_make_encodable(question), _make_encodable(text)) for text in texts]
+        pairs = [(replace_surrogates(question), replace_surrogates(text)) for text in texts]
         encodings = self._tokenizer.encode_batch(pairs)
         order = sorted(range(len(pairs)), key=lambda position: len(encodings[position].ids))
         scores = np.zeros(len(pairs))
@@ -151,7 +152,3 @@ def _digest(folder: Path) -> str:
         while block := model.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()[:16]
-
-
-def _make_encodable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8")

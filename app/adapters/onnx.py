@@ -29,6 +29,7 @@ from tokenizers import Tokenizer
 
 from domain.errors import ConfigurationError, EmbedderUnavailable
 from domain.ports import UsageSink, Vector
+from domain.surrogates import replace_surrogates
 
 MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 
@@ -171,7 +172,7 @@ class OnnxEmbedder:
 
     def _tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         # The tokenizer refuses lone surrogates, which extracted text does contain.
-        encodable = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+        encodable = [replace_surrogates(text) for text in texts]
         return [encoding.ids for encoding in self._tokenizer.encode_batch(encodable)]
 
     def _run(self, session: ort.InferenceSession, batch: list[list[int]]) -> list[_Encoded]:

@@ -31,6 +31,7 @@ from domain.errors import (
     ModelUnavailable,
 )
 from domain.ports import ModelUsage, UsageSink, Vector
+from domain.surrogates import replace_surrogates
 
 MAX_DIMENSION = 4_000
 """What a vector index in half precision takes (pgvector)."""
@@ -210,9 +211,7 @@ class OpenAIEmbedder:
         """Vectors of the texts, in one request; in several where the server takes fewer at once."""
         while len(texts) <= self._texts:
             # A lone surrogate cannot be sent, and an empty text is refused.
-            inputs = [
-                kind.prefix + (text.encode("utf-8", "replace").decode()[: self._characters] or " ") for text in texts
-            ]
+            inputs = [kind.prefix + (replace_surrogates(text)[: self._characters] or " ") for text in texts]
             sends_dimensions = self._sends_dimensions
             try:
                 reply = await server.embeddings.create(

@@ -2,6 +2,8 @@
 
 import quicktok
 
+from domain.surrogates import replace_surrogates
+
 
 class O200kCounter:
     """Counts tokens of the o200k_base encoding (GPT-4o and later). A `TokenCounter`.
@@ -14,4 +16,4 @@ class O200kCounter:
 
     def count(self, text: str) -> int:
         """Special tokens spelt out in the text count as ordinary text; a lone surrogate counts as a question mark."""
-        return int(self._encoding.count(text.encode("utf-8", "replace").decode("utf-8")))
+        return int(self._encoding.count(replace_surrogates(text)))

@@ -16,6 +16,7 @@ from app.api.schemas import WorkspaceId
 from app.descriptions import describe_document, describe_ingest
 from domain.documents import DocumentReport, IngestReport
 from domain.errors import DocumentError, OversizedDocument, UnknownDocument, UnreadableDocument
+from domain.surrogates import replace_surrogates
 
 MAX_NAME = 255
 """Characters of a file name, as file systems have it."""
@@ -65,7 +66,7 @@ async def add_documents(
             if file.size is not None and file.size > limit:
                 raise OversizedDocument(f"{name} is larger than {services.settings.max_document_mb} MB.")
         except DocumentError as error:
-            shown = name[:MAX_NAME].encode("utf-8", "replace").decode()
+            shown = replace_surrogates(name[:MAX_NAME])
             reports.append(DocumentReport(source=shown, status="failed", error=error.message, code=error.code))
             continue
         reports.append(await services.ingestion.add(workspace, name, await file.read(), media_type=file.content_type))
