@@ -1,12 +1,12 @@
 """What the command line and the API both say of things, as JSON."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from app.ingest.reindexing import Reindexed
 from domain.documents import Document, IngestReport
-from domain.events import Event, data_of
+from domain.events import Done, Event, data_of
 
 
 def describe_document(document: Document) -> dict[str, Any]:
@@ -39,9 +39,9 @@ def describe_ingest(report: IngestReport) -> dict[str, Any]:
     }
 
 
-def describe_answer(ended: Mapping[str, Any], seen: Sequence[Event]) -> dict[str, Any]:
+def describe_answer(ended: Done, seen: Sequence[Event]) -> dict[str, Any]:
     """A turn as one JSON answer: what `done` carries, the sources shown, and what a strict replay came to."""
     sources = next((event["citations"] for event in reversed(seen) if event["type"] == "sources"), [])
-    answer = {key: value for key, value in ended.items() if key != "type"} | {"sources": sources}
+    answer = data_of(ended) | {"sources": sources}
     compared = next((event for event in seen if event["type"] == "comparison"), None)
     return answer if compared is None else answer | {"comparison": data_of(compared)}

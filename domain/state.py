@@ -5,6 +5,7 @@ declares the part it reads and the part it writes as TypedDicts of its own; mypy
 LangGraph would drop silently.
 """
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
@@ -32,6 +33,16 @@ class Usage(TypedDict):
     output_tokens: int
     cost: float | None
     """US dollars; None where the model's price is not known."""
+
+
+def add_costs(costs: Iterable[float | None]) -> float | None:
+    """US dollars together; None where one of the prices is not known."""
+    known: list[float] = []
+    for cost in costs:
+        if cost is None:
+            return None
+        known.append(cost)
+    return sum(known)
 
 
 class Step(TypedDict):

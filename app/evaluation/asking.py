@@ -19,7 +19,7 @@ from app.services import Services
 from domain.documents import Candidate, Scope, Source
 from domain.errors import AskgraphError
 from domain.profile import Profile
-from domain.state import AnswerState, Route, Turn, TurnInput, blank_question, remember
+from domain.state import AnswerState, Route, Turn, TurnInput, add_costs, blank_question, remember
 from graphs.answer import RECURSION_LIMIT, build_answer_graph
 from nodes.context import Context
 from nodes.route import route
@@ -164,7 +164,6 @@ class Asking:
         for step in state["steps"]:
             timings[step["node"]] = round(timings.get(step["node"], 0.0) + step["ms"], 2)
         usage = [used for step in state["steps"] for used in step["usage"]]
-        costs = [used["cost"] for used in usage]
         return Outcome(
             id=question.id,
             route=state["route"],
@@ -183,7 +182,7 @@ class Asking:
             timings={**timings, "total": round(total_ms, 2)},
             calls=sum(used["calls"] for used in usage),
             tokens=sum(used["input_tokens"] + used["output_tokens"] for used in usage),
-            cost=None if None in costs else sum(cost for cost in costs if cost is not None),
+            cost=add_costs(used["cost"] for used in usage),
             warnings=_distinct(warning for step in state["steps"] for warning in step["warnings"]),
         )
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from app.evaluation.asking import Outcome
 from app.evaluation.sets import ROUTES, EvaluationSet, Question
 from domain.citations import strip_markers
-from domain.state import Route
+from domain.state import Route, add_costs
 from nodes.writing import CAVEAT
 
 Pair = tuple[Question, Outcome]
@@ -315,9 +315,9 @@ def score_latency(outcomes: Sequence[Outcome]) -> Metrics:
 
 def score_cost(outcomes: Sequence[Outcome]) -> Metrics:
     """Calls of language models, their tokens, and US dollars where all prices are known."""
-    costs = [outcome.cost for outcome in outcomes]
+    cost = add_costs(outcome.cost for outcome in outcomes)
     metrics = {"calls": float(sum(o.calls for o in outcomes)), "tokens": float(sum(o.tokens for o in outcomes))}
-    return metrics if None in costs else {**metrics, "cost": float(sum(cost for cost in costs if cost is not None))}
+    return metrics if cost is None else {**metrics, "cost": float(cost)}
 
 
 def _mean(values: Iterable[float]) -> float:

@@ -6,6 +6,7 @@ from typing import Protocol
 from uuid import UUID
 
 from domain.ports import Embedder, ModelUsage, Vector
+from domain.state import add_costs
 
 BATCH = 256
 """Chunks that are embedded and stored together: what a run that is killed does twice at most."""
@@ -51,8 +52,7 @@ class Reindexed:
     @property
     def cost(self) -> float | None:
         """US dollars of all calls; None where the price of one is not known."""
-        costs = [usage.cost for usage in self.usage]
-        return None if None in costs else sum(cost for cost in costs if cost is not None)
+        return add_costs(usage.cost for usage in self.usage)
 
     def record(self, usage: ModelUsage) -> None:
         """Add what one call consumed."""

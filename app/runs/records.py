@@ -8,7 +8,7 @@ from typing import Any, cast
 from domain.events import Done, Failed
 from domain.ports import ModelUsage
 from domain.runs import RunRecord
-from domain.state import AnswerState, Step, Usage
+from domain.state import AnswerState, Step, Usage, add_costs
 from graphs.instrumentation import file_usage
 from graphs.prompts import find_versions
 
@@ -146,5 +146,5 @@ def _sum_timings(steps: Sequence[Step], total_ms: float) -> dict[str, float]:
 
 
 def _sum_cost(usage: Sequence[Usage]) -> float | None:
-    costs = [used["cost"] for used in usage]
-    return None if None in costs else round(sum(cost for cost in costs if cost is not None), 9)
+    cost = add_costs(used["cost"] for used in usage)
+    return None if cost is None else round(cost, 9)
