@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from domain.citations import strip_markers
 from domain.documents import Source
@@ -116,7 +117,7 @@ class Quote:
     score: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Passage:
     """A sentence, item or row that may be quoted, and what it needs before it to be understood."""
 
@@ -134,7 +135,7 @@ class _Passage:
     def text(self) -> str:
         return self.source["text"][self.start : self.end]
 
-    @property
+    @cached_property
     def terms(self) -> frozenset[str]:
         return self.enclosed.union(analyse(self.text))
 
