@@ -135,7 +135,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         documents: DocumentStore = own_documents
         if settings.pgvectorstore is not None:
             mapping = read_mapping(settings.pgvectorstore)
-            url = settings.pgvectorstore_url.get_secret_value() if settings.pgvectorstore_url else database_url
+            url = _reveal(settings.pgvectorstore_url) or database_url
             table = await stack.enter_async_context(open_table(url, mapping, embedder.dimension))
             library, documents = PgVectorStoreLibrary(table), PgVectorStoreDocuments(table)
             parts["library"] = f"the table {mapping.schema_name}.{mapping.table}, which another application fills"
@@ -244,7 +244,7 @@ async def _open_embedder(
         )
     embedder = OpenAIEmbedder(
         embeddings,
-        api_key=key.get_secret_value() if key else "",
+        api_key=_reveal(key),
         base_url=address,
         prices=read_prices(settings.prices),
     )
@@ -279,7 +279,7 @@ async def _open_rerankers(
 
         cohere = CohereReranker(
             settings.rerank_model,
-            api_key=settings.cohere_api_key.get_secret_value() if settings.cohere_api_key else "",
+            api_key=_reveal(settings.cohere_api_key),
             base_url=settings.cohere_base_url,
             prices=read_prices(settings.prices),
         )

@@ -127,6 +127,10 @@ class Table:
             "workspace": Literal(WHOLE) if mapping.workspace is None else self._read(mapping.workspace),
             "id_type": SQL(types[mapping.id]),
         }
+        # Any of the words: hardly a row has them all.
+        self._parts["asked"] = self._compose(
+            "CAST(replace(plainto_tsquery({language}, %(query)s)::text, ' & ', ' | ') AS tsquery)"
+        )
         self._parts["in_scope"] = self._compose(
             # Others' tables may have rows that are not filled yet.
             "({workspace} = %(workspace_id)s AND {content} IS NOT NULL AND {embedding} IS NOT NULL"
@@ -315,7 +319,7 @@ class PgVectorStoreLibrary:
         rows = await self._table.fetch(
             """
             SELECT {id}::text AS chunk_id, {document} AS document_id, ts_rank_cd({words}, terms) AS score
-            FROM {table}, CAST(replace(plainto_tsquery({language}, %(query)s)::text, ' & ', ' | ') AS tsquery) AS terms
+            FROM {table}, {asked} AS terms
             WHERE {words} @@ terms AND {in_scope} ORDER BY score DESC, {id} LIMIT %(limit)s
             """,
             scope,
@@ -348,7 +352,7 @@ class PgVectorStoreLibrary:
         rows = await self._table.fetch(
             """
             SELECT {id}::text AS chunk_id, {document} AS document_id, ts_rank_cd({words}, terms) AS score
-            FROM {table}, CAST(replace(plainto_tsquery({language}, %(query)s)::text, ' & ', ' | ') AS tsquery) AS terms
+            FROM {table}, {asked} AS terms
             WHERE {chosen}
             """,
             scope,

@@ -54,7 +54,7 @@ async def pin_embedder(pool: Pool, embedder: Embedder) -> None:
     with translated_errors():
         async with pool.connection() as connection:
             await connection.execute(_ADD, named)
-            if (await fetch_value(connection, _READ), await read_dimension(connection, "chunks")) == wanted:
+            if (await read_model(connection), await read_dimension(connection, "chunks")) == wanted:
                 return
             async with connection.transaction():
                 # Nobody stores anything from here on.
@@ -78,7 +78,7 @@ async def find_problem(pool: Pool, embedder: Embedder) -> str | None:
     """
     with translated_errors():
         async with pool.connection() as connection:
-            stored = await fetch_value(connection, _READ)
+            stored = await read_model(connection)
     return None if stored == embedder.name else _explain(stored)
 
 
@@ -93,6 +93,11 @@ async def hold_index(session: Session, model: str | None = None) -> None:
     Raises `EmbedderReplaced` where it is of another model than `model`; None is any.
     """
     _compare(await session.fetch_one(_SHARE), model)
+
+
+async def read_model(connection: AsyncConnection[Any]) -> str:
+    """The name of the model that the index is of."""
+    return str(await fetch_value(connection, _READ))
 
 
 async def read_dimension(connection: AsyncConnection[Any], table: str) -> int:

@@ -17,7 +17,7 @@ from psycopg.rows import DictRow
 from psycopg.sql import SQL, Identifier
 
 from app.adapters.postgres import vector_index
-from app.adapters.postgres.embedding_model import describe_column, fetch_value, list_graphs
+from app.adapters.postgres.embedding_model import describe_column, fetch_value, list_graphs, read_model
 from app.adapters.postgres.pool import Pool, translated_errors
 from domain.documents import embedding_text
 from domain.errors import ConfigurationError, DatabaseUnavailable
@@ -31,7 +31,6 @@ LOCK_TIMEOUT = "3s"
 TRIES = 12
 """So often, a second apart, the exchange is tried while something long, such as a backup, reads the table."""
 
-_CURRENT: LiteralString = "SELECT name FROM embedding_model"
 _STAGED: LiteralString = "SELECT next FROM embedding_model WHERE to_regclass('chunks_next') IS NOT NULL"
 _SET_NEXT: LiteralString = "UPDATE embedding_model SET next = %s"
 
@@ -114,7 +113,7 @@ class Reembedding:
         """
         connection, model = self._connection, self._embedder.name
         with translated_errors():
-            is_current = await fetch_value(connection, _CURRENT) == model
+            is_current = await read_model(connection) == model
             if is_current or await fetch_value(connection, _STAGED) != model:
                 async with connection.transaction():
                     await connection.execute("DROP TABLE IF EXISTS chunks_next")
