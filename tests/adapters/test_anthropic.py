@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Literal
 
 import pytest
 import pytest_asyncio
@@ -22,12 +21,10 @@ from domain.errors import (
     ModelUnavailable,
 )
 from domain.ports import ChatModel, Message
-from tests.contracts.chat_model import SOURCE, ChatModelContract, Judgement, Sink
+from tests.contracts.chat_model import Call, ChatModelContract, Sink, call
 from tests.wire.anthropic import AnthropicServer, Fault, serve_anthropic
 
-Call = Literal["judge", "stream"]
 NAME = "anthropic:claude-haiku-4-5"
-MESSAGES = [Message("system", "You answer."), Message("user", f"{SOURCE}\n\nQuestion: How long is the notice period?")]
 
 
 @pytest.fixture(autouse=True)
@@ -55,12 +52,6 @@ async def server() -> AsyncIterator[AnthropicServer]:
 async def model(server: AnthropicServer) -> AsyncIterator[ChatModel]:
     async with connect(server) as (_, model):
         yield model
-
-
-async def call(model: ChatModel, how: Call, sink: Sink | None = None) -> str:
-    if how == "judge":
-        return (await model.judge(MESSAGES, Judgement, sink or Sink())).model_dump_json()
-    return "".join([p async for p in model.stream(MESSAGES, sink or Sink(), temperature=0.2, max_tokens=100)])
 
 
 class TestContract(ChatModelContract):

@@ -1,6 +1,4 @@
 import asyncio
-from collections.abc import AsyncIterator
-from typing import Literal
 
 import openai
 import pytest
@@ -16,25 +14,8 @@ from domain.errors import (
     ModelTimeout,
     ModelUnavailable,
 )
-from domain.ports import Message
-from tests.contracts.chat_model import SOURCE, Judgement, Sink
+from tests.contracts.chat_model import Call, Sink, call
 from tests.wire.openai import Fault, OpenAIServer, serve_openai
-
-Call = Literal["judge", "stream"]
-MESSAGES = [Message("system", "You answer."), Message("user", f"{SOURCE}\n\nQuestion: How long is the notice period?")]
-
-
-async def stream(model: OpenAIChat, sink: Sink | None = None) -> AsyncIterator[str]:
-    async for piece in model.stream(MESSAGES, sink or Sink(), temperature=0.2, max_tokens=100):
-        yield piece
-
-
-async def call(model: OpenAIChat, how: Call, sink: Sink | None = None) -> None:
-    if how == "judge":
-        await model.judge(MESSAGES, Judgement, sink or Sink())
-    else:
-        async for _ in stream(model, sink):
-            pass
 
 
 async def ask(server: OpenAIServer, how: Call, *, timeout: float = 10, sink: Sink | None = None) -> None:

@@ -13,6 +13,11 @@ The notice period is six weeks. Holidays are thirty days a year.
 </source>"""
 
 
+MESSAGES = [Message("system", "You answer."), Message("user", f"{SOURCE}\n\nQuestion: How long is the notice period?")]
+
+Call = Literal["judge", "stream"]
+
+
 @dataclass
 class Sink:
     """Keeps what is recorded."""
@@ -39,6 +44,13 @@ class Judgement(BaseModel):
     format: str = ""
 
 
+async def call(model: ChatModel, how: Call, sink: Sink | None = None) -> str:
+    """What one call of this kind comes to."""
+    if how == "judge":
+        return (await model.judge(MESSAGES, Judgement, sink or Sink())).model_dump_json()
+    return "".join([p async for p in model.stream(MESSAGES, sink or Sink(), temperature=0.2, max_tokens=100)])
+
+
 class ChatModelContract:
     async def test_judges_in_the_shape_asked_for(self, model: ChatModel) -> None:
         sink = Sink()
@@ -49,11 +61,7 @@ class ChatModelContract:
 
     async def test_streams_a_reply_in_pieces(self, model: ChatModel) -> None:
         sink = Sink()
-        messages = [
-            Message("system", "You answer."),
-            Message("user", f"{SOURCE}\n\nQuestion: How long is the notice period?"),
-        ]
-        pieces = [piece async for piece in model.stream(messages, sink, temperature=0.2, max_tokens=200)]
+        pieces = [piece async for piece in model.stream(MESSAGES, sink, temperature=0.2, max_tokens=200)]
         assert len(pieces) > 1
         assert all(pieces)
         assert "six weeks" in "".join(pieces)
