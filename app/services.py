@@ -34,7 +34,8 @@ from app.adapters.postgres.pool import open_pool, ping, translated_errors
 from app.adapters.postgres.reembedding import Reembedding, open_reembedding
 from app.adapters.prices import read_prices
 from app.adapters.providers import Access, split_name
-from app.adapters.redis import RedisAnswerCache
+from app.adapters.redis.answers import RedisAnswerCache
+from app.adapters.redis.connection import RedisServer
 from app.adapters.tokens import O200kCounter
 from app.ingest.encoding import TwoModelEncoder
 from app.ingest.pipeline import Ingestion, PassageEncoder
@@ -139,8 +140,9 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             table = await stack.enter_async_context(open_table(url, mapping, embedder.dimension))
             library, documents = PgVectorStoreLibrary(table), PgVectorStoreDocuments(table)
             parts["library"] = f"the table {mapping.schema_name}.{mapping.table}, which another application fills"
-        answers = RedisAnswerCache(redis_url, ttl=timedelta(hours=settings.answer_ttl_hours))
-        stack.push_async_callback(answers.close)
+        redis = RedisServer(redis_url)
+        stack.push_async_callback(redis.close)
+        answers = RedisAnswerCache(redis, ttl=timedelta(hours=settings.answer_ttl_hours))
         rerankers, rerank_problem = await _open_rerankers(settings, modes, local, library, stack)
         opened = await _open_models(settings, modes, stack)
         tracing = stack.enter_context(open_tracing())

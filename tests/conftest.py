@@ -29,6 +29,7 @@ from app.adapters.embedded import Servers, open_servers
 
 if TYPE_CHECKING:
     from app.adapters.onnx import OnnxEmbedder
+    from app.adapters.redis.connection import RedisServer
     from app.services import Services
     from app.settings import Settings
 
@@ -97,6 +98,16 @@ async def redis_url(servers: Servers) -> str:
     async with redis.asyncio.Redis.from_url(servers.redis_url) as client:
         await client.flushall()
     return servers.redis_url
+
+
+@pytest_asyncio.fixture
+async def redis_server(redis_url: str) -> AsyncIterator["RedisServer"]:
+    """Connections to it. They wait as long as a machine that runs four tests at once may need."""
+    from app.adapters.redis.connection import RedisServer
+
+    server = RedisServer(redis_url, timeout_seconds=10)
+    yield server
+    await server.close()
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,6 @@
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from urllib.parse import urlsplit
 
@@ -9,27 +8,25 @@ import pytest
 import pytest_asyncio
 from redis.asyncio import Redis
 
-from app.adapters.redis import RedisAnswerCache
+from app.adapters.redis.answers import RedisAnswerCache
+from app.adapters.redis.connection import RedisServer
 from tests.contracts.answer_cache import EVENTS, AnswerCacheContract
 
 
 @pytest_asyncio.fixture
-async def answers(redis_url: str) -> AsyncIterator[RedisAnswerCache]:
-    cache = RedisAnswerCache(redis_url)
-    yield cache
-    await cache.close()
+async def answers(redis_server: RedisServer) -> RedisAnswerCache:
+    return RedisAnswerCache(redis_server)
 
 
 class TestRedisAnswerCache(AnswerCacheContract):
     pass
 
 
-async def test_everything_expires(redis_url: str) -> None:
-    cache = RedisAnswerCache(redis_url, ttl=timedelta(hours=1))
+async def test_everything_expires(redis_url: str, redis_server: RedisServer) -> None:
+    cache = RedisAnswerCache(redis_server, ttl=timedelta(hours=1))
     await cache.put("a", "key", EVENTS)
     async with Redis.from_url(redis_url) as client:
         lives = [await client.ttl(key) for key in await client.keys("*")]
-    await cache.close()
     assert len(lives) == 2
     assert all(3500 < life <= 3600 for life in lives)
 
@@ -69,7 +66,8 @@ async def test_a_cache_that_is_gone_is_a_miss_warned_about_once_until_it_is_back
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         free = reserved.getsockname()[1]
-    cache = RedisAnswerCache(f"redis://127.0.0.1:{free}/0", pause_seconds=0)
+    redis_server = RedisServer(f"redis://127.0.0.1:{free}/0", timeout_seconds=10, pause_seconds=0)
+    cache = RedisAnswerCache(redis_server)
     with caplog.at_level(logging.INFO, logger="app.adapters.redis"):
         assert await cache.get("key") is None
         await cache.put("a", "key", EVENTS)
@@ -79,7 +77,7 @@ async def test_a_cache_that_is_gone_is_a_miss_warned_about_once_until_it_is_back
         await cache.put("a", "key", EVENTS)
         assert await cache.get("key") == EVENTS
         assert [r.levelname for r in caplog.records] == ["WARNING", "INFO"]
-    await cache.close()
+    await redis_server.close()
     server.close()
     await server.wait_closed()
 
@@ -95,12 +93,13 @@ async def test_a_cache_that_is_gone_is_left_alone_for_a_while() -> None:
         writer.close()
 
     server = await asyncio.start_server(ignore, "127.0.0.1", 0)
-    cache = RedisAnswerCache(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}/0")
+    redis_server = RedisServer(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}/0")
+    cache = RedisAnswerCache(redis_server)
     assert await cache.get("key") is None
     tried = accepted
     for _ in range(20):
         assert await cache.get("key") is None
     assert accepted == tried > 0
-    await cache.close()
+    await redis_server.close()
     server.close()
     await server.wait_closed()

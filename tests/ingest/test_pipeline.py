@@ -12,7 +12,8 @@ from app.adapters.onnx import OnnxEmbedder
 from app.adapters.postgres.documents import PostgresDocumentStore
 from app.adapters.postgres.library import PostgresLibrary
 from app.adapters.postgres.pool import Pool, open_pool
-from app.adapters.redis import RedisAnswerCache
+from app.adapters.redis.answers import RedisAnswerCache
+from app.adapters.redis.connection import RedisServer
 from app.ingest.pipeline import Ingestion
 from app.library import FOLDER
 from domain.documents import DocumentReport, Scope, Source
@@ -50,10 +51,8 @@ def store(pool: Pool) -> PostgresDocumentStore:
 
 
 @pytest_asyncio.fixture
-async def cache(redis_url: str) -> AsyncIterator[RedisAnswerCache]:
-    cache = RedisAnswerCache(redis_url)
-    yield cache
-    await cache.close()
+async def cache(redis_server: RedisServer) -> RedisAnswerCache:
+    return RedisAnswerCache(redis_server)
 
 
 @pytest.fixture

@@ -19,7 +19,8 @@ from app.adapters.postgres.library import PostgresLibrary
 from app.adapters.postgres.pool import Pool, open_pool
 from app.adapters.postgres.reembedding import open_reembedding
 from app.adapters.prices import read_prices
-from app.adapters.redis import RedisAnswerCache
+from app.adapters.redis.answers import RedisAnswerCache
+from app.adapters.redis.connection import RedisServer
 from app.ingest import reindexing
 from app.ingest.encoding import TwoModelEncoder
 from app.ingest.pipeline import Ingestion
@@ -59,10 +60,8 @@ async def other(server: EmbeddingsServer) -> AsyncIterator[OpenAIEmbedder]:
 
 
 @pytest_asyncio.fixture
-async def cache(redis_url: str) -> AsyncIterator[RedisAnswerCache]:
-    cache = RedisAnswerCache(redis_url)
-    yield cache
-    await cache.close()
+async def cache(redis_server: RedisServer) -> RedisAnswerCache:
+    return RedisAnswerCache(redis_server)
 
 
 def connect(server: EmbeddingsServer, spec: str) -> OpenAIEmbedder:
