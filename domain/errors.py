@@ -22,7 +22,9 @@
     │   ├── UnknownRun
     │   ├── UnknownTape
     │   └── UnknownCheckpoint
+    ├── ThreadBusy                 the thread's other question is not answered yet
     ├── Unavailable                a part we depend on did not answer; asking again may help
+    │   ├── Draining               this process is about to end; another one takes questions
     │   ├── DatabaseUnavailable
     │   ├── CacheUnavailable
     │   ├── EmbedderUnavailable
@@ -136,10 +138,20 @@ class UnknownCheckpoint(NotFound):
     """There is no such checkpoint in this thread."""
 
 
+class ThreadBusy(AskgraphError):
+    """The thread's other question is still being answered. Wait for it, or ask with `when_busy` queue or interrupt."""
+
+    retryable = True
+
+
 class Unavailable(AskgraphError):
     """A part that askgraph depends on did not answer. Try again in a moment."""
 
     retryable = True
+
+
+class Draining(Unavailable):
+    """This server is about to stop. Try again in a moment."""
 
 
 class DatabaseUnavailable(Unavailable):

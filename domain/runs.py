@@ -1,11 +1,57 @@
-"""The record of a run: the log of every turn, greetings and refusals too."""
+"""A run's life: what was accepted, who executes it, how it stands, and the record that is kept of it."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
 from domain.documents import Citation
-from domain.state import Degradation, Usage
+from domain.events import Done, Failed
+from domain.state import Degradation, TurnInput, Usage
+
+RunState = Literal["queued", "running", "done", "failed", "stopped"]
+"""The last three are ends. `stopped`: somebody asked for it, and what was written so far stands."""
+ENDS: frozenset[RunState] = frozenset({"done", "failed", "stopped"})
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """What was accepted: enough to start the run in another process."""
+
+    run_id: str
+    thread_id: str
+    workspace_id: str
+    turn: TurnInput
+    forked_from: dict[str, Any] | None = None
+    """Of a replay: its thread holds the saved state that it runs on from, and no question comes in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to execute a run. It is lost where this process does not answer for too long: then another one has a
+    lease of the same run, with a greater `attempt`."""
+
+    request: RunRequest
+    attempt: int
+    """From 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunStatus:
+    """How a run stands."""
+
+    request: RunRequest
+    state: RunState
+    attempt: int
+    """How often it was begun; 0 while it waits for the first time."""
+    accepted_at: datetime
+    started_at: datetime | None = None
+    """Of the latest attempt."""
+    ended_at: datetime | None = None
+    ended: Done | Failed | None = None
+    """Its last event, once it has ended."""
+    ended_id: str | None = None
+    """The id of that event in the run's stream."""
+    stop_requested: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +137,49 @@ class RunLog(Protocol):
     ) -> tuple[list[Spending], Spending]:
         """What the runs since then consumed, dearest first, and all of them together. Of all workspaces where
         `workspace_id` is None: for whoever runs the service, not for a tenant."""
+        ...
+
+
+class RunQueue(Protocol):
+    """Which runs were accepted, and who executes them: one at a time in a thread, in the order in which they came,
+    and each by one process, whose death is noticed. Raises `DatabaseUnavailable`."""
+
+    async def accept(self, request: RunRequest, *, wait: bool) -> Lease | None:
+        """Store the run, and its thread where that is new. A lease where it can begin here and now. Where another run
+        of the thread is not over: None, and some worker begins it after that one; or, without `wait`, `ThreadBusy`,
+        and nothing is stored.
+
+        Raises `UnknownThread` where another workspace owns the thread.
+        """
+        ...
+
+    async def end(
+        self,
+        lease: Lease,
+        state: RunState,
+        ended: Done | Failed,
+        ended_id: str,
+        record: "RunRecord",
+        tape: bytes | None = None,
+    ) -> bool:
+        """Store how the run ended, its record and its tape, all or nothing; the thread's next run may begin. False,
+        and nothing stored, where the lease was lost or the run had ended."""
+        ...
+
+    async def hand_back(self, lease: Lease) -> None:
+        """Let another process begin the run again, from its last checkpoint: this one is about to end."""
+        ...
+
+    async def get(self, workspace_id: str, run_id: str) -> RunStatus | None: ...
+
+    async def list_unfinished(self, workspace_id: str, thread_id: str) -> "list[RunStatus]":
+        """The running one first, then those that wait, in order."""
+        ...
+
+    async def request_stop(self, workspace_id: str, run_id: str) -> RunStatus | None:
+        """Note that the run shall stop, and return how it stands. Its holder sees the note within seconds; to stop it
+        sooner, tell the holder (`domain.streams.RunStreams.request_stop`). One that still waits is taken when its time
+        comes, and then ends at once."""
         ...
 
 
