@@ -81,7 +81,7 @@ async def measure(given: str | None) -> None:
             if given is None:
                 await services.ingestion.add_paths("default", [FOLDER])
                 made = [Question(id=text, question=text) for text in await make_questions(services)]
-                print_outcomes([await follow(services, "default", each) for each in made[:QUESTIONS]])
+                await follow_all(services, "default", made[:QUESTIONS])
                 return
             [wanted] = read_sets([given], Path(), workspace=None, limit=None)
             chosen = [
@@ -95,7 +95,17 @@ async def measure(given: str | None) -> None:
             async with open_shelf(
                 services, replace(wanted, corpus=corpus), keep=False, progress=lambda *_: None
             ) as shelf:
-                print_outcomes([await follow(services, shelf.workspace_id, each) for each in chosen])
+                await follow_all(services, shelf.workspace_id, chosen)
+
+
+async def follow_all(services: Services, workspace_id: str, questions: list[Question]) -> None:
+    """Ask them one after the other, and print what there is, also when it is interrupted."""
+    outcomes: list[Outcome] = []
+    try:
+        for asked in questions:
+            outcomes.append(await follow(services, workspace_id, asked))
+    finally:
+        print_outcomes(outcomes)
 
 
 async def follow(services: Services, workspace_id: str, asked: Question) -> Outcome:
