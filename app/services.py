@@ -36,6 +36,7 @@ from app.adapters.prices import read_prices
 from app.adapters.providers import Access, split_name
 from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.redis.connection import RedisServer
+from app.adapters.redis.streams import RedisRunStreams
 from app.adapters.tokens import O200kCounter
 from app.ingest.encoding import TwoModelEncoder
 from app.ingest.pipeline import Ingestion, PassageEncoder
@@ -44,6 +45,7 @@ from domain.errors import ConfigurationError, EmbedderUnavailable
 from domain.ports import AnswerCache, DocumentStore, Embedder, Library, Reranker, TokenCounter
 from domain.profile import Profile
 from domain.runs import RunLog, ThreadStore
+from domain.streams import RunStreams
 from graphs.answer import AnswerGraph, build_answer_graph
 from nodes.context import TIERS, Context, Models, Tier
 
@@ -72,6 +74,7 @@ class Services:
     tokens: TokenCounter
     models: Models
     answers: AnswerCache
+    streams: RunStreams
     runs: RunLog
     threads: ThreadStore
     ingestion: Ingestion
@@ -142,6 +145,8 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             parts["library"] = f"the table {mapping.schema_name}.{mapping.table}, which another application fills"
         redis = RedisServer(redis_url)
         stack.push_async_callback(redis.close)
+        streams = RedisRunStreams(redis, redis_url)
+        stack.push_async_callback(streams.close)
         answers = RedisAnswerCache(redis, ttl=timedelta(hours=settings.answer_ttl_hours))
         rerankers, rerank_problem = await _open_rerankers(settings, modes, local, library, stack)
         opened = await _open_models(settings, modes, stack)
@@ -166,6 +171,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             tokens=O200kCounter(),
             models=opened.models,
             answers=answers,
+            streams=streams,
             runs=PostgresRunLog(pool),
             threads=PostgresThreadStore(pool),
             ingestion=Ingestion(

@@ -1,0 +1,61 @@
+"""A network between the tests and the server, which can fail."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
+
+import pytest_asyncio
+
+
+class Relay:
+    """Passes on to the server what comes to `url`. Shut, it refuses connections, and those that were open are cut."""
+
+    def __init__(self, redis_url: str) -> None:
+        self._path = urlsplit(redis_url).path
+        with socket.socket() as reserved:
+            reserved.bind(("127.0.0.1", 0))
+            self._port = reserved.getsockname()[1]
+        self.url = f"redis://127.0.0.1:{self._port}/0"
+        self._server: asyncio.Server | None = None
+        self._passing: set[asyncio.Task[None]] = set()
+
+    async def open(self) -> None:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self._port)
+
+    async def shut(self) -> None:
+        if self._server is None:
+            return
+        self._server.close()
+        await self._server.wait_closed()
+        self._server = None
+        for task in self._passing:
+            task.cancel()
+        await asyncio.gather(*self._passing, return_exceptions=True)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._pass_on(reader, writer))
+        self._passing.add(task)
+        task.add_done_callback(self._passing.discard)
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        up_reader, up_writer = await asyncio.open_unix_connection(self._path)
+
+        async def pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+            while data := await source.read(65536):
+                sink.write(data)
+            sink.close()
+
+        try:
+            await asyncio.gather(pump(reader, up_writer), pump(up_reader, writer))
+        finally:
+            writer.close()
+            up_writer.close()
+
+
+@pytest_asyncio.fixture
+async def relay(redis_url: str) -> AsyncIterator[Relay]:
+    """To an empty Valkey; shut at first."""
+    relay = Relay(redis_url)
+    yield relay
+    await relay.shut()

@@ -1,0 +1,157 @@
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+
+import pytest
+import pytest_asyncio
+from redis.asyncio import Redis
+
+from app.adapters.redis.connection import RedisServer
+from app.adapters.redis.streams import KEPT_SECONDS, RedisRunStreams
+from domain.streams import RunStreams, StreamedEvent
+from tests.adapters.conftest import Relay
+from tests.contracts.run_streams import PATIENCE_SECONDS, RunStreamsContract, append, make_events, read
+
+
+@asynccontextmanager
+async def open_streams(url: str, **limits: int) -> AsyncIterator[RedisRunStreams]:
+    """What one process has."""
+    server = RedisServer(url, timeout_seconds=10, pause_seconds=0)
+    streams = RedisRunStreams(server, url, **limits)
+    yield streams
+    await streams.close()
+    await server.close()
+
+
+@pytest_asyncio.fixture
+async def streams(redis_url: str) -> AsyncIterator[RunStreams]:
+    async with open_streams(redis_url) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture
+async def other_streams(redis_url: str) -> AsyncIterator[RunStreams]:
+    async with open_streams(redis_url) as opened:
+        yield opened
+
+
+class TestRedisRunStreams(RunStreamsContract):
+    async def test_stops_are_heard_again_after_an_outage(self, relay: Relay, streams: RunStreams) -> None:
+        heard: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+        async with open_streams(relay.url) as behind:
+            behind.on_stop(lambda run_id: heard.put_nowait(("behind", run_id)))
+            await behind.request_stop("nobody hears it")
+            await relay.open()
+            assert await self.hear(streams, heard, {"behind"}) == {("behind", "r")}
+            await relay.shut()
+            await relay.open()
+            assert await self.hear(streams, heard, {"behind"}) == {("behind", "r")}
+
+
+async def test_a_stream_is_gone_an_hour_after_its_last_event(redis_url: str, streams: RunStreams) -> None:
+    async with Redis.from_url(redis_url) as client:
+        for event in make_events(1, 2):
+            streams.append("r", event)
+            await streams.flush("r")
+            (key,) = await client.keys("*")
+            assert KEPT_SECONDS - 60 < await client.ttl(key) <= KEPT_SECONDS
+            await client.expire(key, 60)
+
+
+async def test_a_stream_keeps_its_last_events(redis_url: str) -> None:
+    events = make_events(1, 1000)
+    async with open_streams(redis_url, kept_events=300) as streams:
+        append(streams, "r", events)
+        await streams.flush("r")
+        kept = await read(streams, "r")
+    # The server drops whole blocks of a hundred.
+    assert 300 <= len(kept) <= 400
+    assert kept == events[-len(kept) :]
+
+
+async def test_events_of_an_outage_arrive_after_it(
+    relay: Relay, streams: RunStreams, caplog: pytest.LogCaptureFixture
+) -> None:
+    events = make_events(1, 60)
+    await relay.open()
+    async with open_streams(relay.url) as behind:
+        reading = [asyncio.create_task(read(one, "r")) for one in (streams, behind)]
+        append(behind, "r", events[:20])
+        await behind.flush("r")
+        await relay.shut()
+        append(behind, "r", events[20:40])
+        await behind.flush("r")
+        # Those that come while it is known to be gone do not wait for it either.
+        append(behind, "r", events[40:])
+        await behind.flush("r")
+        assert await read(streams, "r", count=20) == events[:20]
+        await relay.open()
+        for seen in reading:
+            assert await seen == events
+        await relay.shut()
+    assert [r.getMessage() for r in caplog.records if "refuses" in r.getMessage()] == []
+
+
+async def test_a_follower_of_a_server_that_is_gone_hears_nothing_and_then_all(relay: Relay) -> None:
+    events = make_events(1, 3)
+    async with (
+        asyncio.timeout(PATIENCE_SECONDS),
+        open_streams(relay.url) as streams,
+        aclosing(streams.follow("r")) as following,
+    ):
+        assert await anext(following) is None
+        assert await anext(following) is None
+        append(streams, "r", events)
+        await relay.open()
+        assert [event async for event in following if event is not None] == events
+
+
+async def test_what_waits_for_a_server_that_is_gone_is_bounded(
+    relay: Relay, streams: RunStreams, caplog: pytest.LogCaptureFixture
+) -> None:
+    events = make_events(1, 100, ended=False)
+    async with open_streams(relay.url, pending=30) as behind:
+        append(behind, "r", events)
+        await relay.open()
+        assert await read(streams, "r", count=30) == events[:30]
+        end = StreamedEvent("1-101", "done", b"{}")
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await behind.flush("r")
+        behind.append("r", end)
+        assert await read(streams, "r", events[29].id) == [end]
+    assert len([r for r in caplog.records if "30 wait for Redis" in r.getMessage()]) == 1
+
+
+async def test_a_refusal_is_said_once(
+    streams: RunStreams, other_streams: RunStreams, caplog: pytest.LogCaptureFixture
+) -> None:
+    append(other_streams, "r", make_events(2, 1))
+    await other_streams.flush("r")
+    with caplog.at_level(logging.WARNING, logger="app.adapters.redis"):
+        for event in make_events(1, 5):
+            streams.append("r", event)
+            await streams.flush("r")
+    assert len(caplog.records) == 1
+    assert "equal or smaller" in caplog.text
+
+
+async def test_closing_writes_what_is_pending_and_leaves_no_connection(redis_url: str) -> None:
+    events = make_events(1, 2500)
+    async with Redis.from_url(redis_url) as client:
+        before = len(await client.client_list())
+        async with open_streams(redis_url) as streams:
+            streams.on_stop(lambda _: None)
+            append(streams, "r", events)
+        async with open_streams(redis_url) as streams:
+            assert await read(streams, "r") == events
+        # The server notices a moment later that they are closed.
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while len(await client.client_list()) > before:
+                pass
+
+
+async def test_closing_does_not_wait_for_a_server_that_is_gone(relay: Relay) -> None:
+    async with asyncio.timeout(PATIENCE_SECONDS), open_streams(relay.url) as streams:
+        streams.on_stop(lambda _: None)
+        append(streams, "r", make_events(1, 3))
