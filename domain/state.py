@@ -16,6 +16,10 @@ from domain.documents import Candidate, Citation, Source, Verification
 Route = Literal["needs_retrieval", "conversational", "out_of_scope"]
 Level = Literal["high", "medium", "low", "none"]
 
+STATE_VERSION = 2
+"""Of the types of this module, as each checkpoint's metadata has it. A field that is new to `PerQuestion` leaves it as
+it is; any other change adds one, and a function to `app/runs/states.py` that makes of an older state one of today."""
+
 MAX_QUESTION = 2000
 """Characters; a longer question is refused before it costs anything."""
 
