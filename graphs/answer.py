@@ -9,7 +9,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import RetryPolicy, TimeoutPolicy
 
 from domain.errors import Unavailable
-from domain.state import AnswerState, TurnInput
+from domain.state import STATE_VERSION, AnswerState, TurnInput
 from graphs.decisions import (
     decide_answer,
     decide_remedy,
@@ -124,4 +124,6 @@ def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, mod
     graph.add_conditional_edges("verify", decide_support, {"supported": END, "unsupported claims": "reconcile"})
     for last in ("converse", "decline", "abstain", "reconcile"):
         graph.add_edge(last, END)
-    return graph.compile(checkpointer=checkpointer, name="answer")
+    compiled = graph.compile(checkpointer=checkpointer, name="answer")
+    # Whoever runs it, each checkpoint says by its metadata which version of the state's types it is of.
+    return compiled.with_config(metadata={"state_version": STATE_VERSION})
