@@ -5,7 +5,9 @@ Adapters in `app/adapters` implement them and translate their driver's errors in
 """
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
@@ -256,17 +258,83 @@ class DocumentContent:
     """Vectors by content hash, of the chunks that are not stored yet."""
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerKey:
+    """Where a finished answer is kept."""
+
+    workspace_id: str
+    digest: str
+    """Of everything that the answer depends on, but the documents' state."""
+    corpus: str
+    """The documents' state, as `DocumentStore.corpus_fingerprint` has it. One answer is kept for a digest: that of the
+    state that was stored last, because no state comes twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedAnswer:
+    """A finished answer as it is sent, but for what is another each time it is asked for. See `app/runs/cache.py`."""
+
+    opening: bytes
+    """Server-sent events: all but the last, and that one's beginning up to its data."""
+    done: bytes
+    """The last event's data, a JSON object."""
+    sources: bytes
+    """What the answer was written from, a JSON array."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    """What an answer was stored under."""
+
+    components: dict[str, Any]
+    """All that its key is made of, by name."""
+    corpus: str
+    stored_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerCounts:
+    """How often a workspace's questions found their answer stored."""
+
+    hits: int
+    misses: int
+    shared: int
+    """Those of the misses that were answered by a run that somebody else had begun."""
+
+
 class AnswerCache(Protocol):
     """Finished answers by key. Never raises: a cache that is gone is a miss, warned about once."""
 
-    async def get(self, key: str) -> list[dict[str, Any]] | None:
-        """The stored events."""
+    async def get(self, key: AnswerKey) -> EncodedAnswer | None:
+        """The stored answer. Counts as a hit or a miss of the workspace."""
         ...
 
-    async def put(self, workspace_id: str, key: str, events: list[dict[str, Any]]) -> None: ...
+    async def put(self, key: AnswerKey, components: Mapping[str, Any], answer: EncodedAnswer) -> None:
+        """Keep an answer, with what its key is made of, for `list_stored`."""
+        ...
 
     async def forget(self, workspace_id: str) -> None:
         """Drop every answer of the workspace."""
+        ...
+
+    async def lead(self, key: AnswerKey, run_id: str) -> str:
+        """The run that answers this key now, in whatever process: the one that led first, else `run_id`, which leads
+        from here on until it is released, or for some minutes. Where the cache is gone, every run leads."""
+        ...
+
+    async def release(self, key: AnswerKey, run_id: str) -> None:
+        """The run does not answer this key any more: it has ended. Nothing happens where it does not lead."""
+        ...
+
+    def changing(self, workspace_id: str | None) -> AbstractAsyncContextManager[None]:
+        """Around a change of the workspace's documents, or of those of all workspaces (None), and its commit: what is
+        known of their state is not used meanwhile, and forgotten at the end."""
+        ...
+
+    async def count(self, workspace_id: str) -> AnswerCounts: ...
+
+    async def list_stored(self, workspace_id: str, limit: int) -> list[StoredAnswer]:
+        """The latest first."""
         ...
 
     async def is_up(self) -> bool:

@@ -1,4 +1,4 @@
-"""When a stored answer may be given again.
+"""When a stored answer may be given again, and how it is stored.
 
 The key holds everything that the answer depends on, so that there is nothing to invalidate: a changed document
 changes the key.
@@ -6,10 +6,14 @@ changes the key.
 
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, cast
 
-from domain.events import Done
+import orjson
+
+from domain.events import Done, Event, data_of
+from domain.ports import AnswerKey, EncodedAnswer
 from domain.state import Turn, TurnInput
 from graphs.prompts import ALL_VERSIONS
 
@@ -44,9 +48,15 @@ class CacheKey:
             machine=machine,
         )
 
-    def digest(self) -> str:
-        """The key as stored."""
-        return digest(asdict(self))
+    def address(self) -> AnswerKey:
+        """Where the answer is kept."""
+        components = self.components()
+        del components["corpus"]
+        return AnswerKey(self.workspace_id, digest(components), self.corpus)
+
+    def components(self) -> dict[str, Any]:
+        """All of them by name, as JSON values."""
+        return asdict(self)
 
 
 def digest(value: Any) -> str:
@@ -62,3 +72,32 @@ def is_storable(done: Done) -> bool:
         and done["verification"]["status"] != "unsupported"
         and not done["warnings"]
     )
+
+
+_OWN = ("run_id", "thread_id", "cached", "usage", "cost", "timings", "trace_url")
+"""What of `done` belongs to one asking."""
+
+
+def encode_answer(events: Sequence[Event]) -> EncodedAnswer:
+    """A finished turn's events, to be given again: without the steps, which are not taken again."""
+    *shown, done = [event for event in events if event["type"] != "thinking"]
+    frames = [
+        b"event: %s\nid: 1-%d\ndata: %s\n\n" % (event["type"].encode(), number, orjson.dumps(data_of(event)))
+        for number, event in enumerate(shown, start=1)
+    ]
+    sources = [event["citations"] for event in shown if event["type"] == "sources"]
+    return EncodedAnswer(
+        opening=b"%sevent: done\nid: 1-%d\ndata: " % (b"".join(frames), len(shown) + 1),
+        done=orjson.dumps({name: value for name, value in data_of(done).items() if name not in _OWN}),
+        sources=orjson.dumps(sources[-1] if sources else []),
+    )
+
+
+def decode_answer(answer: EncodedAnswer, own: Mapping[str, Any]) -> list[Event]:
+    """The events again, the last with what is this asking's `own`: its `run_id`, `thread_id` and `timings`."""
+    events = []
+    for frame in answer.opening.split(b"\n\n")[:-1]:
+        name, _, data = frame.split(b"\n")
+        events.append({"type": name.removeprefix(b"event: ").decode(), **orjson.loads(data.removeprefix(b"data: "))})
+    done = {**orjson.loads(answer.done), "cached": True, "usage": [], "cost": 0.0, "trace_url": None}
+    return cast("list[Event]", [*events, {"type": "done", **done, **own}])

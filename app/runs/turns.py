@@ -1,32 +1,35 @@
-"""A turn's life: checked, served from the cache or run through the graph, streamed, recorded."""
+"""A turn's life: checked, accepted, executed here or elsewhere, followed, stopped."""
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Coroutine, Mapping
-from contextlib import aclosing
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from time import perf_counter
-from typing import Any, Self, cast
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Literal, Self, cast
 from uuid import uuid4
-from weakref import WeakValueDictionary
 
-from app.runs.cache import CacheKey, is_storable
-from app.runs.execution import Execution, configure, fail, milliseconds_since, prepare_judgement
-from app.runs.records import log_turn, make_record, merge_state
-from app.runs.tapes import encode_tape, is_taped
-from app.runs.taping import Player, describe, fill, record
+from app.runs.live import LiveRun
+from app.runs.taping import Player
+from app.runs.watching import follow_elsewhere, read_status
 from app.services import Services
 from domain.documents import Scope
-from domain.errors import AskgraphError, UnknownMode
+from domain.errors import Draining, UnknownMode
 from domain.events import Done, Event, Failed
 from domain.question import clean_question
-from domain.runs import RunRecord
-from domain.state import AnswerState, Turn, TurnInput, blank_question, read_turns
-from domain.tapes import Call, Tape
-from nodes.writing import finish_turn
+from domain.runs import Lease, RunRequest, RunStatus
+from domain.state import AnswerState, TurnInput
+from domain.streams import StreamedEvent
 
 logger = logging.getLogger("askgraph.turns")
+
+WhenBusy = Literal["reject", "queue", "interrupt"]
+"""What becomes of a question whose thread has another one running: it is refused, it waits, or it stops that one."""
+
+DRAIN_SECONDS = 5.0
+"""How long runs may take to finish once the process is told to end."""
+STEP_SECONDS = 3.0
+"""How long a draining process waits for the steps that are being taken, before it leaves them to others as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,7 @@ class Ask:
     thread_id: str | None = None
     document_ids: tuple[str, ...] | None = None
     mode: str = "standard"
+    when_busy: WhenBusy = "queue"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,243 +55,237 @@ class Branch:
     """Answers what it can in place of the run's own calls."""
 
 
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A run that was accepted."""
+
+    run_id: str
+    thread_id: str
+    workspace_id: str
+    live: LiveRun | None = field(default=None, repr=False)
+    """None where it waits for another run of its thread."""
+
+
 class Turns:
-    """Starts turns and follows them to their end. Use it as a context manager: leaving waits for what is still being
-    written."""
+    """Starts runs, executes those that this process has leases of, and follows any. Use it as a context manager:
+    leaving waits for what runs; leaving with an error stops it."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._background: set[asyncio.Task[None]] = set()
-        self._remembering: dict[str, asyncio.Task[None]] = {}
-        self._keeping: dict[str, asyncio.Task[None]] = {}
+        self._live: dict[str, LiveRun] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._working: AsyncExitStack | None = None
+        self._draining: asyncio.Task[None] | None = None
+        services.streams.on_stop(self._stop_here)
+        services.queue.watch_leases(on_stop=self._stop_here, on_lost=self._give_up)
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, *error: object) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is not None:
+            for live in self._live.values():
+                live.stop()
         await self.close()
 
     async def close(self) -> None:
-        """Wait for what is still being written."""
-        while self._background:
-            await asyncio.gather(*self._background, return_exceptions=True)
+        """Wait for what runs, and end the worker."""
+        while self._tasks:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._working is not None:
+            working, self._working = self._working, None
+            await working.aclose()
 
-    async def settle(self, thread_id: str) -> None:
-        """Wait until a cached turn that was just given is part of its thread."""
-        if remembering := self._remembering.get(thread_id):
-            await asyncio.shield(remembering)
+    async def work(self) -> None:
+        """Execute, besides what is started here, the runs that no process executes: those that waited for another of
+        their thread, and those whose process has died."""
+        if self._working is None:
+            self._working = AsyncExitStack()
+            await self._working.enter_async_context(self._services.work(self.execute))
 
-    async def wait_for_record(self, run_id: str) -> None:
-        """Wait until a run that has just ended is on record, with its tape."""
-        if keeping := self._keeping.get(run_id):
-            await asyncio.shield(keeping)
+    async def drain(self, seconds: float = DRAIN_SECONDS) -> None:
+        """Take no new runs; after `seconds`, let other processes go on with those that are not over: from after the
+        step that is being taken, or, where that takes too long, from before it. Called again, it waits for the first
+        call."""
+        if self._draining is None:
+            self._draining = asyncio.create_task(self._drain(seconds))
+        await asyncio.shield(self._draining)
 
-    async def start(self, ask: Ask) -> AsyncGenerator[Event]:
-        """Check the question and hand back its events.
+    async def _drain(self, seconds: float) -> None:
+        if self._tasks:
+            await asyncio.wait(self._tasks.copy(), timeout=seconds)
+        for live in self._live.values():
+            live.drain()
+        if self._tasks:
+            await asyncio.wait(self._tasks.copy(), timeout=STEP_SECONDS)
+        for live in list(self._live.values()):
+            live.leave()
+        if self._tasks:
+            await asyncio.wait(self._tasks.copy(), timeout=STEP_SECONDS)
 
-        Everything that is wrong with the request is raised here, before the first event: `QuestionError`,
-        `UnknownMode`, `UnknownDocument`, `UnknownThread`, `DatabaseUnavailable`. Later faults end the stream with an
-        `error` event.
+    async def start(self, ask: Ask) -> Started:
+        """Check the question and start its run, which then goes on whether anybody follows it or not.
+
+        Everything that is wrong with the request is raised here, before it costs anything: `QuestionError`,
+        `UnknownMode`, `UnknownDocument`, `UnknownThread`, `ThreadBusy`, `Draining`, `DatabaseUnavailable`. Later
+        faults end the run with an `error` event.
         """
         services = self._services
-        started = perf_counter()
         question = clean_question(ask.question)
         profile = services.modes.get(ask.mode)
         if profile is None:
             raise UnknownMode(f"There is no mode {ask.mode!r}. There are: {', '.join(services.modes)}.")
-        corpus = await services.documents.corpus_fingerprint(Scope(ask.workspace_id, ask.document_ids))
-        if ask.thread_id is not None:
-            await services.threads.claim(ask.workspace_id, ask.thread_id)
+        if ask.document_ids is not None:
+            await services.documents.corpus_fingerprint(Scope(ask.workspace_id, ask.document_ids))
+        run_id = str(uuid4())
         turn = TurnInput(
-            run_id=str(uuid4()),
+            run_id=run_id,
             question=question,
             workspace_id=ask.workspace_id,
             document_ids=None if ask.document_ids is None else list(ask.document_ids),
             mode=ask.mode,
             profile=profile.model_dump(),
         )
-        return self._follow(turn, ask.thread_id, corpus, started)
+        if ask.thread_id is not None and ask.when_busy == "interrupt":
+            for status in await services.queue.list_unfinished(ask.workspace_id, ask.thread_id):
+                await self.stop(ask.workspace_id, status.request.run_id)
+        return await self._accept(
+            RunRequest(run_id, ask.thread_id or str(uuid4()), ask.workspace_id, turn, ask.thread_id is None),
+            wait=ask.when_busy != "reject",
+        )
 
-    async def resume(self, branch: Branch) -> AsyncGenerator[Event]:
+    async def resume(self, branch: Branch) -> Started:
         """Run on from a saved state. Never served from the cache, and never stored in it."""
-        run = self._run(None, branch.values, branch.thread_id, perf_counter(), branch=branch)
-        async with self._lock(branch.thread_id), aclosing(run) as events:
+        values = branch.values
+        turn = cast(TurnInput, {key: values[key] for key in TurnInput.__annotations__})  # type: ignore[literal-required]
+        request = RunRequest(
+            values["run_id"], branch.thread_id, values["workspace_id"], turn, forked_from=branch.forked_from
+        )
+        return await self._accept(request, wait=False, player=branch.player)
+
+    async def ask(self, ask: Ask) -> AsyncGenerator[Event]:
+        """Start a run, and hand back its events. Raises what `start` raises."""
+        return read_events(self.follow(await self.start(ask)))
+
+    async def follow(self, started: Started, after: str | None = None) -> AsyncGenerator[StreamedEvent]:
+        """The events of a run that was started here, to its end; wherever that comes about."""
+        live = started.live
+        if live is not None and live.broadcast.reaches(after):
+            async with aclosing(live.broadcast.follow(after)) as events:
+                async for event in events:
+                    after = event.id
+                    yield event
+                    if event.is_end:
+                        return
+            if self._draining is not None:
+                yield StreamedEvent.of(_say_draining(), "")
+                return
+        async with aclosing(follow_elsewhere(self._services, started.workspace_id, started.run_id, after)) as events:
             async for event in events:
                 yield event
 
-    async def _follow(
-        self, turn: TurnInput, known_thread: str | None, corpus: str, started: float
-    ) -> AsyncGenerator[Event]:
-        thread_id = known_thread or str(uuid4())
-        scope = Scope(turn["workspace_id"], None if turn["document_ids"] is None else tuple(turn["document_ids"]))
-        lock = self._lock(thread_id)
-        waits = lock.locked()
-        async with lock:
-            try:
-                if waits:
-                    # The documents may have changed while the thread's other turn was running.
-                    corpus = await self._services.documents.corpus_fingerprint(scope)
-                await self.settle(thread_id)
-                if known_thread is None:
-                    await self._services.threads.claim(turn["workspace_id"], thread_id)
-                turns = await self._read_turns(thread_id) if known_thread else []
-                key = CacheKey.of(turn, turns, corpus, self._services.fingerprint).digest()
-                stored = await self._services.answers.get(key)
-            except Exception as error:  # noqa: BLE001 - whatever it is, the stream must end with an event
-                yield fail(error, turn["run_id"])
-                return
-            if stored is not None:
-                for event in self._recall(stored, turn, turns, thread_id, started):
-                    yield event
-                return
+    async def watch(self, workspace_id: str, run_id: str, after: str | None = None) -> AsyncGenerator[StreamedEvent]:
+        """The events of any run past the id `after`: those of the past and those to come.
 
-            sent: list[Event] = []
-            async with aclosing(self._run(turn, turn, thread_id, started)) as events:
-                async for event in events:
-                    sent.append(event)
-                    if event["type"] == "done" and is_storable(event):
-                        # Before `done` goes out, so that whoever asks again at once finds it.
-                        await self._store(key, scope, corpus, sent)
-                    yield event
+        Raises `UnknownRun`.
+        """
+        status = await read_status(self._services, workspace_id, run_id)
+        return self.follow(Started(run_id, status.request.thread_id, workspace_id, self._live.get(run_id)), after)
 
-    async def _store(self, key: str, scope: Scope, corpus: str, sent: list[Event]) -> None:
-        """Store the answer, unless the documents changed while it was being written."""
-        try:
-            if await self._services.documents.corpus_fingerprint(scope) == corpus:
-                kept = [dict(event) for event in sent if event["type"] != "thinking"]
-                await self._services.answers.put(scope.workspace_id, key, kept)
-        except AskgraphError as error:
-            # The reader has the answer; that nobody else will find it stored is no failure of theirs.
-            logger.warning("an answer was not stored: %s", error.message)
+    async def stop(self, workspace_id: str, run_id: str) -> RunStatus:
+        """End a run, wherever it is executed, with what it has written so far. Returns how it stands then.
 
-    def _recall(
-        self, stored: list[dict[str, Any]], turn: TurnInput, turns: list[Turn], thread_id: str, started: float
-    ) -> list[Event]:
-        """The stored events as this run's own. The turn is written into the thread, so that a follow-up can refer to
-        it, by a task that the thread's next turn waits for and this reader does not."""
-        *events, last = stored
-        total_ms = milliseconds_since(started)
-        done = cast(
-            Done,
-            last
-            | {
-                "run_id": turn["run_id"],
-                "thread_id": thread_id,
-                "cached": True,
-                "usage": [],
-                "cost": 0.0,
-                "timings": {"total": round(total_ms, 2)},
-                "trace_url": None,
-            },
-        )
-        state = merge_state(
-            turn,
-            {
-                **blank_question(),
-                "turns": turns,
-                "standalone_question": done["standalone_question"],
-                "query": done["standalone_question"],
-                "route": done["route"],
-                "route_reason": "it was answered before",
-                "answer": done["answer"],
-                "answered_by": done["answered_by"],
-                "citations": done["citations"],
-                "confidence": done["confidence"],
-                "verification": done["verification"],
-            },
-        )
-        state["turns"] = finish_turn(state, done["answer"], done["citations"])
-        record = make_record(state, thread_id, datetime.now(UTC), total_ms, done)
-        task = self._in_background(self._remember(state, thread_id, record))
-        self._remembering[thread_id] = task
-        task.add_done_callback(lambda _: self._remembering.pop(thread_id, None))
-        return cast("list[Event]", [*events, done])
+        Raises `UnknownRun`, `DatabaseUnavailable`.
+        """
+        status = await read_status(self._services, workspace_id, run_id)
+        if status.ended is not None:
+            return status
+        if run_id in self._live:
+            self._stop_here(run_id)
+        else:
+            await self._services.streams.request_stop(run_id)
+        await self._services.queue.request_stop(workspace_id, run_id)
+        return await read_status(self._services, workspace_id, run_id)
 
-    async def _remember(self, state: AnswerState, thread_id: str, record: RunRecord) -> None:
-        # As `reconcile`, because what follows that node is the end, whatever the mode.
-        config = configure(thread_id, state, cached=True)
-        await self._services.graph.aupdate_state(config, cast("dict[str, Any]", state), as_node="reconcile")
-        await self._keep(record)
+    async def execute(self, lease: Lease) -> None:
+        """Execute a run whose lease this process has, to its end."""
+        live = self._begin(lease, None)
+        status = await self._services.queue.get(lease.request.workspace_id, lease.request.run_id)
+        if status is not None and status.stop_requested:
+            live.stop()
+        task = self._spawn(live)
+        await asyncio.wait({task})
 
-    async def _run(
-        self,
-        graph_input: TurnInput | None,
-        turn: Mapping[str, Any],
-        thread_id: str,
-        started: float,
-        *,
-        branch: Branch | None = None,
-    ) -> AsyncGenerator[Event]:
-        """One execution of the graph, with its `done` or `error` at the end, its record and its tape kept."""
-        services = self._services
-        started_at = datetime.now(UTC)
-        await prepare_judgement(services, turn)
-        context = services.make_context()
-        player = None if branch is None else branch.player
-        if player is not None:
-            context = fill(context, player)
-        calls: list[Call] | None = None
-        if is_taped(services.settings, turn["workspace_id"]):
-            calls = []
-            context = record(context, calls)
-        execution = Execution(services, services.graph, context, turn, thread_id, started)
-        try:
-            # Work ahead that nobody needs would use up what is on a tape.
-            async with aclosing(execution.follow(graph_input, ahead=player is None)) as events:
-                async for event in events:
-                    yield event
-        finally:
-            # In a task of its own: a reader who leaves cancels the run, not its record.
-            run = make_record(
-                execution.state,
-                thread_id,
-                started_at,
-                milliseconds_since(started),
-                execution.ended,
-                forked_from=None if branch is None else branch.forked_from,
-                unfinished=context.ledger.usage,
-            )
-            tape = None if calls is None else Tape(describe(context), calls, execution.events)
-            keeping = self._in_background(self._keep(run, tape))
-            self._keeping[run.run_id] = keeping
-            keeping.add_done_callback(lambda _: self._keeping.pop(run.run_id, None))
-        if execution.ended is not None:
-            yield execution.ended
+    async def _accept(self, request: RunRequest, *, wait: bool, player: Player | None = None) -> Started:
+        if self._draining is not None:
+            raise Draining
+        lease = await self._services.queue.accept(request, wait=wait)
+        if lease is None:
+            # Whoever lets a run wait sees to it that somebody takes it.
+            await self.work()
+            return Started(request.run_id, request.thread_id, request.workspace_id)
+        live = self._begin(lease, player)
+        self._spawn(live)
+        return Started(request.run_id, request.thread_id, request.workspace_id, live)
 
-    async def _keep(self, run: RunRecord, tape: Tape | None = None) -> None:
-        encoded: bytes | None = None
-        if tape is not None:
-            encoded, problem = encode_tape(tape)
-            if problem:
-                logger.warning("run %s: %s", run.run_id, problem)
-                run = replace(run, warnings=[*run.warnings, problem])
-        log_turn(run)
-        await self._services.runs.record(run, encoded)
+    def _begin(self, lease: Lease, player: Player | None) -> LiveRun:
+        live = LiveRun(self._services, lease, self._watch_other, player=player)
+        self._live[lease.request.run_id] = live
+        return live
 
-    def _in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        async def guarded() -> None:
-            try:
-                await work
-            except Exception:
-                logger.exception("a turn could not be recorded")
-
-        task = asyncio.create_task(guarded())
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
+    def _spawn(self, live: LiveRun) -> asyncio.Task[None]:
+        task = asyncio.create_task(self._perform(live))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _read_turns(self, thread_id: str) -> list[Turn]:
-        with self._services.translating_errors():
-            snapshot = await self._services.graph.aget_state({"configurable": {"thread_id": thread_id}})
-        return read_turns(snapshot.values.get("turns"))
+    async def _perform(self, live: LiveRun) -> None:
+        try:
+            await live.perform()
+        except Exception:
+            logger.exception("run %s could not be brought to an end", live.request.run_id)
+        finally:
+            if self._live.get(live.request.run_id) is live:
+                del self._live[live.request.run_id]
 
-    def _lock(self, thread_id: str) -> asyncio.Lock:
-        """One turn at a time in a thread, as far as this process goes; a second one waits."""
-        lock = self._locks.get(thread_id)
-        if lock is None:
-            lock = self._locks[thread_id] = asyncio.Lock()
-        return lock
+    async def _watch_other(self, workspace_id: str, run_id: str) -> AsyncGenerator[StreamedEvent]:
+        """Nothing where there is no such run."""
+        if await self._services.queue.get(workspace_id, run_id) is None:
+            return
+        async with aclosing(await self.watch(workspace_id, run_id)) as events:
+            async for event in events:
+                yield event
+
+    def _stop_here(self, run_id: str) -> None:
+        if live := self._live.get(run_id):
+            live.stop()
+
+    def _give_up(self, run_id: str) -> None:
+        if live := self._live.get(run_id):
+            live.give_up()
+
+
+def _say_draining() -> Failed:
+    error = Draining()
+    return Failed(type="error", code=error.code, message=error.message, retryable=True)
+
+
+async def number_events(events: AsyncGenerator[Event]) -> AsyncGenerator[StreamedEvent]:
+    """The events of what is no run, such as a rehearsal, numbered like those of one."""
+    number = 0
+    async with aclosing(events):
+        async for event in events:
+            number += 1
+            yield StreamedEvent.of(event, f"1-{number}")
+
+
+async def read_events(streamed: AsyncGenerator[StreamedEvent]) -> AsyncGenerator[Event]:
+    """The events of a stream, decoded."""
+    async with aclosing(streamed):
+        async for event in streamed:
+            yield event.event
 
 
 async def collect(events: AsyncGenerator[Event]) -> tuple[Done | Failed, list[Event]]:

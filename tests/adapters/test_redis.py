@@ -1,8 +1,6 @@
 import asyncio
 import logging
-import socket
 from datetime import timedelta
-from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
@@ -10,7 +8,8 @@ from redis.asyncio import Redis
 
 from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.redis.connection import RedisServer
-from tests.contracts.answer_cache import EVENTS, AnswerCacheContract
+from tests.adapters.conftest import Relay
+from tests.contracts.answer_cache import ANSWER, COMPONENTS, KEY, AnswerCacheContract
 
 
 @pytest_asyncio.fixture
@@ -24,7 +23,7 @@ class TestRedisAnswerCache(AnswerCacheContract):
 
 async def test_everything_expires(redis_url: str, redis_server: RedisServer) -> None:
     cache = RedisAnswerCache(redis_server, ttl=timedelta(hours=1))
-    await cache.put("a", "key", EVENTS)
+    await cache.put(KEY, COMPONENTS, ANSWER)
     async with Redis.from_url(redis_url) as client:
         lives = [await client.ttl(key) for key in await client.keys("*")]
     assert len(lives) == 2
@@ -32,54 +31,36 @@ async def test_everything_expires(redis_url: str, redis_server: RedisServer) -> 
 
 
 async def test_forget_leaves_no_key_behind(redis_url: str, answers: RedisAnswerCache) -> None:
-    await answers.put("a", "key", EVENTS)
+    await answers.put(KEY, COMPONENTS, ANSWER)
     await answers.forget("a")
     async with Redis.from_url(redis_url) as client:
         assert await client.dbsize() == 0
 
 
 async def test_survives_a_dropped_connection(redis_url: str, answers: RedisAnswerCache) -> None:
-    await answers.put("a", "key", EVENTS)
+    await answers.put(KEY, COMPONENTS, ANSWER)
     async with Redis.from_url(redis_url) as client:
         await client.execute_command(  # type: ignore[no-untyped-call]
             "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"
         )
-    assert await answers.get("key") == EVENTS
+    assert await answers.get(KEY) == ANSWER
 
 
 async def test_a_cache_that_is_gone_is_a_miss_warned_about_once_until_it_is_back(
-    redis_url: str, caplog: pytest.LogCaptureFixture
+    relay: Relay, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A relay stands for the network: while it is shut, connections are refused."""
-    path = urlsplit(redis_url).path
-
-    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        up_reader, up_writer = await asyncio.open_unix_connection(path)
-
-        async def pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-            while data := await source.read(65536):
-                sink.write(data)
-            sink.close()
-
-        await asyncio.gather(pump(reader, up_writer), pump(up_reader, writer))
-
-    with socket.socket() as reserved:
-        reserved.bind(("127.0.0.1", 0))
-        free = reserved.getsockname()[1]
-    redis_server = RedisServer(f"redis://127.0.0.1:{free}/0", timeout_seconds=10, pause_seconds=0)
+    redis_server = RedisServer(relay.url, timeout_seconds=10, pause_seconds=0)
     cache = RedisAnswerCache(redis_server)
     with caplog.at_level(logging.INFO, logger="app.adapters.redis"):
-        assert await cache.get("key") is None
-        await cache.put("a", "key", EVENTS)
+        assert await cache.get(KEY) is None
+        await cache.put(KEY, COMPONENTS, ANSWER)
         await cache.forget("a")
         assert [r.levelname for r in caplog.records] == ["WARNING"]
-        server = await asyncio.start_server(relay, "127.0.0.1", free)
-        await cache.put("a", "key", EVENTS)
-        assert await cache.get("key") == EVENTS
+        await relay.open()
+        await cache.put(KEY, COMPONENTS, ANSWER)
+        assert await cache.get(KEY) == ANSWER
         assert [r.levelname for r in caplog.records] == ["WARNING", "INFO"]
     await redis_server.close()
-    server.close()
-    await server.wait_closed()
 
 
 async def test_a_cache_that_is_gone_is_left_alone_for_a_while() -> None:
@@ -95,11 +76,24 @@ async def test_a_cache_that_is_gone_is_left_alone_for_a_while() -> None:
     server = await asyncio.start_server(ignore, "127.0.0.1", 0)
     redis_server = RedisServer(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}/0")
     cache = RedisAnswerCache(redis_server)
-    assert await cache.get("key") is None
+    assert await cache.get(KEY) is None
     tried = accepted
     for _ in range(20):
-        assert await cache.get("key") is None
+        assert await cache.get(KEY) is None
     assert accepted == tried > 0
     await redis_server.close()
     server.close()
     await server.wait_closed()
+
+
+async def test_what_is_known_of_the_documents_is_forgotten_by_a_change(
+    redis_url: str, answers: RedisAnswerCache
+) -> None:
+    async with Redis.from_url(redis_url) as client:
+        for workspace_id in ("a", None):
+            await client.mset({"askgraph::corpus:a": "1", "askgraph::corpus:b": "1"})
+            async with answers.changing(workspace_id):
+                assert [key for key in await client.keys("*") if b"changes" in key]
+            assert not [key for key in await client.keys("*") if b"changes" in key]
+            assert not await client.exists("askgraph::corpus:a")
+            assert await client.exists("askgraph::corpus:b") == (workspace_id is not None)

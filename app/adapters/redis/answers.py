@@ -1,68 +1,185 @@
-"""Finished answers in Redis or Valkey."""
+"""Finished answers in Redis or Valkey. docs/decisions/0048-answers-before-the-graph.md has the protocol."""
 
+import asyncio
 import logging
 import time
-from datetime import timedelta
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
+from uuid import uuid4
 
 import orjson
 
 from app.adapters.redis.connection import RedisServer
+from domain.ports import AnswerCounts, AnswerKey, EncodedAnswer, StoredAnswer
 
 logger = logging.getLogger(__name__)
+
+LEAD_SECONDS = 300
+"""How long a run leads that is never released: its process has died, and it goes on elsewhere or was given up."""
+
+CHANGE_SECONDS = 30
+"""How long a change stands that nobody renews: its process has died. Answers take the slower way meanwhile."""
+
+# KEYS: the run that leads, the workspace's counts. ARGV: run, seconds.
+_LEAD = """
+if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'EX', ARGV[2]) then return ARGV[1] end
+local leader = redis.call('GET', KEYS[1])
+if leader ~= ARGV[1] then redis.call('HINCRBY', KEYS[2], 'shared', 1) end
+return leader
+"""
+
+# KEYS: the run that leads. ARGV: run.
+_RELEASE = """
+if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
+return 0
+"""
+
+# KEYS: the answer, the workspace's counts. ARGV: the documents' state.
+_GET = """
+local stored = redis.call('HMGET', KEYS[1], 'corpus', 'opening', 'done', 'sources')
+local found = stored[1] == ARGV[1]
+redis.call('HINCRBY', KEYS[2], found and 'hits' or 'misses', 1)
+return found and stored or {}
+"""
+
+# KEYS: the changes under way. ARGV: change, seconds.
+_RENEW = """
+local now = redis.call('TIME')
+redis.call('ZADD', KEYS[1], now[1] + ARGV[2], ARGV[1])
+redis.call('EXPIRE', KEYS[1], ARGV[2] * 2)
+"""
 
 
 class RedisAnswerCache:
     """Finished answers, kept for `ttl`. Never raises; see `domain.ports.AnswerCache`."""
 
-    def __init__(self, server: RedisServer, *, ttl: timedelta = timedelta(hours=24)) -> None:
+    def __init__(self, server: RedisServer, *, namespace: str = "", ttl: timedelta = timedelta(hours=24)) -> None:
+        """`namespace` tells databases that share the server apart."""
         self._server = server
         self._redis = server.client
+        self._prefix = f"askgraph:{namespace}"
         self._ttl = ttl
+        self._get = server.client.register_script(_GET)
+        self._lead = server.client.register_script(_LEAD)
+        self._release = server.client.register_script(_RELEASE)
+        self._renew = server.client.register_script(_RENEW)
 
-    async def get(self, key: str) -> list[dict[str, Any]] | None:
-        stored = await self._server.attempt(lambda: self._redis.get(_answer_key(key)))
-        if stored is None:
-            return None
-        try:
-            return _read_events(stored)
-        except ValueError:
-            logger.warning("A stored answer cannot be read; answering anew.")
-            return None
+    async def get(self, key: AnswerKey) -> EncodedAnswer | None:
+        keys = [self._answer_key(key.digest), self._counts_key(key.workspace_id)]
+        stored = await self._server.attempt(lambda: self._get(keys, [key.corpus]))
+        return EncodedAnswer(*stored[1:]) if stored else None
 
-    async def put(self, workspace_id: str, key: str, events: list[dict[str, Any]]) -> None:
+    async def put(self, key: AnswerKey, components: Mapping[str, Any], answer: EncodedAnswer) -> None:
+        now = time.time()
+        index = self._index_key(key.workspace_id)
+        fields = ["corpus", key.corpus, "opening", answer.opening, "done", answer.done, "sources", answer.sources]
+        fields += ["components", orjson.dumps(components), "stored_at", str(now)]
+
         async def store() -> None:
             async with self._redis.pipeline(transaction=True) as pipeline:
-                pipeline.set(_answer_key(key), orjson.dumps(events), ex=self._ttl)
-                pipeline.zadd(_index_key(workspace_id), {key: time.time()})
+                pipeline.hset(self._answer_key(key.digest), items=fields)
+                pipeline.expire(self._answer_key(key.digest), self._ttl)
+                pipeline.zadd(index, {key.digest: now})
                 # Keys whose answers have expired leave the index here; it expires itself with its last answer.
-                pipeline.zremrangebyscore(_index_key(workspace_id), 0, time.time() - self._ttl.total_seconds())
-                pipeline.expire(_index_key(workspace_id), self._ttl)
+                pipeline.zremrangebyscore(index, 0, now - self._ttl.total_seconds())
+                pipeline.expire(index, self._ttl)
                 await pipeline.execute()
 
         await self._server.attempt(store)
 
     async def forget(self, workspace_id: str) -> None:
         async def drop() -> None:
-            keys = cast(list[bytes], await self._redis.zrange(_index_key(workspace_id), 0, -1))
-            await self._redis.unlink(_index_key(workspace_id), *(_answer_key(key.decode()) for key in keys))
+            index = self._index_key(workspace_id)
+            digests = cast(list[bytes], await self._redis.zrange(index, 0, -1))
+            await self._redis.unlink(index, *(self._answer_key(digest.decode()) for digest in digests))
 
         await self._server.attempt(drop)
+
+    async def lead(self, key: AnswerKey, run_id: str) -> str:
+        keys = [self._lead_key(key), self._counts_key(key.workspace_id)]
+        leader = await self._server.attempt(lambda: self._lead(keys, [run_id, LEAD_SECONDS]))
+        return leader.decode() if leader else run_id
+
+    async def release(self, key: AnswerKey, run_id: str) -> None:
+        await self._server.attempt(lambda: self._release([self._lead_key(key)], [run_id]))
+
+    @asynccontextmanager
+    async def changing(self, workspace_id: str | None) -> AsyncIterator[None]:
+        change = uuid4().hex
+        changes = self._changes_key(workspace_id)
+
+        async def renew() -> None:
+            await self._server.attempt(lambda: self._renew([changes], [change, CHANGE_SECONDS]))
+
+        async def keep_renewing() -> None:
+            while True:
+                await asyncio.sleep(CHANGE_SECONDS / 3)
+                await renew()
+
+        async def end() -> None:
+            # What is known goes first: it may be of the time before the change.
+            if workspace_id is None:
+                known = [key async for key in self._redis.scan_iter(match=self._corpus_key("*"), count=1000)]
+            else:
+                known = [self._corpus_key(workspace_id)]
+            async with self._redis.pipeline(transaction=True) as pipeline:
+                if known:
+                    pipeline.unlink(*known)
+                pipeline.zrem(changes, change)
+                await pipeline.execute()
+
+        await renew()
+        renewing = asyncio.create_task(keep_renewing())
+        try:
+            yield
+        finally:
+            renewing.cancel()
+            await asyncio.gather(renewing, return_exceptions=True)
+            # Also where the task is being cancelled: until it is done, answers take the slower way.
+            await asyncio.shield(self._server.attempt(end))
+
+    async def count(self, workspace_id: str) -> AnswerCounts:
+        async def read() -> list[bytes | None]:
+            names = ["hits", "misses", "shared"]
+            return await cast(Awaitable[list[bytes | None]], self._redis.hmget(self._counts_key(workspace_id), names))
+
+        counts = await self._server.attempt(read) or [None, None, None]
+        return AnswerCounts(*(int(count or 0) for count in counts))
+
+    async def list_stored(self, workspace_id: str, limit: int) -> list[StoredAnswer]:
+        async def read() -> list[list[bytes | None]]:
+            digests = cast(list[bytes], await self._redis.zrevrange(self._index_key(workspace_id), 0, limit - 1))
+            async with self._redis.pipeline(transaction=False) as pipeline:
+                for digest in digests:
+                    pipeline.hmget(self._answer_key(digest.decode()), ["components", "corpus", "stored_at"])
+                return cast(list[list[bytes | None]], await pipeline.execute())
+
+        stored = []
+        for components, corpus, at in await self._server.attempt(read) or []:
+            if components and corpus and at:
+                when = datetime.fromtimestamp(float(at), UTC)
+                stored.append(StoredAnswer(orjson.loads(components), corpus.decode(), when))
+        return stored
 
     async def is_up(self) -> bool:
         return await self._server.is_up()
 
+    def _answer_key(self, digest: str) -> str:
+        return f"{self._prefix}:answer:{digest}"
 
-def _read_events(stored: bytes | str) -> list[dict[str, Any]]:
-    events = orjson.loads(stored)
-    if not (isinstance(events, list) and events and all(isinstance(event, dict) for event in events)):
-        raise ValueError("not a list of events")
-    return cast(list[dict[str, Any]], events)
+    def _index_key(self, workspace_id: str) -> str:
+        return f"{self._prefix}:answers:{workspace_id}"
 
+    def _lead_key(self, key: AnswerKey) -> str:
+        return f"{self._prefix}:lead:{key.digest}:{key.corpus}"
 
-def _answer_key(key: str) -> str:
-    return f"askgraph:answer:{key}"
+    def _counts_key(self, workspace_id: str) -> str:
+        return f"{self._prefix}:counts:{workspace_id}"
 
+    def _corpus_key(self, workspace_id: str) -> str:
+        return f"{self._prefix}:corpus:{workspace_id}"
 
-def _index_key(workspace_id: str) -> str:
-    return f"askgraph:answers:{workspace_id}"
+    def _changes_key(self, workspace_id: str | None) -> str:
+        return f"{self._prefix}:changes" if workspace_id is None else f"{self._prefix}:changes:{workspace_id}"
