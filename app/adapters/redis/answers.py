@@ -74,7 +74,16 @@ class RedisAnswerCache:
     async def put(self, key: AnswerKey, components: Mapping[str, Any], answer: EncodedAnswer) -> None:
         now = time.time()
         index = self._index_key(key.workspace_id)
-        fields = ["corpus", key.corpus, "opening", answer.opening, "done", answer.done, "sources", answer.sources]
+        fields: list[str | bytes] = [
+            "corpus",
+            key.corpus,
+            "opening",
+            answer.opening,
+            "done",
+            answer.done,
+            "sources",
+            answer.sources,
+        ]
         fields += ["components", orjson.dumps(components), "stored_at", str(now)]
 
         async def store() -> None:
