@@ -32,6 +32,9 @@ from app.adapters.postgres.library import PostgresLibrary
 from app.adapters.postgres.migrations import upgrade
 from app.adapters.postgres.pool import open_pool, ping, translated_errors
 from app.adapters.postgres.reembedding import Reembedding, open_reembedding
+from app.adapters.postgres.retention import PostgresRetention
+from app.adapters.postgres.saved_states import PostgresSavedStates
+from app.adapters.postgres.run_queue import PostgresRunQueue
 from app.adapters.prices import read_prices
 from app.adapters.providers import Access, split_name
 from app.adapters.redis.answers import RedisAnswerCache
@@ -44,6 +47,7 @@ from app.settings import Settings, read_modes
 from domain.errors import ConfigurationError, EmbedderUnavailable
 from domain.ports import AnswerCache, DocumentStore, Embedder, Library, Reranker, TokenCounter
 from domain.profile import Profile
+from domain.retention import Retention, SavedStates
 from domain.runs import RunLog, ThreadStore
 from domain.streams import RunStreams
 from graphs.answer import AnswerGraph, build_answer_graph
@@ -77,12 +81,17 @@ class Services:
     streams: RunStreams
     runs: RunLog
     threads: ThreadStore
+    states: SavedStates
+    retention: Retention
     ingestion: Ingestion
     fingerprint: str
     """Of the machine's code and models: answers of another machine are not this one's."""
     trace_url: Callable[[str], str | None]
     translating_errors: Callable[[], AbstractContextManager[None]]
     """Around calls to the graph: the checkpointer's driver errors become ours."""
+    flush_states: Callable[[str], Awaitable[None]]
+    """Returns once a thread's states are stored, whatever process reads them then. Raises what storing them failed
+    with."""
     parts: dict[str, str]
     """How each part runs, in words, for people who start the service."""
     rerank_problem: str | None
@@ -143,6 +152,8 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             table = await stack.enter_async_context(open_table(url, mapping, embedder.dimension))
             library, documents = PgVectorStoreLibrary(table), PgVectorStoreDocuments(table)
             parts["library"] = f"the table {mapping.schema_name}.{mapping.table}, which another application fills"
+        queue = PostgresRunQueue(pool, database_url)
+        stack.push_async_callback(queue.close)
         redis = RedisServer(redis_url)
         stack.push_async_callback(redis.close)
         streams = RedisRunStreams(redis, redis_url)
@@ -157,10 +168,11 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             "tracing": "LangSmith" if tracing else "off",
         }
         names = [*name_models(opened.models, settings), *(reranker.name for reranker in rerankers.values())]
+        saver = await stack.enter_async_context(open_saver(pool))
         yield Services(
             settings=settings,
             modes=modes,
-            graph=build_answer_graph(await open_saver(pool), settings.model_timeout),
+            graph=build_answer_graph(saver, settings.model_timeout),
             documents=documents,
             library=library,
             embedder=embedder,
@@ -174,6 +186,9 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             streams=streams,
             runs=PostgresRunLog(pool),
             threads=PostgresThreadStore(pool),
+            queue=queue,
+            states=PostgresSavedStates(pool, saver),
+            retention=PostgresRetention(pool),
             ingestion=Ingestion(
                 documents,
                 encoder,
@@ -183,6 +198,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             fingerprint=await asyncio.to_thread(fingerprint_machine, embedder.name, *names),
             trace_url=lambda run_id: tracing.trace_url(UUID(run_id)) if tracing else None,
             translating_errors=translated_errors,
+            flush_states=saver.flush,
             parts=parts,
             models_problem=opened.problem,
             rerank_problem=rerank_problem,

@@ -36,15 +36,11 @@ class PostgresRunLog:
         self._pool = pool
 
     async def record(self, run: RunRecord, tape: bytes | None = None) -> None:
-        values: dict[str, Any] = {
-            field.name: Jsonb(value) if isinstance(value := getattr(run, field.name), list | dict) else value
-            for field in fields(run)
-        }
         async with open_session(self._pool, run.workspace_id) as session:
             if tape is None:
-                await session.execute(sql.RECORD_RUN, **values)
+                await session.execute(sql.RECORD_RUN, **list_columns(run))
             else:
-                await session.execute(sql.RECORD_TAPED_RUN, tape=tape, **values)
+                await session.execute(sql.RECORD_TAPED_RUN, tape=tape, **list_columns(run))
 
     async def get(self, workspace_id: str, run_id: str) -> RunRecord | None:
         async with open_session(self._pool, workspace_id) as session:
@@ -67,6 +63,14 @@ class PostgresRunLog:
             rows = await session.fetch(sql.SUM_COSTS[by], since=since, everywhere=workspace_id is None)
         *spent, together = [Spending(**row) for row in rows]
         return spent, together
+
+
+def list_columns(run: RunRecord) -> dict[str, Any]:
+    """The record as its row has it."""
+    return {
+        field.name: Jsonb(value) if isinstance(value := getattr(run, field.name), list | dict) else value
+        for field in fields(run)
+    }
 
 
 def _read_run(row: DictRow) -> RunRecord:

@@ -455,16 +455,17 @@ _RUN: LiteralString = (
     "timings, warnings, error, forked_from, answered_by, degraded, prompts"
 )
 
+_RUN_VALUES: LiteralString = (
+    "%(run_id)s, %(thread_id)s, %(workspace_id)s, %(mode)s, %(question)s, %(started_at)s, %(standalone_question)s, "
+    "%(queries)s, %(document_ids)s, %(route)s, %(retries)s, %(candidates)s, %(sources)s, %(top_score)s, "
+    "%(confidence)s, %(verification)s, %(cached)s, %(answer)s, %(citations)s, %(usage)s, %(cost)s, %(timings)s, "
+    "%(warnings)s, %(error)s, %(forked_from)s, %(answered_by)s, %(degraded)s, %(prompts)s"
+)
+
 # A run that is resumed after a crash is recorded again under its id.
-RECORD_RUN: LiteralString = f"""
-    INSERT INTO runs ({_RUN})
-    VALUES
-        (%(run_id)s, %(thread_id)s, %(workspace_id)s, %(mode)s, %(question)s, %(started_at)s,
-         %(standalone_question)s, %(queries)s, %(document_ids)s, %(route)s, %(retries)s, %(candidates)s, %(sources)s,
-         %(top_score)s, %(confidence)s, %(verification)s, %(cached)s, %(answer)s, %(citations)s, %(usage)s, %(cost)s,
-         %(timings)s, %(warnings)s, %(error)s, %(forked_from)s, %(answered_by)s, %(degraded)s, %(prompts)s)
-    ON CONFLICT (workspace_id, run_id) DO UPDATE SET ({_RUN}) = ROW (excluded.*)
-"""
+_AGAIN: LiteralString = f"ON CONFLICT (workspace_id, run_id) DO UPDATE SET ({_RUN}) = ROW (excluded.*)"
+
+RECORD_RUN: LiteralString = f"INSERT INTO runs ({_RUN}) VALUES ({_RUN_VALUES}) {_AGAIN}"
 
 # In one statement, because a tape must cost next to nothing. A thread that was deleted meanwhile has none.
 RECORD_TAPED_RUN: LiteralString = f"""
@@ -498,7 +499,10 @@ def _sum_costs(by: LiteralString) -> LiteralString:
             coalesce(sum(u.output_tokens), 0)::bigint AS output_tokens,
             coalesce(sum(u.cost), 0) AS cost,
             coalesce(sum(u.calls) FILTER (WHERE u.cost IS NULL), 0)::bigint AS unpriced
-        FROM runs AS r
+        FROM (
+            SELECT workspace_id, run_id, started_at, mode, cached, usage FROM runs
+            UNION ALL SELECT workspace_id, run_id, started_at, mode, cached, usage FROM pruned_runs
+        ) AS r
             LEFT JOIN LATERAL jsonb_to_recordset(r.usage)
                 AS u (node text, model text, calls bigint, input_tokens bigint, output_tokens bigint, cost float8)
                 ON true
@@ -517,4 +521,163 @@ SUM_COSTS: dict[str, LiteralString] = {
 
 GET_TAPE: LiteralString = """
     SELECT tape FROM tapes WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
+"""
+
+# --- the queue of runs ------------------------------------------------------------------------------------------
+
+# A run holds its thread by procrastinate's unique index on the locks of jobs that are being done: whoever comes second
+# waits. The thread's row, which the claim locks, lets concurrent accepts follow each other. No row where another
+# workspace owns the thread; no job where the thread is busy and the run shall not wait.
+ACCEPT_RUN: LiteralString = f"""
+    WITH thread AS ({CLAIM_THREAD}),
+    job (queue_name, task_name, lock, args) AS (
+        SELECT %(queue)s, %(task)s, %(lock)s,
+            jsonb_build_object('workspace_id', %(workspace_id)s::text, 'run_id', %(run_id)s::text)
+        FROM thread
+    ),
+    begun AS (
+        INSERT INTO procrastinate_jobs (queue_name, task_name, lock, args, status, worker_id)
+        SELECT job.*, 'doing', %(worker_id)s FROM job
+        WHERE NOT EXISTS (
+            SELECT FROM accepted_runs WHERE thread_id = %(thread_id)s AND state IN ('queued', 'running')
+        )
+        ON CONFLICT (lock) WHERE status = 'doing' DO NOTHING
+        RETURNING id
+    ),
+    waiting AS (
+        INSERT INTO procrastinate_jobs (queue_name, task_name, lock, args)
+        SELECT job.* FROM job WHERE %(wait)s AND NOT EXISTS (SELECT FROM begun)
+        RETURNING id
+    ),
+    run AS (
+        INSERT INTO accepted_runs (workspace_id, run_id, thread_id, request, state, attempt, started_at, job_id)
+        SELECT %(workspace_id)s, %(run_id)s, %(thread_id)s, %(request)s, 'running', 1, now(), id FROM begun
+        UNION ALL
+        SELECT %(workspace_id)s, %(run_id)s, %(thread_id)s, %(request)s, 'queued', 0, NULL, id FROM waiting
+    )
+    SELECT begun.id AS begun, waiting.id AS waiting
+    FROM thread LEFT JOIN begun ON true LEFT JOIN waiting ON true
+"""
+
+BEGIN_RUN: LiteralString = """
+    UPDATE accepted_runs SET state = 'running', attempt = attempt + 1, started_at = now()
+    WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s AND state IN ('queued', 'running')
+    RETURNING request, attempt
+"""
+
+# The attempt is the fence. A job that procrastinate's worker does is finished by it a moment later, so that only the
+# lock is given up here; one that a worker has taken meanwhile, though this process held it, is that worker's.
+END_RUN: LiteralString = f"""
+    WITH ended AS (
+        UPDATE accepted_runs
+        SET state = %(state)s, ended = %(ended)s, ended_id = %(ended_id)s, ended_at = now()
+        WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
+            AND attempt = %(attempt)s AND state IN ('queued', 'running')
+        RETURNING thread_id, run_id, job_id
+    ),
+    deleted AS (
+        DELETE FROM procrastinate_jobs USING ended
+        WHERE id = job_id AND NOT %(by_worker)s AND (status = 'todo' OR worker_id = %(worker_id)s)
+    ),
+    unlocked AS (
+        UPDATE procrastinate_jobs SET lock = NULL FROM ended WHERE id = job_id AND %(by_worker)s
+    ),
+    record AS (INSERT INTO runs ({_RUN}) SELECT {_RUN_VALUES} FROM ended {_AGAIN}),
+    tape AS (
+        INSERT INTO tapes (workspace_id, run_id, thread_id, tape)
+        SELECT %(workspace_id)s, run_id, thread_id, %(tape)s FROM ended WHERE %(tape)s::bytea IS NOT NULL
+        ON CONFLICT (workspace_id, run_id) DO UPDATE SET tape = excluded.tape, created_at = now()
+    )
+    SELECT (
+        SELECT pg_notify(
+            'procrastinate_queue_v1#' || %(queue)s,
+            json_build_object('type', 'job_inserted', 'job_id', next.job_id)::text
+        )::text
+        FROM accepted_runs AS next
+        WHERE next.thread_id = ended.thread_id AND next.job_id <> ended.job_id AND state IN ('queued', 'running')
+        ORDER BY next.job_id LIMIT 1
+    ) AS woken
+    FROM ended
+"""
+
+_WAKE: LiteralString = """
+    pg_notify(
+        'procrastinate_queue_v1#' || queue_name, json_build_object('type', 'job_inserted', 'job_id', id)::text
+    )::text
+"""
+
+# Locked first, so that of several who find the same jobs one gives each back.
+_GIVE_BACK: LiteralString = f"""
+    given AS (
+        SELECT id, queue_name, args, procrastinate_retry_job_v2(id, NULL, NULL, NULL, NULL)::text FROM found
+    ),
+    queued AS (
+        UPDATE accepted_runs SET state = 'queued' FROM given
+        WHERE workspace_id = args ->> 'workspace_id' AND run_id = args ->> 'run_id' AND state = 'running'
+    )
+    SELECT id, {_WAKE} AS woken FROM given
+"""
+
+# By the job's number as well, because a worker may have taken it since.
+HAND_BACK_JOBS: LiteralString = f"""
+    WITH found AS (
+        SELECT * FROM procrastinate_jobs
+        WHERE id = ANY (%(job_ids)s) AND status = 'doing' AND worker_id = %(worker_id)s
+        FOR UPDATE SKIP LOCKED
+    ),
+    {_GIVE_BACK}
+"""
+
+# Of all workspaces: what a dead process held belongs to whoever lives.
+RESCUE_JOBS: LiteralString = f"""
+    WITH found AS (
+        SELECT * FROM procrastinate_jobs
+        WHERE status = 'doing' AND (
+            worker_id IS NULL
+            OR EXISTS (
+                SELECT FROM procrastinate_workers AS worker
+                WHERE worker.id = worker_id AND last_heartbeat < now() - make_interval(secs => %(seconds)s)
+            )
+        )
+        FOR UPDATE SKIP LOCKED
+    ),
+    {_GIVE_BACK}
+"""
+
+REGISTER_WORKER: LiteralString = "SELECT worker_id FROM procrastinate_register_worker_v1()"
+
+UNREGISTER_WORKER: LiteralString = "SELECT procrastinate_unregister_worker_v1(%(worker_id)s)::text"
+
+PRUNE_WORKERS: LiteralString = "SELECT worker_id FROM procrastinate_prune_stalled_workers_v1(%(seconds)s)"
+
+# procrastinate's own function does not say whether the worker is still known.
+BEAT: LiteralString = """
+    UPDATE procrastinate_workers SET last_heartbeat = now() WHERE id = ANY (%(worker_ids)s) RETURNING id
+"""
+
+LIST_HELD_RUNS: LiteralString = """
+    SELECT id AS job_id, worker_id, args ->> 'run_id' AS run_id, attempt, coalesce(stop_requested, false) AS stop
+    FROM procrastinate_jobs AS job
+    LEFT JOIN accepted_runs AS run
+        ON run.workspace_id = args ->> 'workspace_id' AND run.run_id = args ->> 'run_id'
+        AND state IN ('queued', 'running')
+    WHERE job.status = 'doing' AND worker_id = ANY (%(worker_ids)s) AND queue_name = %(queue)s
+"""
+
+_STATUS: LiteralString = "request, state, attempt, accepted_at, started_at, ended_at, ended, ended_id, stop_requested"
+
+GET_RUN_STATUS: LiteralString = f"""
+    SELECT {_STATUS} FROM accepted_runs WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
+"""
+
+LIST_UNFINISHED_RUNS: LiteralString = f"""
+    SELECT {_STATUS} FROM accepted_runs
+    WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s AND state IN ('queued', 'running')
+    ORDER BY state = 'running' DESC, job_id
+"""
+
+REQUEST_RUN_STOP: LiteralString = f"""
+    UPDATE accepted_runs SET stop_requested = stop_requested OR state IN ('queued', 'running')
+    WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
+    RETURNING {_STATUS}
 """

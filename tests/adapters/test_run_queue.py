@@ -1,0 +1,282 @@
+"""Runs and their leases on a real Postgres. Two queues on one database stand for two processes."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+
+import pytest
+import pytest_asyncio
+
+from app.adapters.postgres import presence
+from app.adapters.postgres.conversations import PostgresRunLog
+from app.adapters.postgres.pool import Pool, open_pool
+from app.adapters.postgres.run_queue import Execute, PostgresRunQueue
+from domain.errors import ConfigurationError, DatabaseUnavailable
+from domain.runs import Lease, RunStatus
+from tests.contracts.run_queue import FAILED, RunQueueContract, begin, end, record_of, request
+
+
+@pytest_asyncio.fixture
+async def pool(database_url: str) -> AsyncIterator[Pool]:
+    async with open_pool(database_url) as pool:
+        yield pool
+
+
+class Process:
+    """What stands for a process: its queue, and what it was told."""
+
+    def __init__(self, queue: PostgresRunQueue) -> None:
+        self.queue = queue
+        self.stopped: list[str] = []
+        self.lost: list[str] = []
+        queue.watch_leases(on_stop=self.stopped.append, on_lost=self.lost.append)
+
+    def work(self, execute: Execute, *, drain_seconds: float = 5) -> AbstractAsyncContextManager[None]:
+        return self.queue.work(
+            execute, on_stop=self.stopped.append, on_lost=self.lost.append, drain_seconds=drain_seconds
+        )
+
+
+@pytest_asyncio.fixture
+async def start(pool: Pool, database_url: str) -> AsyncIterator[Callable[[], Process]]:
+    async with AsyncExitStack() as stack:
+
+        def start() -> Process:
+            queue = PostgresRunQueue(pool, database_url)
+            stack.push_async_callback(queue.close)
+            return Process(queue)
+
+        yield start
+
+
+@pytest.fixture
+def queue(start: Callable[[], Process]) -> PostgresRunQueue:
+    return start().queue
+
+
+@pytest.fixture
+def other(start: Callable[[], Process]) -> PostgresRunQueue:
+    return start().queue
+
+
+@pytest.fixture
+def runs(pool: Pool) -> PostgresRunLog:
+    return PostgresRunLog(pool)
+
+
+class TestPostgresRunQueue(RunQueueContract):
+    pass
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Death is noticed within a second. What is tested does not depend on how long that takes."""
+    monkeypatch.setattr(presence, "BEAT_SECONDS", 0.1)
+    monkeypatch.setattr(presence, "STALLED_SECONDS", 0.6)
+
+
+class Executor:
+    """Executes runs, each for as long as the test wants, and notes what it was given."""
+
+    def __init__(self) -> None:
+        self.leases: asyncio.Queue[Lease] = asyncio.Queue()
+        self.may_end = asyncio.Event()
+
+    async def hold(self, lease: Lease) -> None:
+        """Until the worker is told to end."""
+        self.leases.put_nowait(lease)
+        await self.may_end.wait()
+
+
+async def wait_for(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 - what is waited for happens in the database
+            await asyncio.sleep(0.02)
+
+
+async def ended(queue: PostgresRunQueue, run_id: str) -> RunStatus:
+    async with asyncio.timeout(10):
+        while (status := await queue.get("a", run_id)) is None or status.ended is None:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+    return status
+
+
+def die(process: Process) -> None:
+    """No more heartbeats, as after `kill -9`."""
+    assert process.queue._presence._beating is not None
+    process.queue._presence._beating.cancel()
+
+
+async def test_waiting_runs_are_executed_in_order(start: Callable[[], Process]) -> None:
+    process, taker = start(), start()
+    lease = await begin(process.queue)
+    waiting = [request() for _ in range(3)]
+    for asked in waiting:
+        await process.queue.accept(asked, wait=True)
+    taken: list[Lease] = []
+
+    async def execute(lease: Lease) -> None:
+        taken.append(lease)
+        assert await end(taker.queue, lease)
+
+    async with taker.work(execute):
+        await begin(process.queue, request("thread-2"))
+        assert taken == []
+        await end(process.queue, lease)
+        await ended(taker.queue, waiting[-1].run_id)
+    assert taken == [Lease(asked, 1) for asked in waiting]
+    # Nothing is left over, so that the thread is free.
+    assert await process.queue.accept(request(), wait=True) is not None
+
+
+async def test_another_process_executes_what_a_dead_one_held(
+    start: Callable[[], Process], runs: PostgresRunLog, quick: None
+) -> None:
+    dead, living = start(), start()
+    lease = await begin(dead.queue)
+    waiting = request()
+    await dead.queue.accept(waiting, wait=True)
+    taken: list[Lease] = []
+
+    async def execute(lease: Lease) -> None:
+        taken.append(lease)
+        await living.queue.end(lease, "done", FAILED, "2-1", record_of(lease, "The second attempt's."))
+
+    async with living.work(execute):
+        die(dead)
+        await ended(living.queue, waiting.run_id)
+    assert taken == [Lease(lease.request, 2), Lease(waiting, 1)]
+    # The first process was only slow: what it says now comes too late.
+    assert not await end(dead.queue, lease, "failed")
+    record = await runs.get("a", lease.request.run_id)
+    assert record is not None
+    assert record.answer == "The second attempt's."
+
+
+async def test_the_living_keep_what_they_hold(start: Callable[[], Process], quick: None) -> None:
+    holder, other = start(), start()
+    executor = Executor()
+    lease = await begin(holder.queue)
+    await begin(other.queue, request("thread-2"))
+    async with other.work(executor.hold):
+        await asyncio.sleep(1.5)
+        assert executor.leases.empty()
+    assert holder.lost == []
+    assert await end(holder.queue, lease)
+
+
+async def test_a_holder_learns_of_stops_and_losses(start: Callable[[], Process], pool: Pool, quick: None) -> None:
+    process = start()
+    lease = await begin(process.queue)
+    run_id = lease.request.run_id
+    await process.queue.request_stop("a", run_id)
+    await wait_for(lambda: process.stopped != [])
+    assert set(process.stopped) == {run_id}
+    async with pool.connection() as connection:
+        await connection.execute("UPDATE accepted_runs SET attempt = 2")
+    await wait_for(lambda: process.lost != [])
+    await asyncio.sleep(0.3)
+    assert process.lost == [run_id]
+
+
+async def test_a_run_of_a_deleted_thread_is_lost(start: Callable[[], Process], pool: Pool, quick: None) -> None:
+    process = start()
+    lease = await begin(process.queue)
+    async with process.work(Executor().hold):
+        async with pool.connection() as connection:
+            await connection.execute("DELETE FROM threads")
+        await wait_for(lambda: process.lost == [lease.request.run_id])
+        assert not await end(process.queue, lease)
+        async with asyncio.timeout(10), pool.connection() as connection:
+            while await (await connection.execute("SELECT FROM procrastinate_jobs")).fetchone():  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+
+
+async def test_a_worker_that_ends_gives_back_what_it_does(start: Callable[[], Process]) -> None:
+    first, second, process = start(), start(), start()
+    held, cancelled, failing = Executor(), Executor(), Executor()
+    lease = await begin(process.queue)
+    await process.queue.hand_back(lease)
+
+    async def hand_back(lease: Lease) -> None:
+        held.leases.put_nowait(lease)
+        first.queue.stop_taking()
+        await first.queue.hand_back(lease)
+
+    async with first.work(hand_back):
+        assert (await held.leases.get()).attempt == 2
+    async with second.work(cancelled.hold, drain_seconds=0):
+        assert (await cancelled.leases.get()).attempt == 3
+
+    async def fail(lease: Lease) -> None:
+        failing.leases.put_nowait(lease)
+        if lease.attempt == 4:
+            raise RuntimeError("this attempt fails")
+        await end(process.queue, lease)
+
+    async with process.work(fail):
+        await ended(process.queue, lease.request.run_id)
+    assert [failing.leases.get_nowait().attempt for _ in range(failing.leases.qsize())] == [4, 5]
+
+
+async def test_what_a_process_holds_at_its_end_is_others_at_once(start: Callable[[], Process]) -> None:
+    first, second = start(), start()
+    executor = Executor()
+    lease = await begin(first.queue)
+    async with second.work(executor.hold, drain_seconds=0):
+        await first.queue.close()
+        assert await executor.leases.get() == Lease(lease.request, 2)
+
+
+async def test_an_accepted_run_that_nobody_knows_of_is_executed(
+    start: Callable[[], Process], pool: Pool, quick: None
+) -> None:
+    """The answer that it was accepted is lost, and so is the caller."""
+    process = start()
+    executor = Executor()
+    lease = await begin(process.queue)
+    process.queue._held.clear()
+    async with process.work(executor.hold, drain_seconds=0):
+        assert await executor.leases.get() == Lease(lease.request, 2)
+
+
+async def test_connections_that_are_lost_are_replaced(
+    start: Callable[[], Process], pool: Pool, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process, other = start(), start()
+    executor = Executor()
+    lease = await begin(process.queue)
+    async with other.work(executor.hold, drain_seconds=0):
+        for _ in range(3):
+            async with pool.connection() as connection:
+                await connection.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+                    "AND application_name IN ('askgraph presence', 'askgraph worker')"
+                )
+            await asyncio.sleep(0.3)
+        waiting = request()
+        await process.queue.accept(waiting, wait=True)
+        await end(process.queue, lease)
+        async with asyncio.timeout(10):
+            assert await executor.leases.get() == Lease(waiting, 1)
+    assert process.lost == []
+
+
+async def test_a_process_that_was_forgotten_registers_anew(
+    start: Callable[[], Process], pool: Pool, quick: None
+) -> None:
+    process = start()
+    lease = await begin(process.queue)
+    async with pool.connection() as connection:
+        await connection.execute("DELETE FROM procrastinate_workers")
+    with pytest.raises(DatabaseUnavailable):
+        await process.queue.accept(request("thread-2"), wait=True)
+    await wait_for(lambda: process.lost == [lease.request.run_id])
+    assert await process.queue.accept(request("thread-2"), wait=True) is not None
+
+
+async def test_a_schema_of_another_version_is_refused(start: Callable[[], Process], pool: Pool) -> None:
+    async with pool.connection() as connection:
+        await connection.execute("UPDATE queue_schema SET version = '02.00.00_01_pre_old'")
+    with pytest.raises(ConfigurationError, match=r"has 02\.00\.00_01_pre_old"):
+        await start().queue.accept(request(), wait=True)
