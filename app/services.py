@@ -33,8 +33,8 @@ from app.adapters.postgres.migrations import upgrade
 from app.adapters.postgres.pool import open_pool, ping, translated_errors
 from app.adapters.postgres.reembedding import Reembedding, open_reembedding
 from app.adapters.postgres.retention import PostgresRetention
-from app.adapters.postgres.saved_states import PostgresSavedStates
 from app.adapters.postgres.run_queue import PostgresRunQueue
+from app.adapters.postgres.saved_states import PostgresSavedStates
 from app.adapters.prices import read_prices
 from app.adapters.providers import Access, split_name
 from app.adapters.redis.answers import RedisAnswerCache
@@ -81,6 +81,7 @@ class Services:
     streams: RunStreams
     runs: RunLog
     threads: ThreadStore
+    queue: PostgresRunQueue
     states: SavedStates
     retention: Retention
     ingestion: Ingestion
