@@ -1,0 +1,107 @@
+"""Every saved state, one at a time, with what of it cannot be read."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, LiteralString
+
+import psycopg
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from psycopg.rows import DictRow
+
+from app.adapters.postgres.pool import Pool, open_session, translated_errors
+from domain.retention import SavedState
+
+PAGE = 500
+"""Ids that are listed at once."""
+
+_IN_SCOPE: LiteralString = """
+    (
+        %(only)s::text IS NULL
+        OR EXISTS (
+            SELECT FROM threads WHERE threads.thread_id = checkpoints.thread_id AND threads.workspace_id = %(only)s
+        )
+    )
+"""
+
+_COUNT: LiteralString = f"SELECT count(*) AS states FROM checkpoints WHERE {_IN_SCOPE}"
+
+_LIST: LiteralString = f"""
+    SELECT thread_id, checkpoint_ns, checkpoint_id, metadata FROM checkpoints
+    WHERE (thread_id, checkpoint_ns, checkpoint_id) > (%(thread_id)s, %(checkpoint_ns)s, %(checkpoint_id)s)
+        AND {_IN_SCOPE}
+    ORDER BY thread_id, checkpoint_ns, checkpoint_id LIMIT %(page)s
+"""
+
+_LIST_VALUES: LiteralString = """
+    SELECT blobs.channel AS field, blobs.type, blobs.blob
+    FROM checkpoints
+        CROSS JOIN LATERAL jsonb_each_text(checkpoint -> 'channel_versions') AS value
+        JOIN checkpoint_blobs AS blobs
+            ON blobs.thread_id = checkpoints.thread_id AND blobs.checkpoint_ns = checkpoints.checkpoint_ns
+            AND channel = value.key AND version = value.value
+    WHERE checkpoints.thread_id = %(thread_id)s AND checkpoints.checkpoint_ns = %(checkpoint_ns)s
+        AND checkpoint_id = %(checkpoint_id)s
+"""
+
+
+class PostgresSavedStates:
+    """Checkpoints in PostgreSQL, as their saver reads them."""
+
+    def __init__(self, pool: Pool, saver: BaseCheckpointSaver[Any]) -> None:
+        self._pool = pool
+        self._saver = saver
+
+    async def count(self, workspace_id: str | None) -> int:
+        async with open_session(self._pool, workspace_id or "") as session:
+            row = await session.fetch_one(_COUNT, only=workspace_id)
+        assert row is not None
+        return int(row["states"])
+
+    async def read(self, workspace_id: str | None) -> AsyncIterator[SavedState]:
+        last: Mapping[str, Any] = {"thread_id": "", "checkpoint_ns": "", "checkpoint_id": ""}
+        while True:
+            place = {key: last[key] for key in ("thread_id", "checkpoint_ns", "checkpoint_id")}
+            async with open_session(self._pool, workspace_id or "") as session:
+                rows = await session.fetch(_LIST, only=workspace_id, page=PAGE, **place)
+            for row in rows:
+                if (saved := await self._load(row)) is not None:
+                    yield saved
+            if len(rows) < PAGE:
+                return
+            last = rows[-1]
+
+    async def _load(self, row: DictRow) -> SavedState | None:
+        """The state, or None where it has gone meanwhile."""
+        place = {key: row[key] for key in ("thread_id", "checkpoint_ns", "checkpoint_id")}
+        values: Mapping[str, Any] = {}
+        unreadable: dict[str, str] = {}
+        with translated_errors():
+            try:
+                found = await self._saver.aget_tuple(RunnableConfig(configurable=place))
+                if found is None:
+                    return None
+                values = found.checkpoint["channel_values"]
+            except psycopg.Error:
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever damaged bytes come to
+                unreadable = await self._find_unreadable(place) or {"checkpoint": describe(error)}
+        return SavedState(row["thread_id"], row["checkpoint_id"], row["metadata"], values, unreadable)
+
+    async def _find_unreadable(self, place: Mapping[str, Any]) -> dict[str, str]:
+        async with open_session(self._pool, "") as session:
+            rows = await session.fetch(_LIST_VALUES, **place)
+        unreadable = {}
+        for row in rows:
+            try:
+                self._saver.serde.loads_typed((row["type"], row["blob"]))
+            except NotImplementedError:
+                # A pack, which is not of one field.
+                continue
+            except Exception as error:  # noqa: BLE001 - whatever damaged bytes come to
+                unreadable[row["field"]] = describe(error)
+        return unreadable
+
+
+def describe(error: Exception) -> str:
+    """What went wrong in reading bytes, with its kind: the message alone says little."""
+    return f"{type(error).__name__}: {error}"

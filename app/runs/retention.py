@@ -1,0 +1,48 @@
+"""Deleting what is kept no longer."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+
+from app.services import Services
+from app.settings import Settings
+from domain.retention import Policy, Pruned
+
+
+async def prune(
+    services: Services,
+    policy: Policy,
+    *,
+    workspace_id: str | None = None,
+    dry_run: bool = False,
+    progress: Callable[[Pruned], None] | None = None,
+) -> Pruned:
+    """Delete the threads that `policy` keeps no longer, of one workspace or of all; then, of threads that go on, the
+    steps of older runs; then, where no workspace is named, what belongs to no thread. In batches, so that it may be
+    interrupted at any time, and called again. `progress` is told what has gone so far.
+
+    Raises `DatabaseUnavailable`.
+    """
+    retention = services.retention
+    cuts = policy.cut(datetime.now(UTC), workspace_id)
+    stages: list[Callable[..., Awaitable[tuple[Pruned, str | None]]]] = [
+        partial(retention.delete_threads, cuts),
+        partial(retention.thin_threads, cuts, policy.steps_of),
+    ]
+    if workspace_id is None:
+        stages.append(partial(retention.delete_orphans, cuts))
+    pruned = Pruned()
+    for stage in stages:
+        after: str | None = ""
+        while after is not None:
+            batch, after = await stage(after=after, dry_run=dry_run)
+            pruned += batch
+            if progress is not None:
+                progress(pruned)
+    return pruned
+
+
+def read_policy(settings: Settings) -> Policy:
+    """The deployment's."""
+    return replace(settings.retention, steps_of=settings.keep_steps_of)
