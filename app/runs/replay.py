@@ -24,6 +24,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from app.runs.execution import Execution, prepare_judgement
 from app.runs.history import checkpoint_id_of, node_of
 from app.runs.rehearsal import Rehearsal, repeat_measures
+from app.runs.states import THINNED, complete, read_version, require_current
 from app.runs.tapes import read_tape
 from app.runs.taping import Player, play
 from app.runs.turns import Branch, Turns
@@ -35,7 +36,7 @@ from domain.events import Event
 from domain.profile import Profile
 from domain.question import clean_question
 from domain.runs import RunRecord
-from domain.state import AnswerState, TurnInput, blank_question
+from domain.state import AnswerState, TurnInput
 from domain.tapes import Tape, TapeUse
 from graphs.answer import AnswerGraph
 
@@ -139,7 +140,9 @@ async def _open_branch(
     # In memory first: only LangGraph knows what comes next, and a branch without a future must not be left behind.
     await _begin_in_memory(services.graph, branch_id, values, node)
     await services.threads.claim(workspace_id, branch_id)
-    await _write_state(services.graph, branch_id, values, node, forked_from=json.dumps(forked_from))
+    await _write_state(
+        services.graph, branch_id, values, node, forked_from=json.dumps(forked_from), forked_as=node
+    )
     return Branch(thread_id=branch_id, values=cast(AnswerState, values), forked_from=forked_from)
 
 
@@ -150,7 +153,7 @@ async def _prepare(
     if run.error == "cancelled":
         raise StateError("The reader left before this run ended: there is nothing to compare a strict replay with.")
     values = _change(services, start, replay.changes, replay.mode)
-    recorded = _complete((await _read_run(services.graph, run))[-1])
+    recorded = _read_values((await _read_run(services.graph, run))[-1])
     node = await _find_node(services.graph, start)
     await prepare_judgement(services, values)
     graph = await _begin_in_memory(services.graph, run.thread_id, values, node)
@@ -162,22 +165,21 @@ async def _prepare(
     return Rehearsal(execution, graph, player, recorded, tape.events)
 
 
-def _complete(snapshot: StateSnapshot) -> dict[str, Any]:
-    """The snapshot's values. What was saved before a field existed runs on with that field blank."""
-    return {**blank_question(), "turns": [], **snapshot.values}
+def _read_values(snapshot: StateSnapshot) -> dict[str, Any]:
+    return complete(snapshot.values, read_version(snapshot.metadata))
 
 
 def _change(
     services: Services, snapshot: StateSnapshot, changes: Mapping[str, Any], mode: str | None
 ) -> dict[str, Any]:
-    values = _complete(snapshot)
+    values = _read_values(snapshot)
     if mode is not None:
         profile = services.modes.get(mode)
         if profile is None:
             raise UnknownMode(f"There is no mode {mode!r}. There are: {', '.join(services.modes)}.")
         values |= {"mode": mode, "profile": profile.model_dump()}
     values = apply_changes(values, changes)
-    _require_current(values)
+    require_current(values, read_version(snapshot.metadata))
     return values
 
 
@@ -235,19 +237,6 @@ def _find_unstorable(value: Any) -> str | None:
         case list():
             return next(filter(None, map(_find_unstorable, value)), None)
     return None
-
-
-def _require_current(values: Mapping[str, Any]) -> None:
-    """Raises `StateError` where the state is not one that this version's nodes can read."""
-    try:
-        TypeAdapter(AnswerState).validate_python(dict(values), strict=True)
-        Profile.model_validate(values["profile"])
-    except ValidationError as error:
-        problem = error.errors()[0]
-        where = ".".join(map(str, problem["loc"]))
-        raise StateError(
-            f"This state cannot be run on from: another version of askgraph saved it ({where}: {problem['msg']})."
-        ) from error
 
 
 def _rename_run(values: Mapping[str, Any], run_id: str) -> dict[str, Any]:
@@ -333,6 +322,7 @@ async def _read_run(graph: AnswerGraph, run: RunRecord) -> list[StateSnapshot]:
     ]
     if not snapshots:
         raise UnknownCheckpoint(f"Nothing was saved of run {run.run_id!r}.")
+    _require_steps(snapshots[-1])
     return snapshots[::-1]
 
 
@@ -344,7 +334,17 @@ async def _read_checkpoint(graph: AnswerGraph, thread_id: str, checkpoint_id: st
         )
     if (snapshot.metadata or {}).get("source") == "input":
         raise UnknownCheckpoint("The run had not begun at this checkpoint; take the one after it.")
+    _require_steps(snapshot)
     return snapshot
+
+
+def _require_steps(snapshot: StateSnapshot) -> None:
+    if (snapshot.metadata or {}).get(THINNED):
+        raise UnknownCheckpoint(
+            "Of this run only the final state is kept, which shows what came of it and cannot be run on from: its steps "
+            "and its tape are gone, as those of older runs are after a while (ASKGRAPH_RETENTION, "
+            "ASKGRAPH_KEEP_STEPS_OF)."
+        )
 
 
 async def _find_node(graph: AnswerGraph, snapshot: StateSnapshot) -> str:
@@ -353,7 +353,9 @@ async def _find_node(graph: AnswerGraph, snapshot: StateSnapshot) -> str:
     node = node_of(snapshot, parent)
     if node in graph.nodes:
         return node
-    # The first state of a branch: its node is the one that comes before what runs next in the original.
+    # The first state of a branch, which knows the node; or did not yet, and then the original has to tell.
+    if known := (snapshot.metadata or {}).get("forked_as"):
+        return str(known)
     forked_from = json.loads(str((snapshot.metadata or {}).get("forked_from", "{}")))
     if not forked_from:
         return "reconcile"
