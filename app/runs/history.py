@@ -6,6 +6,7 @@ from typing import Any
 from langgraph.types import StateSnapshot
 from typing_extensions import TypedDict
 
+from app.runs.states import THINNED, migrate, read_version
 from app.services import Services
 from domain.errors import UnknownThread
 
@@ -58,6 +59,8 @@ def checkpoint_id_of(snapshot: StateSnapshot) -> str:
 def node_of(snapshot: StateSnapshot, parent: StateSnapshot | None) -> str:
     """The node whose update the snapshot holds."""
     metadata: Mapping[str, Any] = snapshot.metadata or {}
+    if metadata.get(THINNED):
+        return "thinned"
     if metadata.get("source") in ("update", "fork"):
         return "cache" if metadata.get("cached") else "fork"
     return parent.next[0] if parent is not None and parent.next else "__start__"
@@ -67,22 +70,26 @@ def _parent_id_of(snapshot: StateSnapshot) -> str | None:
     return snapshot.parent_config["configurable"]["checkpoint_id"] if snapshot.parent_config else None
 
 
+def _read_values(snapshot: StateSnapshot) -> Mapping[str, Any]:
+    return migrate(snapshot.values, read_version(snapshot.metadata))
+
+
 def _describe(snapshot: StateSnapshot, parent: StateSnapshot | None, by_id: Mapping[str, StateSnapshot]) -> HistoryStep:
     before = parent
     if before is not None and (before.metadata or {}).get("source") == "input":
         before = by_id.get(_parent_id_of(before) or "")
-    old = before.values if before is not None else {}
+    values, old = _read_values(snapshot), _read_values(before) if before is not None else {}
     node = node_of(snapshot, parent)
     # Other versions may have saved less, or something else: what is missing is left out.
-    last: Mapping[str, Any] = (snapshot.values.get("steps") or [{}])[-1]
+    last: Mapping[str, Any] = (values.get("steps") or [{}])[-1]
     return HistoryStep(
         checkpoint_id=checkpoint_id_of(snapshot),
         parent_checkpoint_id=_parent_id_of(snapshot),
-        run_id=snapshot.values.get("run_id") or None,
+        run_id=values.get("run_id") or None,
         node=node,
         changed={
             key: value
-            for key, value in snapshot.values.items()
+            for key, value in values.items()
             if key != "steps" and (key not in old or old[key] != value)
         },
         ms=last.get("ms") if last.get("node") == node else None,
