@@ -9,6 +9,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from app.toml_files import list_problems, read_toml
 from domain.errors import ConfigurationError
 from domain.profile import MODES, Profile
+from domain.retention import STEPS_OF, Policy
 
 PIPELINES = Path(__file__).parent / "pipelines"
 
@@ -75,6 +76,16 @@ class Settings(BaseSettings):
     """Whether runs are taped, so that they can be replayed without a call."""
     untaped_workspaces: Annotated[frozenset[str], NoDecode] = frozenset()
     """Workspaces whose runs are not: their names, with commas between."""
+    retention: Annotated[Policy, NoDecode] = Policy()
+    """For how long threads are kept after their last run, as in `90d`; workspaces may have a span of their own, as in
+    `90d,acme=7d,legal=keep`."""
+    keep_steps_of: int = Field(STEPS_OF, ge=1)
+    """Of how many of a thread's latest runs every step is kept; of older ones, the final state."""
+
+    @field_validator("retention", mode="before")
+    @classmethod
+    def _read_policy(cls, value: Any) -> Any:
+        return Policy.parse(value) if isinstance(value, str) else value
 
     @field_validator("untaped_workspaces", "model_fallbacks", mode="before")
     @classmethod

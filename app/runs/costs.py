@@ -1,14 +1,12 @@
 """What answering has cost, from the log of runs."""
 
-import re
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from domain.errors import InputError
 from domain.runs import CostKey, RunLog
-
-_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+from domain.spans import parse_span
 
 
 async def read_costs(runs: RunLog, workspace_id: str | None, since: datetime, by: CostKey) -> dict[str, Any]:
@@ -32,8 +30,8 @@ def parse_since(text: str) -> datetime:
     Raises `InputError`.
     """
     try:
-        if span := re.fullmatch(r"(\d{1,6})([mhdw])", text.strip()):
-            return datetime.now(UTC) - timedelta(**{_UNITS[span[2]]: int(span[1])})
+        if (span := parse_span(text)) is not None:
+            return datetime.now(UTC) - span
         named = datetime.fromisoformat(text.strip())
     except (ValueError, OverflowError) as error:
         raise InputError(
