@@ -12,9 +12,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from app.ingest.reindexing import Reindexed
+from app.runs.examination import Examination
 from app.runs.history import HistoryStep
 from domain.documents import Citation, Document, IngestReport, name_place
 from domain.events import Compared, Event
+from domain.retention import Pruned
+from domain.state import STATE_VERSION
 
 if TYPE_CHECKING:
     from app.evaluation.evaluation import Evaluated
@@ -98,6 +101,45 @@ def print_costs(report: dict[str, Any]) -> None:
     out.print(table)
     if total["unpriced"]:
         out.print(f"{total['unpriced']:,} calls of models without a price are not in the dollars.")
+
+
+def print_pruned(pruned: Pruned, *, dry_run: bool) -> None:
+    """What was deleted, or would have been."""
+    for line, count in (
+        ("threads", pruned.threads),
+        ("threads of which older runs keep their final states only", pruned.thinned),
+        ("runs; what they cost stays known", pruned.runs),
+        ("tapes", pruned.tapes),
+        ("states", pruned.states),
+        ("values of states", pruned.values),
+    ):
+        out.print(f"{count:>10,} {line}")
+    freed = f"{pruned.bytes / 1e6:,.1f} MB"
+    out.print(f"Nothing was deleted; {freed} would be free." if dry_run else f"{freed} are free for what comes.")
+
+
+def print_examination(found: Examination) -> None:
+    """How many states there are of each version, which cannot be run on from, and what to do about them."""
+    for version, states in sorted(found.versions.items()):
+        out.print(f"version {version}{' (today)' if version == STATE_VERSION else '':<8} {states:>10,} states")
+    if not found.failed:
+        out.print(f"All {found.states:,} states can be run on from.")
+        return
+    for failure in found.failures:
+        err.print(
+            f"[red]{'fails' if failure.readable else 'damaged'}[/red] thread {escape(failure.thread_id)} "
+            f"checkpoint {failure.checkpoint_id} (version {failure.version}): "
+            f"{escape(failure.field)}: {escape(failure.why)}"
+        )
+    if found.failed > len(found.failures):
+        err.print(f"… and {found.failed - len(found.failures):,} more.")
+    err.print(f"[red]{found.failed:,} of {found.states:,} states cannot be run on from.[/red]")
+    if any(failure.readable for failure in found.failures):
+        err.print("Those that fail: give the field a value as you run on, askgraph replay THREAD --from CHECKPOINT --set")
+        err.print("FIELD=VALUE; or run them with the version that saved them.")
+    if not all(failure.readable for failure in found.failures):
+        err.print("Those that are damaged: restore the tables checkpoints, checkpoint_blobs and checkpoint_writes of")
+        err.print("their threads from a backup; or delete the threads, and askgraph prune deletes what was in them.")
 
 
 def print_history(steps: Sequence[HistoryStep]) -> None:
