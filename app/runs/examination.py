@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from app.runs.states import complete, find_problem, read_version
 from app.services import Services
 from domain.retention import SavedState
-from domain.state import AnswerState, TurnInput
+from domain.state import STATE_VERSION, AnswerState, TurnInput
 
 MAX_NAMED = 200
 """Failures that a report names; the others are counted."""
@@ -58,6 +59,17 @@ async def examine_states(
             # Others are saved meanwhile.
             progress("saved states", found.states, max(total, found.states))
     return found
+
+
+def describe_examination(found: Examination) -> dict[str, Any]:
+    """The examination as JSON."""
+    return {
+        "states": found.states,
+        "versions": {str(version): states for version, states in sorted(found.versions.items())},
+        "current": STATE_VERSION,
+        "failed": found.failed,
+        "failures": [asdict(failure) for failure in found.failures],
+    }
 
 
 def _examine(saved: SavedState) -> Failure | None:

@@ -7,7 +7,9 @@ from functools import partial
 
 from app.services import Services
 from app.settings import Settings
+from domain.errors import InputError
 from domain.retention import Policy, Pruned
+from domain.spans import parse_span
 
 
 async def prune(
@@ -46,3 +48,26 @@ async def prune(
 def read_policy(settings: Settings) -> Policy:
     """The deployment's."""
     return replace(settings.retention, steps_of=settings.keep_steps_of)
+
+
+def override_policy(
+    policy: Policy, older_than: str | None, steps_of: int | None, workspace_id: str | None
+) -> Policy:
+    """The policy with what somebody has said. Where no workspace is named, one that has a span of its own keeps what
+    either says.
+
+    Raises `InputError` where `older_than` is no span.
+    """
+    if steps_of is not None:
+        policy = replace(policy, steps_of=steps_of)
+    if older_than is None:
+        return policy
+    span = parse_span(older_than)
+    if span is None:
+        raise InputError(f"{older_than!r} is no span of time. Give one in m, h, d or w, as in 30d.")
+    own = {
+        name: None if kept is None else max(kept, span)
+        for name, kept in policy.by_workspace.items()
+        if name != workspace_id
+    }
+    return replace(policy, older_than=span, by_workspace=own)
