@@ -318,6 +318,89 @@ def costs(
     _run(_with_services(work))
 
 
+@cli.command()
+def prune(
+    older_than: Annotated[
+        str | None,
+        typer.Option(
+            help="Delete threads whose last run began longer ago than this: 30d, 12h, 8w. Unset: what "
+            "ASKGRAPH_RETENTION says."
+        ),
+    ] = None,
+    keep_steps_of: Annotated[
+        int | None,
+        typer.Option(
+            help="Keep every step of so many of a thread's latest runs; of older ones the final state. Unset: "
+            "ASKGRAPH_KEEP_STEPS_OF.",
+            min=1,
+        ),
+    ] = None,
+    workspace: Annotated[
+        str | None,
+        typer.Option("--workspace", "-w", help="Of this workspace only.", callback=_check_optional_workspace),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Delete nothing; say what would go.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete conversations that are kept no longer: states, runs and tapes. What runs have cost stays known.
+
+    Where no workspace is named, those that ASKGRAPH_RETENTION names keep at least what it says. Threads in which a run
+    is not over stay. Questions are answered meanwhile.
+    """
+    from app.runs.retention import override_policy, read_policy
+    from app.settings import read_settings
+
+    try:
+        policy = override_policy(read_policy(read_settings()), older_than, keep_steps_of, workspace)
+    except AskgraphError as error:
+        _fail(error)
+
+    async def work(services: "Services") -> int:
+        from dataclasses import asdict
+
+        from app.runs.retention import prune as delete
+        from app.terminal import print_pruned
+
+        pruned = await delete(services, policy, workspace_id=workspace, dry_run=dry_run)
+        if as_json:
+            print(json.dumps(asdict(pruned) | {"dry_run": dry_run}))
+        else:
+            print_pruned(pruned, dry_run=dry_run)
+        return 0
+
+    _run(_with_services(work))
+
+
+doctor = typer.Typer(no_args_is_help=True, help="Check what is stored.")
+cli.add_typer(doctor, name="doctor")
+
+
+@doctor.command("states")
+def examine_states(
+    workspace: Annotated[
+        str | None,
+        typer.Option("--workspace", "-w", help="Of this workspace only.", callback=_check_optional_workspace),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Load every saved state under today's types, and name those that cannot be run on from. The exit code is 1 where
+    there are any."""
+
+    async def work(services: "Services") -> int:
+        from app.runs.examination import describe_examination, examine_states
+        from app.terminal import print_examination, show_progress
+
+        with show_progress(enabled=not as_json) as progress:
+            found = await examine_states(services, workspace, progress)
+        if as_json:
+            print(json.dumps(describe_examination(found), ensure_ascii=False))
+        else:
+            print_examination(found)
+        return 1 if found.failed else 0
+
+    _run(_with_services(work))
+
+
 @cli.command("eval")
 def evaluate(
     sets: Annotated[
