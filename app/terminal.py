@@ -135,7 +135,9 @@ def print_examination(found: Examination) -> None:
         err.print(f"… and {found.failed - len(found.failures):,} more.")
     err.print(f"[red]{found.failed:,} of {found.states:,} states cannot be run on from.[/red]")
     if any(failure.readable for failure in found.failures):
-        err.print("Those that fail: give the field a value as you run on, askgraph replay THREAD --from CHECKPOINT --set")
+        err.print(
+            "Those that fail: give the field a value as you run on, askgraph replay THREAD --from CHECKPOINT --set"
+        )
         err.print("FIELD=VALUE; or run them with the version that saved them.")
     if not all(failure.readable for failure in found.failures):
         err.print("Those that are damaged: restore the tables checkpoints, checkpoint_blobs and checkpoint_writes of")

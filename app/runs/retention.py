@@ -50,9 +50,7 @@ def read_policy(settings: Settings) -> Policy:
     return replace(settings.retention, steps_of=settings.keep_steps_of)
 
 
-def override_policy(
-    policy: Policy, older_than: str | None, steps_of: int | None, workspace_id: str | None
-) -> Policy:
+def override_policy(policy: Policy, older_than: str | None, steps_of: int | None, workspace_id: str | None) -> Policy:
     """The policy with what somebody has said. Where no workspace is named, one that has a span of its own keeps what
     either says.
 
