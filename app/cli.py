@@ -111,7 +111,7 @@ def ask(
         from app.runs.turns import Ask, Turns
 
         async with Turns(services) as turns:
-            events = await turns.start(
+            events = await turns.ask(
                 Ask(
                     question=question,
                     workspace_id=workspace,
@@ -268,7 +268,7 @@ def replay(
     """
 
     async def work(services: "Services") -> int:
-        from app.runs.replay import Replay, open_replay
+        from app.runs.replay import Replay, run_replay
         from app.runs.turns import Turns
 
         is_run = checkpoint is None or await services.runs.get(workspace, target) is not None
@@ -282,7 +282,7 @@ def replay(
             tape=tape,
         )
         async with Turns(services) as turns:
-            return await _show(await open_replay(services, turns, wanted), as_json)
+            return await _show(await run_replay(services, turns, wanted), as_json)
 
     _run(_with_services(work))
 

@@ -7,6 +7,7 @@ from typing import Any
 from app.ingest.reindexing import Reindexed
 from domain.documents import Document, IngestReport
 from domain.events import Done, Event, data_of
+from domain.runs import RunStatus
 
 
 def describe_document(document: Document) -> dict[str, Any]:
@@ -36,6 +37,26 @@ def describe_ingest(report: IngestReport) -> dict[str, Any]:
         "failed": len(report.failed),
         "passed_over": report.passed_over,
         "seconds": report.seconds,
+    }
+
+
+def describe_run(status: RunStatus) -> dict[str, Any]:
+    """How a run stands, and how it ended."""
+    request = status.request
+    return {
+        "run_id": request.run_id,
+        "thread_id": request.thread_id,
+        "workspace": request.workspace_id,
+        "question": request.turn["question"],
+        "mode": request.turn["mode"],
+        "state": status.state,
+        "attempt": status.attempt,
+        "accepted_at": status.accepted_at.isoformat(),
+        "started_at": status.started_at and status.started_at.isoformat(),
+        "ended_at": status.ended_at and status.ended_at.isoformat(),
+        "stop_requested": status.stop_requested,
+        "forked_from": request.forked_from,
+        "ended": status.ended and {"event": status.ended["type"], **data_of(status.ended)},
     }
 
 

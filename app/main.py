@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from fastapi.responses import FileResponse
 from typing_extensions import TypedDict
 
-from app.api import chat, costs, documents, graph, health, threads
+from app.api import chat, costs, documents, graph, health, runs, threads
 from app.api.errors import register_error_handlers
 from app.runs.turns import Turns
 from app.services import Services
@@ -31,11 +31,14 @@ def make_app(services: Services) -> FastAPI:
         # What a crash has left unfinished. Here and not where services are opened: a command ends before a build does.
         services.tend_indexes()
         async with Turns(services) as turns:
+            await turns.work()
+            app.state.turns = turns
             yield Lifespan(services=services, turns=turns)
+            await turns.drain()
 
     app = FastAPI(title="askgraph", description="Question answering over a team's documents.", lifespan=live)
     register_error_handlers(app)
-    for module in (chat, documents, threads, graph, costs, health):
+    for module in (chat, runs, documents, threads, graph, costs, health):
         app.include_router(module.router)
 
     @app.get("/", include_in_schema=False)

@@ -6,11 +6,13 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
+from types import FrameType
 
 import uvicorn
 
 from app.library import FOLDER
 from app.main import make_app
+from app.runs.turns import DRAIN_SECONDS, STEP_SECONDS
 from app.services import Services, open_services
 from app.settings import read_settings
 from app.terminal import err, out
@@ -19,8 +21,8 @@ from nodes.local.routing import prepare
 
 SAMPLE_QUESTION = "How many days of holiday does an employee have?"
 
-DRAIN_SECONDS = 5
-"""How long running streams may take to finish after Ctrl-C."""
+END_SECONDS = int(DRAIN_SECONDS + 2 * STEP_SECONDS) + 1
+"""After Ctrl-C, until whoever still follows a run is cut off: as long as draining may take."""
 
 
 async def run_server(host: str, port: int) -> int:
@@ -35,9 +37,14 @@ async def run_server(host: str, port: int) -> int:
         await prepare(services.sentences)
         app = make_app(services)
         config = uvicorn.Config(
-            app, log_config=None, access_log=False, timeout_graceful_shutdown=DRAIN_SECONDS, lifespan="on"
+            app, log_config=None, access_log=False, timeout_graceful_shutdown=END_SECONDS, lifespan="on"
         )
-        server = _Server(config, lambda: print_banner(services, host, port))
+
+        def drain() -> None:
+            draining.append(asyncio.ensure_future(app.state.turns.drain()))
+
+        draining: list[asyncio.Future[None]] = []
+        server = _Server(config, lambda: print_banner(services, host, port), drain)
         await server.serve(sockets=[listener])
     return 0
 
@@ -73,9 +80,10 @@ def print_banner(services: Services, host: str, port: int) -> None:
 class _Server(uvicorn.Server):
     """Says that it is ready once it is, and takes Ctrl-C for the wish to end that it is."""
 
-    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, announce: Callable[[], None], drain: Callable[[], None]) -> None:
         super().__init__(config)
         self._announce = announce
+        self._drain = drain
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -88,6 +96,11 @@ class _Server(uvicorn.Server):
         finally:
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(number)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self.started and not self.should_exit:
+            self._drain()
+        super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)

@@ -48,7 +48,7 @@ from domain.errors import ConfigurationError, EmbedderUnavailable
 from domain.ports import AnswerCache, DocumentStore, Embedder, Library, Reranker, TokenCounter
 from domain.profile import Profile
 from domain.retention import Retention, SavedStates
-from domain.runs import RunLog, ThreadStore
+from domain.runs import RunLog, RunQueue, ThreadStore
 from domain.streams import RunStreams
 from graphs.answer import AnswerGraph, build_answer_graph
 from nodes.context import TIERS, Context, Models, Tier
@@ -79,9 +79,9 @@ class Services:
     models: Models
     answers: AnswerCache
     streams: RunStreams
+    queue: RunQueue
     runs: RunLog
     threads: ThreadStore
-    queue: PostgresRunQueue
     states: SavedStates
     retention: Retention
     ingestion: Ingestion
@@ -185,9 +185,9 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             models=opened.models,
             answers=answers,
             streams=streams,
+            queue=queue,
             runs=PostgresRunLog(pool),
             threads=PostgresThreadStore(pool),
-            queue=queue,
             states=PostgresSavedStates(pool, saver),
             retention=PostgresRetention(pool),
             ingestion=Ingestion(

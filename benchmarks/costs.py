@@ -75,7 +75,7 @@ async def ask_all(services: Services, workspace_id: str, questions: Sequence[str
         asked = []
         async with Turns(services) as turns:
             for question in questions[:QUESTIONS]:
-                done, _ = await collect(await turns.start(Ask(question, workspace_id=workspace_id, mode=mode)))
+                done, _ = await collect(await turns.ask(Ask(question, workspace_id=workspace_id, mode=mode)))
                 assert done["type"] == "done", done
                 if not done["cached"]:
                     asked.append(done["usage"])

@@ -59,7 +59,7 @@ async def measure_mode(services: Services, mode: str, questions: list[str]) -> N
     times: dict[str, list[float]] = defaultdict(list)
     for number, question in enumerate(questions):
         # A number makes each question new to the cache.
-        ended, _ = await collect(await turns.start(Ask(f"{question} ({number} {mode})", mode=mode)))
+        ended, _ = await collect(await turns.ask(Ask(f"{question} ({number} {mode})", mode=mode)))
         assert ended["type"] == "done", ended
         for node, ms in ended["timings"].items():
             times[node].append(ms)
@@ -77,9 +77,9 @@ async def measure_cache(services: Services, questions: list[str]) -> None:
     turns = Turns(services)
     times: list[float] = []
     for question in questions:
-        await collect(await turns.start(Ask(question)))
+        await collect(await turns.ask(Ask(question)))
         for _ in range(5):
-            ended, _ = await collect(await turns.start(Ask(question)))
+            ended, _ = await collect(await turns.ask(Ask(question)))
             if ended["type"] == "done" and ended["cached"]:
                 times.append(ended["timings"]["total"])
         await turns.close()

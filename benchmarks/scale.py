@@ -290,7 +290,7 @@ class Bench:
             for question in self.questions["large"]:
                 started = time.perf_counter()
                 first = None
-                async for event in await turns.start(Ask(question.text, workspace_id="large")):
+                async for event in await turns.ask(Ask(question.text, workspace_id="large")):
                     if first is None and event["type"] == "content":
                         first = time.perf_counter() - started
                     if event["type"] == "done":

@@ -76,7 +76,7 @@ async def ask(services: Services, question: str, mode: str) -> tuple[float, str]
     await services.answers.forget("default")
     started = time.process_time()
     async with Turns(services) as turns:
-        ended, _ = await collect(await turns.start(Ask(question, mode=mode)))
+        ended, _ = await collect(await turns.ask(Ask(question, mode=mode)))
     assert ended["type"] == "done", ended
     return time.process_time() - started, ended["run_id"]
 

@@ -22,6 +22,7 @@
     │   ├── UnknownRun
     │   ├── UnknownTape
     │   └── UnknownCheckpoint
+    ├── RunLost                    the processes that executed it died, one after the other
     ├── ThreadBusy                 the thread's other question is not answered yet
     ├── Unavailable                a part we depend on did not answer; asking again may help
     │   ├── Draining               this process is about to end; another one takes questions
@@ -136,6 +137,10 @@ class UnknownTape(NotFound):
 
 class UnknownCheckpoint(NotFound):
     """There is no such checkpoint in this thread."""
+
+
+class RunLost(AskgraphError):
+    """This question was given up: every process that tried to answer it died. The log of each says why."""
 
 
 class ThreadBusy(AskgraphError):

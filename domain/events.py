@@ -49,11 +49,16 @@ class Verified(TypedDict):
     claims: list[Claim]
 
 
+RESTART = "restart"
+"""The reason of a correction whose run was taken up again after the process that executed it had died."""
+
+
 class Correction(TypedDict):
     """The text streamed so far does not stand; `answer` replaces all of it."""
 
     type: Literal["correction"]
     reason: str
+    """What was wrong, in words; or `RESTART`, and the answer is what is known of it so far, often nothing."""
     answer: str
     citations: list[Citation]
 
@@ -85,6 +90,9 @@ class Done(TypedDict):
     confidence: float
     verification: Verification
     cached: bool
+    """Whether another run has written the answer: one that was stored, or one that the same question had in flight."""
+    stopped: bool
+    """Whether somebody stopped it: `answer` is what was written until then."""
     usage: list[Usage]
     cost: float | None
     """US dollars; None where a model's price is not known."""

@@ -1,5 +1,7 @@
 """A run's life: what was accepted, who executes it, how it stands, and the record that is kept of it."""
 
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol
@@ -21,6 +23,8 @@ class RunRequest:
     thread_id: str
     workspace_id: str
     turn: TurnInput
+    begins_thread: bool = False
+    """Whether the thread was made for it."""
     forked_from: dict[str, Any] | None = None
     """Of a replay: its thread holds the saved state that it runs on from, and no question comes in."""
 
@@ -144,6 +148,22 @@ class RunQueue(Protocol):
     """Which runs were accepted, and who executes them: one at a time in a thread, in the order in which they came,
     and each by one process, whose death is noticed. Raises `DatabaseUnavailable`."""
 
+    def work(
+        self,
+        execute: Callable[[Lease], Awaitable[None]],
+        *,
+        on_stop: Callable[[str], None],
+        on_lost: Callable[[str], None],
+    ) -> AbstractAsyncContextManager[None]:
+        """Execute the runs that no process executes: those that waited for another of their thread, and those whose
+        process has died. `execute` returns once it has ended the run or handed it back; where it does neither, the run
+        is begun again. The others are as in `watch_leases`."""
+        ...
+
+    def stop_taking(self) -> None:
+        """Take no more runs from the queue; those that are being executed go on."""
+        ...
+
     async def accept(self, request: RunRequest, *, wait: bool) -> Lease | None:
         """Store the run, and its thread where that is new. A lease where it can begin here and now. Where another run
         of the thread is not over: None, and some worker begins it after that one; or, without `wait`, `ThreadBusy`,
@@ -174,6 +194,11 @@ class RunQueue(Protocol):
 
     async def list_unfinished(self, workspace_id: str, thread_id: str) -> "list[RunStatus]":
         """The running one first, then those that wait, in order."""
+        ...
+
+    def watch_leases(self, *, on_stop: Callable[[str], None], on_lost: Callable[[str], None]) -> None:
+        """Call `on_stop` with the id of each run held here that shall stop, until it has ended; and `on_lost`, once,
+        with that of each whose lease this process has lost."""
         ...
 
     async def request_stop(self, workspace_id: str, run_id: str) -> RunStatus | None:

@@ -6,7 +6,7 @@ LangGraph would drop silently.
 """
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
@@ -91,6 +91,8 @@ class Turn(TypedDict):
     answer: str
     documents: list[str]
     """Titles of the documents cited."""
+    stopped: NotRequired[bool]
+    """Set where somebody stopped it: the answer is what was written until then."""
 
 
 _TURN = TypeAdapter(Turn)

@@ -24,6 +24,6 @@ def with_models(settings: Settings, server: OpenAIServer, **changes: Any) -> Set
 async def ask(services: Services, question: str = QUESTION, **options: Any) -> Done:
     """The end of a turn that was answered. `options` are fields of `Ask`."""
     async with Turns(services) as turns:
-        ended, _ = await collect(await turns.start(Ask(question, **options)))
+        ended, _ = await collect(await turns.ask(Ask(question, **options)))
     assert ended["type"] == "done", ended
     return ended

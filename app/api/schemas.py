@@ -1,9 +1,10 @@
 """What the API takes. What it gives are the TypedDicts of `domain`."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from app.runs.turns import WhenBusy
 from domain.tapes import TapeUse
 
 WorkspaceId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
@@ -24,6 +25,10 @@ class ChatRequest(_Body):
     """Answer from these documents only; unset: from all of the workspace."""
     mode: str = "standard"
     workspace: WorkspaceId = "default"
+    when_busy: WhenBusy = "queue"
+    """What becomes of the question where the thread's other one is still being answered."""
+    on_disconnect: Literal["continue", "cancel"] = "continue"
+    """Whether the run goes on when the client of this request leaves."""
 
 
 class ReplayRequest(_Body):

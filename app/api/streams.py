@@ -1,25 +1,27 @@
-"""A turn's events as server-sent events, or as one JSON answer."""
+"""A run's events as server-sent events, or as one JSON answer."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 
-import orjson
 from fastapi import Request
 from fastapi.responses import JSONResponse
-from sse_starlette import EventSourceResponse, ServerSentEvent
+from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
 from app.api.errors import respond_to, status_of_failure
 from app.descriptions import describe_answer
-from app.runs.turns import collect
-from domain.events import Done, Event, Failed, data_of
+from app.runs.turns import Started, collect, read_events
+from domain.events import Done, Event, Failed
+from domain.streams import StreamedEvent
 
 GONE = 499
 """What nginx logs where the client closed the connection; nobody receives it."""
 
 PING_SECONDS = 15
 """How often an idle stream sends a comment, so that proxies between do not close it."""
+
+Leave = Callable[[], Awaitable[object]]
 
 
 def wants_json(request: Request, stream: bool | None) -> bool:
@@ -30,32 +32,61 @@ def wants_json(request: Request, stream: bool | None) -> bool:
     return "application/json" in accept and "text/event-stream" not in accept
 
 
-async def respond(request: Request, events: AsyncGenerator[Event], stream: bool | None) -> Response:
-    """The response that the client asked for."""
+def locate(started: Started) -> dict[str, str]:
+    """The headers that say which run a response is of, before its first event."""
+    return {
+        "X-Run-Id": started.run_id,
+        "X-Thread-Id": started.thread_id,
+        "Location": f"/api/runs/{started.run_id}?workspace={started.workspace_id}",
+    }
+
+
+async def respond(
+    request: Request,
+    events: AsyncGenerator[StreamedEvent],
+    stream: bool | None,
+    *,
+    headers: Mapping[str, str] | None = None,
+    on_leave: Leave | None = None,
+) -> Response:
+    """The response that the client asked for. `on_leave` is called where the client leaves before the end."""
+    headers = dict(headers or {})
     if not wants_json(request, stream):
         return EventSourceResponse(
-            _encode(events), ping=PING_SECONDS, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+            _encode(events, on_leave),
+            ping=PING_SECONDS,
+            headers=headers | {"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
         )
     followed = await _collect_while_connected(request, events)
     if followed is None:
+        if on_leave is not None:
+            await on_leave()
         return Response(status_code=GONE)
     ended, seen = followed
     if ended["type"] == "error":
         status = status_of_failure(ended)
-        return respond_to(ended["code"], ended["message"], retryable=ended["retryable"], status=status)
-    return JSONResponse(describe_answer(ended, seen))
+        refused = respond_to(ended["code"], ended["message"], retryable=ended["retryable"], status=status)
+        refused.headers.update(headers)
+        return refused
+    return JSONResponse(describe_answer(ended, seen), headers=headers)
+
+
+def encode(event: StreamedEvent) -> bytes:
+    """The event as it stands in a server-sent stream."""
+    name = b"event: %b\ndata: %b\n\n" % (event.type.encode(), event.data)
+    return b"id: %b\n%b" % (event.id.encode(), name) if event.id else name
 
 
 async def _collect_while_connected(
-    request: Request, events: AsyncGenerator[Event]
+    request: Request, events: AsyncGenerator[StreamedEvent]
 ) -> tuple[Done | Failed, list[Event]] | None:
-    """The turn's end and all its events; None where the client left, which ends the run."""
+    """The run's end and all its events; None where the client left."""
 
     async def wait_until_left() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    following = asyncio.create_task(collect(events))
+    following = asyncio.create_task(collect(read_events(events)))
     leaving = asyncio.create_task(wait_until_left())
     try:
         await asyncio.wait({following, leaving}, return_when=asyncio.FIRST_COMPLETED)
@@ -66,10 +97,13 @@ async def _collect_while_connected(
         await asyncio.gather(following, leaving, return_exceptions=True)
 
 
-async def _encode(events: AsyncGenerator[Event]) -> AsyncIterator[ServerSentEvent]:
-    # Closing matters: a reader who leaves must free the graph run, not leave it to the garbage collector.
-    async with aclosing(events) as open_events:
-        number = 0
-        async for event in open_events:
-            number += 1
-            yield ServerSentEvent(event=event["type"], data=orjson.dumps(data_of(event)).decode(), id=str(number))
+async def _encode(events: AsyncGenerator[StreamedEvent], on_leave: Leave | None) -> AsyncIterator[bytes]:
+    ended = False
+    try:
+        async with aclosing(events) as open_events:
+            async for event in open_events:
+                ended = event.is_end
+                yield encode(event)
+    finally:
+        if on_leave is not None and not ended:
+            await asyncio.shield(asyncio.ensure_future(on_leave()))

@@ -7,19 +7,18 @@ from starlette.responses import Response
 
 from app.api.dependencies import ServicesDep, TurnsDep, Workspace
 from app.api.schemas import ReplayRequest, ThreadId
-from app.api.streams import respond
+from app.api.streams import locate, respond
 from app.runs.history import read_history
+from app.runs.rehearsal import Rehearsal
 from app.runs.replay import Replay, open_replay
+from app.runs.turns import number_events
 
 router = APIRouter(prefix="/api/threads", tags=["threads"])
 
 
 @router.get("/{thread_id}/history")
-async def history(
-    thread_id: ThreadId, services: ServicesDep, turns: TurnsDep, workspace: Workspace = "default"
-) -> dict[str, Any]:
+async def history(thread_id: ThreadId, services: ServicesDep, workspace: Workspace = "default") -> dict[str, Any]:
     """Every saved step of a thread, oldest first: its node, what it changed, its time, its checkpoint."""
-    await turns.settle(thread_id)
     return {"thread_id": thread_id, "steps": await read_history(services, workspace, thread_id)}
 
 
@@ -34,7 +33,6 @@ async def replay(
 ) -> Response:
     """Run on from a saved state, changed or not, or run a run again on its tape. Streams like `/api/chat`; the branch
     is a new thread."""
-    await turns.settle(thread_id)
     wanted = Replay(
         body.workspace,
         thread_id=thread_id,
@@ -44,4 +42,7 @@ async def replay(
         mode=body.mode,
         tape=body.tape,
     )
-    return await respond(request, await open_replay(services, turns, wanted), stream)
+    replayed = await open_replay(services, turns, wanted)
+    if isinstance(replayed, Rehearsal):
+        return await respond(request, number_events(replayed.run()), stream)
+    return await respond(request, turns.follow(replayed), stream, headers=locate(replayed))

@@ -5,10 +5,11 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, nullcontext, suppress
 from time import perf_counter
 from typing import Any, cast
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.errors import NodeTimeoutError
+from langgraph.errors import GraphDrained, NodeTimeoutError
+from langgraph.runtime import RunControl
 
 from app.runs.records import make_done, merge_state
 from app.services import Services
@@ -35,22 +36,30 @@ class Execution:
         turn: Mapping[str, Any],
         thread_id: str,
         started: float,
+        *,
+        control: RunControl | None = None,
+        attempt: int = 1,
     ) -> None:
         self.thread_id = thread_id
         self.state = merge_state(blank_question(), turn)
         self.events: list[Event] = []
         """All so far; when it has ended, with the end."""
         self.ended: Done | Failed | None = None
-        """None while it runs, and where its reader left."""
+        """None while it runs, and where it was stopped."""
         self._services = services
         self._graph = graph
         self._context = context
         self._turn = turn
         self._started = started
+        self._control = control
+        self._trace_id = trace_id(turn["run_id"], attempt)
 
     async def follow(self, graph_input: TurnInput | None, *, ahead: bool) -> AsyncGenerator[Event]:
         """The nodes' events as they come. Whatever goes wrong ends them, and is in `ended` then. Steps may run `ahead`
-        of a judgement."""
+        of a judgement.
+
+        Raises `GraphDrained` where the run's control was asked to drain, after the step that was being taken.
+        """
         services, run_id = self._services, self._turn["run_id"]
         # LangGraph's first values are the input on top of what the thread's last turn left, which is not ours.
         is_ours = graph_input is None
@@ -59,10 +68,11 @@ class Execution:
                 async with speculate(self._context) if ahead else nullcontext(self._context) as context:
                     stream = self._graph.astream(
                         graph_input,
-                        configure(self.thread_id, self._turn),
+                        configure(self.thread_id, self._turn, traced_as=self._trace_id),
                         context=context,
                         stream_mode=["custom", "values"],
                         durability="async",
+                        control=self._control,
                     )
                     async with aclosing(cast("AsyncGenerator[tuple[str, Any]]", stream)) as parts:
                         async for mode, part in parts:
@@ -74,7 +84,9 @@ class Execution:
                             else:
                                 is_ours = True
             total_ms = milliseconds_since(self._started)
-            self.ended = make_done(self.state, self.thread_id, total_ms, services.trace_url(run_id))
+            self.ended = make_done(self.state, self.thread_id, total_ms, services.trace_url(self._trace_id))
+        except GraphDrained:
+            raise
         except Exception as error:  # noqa: BLE001 - whatever it is, the stream must end with an event
             self.ended = fail(error, run_id)
         self.events.append(self.ended)
@@ -89,23 +101,28 @@ async def prepare_judgement(services: Services, turn: Mapping[str, Any]) -> None
             await read_axes(services.sentences)
 
 
-def configure(thread_id: str, turn: Mapping[str, Any], *, cached: bool = False) -> RunnableConfig:
+def configure(thread_id: str, turn: Mapping[str, Any], *, traced_as: str | None = None, **more: str) -> RunnableConfig:
     """The configuration of a run: its thread, and the metadata by which traces and checkpoints can be found."""
     metadata = {
         "thread_id": thread_id,
         "run_id": turn["run_id"],
         "workspace_id": turn["workspace_id"],
         "mode": turn["mode"],
+        **more,
     }
-    if cached:
-        metadata["cached"] = "true"
     return RunnableConfig(
         configurable={"thread_id": thread_id},
-        run_id=UUID(turn["run_id"]),
+        run_id=UUID(traced_as or turn["run_id"]),
         run_name="answer",
         metadata=metadata,
         recursion_limit=RECURSION_LIMIT,
     )
+
+
+def trace_id(run_id: str, attempt: int) -> str:
+    """The id of an attempt's trace: that of the run for the first, one of its own for each that follows, because a
+    trace has one root."""
+    return run_id if attempt == 1 else str(uuid5(UUID(run_id), str(attempt)))
 
 
 def milliseconds_since(started: float) -> float:
@@ -113,7 +130,7 @@ def milliseconds_since(started: float) -> float:
     return (perf_counter() - started) * 1000
 
 
-def fail(error: Exception, run_id: str) -> Failed:
+def fail(error: BaseException, run_id: str) -> Failed:
     """The event that ends a turn that could not be finished. The log gets the traceback, the reader what to do."""
     if isinstance(error, AskgraphError):
         logger.warning("run %s failed: %s", run_id, error.message, exc_info=error)

@@ -6,9 +6,12 @@ from typing import Any
 from langgraph.types import StateSnapshot
 from typing_extensions import TypedDict
 
-from app.runs.states import THINNED, migrate, read_version
+from app.runs.states import MIGRATED, THINNED, migrate, read_version
 from app.services import Services
 from domain.errors import UnknownThread
+
+_WRITTEN = {"cached": "cache", "stopped": "stop", MIGRATED: "migration"}
+"""What a state is marked with that no node has made, and what is said of it."""
 
 
 class HistoryStep(TypedDict):
@@ -18,8 +21,9 @@ class HistoryStep(TypedDict):
     parent_checkpoint_id: str | None
     run_id: str | None
     node: str
-    """The node that ran; `__start__` where a question came in, `cache` where a cached answer was remembered, `fork`
-    where a replay began."""
+    """The node that ran; `__start__` where a question came in, `cache` where a cached answer was remembered, `stop`
+    where somebody stopped the run, `fork` where a replay began, `migration` where a state that an older version saved
+    was brought up to date, `thinned` where only the final state of a run is kept."""
     changed: dict[str, Any]
     """The new values of the state's fields that differ from the step before."""
     ms: float | None
@@ -62,7 +66,7 @@ def node_of(snapshot: StateSnapshot, parent: StateSnapshot | None) -> str:
     if metadata.get(THINNED):
         return "thinned"
     if metadata.get("source") in ("update", "fork"):
-        return "cache" if metadata.get("cached") else "fork"
+        return next((node for mark, node in _WRITTEN.items() if metadata.get(mark)), "fork")
     return parent.next[0] if parent is not None and parent.next else "__start__"
 
 
@@ -88,9 +92,7 @@ def _describe(snapshot: StateSnapshot, parent: StateSnapshot | None, by_id: Mapp
         run_id=values.get("run_id") or None,
         node=node,
         changed={
-            key: value
-            for key, value in values.items()
-            if key != "steps" and (key not in old or old[key] != value)
+            key: value for key, value in values.items() if key != "steps" and (key not in old or old[key] != value)
         },
         ms=last.get("ms") if last.get("node") == node else None,
         next=list(snapshot.next),

@@ -20,8 +20,14 @@ LOW_TOP_SCORE = 0.3
 MANY_RETRIES = 2
 
 
-def make_done(state: AnswerState, thread_id: str, total_ms: float, trace_url: str | None) -> Done:
-    """The last event of a turn that went well."""
+STOPPED = "stopped"
+"""In a record's `error`: somebody stopped the run."""
+
+
+def make_done(
+    state: AnswerState, thread_id: str, total_ms: float, trace_url: str | None, *, stopped: bool = False
+) -> Done:
+    """The last event of a turn that went well, or was stopped."""
     usage = _list_usage(state["steps"])
     return Done(
         type="done",
@@ -35,6 +41,7 @@ def make_done(state: AnswerState, thread_id: str, total_ms: float, trace_url: st
         confidence=state["confidence"],
         verification=state["verification"],
         cached=False,
+        stopped=stopped,
         usage=usage,
         cost=_sum_cost(usage),
         timings=_sum_timings(state["steps"], total_ms),
@@ -51,13 +58,13 @@ def make_record(
     thread_id: str,
     started_at: datetime,
     total_ms: float,
-    ended: Done | Failed | None,
+    ended: Done | Failed,
     *,
     forked_from: dict[str, Any] | None = None,
     unfinished: Sequence[ModelUsage] = (),
 ) -> RunRecord:
-    """The row of a turn, however it ended; `ended` is None where its reader left. `unfinished` is what the node
-    that failed or was left had consumed: it was paid for too."""
+    """The row of a turn, however it ended. `unfinished` is what the node that failed or was stopped had consumed: it
+    was paid for too."""
     usage = _list_usage(state["steps"]) + [file_usage("unfinished", used) for used in unfinished]
     return RunRecord(
         run_id=state["run_id"],
@@ -76,19 +83,25 @@ def make_record(
         top_score=max((source["score"] for source in state["sources"]), default=None),
         confidence=state["confidence"],
         verification=state["verification"]["status"],
-        cached=ended is not None and ended["type"] == "done" and ended["cached"],
+        cached=ended["type"] == "done" and ended["cached"],
         answer=state["answer"],
         citations=state["citations"],
         usage=usage,
         cost=_sum_cost(usage),
         timings=_sum_timings(state["steps"], total_ms),
         warnings=_list_warnings(state["steps"]),
-        error="cancelled" if ended is None else ended["code"] if ended["type"] == "error" else None,
+        error=_name_fault(ended),
         forked_from=forked_from,
         answered_by=state["answered_by"],
         degraded=state["degraded"],
         prompts=find_versions(state["steps"]),
     )
+
+
+def _name_fault(ended: Done | Failed) -> str | None:
+    if ended["type"] == "error":
+        return ended["code"]
+    return STOPPED if ended["stopped"] else None
 
 
 def find_alerts(record: RunRecord) -> list[str]:

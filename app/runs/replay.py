@@ -23,11 +23,12 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from app.runs.execution import Execution, prepare_judgement
 from app.runs.history import checkpoint_id_of, node_of
+from app.runs.records import STOPPED
 from app.runs.rehearsal import Rehearsal, repeat_measures
 from app.runs.states import THINNED, complete, read_version, require_current
 from app.runs.tapes import read_tape
 from app.runs.taping import Player, play
-from app.runs.turns import Branch, Turns
+from app.runs.turns import Branch, Started, Turns, read_events
 from app.services import Services
 from app.settings import merge_knobs
 from domain.documents import Scope
@@ -72,12 +73,9 @@ class Replay:
     tape: TapeUse = "off"
 
 
-async def open_replay(services: Services, turns: Turns, replay: Replay) -> AsyncGenerator[Event]:
-    """The events of a replay. Everything that is wrong with the request is raised here, before the first event and
-    before anything is written.
-
-    A `strict` one sends a `comparison` before its end, unless it asked for what is not on the tape: then it ends with
-    an `error` that says what.
+async def open_replay(services: Services, turns: Turns, replay: Replay) -> Started | Rehearsal:
+    """A replay: a run of its own; or, on a tape alone, the rehearsal of the one that was recorded. Everything that is
+    wrong with the request is raised here, before the first event and before anything is written.
 
     Raises `UnknownRun`, `UnknownThread`, `UnknownCheckpoint`, `UnknownTape`, `UnknownMode`, `UnknownDocument`,
     `QuestionError`, `DatabaseUnavailable`, and `StateError` for a key that does not exist, a value that its field
@@ -86,7 +84,6 @@ async def open_replay(services: Services, turns: Turns, replay: Replay) -> Async
     run: RunRecord | None = None
     thread_id = replay.thread_id
     if replay.run_id is not None:
-        await turns.wait_for_record(replay.run_id)
         run = await services.runs.get(replay.workspace_id, replay.run_id)
         if run is None or thread_id not in (None, run.thread_id):
             raise UnknownRun(
@@ -108,9 +105,8 @@ async def open_replay(services: Services, turns: Turns, replay: Replay) -> Async
             start = (await _read_run(services.graph, run))[0]
         if replay.tape == "off":
             branch = await _open_branch(services, replay.workspace_id, start, replay.changes, replay.mode)
-            return turns.resume(branch)
+            return await turns.resume(branch)
         if run is None:
-            await turns.wait_for_record(start.values["run_id"])
             run = await services.runs.get(replay.workspace_id, start.values["run_id"])
             if run is None:
                 raise UnknownTape("The checkpoint's run is not on record, and has no tape.")
@@ -118,9 +114,14 @@ async def open_replay(services: Services, turns: Turns, replay: Replay) -> Async
         player = Player(tape, run.run_id, after=(start.metadata or {}).get("step", -1))
         if replay.tape == "fill":
             branch = await _open_branch(services, replay.workspace_id, start, replay.changes, replay.mode)
-            return turns.resume(dataclasses.replace(branch, player=player))
-        rehearsal = await _prepare(services, run, tape, player, start, replay)
-    return rehearsal.run()
+            return await turns.resume(dataclasses.replace(branch, player=player))
+        return await _prepare(services, run, tape, player, start, replay)
+
+
+async def run_replay(services: Services, turns: Turns, replay: Replay) -> AsyncGenerator[Event]:
+    """Open a replay and hand back its events. Raises what `open_replay` raises."""
+    opened = await open_replay(services, turns, replay)
+    return opened.run() if isinstance(opened, Rehearsal) else read_events(turns.follow(opened))
 
 
 async def _open_branch(
@@ -140,9 +141,7 @@ async def _open_branch(
     # In memory first: only LangGraph knows what comes next, and a branch without a future must not be left behind.
     await _begin_in_memory(services.graph, branch_id, values, node)
     await services.threads.claim(workspace_id, branch_id)
-    await _write_state(
-        services.graph, branch_id, values, node, forked_from=json.dumps(forked_from), forked_as=node
-    )
+    await _write_state(services.graph, branch_id, values, node, forked_from=json.dumps(forked_from), forked_as=node)
     return Branch(thread_id=branch_id, values=cast(AnswerState, values), forked_from=forked_from)
 
 
@@ -150,8 +149,8 @@ async def _prepare(
     services: Services, run: RunRecord, tape: Tape, player: Player, start: StateSnapshot, replay: Replay
 ) -> Rehearsal:
     """Raises `StateError` where there is nothing to compare with, or nothing to run."""
-    if run.error == "cancelled":
-        raise StateError("The reader left before this run ended: there is nothing to compare a strict replay with.")
+    if run.error == STOPPED:
+        raise StateError("This run was stopped before its end: there is nothing to compare a strict replay with.")
     values = _change(services, start, replay.changes, replay.mode)
     recorded = _read_values((await _read_run(services.graph, run))[-1])
     node = await _find_node(services.graph, start)
@@ -341,9 +340,8 @@ async def _read_checkpoint(graph: AnswerGraph, thread_id: str, checkpoint_id: st
 def _require_steps(snapshot: StateSnapshot) -> None:
     if (snapshot.metadata or {}).get(THINNED):
         raise UnknownCheckpoint(
-            "Of this run only the final state is kept, which shows what came of it and cannot be run on from: its steps "
-            "and its tape are gone, as those of older runs are after a while (ASKGRAPH_RETENTION, "
-            "ASKGRAPH_KEEP_STEPS_OF)."
+            "Of this run only the final state is kept, which cannot be run on from. Its steps and its tape are gone, "
+            "as those of a thread's older runs are after a while (ASKGRAPH_RETENTION, ASKGRAPH_KEEP_STEPS_OF)."
         )
 
 

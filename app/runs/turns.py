@@ -103,27 +103,30 @@ class Turns:
         their thread, and those whose process has died."""
         if self._working is None:
             self._working = AsyncExitStack()
-            await self._working.enter_async_context(self._services.work(self.execute))
+            await self._working.enter_async_context(
+                self._services.queue.work(self.execute, on_stop=self._stop_here, on_lost=self._give_up)
+            )
 
-    async def drain(self, seconds: float = DRAIN_SECONDS) -> None:
+    async def drain(self, seconds: float = DRAIN_SECONDS, step_seconds: float = STEP_SECONDS) -> None:
         """Take no new runs; after `seconds`, let other processes go on with those that are not over: from after the
-        step that is being taken, or, where that takes too long, from before it. Called again, it waits for the first
-        call."""
+        step that is being taken, or, where that takes longer than `step_seconds`, from before it. Called again, it
+        waits for the first call."""
         if self._draining is None:
-            self._draining = asyncio.create_task(self._drain(seconds))
+            self._draining = asyncio.create_task(self._drain(seconds, step_seconds))
         await asyncio.shield(self._draining)
 
-    async def _drain(self, seconds: float) -> None:
+    async def _drain(self, seconds: float, step_seconds: float) -> None:
+        self._services.queue.stop_taking()
         if self._tasks:
             await asyncio.wait(self._tasks.copy(), timeout=seconds)
         for live in self._live.values():
             live.drain()
         if self._tasks:
-            await asyncio.wait(self._tasks.copy(), timeout=STEP_SECONDS)
+            await asyncio.wait(self._tasks.copy(), timeout=step_seconds)
         for live in list(self._live.values()):
             live.leave()
         if self._tasks:
-            await asyncio.wait(self._tasks.copy(), timeout=STEP_SECONDS)
+            await asyncio.wait(self._tasks.copy(), timeout=step_seconds)
 
     async def start(self, ask: Ask) -> Started:
         """Check the question and start its run, which then goes on whether anybody follows it or not.

@@ -213,7 +213,7 @@ async def test_a_run_ranks_by_it_and_goes_on_without_it(exact: Settings, server:
             await services.ingestion.add("default", source, text)
 
         async def ask(question: str) -> tuple[Done, list[Source]]:
-            done, _ = await collect(await turns.start(Ask(question, mode="exact")))
+            done, _ = await collect(await turns.ask(Ask(question, mode="exact")))
             assert done["type"] == "done"
             state = await services.graph.aget_state({"configurable": {"thread_id": done["thread_id"]}})
             return done, state.values["sources"]

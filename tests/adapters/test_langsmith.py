@@ -115,7 +115,7 @@ async def test_a_turn_is_traced_node_by_node_with_its_thread_and_run(
         async with open_services(settings) as services:
             await services.ingestion.add("default", "note.txt", b"The Falke has a warranty of 36 months.")
             turns = Turns(services)
-            done, _ = await collect(await turns.start(Ask("How long is the warranty of the Falke?", mode="thorough")))
+            done, _ = await collect(await turns.ask(Ask("How long is the warranty of the Falke?", mode="thorough")))
             assert done["type"] == "done"
             await turns.close()
         nodes = ["route", "retrieve", "rerank", "grade", "generate", "verify"]

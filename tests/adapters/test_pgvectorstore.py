@@ -438,7 +438,7 @@ async def test_questions_are_answered_from_it(
         ids = await writer.aadd_documents(documents)
 
         async def ask(question: str, **more: Any) -> Done:
-            done, _ = await collect(await turns.start(Ask(question, **more)))
+            done, _ = await collect(await turns.ask(Ask(question, **more)))
             assert done["type"] == "done", done
             assert done["warnings"] == []
             return done
@@ -463,4 +463,4 @@ async def test_questions_are_answered_from_it(
         with pytest.raises(InputError, match="only reads it"):
             await services.ingestion.add("default", "new.md", HANDBOOK)
         with pytest.raises(UnknownDocument):
-            await turns.start(Ask("How long?", document_ids=("gone.pdf",)))
+            await turns.ask(Ask("How long?", document_ids=("gone.pdf",)))

@@ -165,6 +165,28 @@ async def test_the_living_keep_what_they_hold(start: Callable[[], Process], quic
     assert await end(holder.queue, lease)
 
 
+async def test_a_worker_that_was_away_leaves_its_run_to_the_other(
+    start: Callable[[], Process], pool: Pool, quick: None
+) -> None:
+    away, other, process = start(), start(), start()
+    first, second = Executor(), Executor()
+    lease = await begin(process.queue)
+    await process.queue.hand_back(lease)
+    async with away.work(first.hold):
+        await first.leases.get()
+        die(away)
+        async with other.work(second.hold):
+            taken = await second.leases.get()
+            assert taken.attempt == 3
+            # procrastinate is told that the job is done.
+            first.may_end.set()
+            await asyncio.sleep(0.5)
+            assert other.lost == []
+            assert await end(other.queue, taken)
+            second.may_end.set()
+    assert (away.stopped, other.stopped) == ([], [])
+
+
 async def test_a_holder_learns_of_stops_and_losses(start: Callable[[], Process], pool: Pool, quick: None) -> None:
     process = start()
     lease = await begin(process.queue)

@@ -11,7 +11,7 @@ from fastapi import Request
 
 from app.api.streams import respond
 from app.main import make_app
-from app.runs.turns import Turns
+from app.runs.turns import Turns, number_events
 from app.services import Services, open_services
 from app.settings import Settings
 from domain.events import Event, Failed
@@ -55,7 +55,7 @@ async def test_chat_streams_numbered_events_that_end_with_done(client: httpx.Asy
     assert response.status_code == 200
     assert response.headers["content-type"].startswith("text/event-stream")
     events = parse_events(response.text)
-    assert [number for number, _, _ in events] == [str(n) for n in range(1, len(events) + 1)]
+    assert [number for number, _, _ in events] == [f"1-{n}" for n in range(1, len(events) + 1)]
     assert events[-1][1] == "done"
     assert "36 months" in events[-1][2]["answer"]
     assert {name for _, name, _ in events} >= {"thinking", "sources", "content", "citation", "done"}
@@ -189,7 +189,7 @@ async def test_a_failed_turn_as_json_has_the_status_of_its_error(failed: tuple[s
     async def fail() -> AsyncGenerator[Event]:
         yield Failed(type="error", code=code, message="It failed.", retryable=retryable)
 
-    response = await respond(Request({"type": "http", "headers": []}), fail(), stream=False)
+    response = await respond(Request({"type": "http", "headers": []}), number_events(fail()), stream=False)
     assert response.status_code == status
     assert ("Retry-After" in response.headers) == retryable
     body = {"code": code, "message": "It failed.", "retryable": retryable}

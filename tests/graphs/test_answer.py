@@ -26,7 +26,7 @@ from graphs.answer import build_answer_graph
 
 async def ask(services: Services, question: str, **options: object) -> tuple[Done, list[Event]]:
     turns = Turns(services)
-    ended, events = await collect(await turns.start(Ask(question, **options)))  # type: ignore[arg-type]
+    ended, events = await collect(await turns.ask(Ask(question, **options)))  # type: ignore[arg-type]
     await turns.close()
     assert ended["type"] == "done", ended
     return ended, events
@@ -331,12 +331,12 @@ async def test_bad_questions_are_refused_before_anything_runs(
     services: Services, question: str, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        await Turns(services).start(Ask(question))
+        await Turns(services).ask(Ask(question))
 
 
 async def test_unknown_modes_are_refused_with_the_known_ones(services: Services) -> None:
     with pytest.raises(UnknownMode, match="standard"):
-        await Turns(services).start(Ask("How long?", mode="nonsense"))
+        await Turns(services).ask(Ask("How long?", mode="nonsense"))
 
 
 async def test_every_turn_is_logged_greetings_too(services: Services, library: dict[str, str]) -> None:

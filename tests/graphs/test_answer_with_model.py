@@ -49,7 +49,7 @@ async def serve(
 
 async def ask(services: Services, question: str = QUESTION, **options: Any) -> tuple[Done, list[Event]]:
     turns = Turns(services)
-    ended, events = await collect(await turns.start(Ask(question, **options)))
+    ended, events = await collect(await turns.ask(Ask(question, **options)))
     await turns.close()
     assert ended["type"] == "done", ended
     return ended, events

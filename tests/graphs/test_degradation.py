@@ -50,7 +50,7 @@ def own_mode(base: str = "fast", **knobs: Any) -> dict[str, Profile]:
 
 async def ask(services: Services, modes: dict[str, Profile], question: str = QUESTION) -> tuple[Done, list[Event]]:
     async with Turns(replace(services, modes=modes)) as turns:
-        ended, events = await collect(await turns.start(Ask(question, mode="own")))
+        ended, events = await collect(await turns.ask(Ask(question, mode="own")))
     assert ended["type"] == "done", ended
     return ended, events
 

@@ -15,7 +15,7 @@ COLOUR = "The sensors of the Falke are painted blue."
 
 async def ask(services: Services, question: str) -> dict[str, Any]:
     turns = Turns(services)
-    ended, _ = await collect(await turns.start(Ask(question)))
+    ended, _ = await collect(await turns.ask(Ask(question)))
     await turns.close()
     assert ended["type"] == "done", ended
     state = await services.graph.aget_state({"configurable": {"thread_id": ended["thread_id"]}})

@@ -42,7 +42,7 @@ async def ask(services: Services, **knobs: Any) -> tuple[Done, dict[str, Any]]:
     own = {"name": "own", "speculate": False}
     profile = Profile.model_validate(merge_knobs(MODES["standard"].model_dump(), knobs) | own)
     turns = Turns(replace(services, modes={"own": profile}))
-    ended, _ = await collect(await turns.start(Ask(QUESTION, mode="own")))
+    ended, _ = await collect(await turns.ask(Ask(QUESTION, mode="own")))
     await turns.close()
     assert ended["type"] == "done", ended
     state = await services.graph.aget_state({"configurable": {"thread_id": ended["thread_id"]}})

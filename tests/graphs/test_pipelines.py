@@ -34,7 +34,7 @@ async def stocked(settings: Settings, tmp_path: Path) -> AsyncIterator[Services]
 
 async def ask(services: Services, question: str, mode: str) -> tuple[Done, dict[str, Any]]:
     turns = Turns(services)
-    ended, _ = await collect(await turns.start(Ask(question, mode=mode)))
+    ended, _ = await collect(await turns.ask(Ask(question, mode=mode)))
     await turns.close()
     assert ended["type"] == "done", ended
     state = await services.graph.aget_state({"configurable": {"thread_id": ended["thread_id"]}})

@@ -26,7 +26,7 @@ def vary(**knobs: Any) -> Profile:
 async def ask(services: Services, question: str = WARRANTY, **knobs: Any) -> tuple[Done, dict[str, Any]]:
     """The end of the turn, and the state that it left."""
     turns = Turns(replace(services, modes={"own": vary(**knobs)}))
-    ended, _ = await collect(await turns.start(Ask(question, mode="own")))
+    ended, _ = await collect(await turns.ask(Ask(question, mode="own")))
     await turns.close()
     assert ended["type"] == "done", ended
     state = await services.graph.aget_state({"configurable": {"thread_id": ended["thread_id"]}})

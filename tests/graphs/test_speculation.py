@@ -38,7 +38,7 @@ async def serve(settings: Settings, **behaviour: Any) -> AsyncIterator[tuple[Ser
 
 async def ask(services: Services, question: str = QUESTION, **options: Any) -> tuple[Done, list[Event]]:
     async with Turns(services) as turns:
-        ended, events = await collect(await turns.start(Ask(question, **options)))
+        ended, events = await collect(await turns.ask(Ask(question, **options)))
     assert ended["type"] == "done", ended
     return ended, events
 
@@ -172,7 +172,7 @@ async def test_a_reader_who_leaves_ends_what_runs_ahead(settings: Settings) -> N
     async with serve(settings, rate=20) as (services, server):
         held = Held(server, route="converse")
         async with Turns(services) as turns:
-            events = await turns.start(Ask(QUESTION))
+            events = await turns.ask(Ask(QUESTION))
             async with aclosing(events):
                 assert (await anext(events))["type"] == "thinking"
                 following = asyncio.ensure_future(anext(events))

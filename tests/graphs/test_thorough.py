@@ -35,7 +35,7 @@ async def serve(settings: Settings, **behaviour: Any) -> AsyncIterator[tuple[Ser
 
 async def ask(services: Services) -> tuple[Done, list[Event]]:
     async with Turns(services) as turns:
-        ended, events = await collect(await turns.start(Ask(QUESTION, mode="own")))
+        ended, events = await collect(await turns.ask(Ask(QUESTION, mode="own")))
     assert ended["type"] == "done", ended
     return ended, events
 

@@ -39,7 +39,7 @@ async def small(settings: Settings, llama: str) -> AsyncIterator[Services]:
 async def ask(services: Services, question: str, mode: str) -> tuple[Done, list[Event], AnswerState]:
     """The end of a turn, its events and its last state."""
     async with Turns(services) as turns:
-        ended, events = await collect(await turns.start(Ask(question, mode=mode)))
+        ended, events = await collect(await turns.ask(Ask(question, mode=mode)))
     assert ended["type"] == "done", ended
     saved = await services.graph.aget_state({"configurable": {"thread_id": ended["thread_id"]}})
     return ended, events, saved.values  # type: ignore[return-value]

@@ -68,7 +68,7 @@ async def test_the_document_that_the_best_one_mentions_becomes_a_source(
     own = services.modes[mode].model_copy(update={"name": "own", "grade": GradeKnobs(max_retries=0)})
     turns = Turns(replace(services, modes={"own": own}))
     question = "Where was the director of the film The Silent Orchard born?"
-    ended, _ = await collect(await turns.start(Ask(question, mode="own")))
+    ended, _ = await collect(await turns.ask(Ask(question, mode="own")))
     await turns.close()
     assert ended["type"] == "done", ended
     state = (await services.graph.aget_state({"configurable": {"thread_id": ended["thread_id"]}})).values

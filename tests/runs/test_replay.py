@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from app.runs.history import HistoryStep, read_history
-from app.runs.replay import Replay, open_replay
+from app.runs.replay import Replay, run_replay
 from app.runs.turns import Ask, Turns, collect
 from app.services import Services
 from app.settings import Settings
@@ -21,7 +21,7 @@ QUESTION = "How long is the warranty of the Falke?"
 
 @pytest.fixture
 async def answered(services: Services, library: dict[str, str]) -> Done:
-    ended, _ = await collect(await Turns(services).start(Ask(QUESTION)))
+    ended, _ = await collect(await Turns(services).ask(Ask(QUESTION)))
     assert ended["type"] == "done"
     return ended
 
@@ -40,7 +40,7 @@ async def run_on(
 ) -> tuple[Done, list[Event]]:
     wanted = Replay(workspace, thread_id, checkpoint_id, changes=changes or {}, mode=mode)
     async with Turns(services) as turns:
-        ended, events = await collect(await open_replay(services, turns, wanted))
+        ended, events = await collect(await run_replay(services, turns, wanted))
     assert ended["type"] == "done", ended
     return ended, events
 
@@ -126,7 +126,7 @@ async def test_a_replay_past_generate_puts_its_turn_in_place_of_the_original(
     services: Services, library: dict[str, str]
 ) -> None:
     async with Turns(services) as turns:
-        ended, _ = await collect(await turns.start(Ask(QUESTION, mode="thorough")))
+        ended, _ = await collect(await turns.ask(Ask(QUESTION, mode="thorough")))
     assert ended["type"] == "done"
     again = await replay(services, ended["thread_id"], "generate")
     remembered = await read_turns(services, again["thread_id"])
@@ -137,7 +137,7 @@ async def test_a_replay_past_generate_puts_its_turn_in_place_of_the_original(
 async def test_a_replayed_follow_up_still_knows_what_was_said(services: Services, answered: Done, node: str) -> None:
     async with Turns(services) as turns:
         asked = Ask("And how long does its battery last?", thread_id=answered["thread_id"])
-        ended, _ = await collect(await turns.start(asked))
+        ended, _ = await collect(await turns.ask(asked))
     assert ended["type"] == "done"
     steps = await read_history(services, "default", ended["thread_id"])
     step = [s for s in steps if s["node"] == node][-1]
@@ -285,7 +285,7 @@ async def test_a_state_from_before_some_fields_is_shown_run_on_from_and_continue
     assert (await replay(services, thread, "fork"))["answer"] == answered["answer"]
     async with Turns(services) as turns:
         asked = Ask("How long does the battery of the Falke last?", thread_id=thread)
-        ended, _ = await collect(await turns.start(asked))
+        ended, _ = await collect(await turns.ask(asked))
     assert ended["type"] == "done"
     assert "14 months" in ended["answer"]
 

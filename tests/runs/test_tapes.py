@@ -17,7 +17,7 @@ from pydantic import SecretStr
 
 from app.runs import tapes
 from app.runs.history import read_history
-from app.runs.replay import Replay, open_replay
+from app.runs.replay import Replay, run_replay
 from app.runs.tapes import decode_tape
 from app.runs.taping import pack, unpack
 from app.runs.turns import Ask, Turns, collect
@@ -38,7 +38,7 @@ MODES = ("fast", "standard", "thorough")
 
 async def replay(services: Services, run_id: str, **options: Any) -> tuple[Done | Failed, list[Event]]:
     async with Turns(services) as turns:
-        return await collect(await open_replay(services, turns, Replay("default", run_id=run_id, **options)))
+        return await collect(await run_replay(services, turns, Replay("default", run_id=run_id, **options)))
 
 
 async def rehearse(services: Services, run_id: str, **options: Any) -> list[str]:
@@ -274,7 +274,7 @@ async def test_a_run_without_a_tape_says_why(services: Services, monkeypatch: py
 @pytest.mark.usefixtures("library")
 async def test_a_run_that_was_left_cannot_be_compared(services: Services) -> None:
     async with Turns(services) as turns:
-        events = await turns.start(Ask(QUESTION))
+        events = await turns.ask(Ask(QUESTION))
         await anext(events)
         await events.aclose()
     async with await psycopg.AsyncConnection.connect(database_of(services)) as connection:

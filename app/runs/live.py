@@ -1,0 +1,362 @@
+"""A run while this process executes it."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import replace
+from datetime import UTC, datetime
+from time import perf_counter
+from typing import Any, cast
+
+from langgraph.errors import GraphDrained
+from langgraph.runtime import RunControl
+from langgraph.types import StateSnapshot
+
+from app.runs.broadcast import Broadcast
+from app.runs.cache import CacheKey, decode_answer, encode_answer, is_storable
+from app.runs.execution import Execution, configure, fail, milliseconds_since, prepare_judgement, trace_id
+from app.runs.records import log_turn, make_done, make_record, merge_state
+from app.runs.tapes import encode_tape, is_taped
+from app.runs.taping import Player, describe, fill, record
+from app.services import Services
+from domain.documents import Citation, Scope
+from domain.errors import AskgraphError, RunLost, Unavailable
+from domain.events import RESTART, Correction, Done, Event, Failed
+from domain.runs import Lease, RunState
+from domain.state import AnswerState, Turn, TurnInput, blank_question, read_turns
+from domain.streams import StreamedEvent
+from domain.tapes import Call, Tape
+from nodes.context import Context
+from nodes.writing import finish_turn
+
+logger = logging.getLogger("askgraph.turns")
+
+MAX_ATTEMPTS = 5
+"""A run during which so many processes have died is what kills them."""
+
+PATIENCE_SECONDS = 5.0
+"""How long the reader of a whole answer waits for its end where that cannot be stored."""
+
+Watch = Callable[[str, str], AsyncGenerator[StreamedEvent]]
+"""Follows another run of a workspace."""
+
+
+class LiveRun:
+    """A run while this process executes it: from a stored answer, from a run that answers the same question now, or by
+    the graph. Whatever happens, it ends once; see `perform`."""
+
+    def __init__(self, services: Services, lease: Lease, watch: Watch, *, player: Player | None = None) -> None:
+        self.request = lease.request
+        self.broadcast = Broadcast(lease.request.run_id, lease.attempt, services.streams)
+        self._services = services
+        self._lease = lease
+        self._watch = watch
+        self._player = player
+        self._started_at = datetime.now(UTC)
+        self._started = perf_counter()
+        self._control = RunControl()
+        self._sent: list[Event] = []
+        self._turns: list[Turn] = []
+        self._context: Context | None = None
+        self._calls: list[Call] | None = None
+        self._execution: Execution | None = None
+        self._work: asyncio.Task[tuple[Done | Failed, AnswerState]] | None = None
+        self._stopped = False
+        self._given_up = False
+        self._left = False
+
+    async def perform(self) -> None:
+        """Execute the run, and store how it ended. Where the lease was lost, or the process drains, it ends elsewhere.
+
+        Nothing is raised for a run that fails: that is its end.
+        """
+        self._work = asyncio.create_task(self._answer())
+        try:
+            await asyncio.wait({self._work})
+            if self._given_up:
+                return
+            if self._left and self._work.cancelled():
+                await self._hand_back()
+            else:
+                await self._conclude(self._work)
+        except GraphDrained:
+            await self._hand_back()
+        finally:
+            if not self._work.done():
+                self._work.cancel()
+                await asyncio.gather(self._work, return_exceptions=True)
+            self.broadcast.close()
+
+    def stop(self) -> None:
+        """End the run with what it has written so far."""
+        self._stopped = True
+        if self._work is not None:
+            self._work.cancel()
+
+    def give_up(self) -> None:
+        """Stop without an end: another process has the lease."""
+        self._given_up = True
+        if self._work is not None:
+            self._work.cancel()
+
+    def drain(self) -> None:
+        """Let the step that is being taken finish; another process goes on from there."""
+        self._control.request_drain()
+
+    def leave(self) -> None:
+        """Do not even let the step finish; another process takes it again."""
+        self._left = True
+        if self._work is not None:
+            self._work.cancel()
+
+    async def _hand_back(self) -> None:
+        with self._services.translating_errors():
+            await self._services.flush_states(self.request.thread_id)
+        await self._services.streams.flush(self.request.run_id)
+        await self._services.queue.hand_back(self._lease)
+
+    async def _answer(self) -> tuple[Done | Failed, AnswerState]:
+        """How the run ends, and its state then."""
+        turn, services = self.request.turn, self._services
+        if self._stopped:
+            raise asyncio.CancelledError
+        if self._lease.attempt > MAX_ATTEMPTS:
+            raise RunLost
+        # A new thread has no state, and reading that takes as long as reading one.
+        saved = None if self.request.begins_thread and self._lease.attempt == 1 else await self._read_state()
+        if self._lease.attempt > 1:
+            self._send_restart(saved)
+        if saved is not None and saved.values.get("run_id") == turn["run_id"]:
+            values = cast(AnswerState, {**blank_question(), **saved.values})
+            self._turns = [past for past in read_turns(values["turns"]) if past["run_id"] != turn["run_id"]]
+            if saved.next:
+                return await self._run_graph(None, values)
+            total_ms = milliseconds_since(self._started)
+            return make_done(values, self.request.thread_id, total_ms, self._trace_url()), values
+        self._turns = read_turns(saved.values.get("turns")) if saved is not None else []
+
+        scope = Scope(turn["workspace_id"], None if turn["document_ids"] is None else tuple(turn["document_ids"]))
+        corpus = await services.documents.corpus_fingerprint(scope)
+        components = CacheKey.of(turn, self._turns, corpus, services.fingerprint)
+        key = components.address()
+        stored = await services.answers.get(key)
+        if stored is not None:
+            *events, last = decode_answer(stored, {})
+            for event in events:
+                self._send(event)
+            return await self._adopt(cast(Done, last), "it was answered before")
+        followed = {turn["run_id"]}
+        while (leader := await services.answers.lead(key, turn["run_id"])) not in followed:
+            followed.add(leader)
+            shared = await self._follow(leader)
+            if shared is not None:
+                return shared
+        try:
+            ended, state = await self._run_graph(turn, merge_state(turn, {**blank_question(), "turns": self._turns}))
+            if ended["type"] == "done" and is_storable(ended):
+                # Before `done` goes out, so that whoever asks again at once finds it.
+                await self._store(components, scope, corpus, ended)
+            return ended, state
+        finally:
+            await services.answers.release(key, turn["run_id"])
+
+    async def _read_state(self) -> StateSnapshot | None:
+        """How the thread stands; None where it has no state yet."""
+        with self._services.translating_errors():
+            snapshot = await self._services.graph.aget_state({"configurable": {"thread_id": self.request.thread_id}})
+        return snapshot if snapshot.created_at else None
+
+    async def _run_graph(self, graph_input: TurnInput | None, values: AnswerState) -> tuple[Done | Failed, AnswerState]:
+        services, turn = self._services, self.request.turn
+        await prepare_judgement(services, values)
+        context = services.make_context()
+        if self._player is not None:
+            context = fill(context, self._player)
+        if is_taped(services.settings, turn["workspace_id"]):
+            self._calls = []
+            context = record(context, self._calls)
+        self._context = context
+        thread_id = self.request.thread_id
+        execution = Execution(
+            services,
+            services.graph,
+            context,
+            values,
+            thread_id,
+            self._started,
+            control=self._control,
+            attempt=self._lease.attempt,
+        )
+        self._execution = execution
+        # Work ahead that nobody needs would use up what is on a tape.
+        async with aclosing(execution.follow(graph_input, ahead=self._player is None)) as events:
+            async for event in events:
+                self._send(event)
+        assert execution.ended is not None
+        return execution.ended, execution.state
+
+    async def _follow(self, leader: str) -> tuple[Done | Failed, AnswerState] | None:
+        """Send what the run sends that answers the same question now. None where it was stopped, or is gone."""
+        ended: Event | None = None
+        async with aclosing(self._watch(self.request.workspace_id, leader)) as events:
+            async for streamed in events:
+                ended = streamed.event
+                if not streamed.is_end:
+                    self._send(ended)
+        if ended is not None and ended["type"] == "done" and not ended["stopped"]:
+            return await self._adopt(ended, "the same question was being answered")
+        if ended is not None and ended["type"] == "error" and not ended["retryable"]:
+            return ended, merge_state(self.request.turn, {**blank_question(), "turns": self._turns})
+        self._send(Correction(type="correction", reason=RESTART, answer="", citations=[]))
+        return None
+
+    async def _adopt(self, done: Done, reason: str) -> tuple[Done, AnswerState]:
+        """Another run's end as this one's. The turn is written into the thread, so that a follow-up can refer to it."""
+        turn = self.request.turn
+        mine = done | {
+            "run_id": turn["run_id"],
+            "thread_id": self.request.thread_id,
+            "cached": True,
+            "usage": [],
+            "cost": 0.0,
+            "timings": {"total": round(milliseconds_since(self._started), 2)},
+            "trace_url": None,
+        }
+        state = merge_state(
+            turn,
+            {
+                **blank_question(),
+                "turns": self._turns,
+                "standalone_question": done["standalone_question"],
+                "query": done["standalone_question"],
+                "route": done["route"],
+                "route_reason": reason,
+                "answer": done["answer"],
+                "answered_by": done["answered_by"],
+                "citations": done["citations"],
+                "confidence": done["confidence"],
+                "verification": done["verification"],
+            },
+        )
+        state["turns"] = finish_turn(state, done["answer"], done["citations"])
+        await self._write_state(state, cached="true")
+        return mine, state
+
+    async def _write_state(self, state: AnswerState, **metadata: str) -> None:
+        """Make `state` the thread's."""
+        config = configure(self.request.thread_id, state, **metadata)
+        # As `reconcile`, because what follows that node is the end, whatever the mode.
+        with self._services.translating_errors():
+            await self._services.graph.aupdate_state(config, cast("dict[str, Any]", state), as_node="reconcile")
+
+    async def _store(self, components: CacheKey, scope: Scope, corpus: str, ended: Done) -> None:
+        """Store the answer, unless the documents changed while it was being written."""
+        try:
+            if await self._services.documents.corpus_fingerprint(scope) == corpus:
+                answer = encode_answer([*self._sent, ended])
+                await self._services.answers.put(components.address(), components.components(), answer)
+        except AskgraphError as error:
+            # The reader has the answer; that nobody else will find it stored is no failure of theirs.
+            logger.warning("an answer was not stored: %s", error.message)
+
+    async def _conclude(self, work: "asyncio.Task[tuple[Done | Failed, AnswerState]]") -> None:
+        """Store how the run ended, and say so."""
+        run_state: RunState
+        state: AnswerState
+        ended: Done | Failed
+        try:
+            ended, state = work.result()
+            run_state = "failed" if ended["type"] == "error" else "done"
+        except GraphDrained:
+            raise
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the run must end, whatever it is
+            state = self._read_progress()
+            if self._stopped:
+                ended, run_state = self._make_stop(state), "stopped"
+            else:
+                ended, run_state = fail(error, self.request.run_id), "failed"
+        await self._store_end(run_state, ended, state)
+
+    def _make_stop(self, state: AnswerState) -> Done:
+        """The end of a run that was stopped. Its turn joins the conversation, marked."""
+        run_id = self.request.run_id
+        turns = finish_turn(state, state["answer"], state["citations"])
+        state["turns"] = [turn | {"stopped": True} if turn["run_id"] == run_id else turn for turn in turns]
+        total_ms = milliseconds_since(self._started)
+        return make_done(state, self.request.thread_id, total_ms, self._trace_url(), stopped=True)
+
+    def _trace_url(self) -> str | None:
+        return self._services.trace_url(trace_id(self.request.run_id, self._lease.attempt))
+
+    def _read_progress(self) -> AnswerState:
+        """The state of a run that got no further, with what it has sent of the answer."""
+        blank = merge_state(self.request.turn, {**blank_question(), "turns": self._turns})
+        state = cast(AnswerState, {**blank, **(self._execution.state if self._execution is not None else {})})
+        answer, citations = "", list[Citation]()
+        for event in self._sent:
+            if event["type"] == "content":
+                answer += event["token"]
+            elif event["type"] == "citation":
+                citations.append(event["citation"])
+            elif event["type"] == "correction":
+                answer, citations = event["answer"], list(event["citations"])
+        state["answer"], state["citations"] = answer, citations
+        state["standalone_question"] = state["standalone_question"] or state["question"]
+        return state
+
+    async def _store_end(self, run_state: RunState, ended: Done | Failed, state: AnswerState) -> None:
+        """Store the end before it is sent, so that no answer counts as given that may be given again. Tries until the
+        database takes it; a reader does not wait that long."""
+        began, pause, sent = perf_counter(), 0.05, False
+        while True:
+            try:
+                kept = await self._try_to_end(run_state, ended, state)
+                break
+            except Unavailable as error:
+                if not sent and perf_counter() - began > PATIENCE_SECONDS:
+                    logger.error("run %s: its end cannot be stored yet: %s", self.request.run_id, error.message)
+                    self._send(ended)
+                    sent = True
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, PATIENCE_SECONDS)
+        if not kept:
+            logger.warning("run %s ended elsewhere; what was done of it here is dropped", self.request.run_id)
+        elif not sent:
+            self._send(ended)
+
+    async def _try_to_end(self, run_state: RunState, ended: Done | Failed, state: AnswerState) -> bool:
+        services = self._services
+        if run_state == "stopped":
+            await self._write_state(state, stopped="true")
+        with services.translating_errors():
+            await asyncio.gather(
+                services.flush_states(self.request.thread_id), services.streams.flush(self.request.run_id)
+            )
+        run = make_record(
+            state,
+            self.request.thread_id,
+            self._started_at,
+            milliseconds_since(self._started),
+            ended,
+            forked_from=self.request.forked_from,
+            unfinished=[] if self._context is None else self._context.ledger.usage,
+        )
+        tape: bytes | None = None
+        if self._calls is not None and self._context is not None:
+            tape, problem = encode_tape(Tape(describe(self._context), self._calls, [*self._sent, ended]))
+            if problem:
+                logger.warning("run %s: %s", run.run_id, problem)
+                run = replace(run, warnings=[*run.warnings, problem])
+        log_turn(run)
+        return await services.queue.end(self._lease, run_state, ended, self.broadcast.next_id, run, tape)
+
+    def _send_restart(self, saved: StateSnapshot | None) -> None:
+        """Say that what was sent before does not stand, but for what the saved state has of it."""
+        values = saved.values if saved is not None and saved.values.get("run_id") == self.request.run_id else {}
+        answer, citations = values.get("answer", ""), values.get("citations", [])
+        self._send(Correction(type="correction", reason=RESTART, answer=answer, citations=citations))
+
+    def _send(self, event: Event) -> None:
+        self._sent.append(event)
+        self.broadcast.send(event)

@@ -1,0 +1,63 @@
+"""Following a run of any process, while it runs and after it has ended."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from app.services import Services
+from domain.errors import UnknownRun
+from domain.events import RESTART, Content, Correction, Done, Failed
+from domain.runs import RunStatus
+from domain.streams import StreamedEvent
+
+
+async def read_status(services: Services, workspace_id: str, run_id: str) -> RunStatus:
+    """How a run stands. Raises `UnknownRun`."""
+    status = await services.queue.get(workspace_id, run_id)
+    if status is None:
+        raise UnknownRun(f"There is no run {run_id!r} in this workspace.")
+    return status
+
+
+async def follow_elsewhere(
+    services: Services, workspace_id: str, run_id: str, after: str | None
+) -> AsyncGenerator[StreamedEvent]:
+    """The run's events past `after`, from its stream; where that is gone, how the run ended, as soon as it has."""
+    async with aclosing(services.streams.follow(run_id, after)) as events:
+        async for event in events:
+            if event is not None:
+                after = event.id
+                yield event
+                if event.is_end:
+                    return
+                continue
+            status = await services.queue.get(workspace_id, run_id)
+            if status is None:
+                # Its thread was removed meanwhile.
+                yield _without_id(_lost(run_id))
+                return
+            if status.ended is not None and status.ended_id is not None:
+                # Everything was in the stream before the end was stored: what is not there now, never will be.
+                for missed in _retell(status.ended, after):
+                    yield missed
+                yield StreamedEvent.of(status.ended, status.ended_id)
+                return
+
+
+def _retell(ended: Done | Failed, after: str | None) -> list[StreamedEvent]:
+    """What a reader must be told before the end of a run whose stream has expired."""
+    if ended["type"] == "error":
+        return []
+    if after is None:
+        return [_without_id(Content(type="content", token=ended["answer"]))]
+    answer, citations = ended["answer"], ended["citations"]
+    return [_without_id(Correction(type="correction", reason=RESTART, answer=answer, citations=citations))]
+
+
+def _lost(run_id: str) -> Failed:
+    message = f"There is no run {run_id!r} in this workspace any more."
+    return Failed(type="error", code=UnknownRun().code, message=message, retryable=False)
+
+
+def _without_id(event: Content | Correction | Failed) -> StreamedEvent:
+    """An event that is of this reading alone. A reader who comes again names the last id before it."""
+    return StreamedEvent.of(event, "")

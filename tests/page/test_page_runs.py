@@ -1,0 +1,234 @@
+"""How the page holds on to an answer: over broken connections, restarts and reloads, until it ends or is stopped."""
+
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.page.scripted import CUT, WAIT, Script, ask, citation, done, event
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+DRAINING = {"error": {"code": "draining", "message": "This server is about to end.", "retryable": True}}
+
+
+def tokens(*words: str, attempt: int = 1, first: int = 1) -> list[bytes]:
+    return [event("content", f"{attempt}-{first + place}", token=word) for place, word in enumerate(words)]
+
+
+async def send(page: Page, question: str) -> None:
+    await page.get_by_label("Question").fill(question)
+    await page.get_by_label("Question").press("Enter")
+
+
+def finished(run_id: str, question: str, answer: str) -> list[dict[str, Any]]:
+    """The history of a turn that is over."""
+    values = {"run_id": run_id, "question": question, "mode": "fast", "document_ids": None, "answer": answer}
+    return [{"node": "converse", "next": [], "changed": {**values, "route": "conversational", "citations": []}}]
+
+
+def begun(run_id: str, question: str) -> list[dict[str, Any]]:
+    """The history of one that is not."""
+    values = {"run_id": run_id, "question": question, "mode": "fast", "document_ids": None}
+    return [{"node": "route", "next": ["retrieve"], "changed": values}]
+
+
+@pytest.mark.parametrize("end", [[], [CUT]], ids=["clean", "broken"])
+async def test_an_answer_that_is_cut_goes_on_where_it_broke_off(page: Page, script: Script, end: list[bytes]) -> None:
+    half = b'id: 1-3\r\nevent: content\r\ndata: {"token": "lost "}\r\n'
+    three, four = tokens("three ", "four", first=3)
+    ended = [four, done("one two three four", [])]
+    await page.goto(await script([*tokens("one ", "two "), half, WAIT, *end], [], [three, WAIT, *end], ended))
+    await send(page, "q")
+    await expect(page.locator(".answer")).to_have_text("one two")
+    script.go_on()
+    await expect(page.locator(".step")).to_contain_text("Reconnecting…")
+    await expect(page.locator("#status")).to_contain_text("Reconnecting…")
+    await expect(page.locator(".answer")).to_have_text("one two three")
+    script.go_on()
+    await expect(page.locator(".answer")).to_have_text("one two three four")
+    await expect(page.locator(".facts")).to_be_visible()
+    await expect(page.locator("#turns .note")).to_have_count(0)
+    assert script.came_back == [("r-1", "1-2"), ("r-1", "1-2"), ("r-1", "1-3")]
+    assert script.asked == ["q"]
+
+
+async def test_text_is_neither_lost_nor_doubled_on_the_way(page: Page, script: Script) -> None:
+    await page.goto(await script(tokens("one "), [*tokens("two", first=2), WAIT]))
+    await send(page, "q")
+    await expect(page.locator(".answer")).to_have_text("one two")
+
+
+async def test_a_server_that_stays_away_is_given_up_and_can_be_tried_again(page: Page, script: Script) -> None:
+    await page.goto(await script(tokens("one "), [*tokens("two", first=2), done("one two", [])]))
+    await page.clock.install()
+    await page.route("**/events", lambda route: route.abort())
+    await send(page, "q")
+    again = page.get_by_role("button", name="Reconnect")
+    for _ in range(20):
+        await expect(page.locator(".step:text('Reconnecting'), button:text('Reconnect')").first).to_be_visible()
+        await page.clock.run_for(10_000)
+    await expect(page.locator("#turns .note.bad")).to_contain_text("the rest is not lost")
+    await expect(page.get_by_role("button", name="Stop")).to_be_hidden()
+    await page.unroute("**/events")
+    await again.click()
+    await expect(page.locator(".answer")).to_have_text("one two")
+    await expect(page.locator("#turns .note")).to_have_count(0)
+    assert script.came_back == [("r-1", "1-1")]
+
+
+async def test_a_run_that_nobody_knows_any_more_is_shown_as_broken_off(page: Page, script: Script) -> None:
+    unknown = {"error": {"code": "unknown_run", "message": "There is no run.", "retryable": False}}
+    again = [done("Whole.", [])]
+    await page.goto(await script(tokens("Every emplo"), (404, unknown), again))
+    await ask(page, "q")
+    await expect(page.locator(".answer")).to_have_text("Every emplo")
+    await expect(page.locator("#turns .note.bad")).to_contain_text("only a part")
+    await page.get_by_role("button", name="Try again").click()
+    await expect(page.locator(".answer")).to_have_text("Whole.")
+    await expect(page.locator(".turn")).to_have_count(1)
+    await expect(page.locator("#turns .note.bad")).to_have_count(0)
+
+
+@pytest.mark.parametrize(("known", "said"), [("", "starts again"), ("Known. ", "goes on")])
+async def test_a_run_that_starts_again_replaces_what_it_wrote(
+    page: Page, script: Script, known: str, said: str
+) -> None:
+    first = [event("sources", "1-1", citations=[citation(1), citation(2)]), *tokens("Wrong [2].", first=2)]
+    restart = event("correction", "2-1", reason="restart", answer=known, citations=[])
+    rest = [event("sources", "2-2", citations=[citation(1)]), *tokens("Right [1].", attempt=2, first=3)]
+    await page.goto(await script(first, [restart, *rest, WAIT, done(f"{known}Right [1].", [citation(1)])]))
+    await send(page, "q")
+    await expect(page.locator(".restarted")).to_contain_text(said)
+    await expect(page.locator(".answer")).to_have_text(f"{known}Right 1.")
+    await expect(page.locator(".source")).to_have_count(1)
+    await expect(page.locator("del")).to_have_count(0)
+    await page.get_by_role("button", name="Stop").click()
+    await expect(page.locator(".badge.confidence")).to_be_visible()
+    await expect(page.locator("#turns .note")).to_have_count(0)
+
+
+async def test_a_reload_in_the_middle_of_an_answer_loses_nothing(page: Page, script: Script) -> None:
+    answer = [*tokens("one ", "two "), WAIT]
+    await page.goto(await script([done("Before.", [])], answer, [*answer[:2], *tokens("three", first=3), WAIT]))
+    await ask(page, "before")
+    await send(page, "q")
+    await expect(page.locator(".answer").last).to_have_text("one two")
+    script.steps = [*finished("r-1", "before", "Before."), *begun("r-2", "q")]
+    await page.reload()
+    await expect(page.locator(".question")).to_have_text(["before", "q"])
+    await expect(page.locator(".answer")).to_have_text(["Before.", "one two three"])
+    assert script.came_back == [("r-2", None)]
+    # Its end came between two reloads: nothing is followed any more.
+    script.steps = [*finished("r-1", "before", "Before."), *finished("r-2", "q", "one two three")]
+    await page.reload()
+    await expect(page.locator(".answer")).to_have_text(["Before.", "one two three"])
+    await expect(page.get_by_role("button", name="Stop")).to_be_hidden()
+    assert len(script.came_back) == 1
+
+
+async def test_a_reload_before_the_first_step_is_saved_loses_nothing(page: Page, script: Script) -> None:
+    await page.goto(await script([event("thinking", "1-1", step="route"), WAIT], [done("Here.", [])]))
+    await send(page, "q")
+    await expect(page.locator(".step")).to_have_text("Reading the question…")
+    await page.reload()
+    await expect(page.locator(".question")).to_have_text("q")
+    await expect(page.locator(".answer")).to_have_text("Here.")
+    assert page.url.endswith("#thread=t-1")
+    await page.reload()
+    assert script.came_back == [("r-1", None)]
+
+
+async def test_another_window_takes_up_what_is_not_answered(page: Page, script: Script) -> None:
+    script.steps = begun("r-7", "q")
+    address = await script([*tokens("Here."), done("Here.", [])])
+    await page.goto(f"{address}#thread=t-1")
+    await expect(page.locator(".question")).to_have_text("q")
+    await expect(page.locator(".answer")).to_have_text("Here.")
+    assert script.came_back == [("r-7", None)]
+
+
+async def test_stop_keeps_what_was_written(page: Page, script: Script) -> None:
+    stopped = done("So far [1]", [citation(1)], stopped=True)
+    await page.goto(await script([event("thinking", step="generate"), *tokens("So far [1]"), WAIT, stopped]))
+    await send(page, "q")
+    await expect(page.locator(".step")).to_have_text("Writing…")
+    await expect(page.locator(".answer")).to_have_text("So far [1]")
+    await page.get_by_role("button", name="Stop").focus()
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#turns .note")).to_contain_text("You stopped this answer")
+    await expect(page.locator(".answer")).to_have_text("So far 1")
+    await expect(page.locator(".badge")).to_have_text(["Stopped"])
+    await expect(page.get_by_role("button", name="Stop")).to_be_hidden()
+    await expect(page.get_by_label("Question")).to_be_focused()
+    assert script.stopped == ["r-1"]
+
+
+async def test_a_stop_that_reaches_nobody_leaves_the_answer(page: Page, script: Script) -> None:
+    await page.goto(await script([*tokens("So far"), WAIT]))
+    await page.route("**/cancel", lambda route: route.abort())
+    await send(page, "q")
+    await expect(page.locator(".answer")).to_have_text("So far")
+    await page.get_by_role("button", name="Stop").click()
+    await expect(page.locator("#turns .note")).to_contain_text("may go on without you")
+    await expect(page.locator(".answer")).to_have_text("So far")
+
+
+async def test_a_second_question_waits_for_the_first(page: Page, script: Script) -> None:
+    first = [*tokens("First"), WAIT, done("First", [], stopped=True)]
+    await page.goto(await script(first, [WAIT, *tokens("Second"), done("Second", [], route="conversational")]))
+    await send(page, "one")
+    async with page.expect_request("**/api/chat") as sent:
+        await send(page, "two")
+    body = (await sent.value).post_data_json
+    assert body
+    assert body["thread_id"] == "t-1"
+    await expect(page.locator(".step").last).to_have_text("Waiting for the answer before it…")
+    await page.get_by_role("button", name="Stop").click()
+    await expect(page.locator(".answer")).to_have_text(["First", "Second"])
+    await expect(page.locator(".badge")).to_have_text(["Stopped"])
+    assert script.asked == ["one", "two"]
+    assert script.stopped == ["r-1"]
+
+
+async def test_no_more_questions_wait_than_a_browser_has_connections_for(page: Page, script: Script) -> None:
+    await page.goto(await script(*[[WAIT, done("A.", [], stopped=True)] for _ in range(4)]))
+    for number in range(5):
+        await send(page, str(number))
+    await expect(page.get_by_role("button", name="Ask", exact=True)).to_be_disabled()
+    await expect(page.get_by_label("Question")).to_have_value("4")
+    await page.get_by_role("button", name="Stop").click()
+    await expect(page.get_by_role("button", name="Ask", exact=True)).to_be_enabled()
+    assert script.asked == ["0", "1", "2", "3"]
+
+
+async def test_a_server_that_is_about_to_end_is_asked_again(page: Page, script: Script) -> None:
+    cut = [*tokens("A")]
+    await page.goto(await script((503, DRAINING), cut, (503, DRAINING), [*tokens(".", first=2), done("A.", [])]))
+    await send(page, "q")
+    await expect(page.locator(".step")).to_have_text("This server is about to end. Trying again…")
+    await expect(page.locator(".answer")).to_have_text("A.")
+    await expect(page.locator(".facts")).to_be_visible()
+    assert script.asked == ["q", "q"]
+    assert script.came_back == [("r-2", "1-1"), ("r-2", "1-1")]
+
+
+async def test_a_question_that_is_turned_away_can_be_stopped(page: Page, script: Script) -> None:
+    await page.goto(await script(*[(503, DRAINING)] * 10))
+    await send(page, "q")
+    await expect(page.locator(".step")).to_contain_text("Trying again…")
+    await page.get_by_role("button", name="Stop").click()
+    await expect(page.locator("#turns .note")).to_contain_text("You stopped this question.")
+    assert script.stopped == []
+
+
+async def test_a_new_conversation_stops_what_nobody_will_see(page: Page, script: Script) -> None:
+    await page.goto(await script([*tokens("So far"), WAIT], [done("B.", [])]))
+    await send(page, "q")
+    await expect(page.locator(".answer")).to_have_text("So far")
+    async with page.expect_response("**/cancel"):
+        await page.get_by_role("button", name="New conversation").click()
+    await expect(page.get_by_role("button", name="Stop")).to_be_hidden()
+    await ask(page, "other")
+    await expect(page.locator(".answer")).to_have_text("B.")
+    assert script.stopped == ["r-1"]

@@ -1,0 +1,152 @@
+"""States that an older version saved.
+
+`thread-of-version-1.json.gz` is a thread as the commit of 22 November 2026, 01:23 (3dac15e) stored it, without a
+model, from the documents of `tests/conftest.py`: `How long is the warranty of the Falke?` in thorough mode, then `What
+does the Falke cost in Norway?` in standard mode, which retried. It holds the thread's rows by table, bytes in base64.
+"""
+
+import base64
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import pytest_asyncio
+from psycopg.sql import SQL, Identifier, Placeholder
+from psycopg.types.json import Jsonb
+
+from app.runs.examination import examine_states
+from app.runs.history import HistoryStep, read_history
+from app.runs.replay import Replay, run_replay
+from app.runs.states import bring_up_to_date, complete, find_problem, migrate, read_version
+from app.runs.turns import Turns, collect
+from app.services import Services
+from domain.errors import StateError
+from domain.events import Done
+from domain.profile import ABSTENTION
+from domain.state import STATE_VERSION, TurnInput
+from tests.asking import ask
+
+OLD = "a-thread-of-version-1"
+
+
+@pytest_asyncio.fixture
+async def old_thread(services: Services, library: dict[str, str], database_url: str) -> str:
+    """Stored as it was then."""
+    stored: dict[str, list[dict[str, Any]]] = json.loads(
+        gzip.decompress(Path(__file__).with_name("thread-of-version-1.json.gz").read_bytes())
+    )
+    async with await psycopg.AsyncConnection.connect(database_url) as connection:
+        for table, rows in stored.items():
+            for row in rows:
+                statement = SQL("INSERT INTO {} ({}) VALUES ({})").format(
+                    Identifier(table), SQL(", ").join(map(Identifier, row)), SQL(", ").join(map(Placeholder, row))
+                )
+                await connection.execute(statement, {key: read_value(key, value) for key, value in row.items()})
+    return OLD
+
+
+def read_value(key: str, value: Any) -> Any:
+    if key == "blob" and value is not None:
+        return base64.b64decode(value)
+    return Jsonb(value) if isinstance(value, dict | list) else value
+
+
+async def find_step(services: Services, node: str) -> HistoryStep:
+    return [step for step in await read_history(services, "default", OLD) if step["node"] == node][-1]
+
+
+async def run_on(services: Services, node: str, **options: Any) -> Done:
+    step = await find_step(services, node)
+    async with Turns(services) as turns:
+        wanted = Replay("default", OLD, step["checkpoint_id"], **options)
+        ended, _ = await collect(await run_replay(services, turns, wanted))
+    assert ended["type"] == "done", ended
+    return ended
+
+
+async def test_history_shows_an_older_state_in_the_shape_of_today(services: Services, old_thread: str) -> None:
+    steps = await read_history(services, "default", old_thread)
+    first = "__start__ route retrieve rerank grade generate verify"
+    second = "__start__ route retrieve rerank grade reformulate retrieve rerank grade reformulate abstain"
+    assert [step["node"] for step in steps] == f"{first} {second}".split()
+    assert steps[2]["changed"]["candidates"][0]["relevance"] is None
+    reformulated = next(step for step in steps if step["node"] == "reformulate")
+    assert reformulated["changed"]["previous"]["candidates"] == []
+
+
+@pytest.mark.parametrize("node", ["__start__", "route", "retrieve", "rerank", "grade", "reformulate"])
+async def test_an_older_state_is_run_on_from(services: Services, old_thread: str, node: str) -> None:
+    ended = await run_on(services, node)
+    assert ended["answer"].startswith(ABSTENTION)
+
+
+async def test_an_older_state_is_run_on_from_with_something_changed(services: Services, old_thread: str) -> None:
+    ended = await run_on(services, "__start__", changes={"question": "How long does the Falke's battery last?"})
+    assert "14 months" in ended["answer"]
+
+
+async def test_a_follow_up_knows_what_was_said_under_an_older_version(services: Services, old_thread: str) -> None:
+    ended = await ask(services, "And how long does its battery last?", thread_id=old_thread)
+    assert "Falke" in ended["standalone_question"]
+    assert "14 months" in ended["answer"]
+    values = (await services.graph.aget_state({"configurable": {"thread_id": old_thread}})).values
+    assert [turn["question"] for turn in values["turns"]] == [
+        "How long is the warranty of the Falke?",
+        "What does the Falke cost in Norway?",
+        "And how long does its battery last?",
+    ]
+
+
+async def test_an_examination_finds_nothing_wrong_with_older_states(services: Services, old_thread: str) -> None:
+    ended = await ask(services)
+    found = await examine_states(services, None)
+    assert found.failures == []
+    assert found.versions[1] == 20
+    assert found.versions[STATE_VERSION] == len(await read_history(services, "default", ended["thread_id"])) + 1
+    assert found.states == found.versions.total()
+
+
+async def test_a_run_that_an_older_version_began_is_brought_up_to_date(
+    services: Services, old_thread: str, database_url: str
+) -> None:
+    """As if the process had died after grading: a newer one runs on in the same thread."""
+    step = await find_step(services, "grade")
+    async with await psycopg.AsyncConnection.connect(database_url) as connection:
+        await connection.execute("DELETE FROM checkpoints WHERE checkpoint_id > %s", [step["checkpoint_id"]])
+    snapshot = await bring_up_to_date(services.graph, old_thread, "grade")
+    assert read_version(snapshot.metadata) == STATE_VERSION
+    assert find_problem(snapshot.values) is None
+    assert snapshot.values["previous"]["candidates"] == []
+    assert snapshot.next == ("reformulate",)
+    last = (await read_history(services, "default", old_thread))[-1]
+    assert (last["node"], last["run_id"]) == ("migration", step["run_id"])
+    assert await bring_up_to_date(services.graph, old_thread, "grade") == snapshot
+
+
+async def test_every_state_of_today_says_its_version(services: Services, library: dict[str, str]) -> None:
+    ended = await ask(services)
+    await ask(services, thread_id=ended["thread_id"])
+    thread = {"configurable": {"thread_id": ended["thread_id"]}}
+    versions = {read_version(saved.metadata) async for saved in services.graph.aget_state_history(thread)}  # type: ignore[arg-type]
+    assert versions == {STATE_VERSION}
+
+
+async def test_a_state_of_a_newer_version_is_not_run_on_from(
+    services: Services, old_thread: str, database_url: str
+) -> None:
+    async with await psycopg.AsyncConnection.connect(database_url) as connection:
+        await connection.execute("""UPDATE checkpoints SET metadata = metadata || '{"state_version": 99}'""")
+    with pytest.raises(StateError, match=r"state_version: 99 is of a newer askgraph"):
+        await run_on(services, "grade")
+
+
+def test_a_state_that_is_not_what_its_version_says_is_left_as_it_is() -> None:
+    turn = TurnInput(run_id="", question="", workspace_id="", document_ids=None, mode="", profile={"name": "standard"})
+    values = {**turn, "candidates": ["no candidate"]}
+    assert migrate(values, 1) == values
+    problem = find_problem(complete(values, 1))
+    assert problem is not None
+    assert problem[0] == "candidates.0"
