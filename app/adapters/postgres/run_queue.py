@@ -17,7 +17,7 @@ from psycopg.types.json import Jsonb
 
 from app.adapters.postgres import sql
 from app.adapters.postgres.conversations import list_columns
-from app.adapters.postgres.jobs import Task
+from app.adapters.postgres.jobs import RETRY_SECONDS, Task
 from app.adapters.postgres.pool import Pool, open_session
 from app.adapters.postgres.presence import Connection, Presence
 from domain.errors import DatabaseUnavailable, ThreadBusy, UnknownThread
@@ -203,9 +203,12 @@ class PostgresRunQueue:
         self._held[run_id] = holding = _Holding(job_id, lease.attempt, by_worker=True)
         try:
             await execute(lease)
+            if holding.handed_back:
+                return 0.0
+            # Where `execute` returns though the run has not ended, it is to be executed again.
+            return RETRY_SECONDS if self._held.get(run_id) is holding else None
         finally:
             self._release(lease)
-        return 0.0 if holding.handed_back else None
 
     @staticmethod
     def _tell(listener: Callable[[str], None] | None, run_id: str) -> None:

@@ -600,25 +600,23 @@ END_RUN: LiteralString = f"""
     FROM ended
 """
 
-_WAKE: LiteralString = """
-    pg_notify(
-        'procrastinate_queue_v1#' || queue_name, json_build_object('type', 'job_inserted', 'job_id', id)::text
-    )::text
-"""
-
-# Locked first, so that of several who find the same jobs one gives each back.
-_GIVE_BACK: LiteralString = f"""
-    given AS (
-        SELECT id, queue_name, args, procrastinate_retry_job_v2(id, NULL, NULL, NULL, NULL)::text FROM found
+# A new job takes the old one's place, before others of its thread: procrastinate finishes a job by its number alone,
+# and so a worker that was away and is back would finish what another one is doing. Locked first, so that of several
+# who find the same jobs one gives each back.
+_GIVE_BACK: LiteralString = """
+    gone AS (DELETE FROM procrastinate_jobs USING found WHERE procrastinate_jobs.id = found.id),
+    again AS (
+        INSERT INTO procrastinate_jobs (queue_name, task_name, priority, lock, args, attempts)
+        SELECT queue_name, task_name, priority + 1, lock, args, attempts + 1 FROM found
+        RETURNING id, args
     ),
     queued AS (
-        UPDATE accepted_runs SET state = 'queued' FROM given
+        UPDATE accepted_runs SET state = 'queued', job_id = again.id FROM again
         WHERE workspace_id = args ->> 'workspace_id' AND run_id = args ->> 'run_id' AND state = 'running'
     )
-    SELECT id, {_WAKE} AS woken FROM given
+    SELECT id FROM again
 """
 
-# By the job's number as well, because a worker may have taken it since.
 HAND_BACK_JOBS: LiteralString = f"""
     WITH found AS (
         SELECT * FROM procrastinate_jobs
@@ -673,7 +671,7 @@ GET_RUN_STATUS: LiteralString = f"""
 LIST_UNFINISHED_RUNS: LiteralString = f"""
     SELECT {_STATUS} FROM accepted_runs
     WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s AND state IN ('queued', 'running')
-    ORDER BY state = 'running' DESC, job_id
+    ORDER BY state = 'running' DESC, attempt > 0 DESC, job_id
 """
 
 REQUEST_RUN_STOP: LiteralString = f"""

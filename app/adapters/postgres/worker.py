@@ -61,14 +61,17 @@ async def open_worker(
         connector = procrastinate.PsycopgConnector()
         app = procrastinate.App(connector=connector)
         async with app.open_async(pool):
-            workers = Worker([_Supervisor(app, task, drain_seconds) for task in tasks])
+            workers = Worker([_Supervisor(app, task) for task in tasks])
             running = [asyncio.create_task(supervisor.run()) for supervisor in workers.supervisors]
             presence.rescue(workers.list_ids)
             try:
                 yield workers
             finally:
                 workers.stop()
-                await asyncio.gather(*running)
+                _, late = await asyncio.wait(running, timeout=drain_seconds)
+                if late:
+                    workers.cancel()
+                    await asyncio.wait(late, timeout=WAIT_SECONDS)
                 presence.rescue(None)
 
 
@@ -92,18 +95,28 @@ class Worker:
         for supervisor in self.supervisors:
             supervisor.stop()
 
+    def cancel(self) -> None:
+        """Cancel those that are being done; they go back into the queue."""
+        for supervisor in self.supervisors:
+            supervisor.cancel()
+
 
 class _Supervisor:
     """Keeps the worker of one queue running."""
 
-    def __init__(self, app: procrastinate.App, task: Task, drain_seconds: float) -> None:
+    def __init__(self, app: procrastinate.App, task: Task) -> None:
         async def perform(context: procrastinate.JobContext, /, **args: Any) -> None:
             assert context.job.id is not None
+            current = asyncio.current_task()
+            assert current is not None
+            self._performing.add(current)
             try:
                 seconds = await task.perform(Job(context.job.id, context.job.attempts, args))
             except Exception:
                 logger.exception("A job of the queue %s failed.", task.queue)
                 raise
+            finally:
+                self._performing.discard(current)
             if seconds is not None:
                 raise _Again(seconds)
 
@@ -114,11 +127,13 @@ class _Supervisor:
             name=task.queue,
             concurrency=task.concurrency,
             fetch_job_polling_interval=POLL_SECONDS,
-            shutdown_graceful_timeout=drain_seconds,
+            # It also shuts down when the database is gone, which is no reason to cancel what is being done.
+            shutdown_graceful_timeout=None,
             delete_jobs=jobs.DeleteJobCondition.ALWAYS,
             install_signal_handlers=False,
             stalled_worker_timeout=FORGOTTEN_SECONDS,
         )
+        self._performing: set[asyncio.Task[Any]] = set()
         self._stopping = False
 
     @property
@@ -139,3 +154,7 @@ class _Supervisor:
     def stop(self) -> None:
         self._stopping = True
         self._worker.stop()  # type: ignore[no-untyped-call]
+
+    def cancel(self) -> None:
+        for task in self._performing:
+            task.cancel()
