@@ -166,7 +166,7 @@ def done(answer: str, citations: list[dict[str, Any]], **changes: Any) -> bytes:
         "warnings": [],
         "trace_url": None,
     }
-    return event("done", **fields | changes)
+    return event("done", "", **fields | changes)
 
 
 async def ask(page: Page, question: str) -> None:
