@@ -1,5 +1,6 @@
 """How the page holds on to an answer: over broken connections, restarts and reloads, until it ends or is stopped."""
 
+import json
 from typing import Any
 
 import pytest
@@ -21,10 +22,10 @@ async def send(page: Page, question: str) -> None:
     await page.get_by_label("Question").press("Enter")
 
 
-def finished(run_id: str, question: str, answer: str) -> list[dict[str, Any]]:
+def finished(run_id: str, question: str, answer: str, node: str = "converse") -> list[dict[str, Any]]:
     """The history of a turn that is over."""
     values = {"run_id": run_id, "question": question, "mode": "fast", "document_ids": None, "answer": answer}
-    return [{"node": "converse", "next": [], "changed": {**values, "route": "conversational", "citations": []}}]
+    return [{"node": node, "next": [], "changed": {**values, "route": "conversational", "citations": []}}]
 
 
 def begun(run_id: str, question: str) -> list[dict[str, Any]]:
@@ -88,6 +89,15 @@ async def test_a_run_that_nobody_knows_any_more_is_shown_as_broken_off(page: Pag
     await expect(page.locator(".answer")).to_have_text("Whole.")
     await expect(page.locator(".turn")).to_have_count(1)
     await expect(page.locator("#turns .note.bad")).to_have_count(0)
+
+
+async def test_an_answer_whose_events_have_expired_is_told_in_one_piece(page: Page, script: Script) -> None:
+    retold = event("correction", reason="restart", answer="one two", citations=[])
+    end = event("done", "1-9", **json.loads(done("one two", []).split(b"data: ")[1]))
+    await page.goto(await script(tokens("one "), [retold], [retold, end]))
+    await ask(page, "q")
+    await expect(page.locator(".answer")).to_have_text("one two")
+    assert script.came_back == [("r-1", "1-1"), ("r-1", "1-1")]
 
 
 @pytest.mark.parametrize(("known", "said"), [("", "starts again"), ("Known. ", "goes on")])
@@ -162,6 +172,14 @@ async def test_stop_keeps_what_was_written(page: Page, script: Script) -> None:
     await expect(page.get_by_role("button", name="Stop")).to_be_hidden()
     await expect(page.get_by_label("Question")).to_be_focused()
     assert script.stopped == ["r-1"]
+
+
+async def test_what_was_stopped_is_marked_after_a_reload(page: Page, script: Script) -> None:
+    script.steps = [*begun("r-1", "q"), *finished("r-1", "q", "So far", node="stop"), *finished("r-2", "p", "All.")]
+    await page.goto(f"{await script()}#thread=t-1")
+    await expect(page.locator(".answer")).to_have_text(["So far", "All."])
+    await expect(page.locator(".badge")).to_have_text(["Stopped"])
+    assert script.came_back == []
 
 
 async def test_a_stop_that_reaches_nobody_leaves_the_answer(page: Page, script: Script) -> None:
