@@ -80,6 +80,12 @@ async def _configure(connection: AsyncConnection[Any]) -> None:
     await connection.set_autocommit(True)
 
 
+def _take_failure(task: asyncio.Task[Any]) -> None:
+    """procrastinate could not finish a job: the database is gone, or the job was given to another worker."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        logger.info("A job could not be finished: %r", error)
+
+
 class Worker:
     """procrastinate's workers in this process, one for each queue, so that no queue waits for another."""
 
@@ -110,6 +116,7 @@ class _Supervisor:
             current = asyncio.current_task()
             assert current is not None
             self._performing.add(current)
+            current.add_done_callback(_take_failure)
             try:
                 seconds = await task.perform(Job(context.job.id, context.job.attempts, args))
             except Exception:
