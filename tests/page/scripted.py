@@ -81,9 +81,11 @@ class Script:
                 raise ConnectionError
             if piece == WAIT:
                 waiting = [asyncio.create_task(self._going_on.wait()), asyncio.create_task(_wait_until_left(request))]
-                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-                for task in waiting:
-                    task.cancel()
+                try:
+                    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    for task in waiting:
+                        task.cancel()
                 continue
             yield piece
             await asyncio.sleep(0)
