@@ -30,7 +30,7 @@ from app.adapters.postgres.documents import PostgresDocumentStore
 from app.adapters.postgres.embedding_model import find_problem, pin_embedder
 from app.adapters.postgres.library import PostgresLibrary
 from app.adapters.postgres.migrations import upgrade
-from app.adapters.postgres.pool import open_pool, ping, translated_errors
+from app.adapters.postgres.pool import open_pool, ping, read_identity, translated_errors
 from app.adapters.postgres.reembedding import Reembedding, open_reembedding
 from app.adapters.postgres.retention import PostgresRetention
 from app.adapters.postgres.run_queue import PostgresRunQueue
@@ -143,7 +143,12 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             replaced = None if settings.pgvectorstore else await find_problem(pool, embedder)
             return replaced or embedder.problem
 
-        own_documents = PostgresDocumentStore(pool, embedder)
+        redis = RedisServer(redis_url)
+        stack.push_async_callback(redis.close)
+        answers = RedisAnswerCache(
+            redis, namespace=await read_identity(pool), ttl=timedelta(hours=settings.answer_ttl_hours)
+        )
+        own_documents = PostgresDocumentStore(pool, embedder, answers.changing)
         stack.push_async_callback(own_documents.close)
         library: PostgresLibrary | PgVectorStoreLibrary = PostgresLibrary(pool, embedder)
         documents: DocumentStore = own_documents
@@ -155,11 +160,8 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             parts["library"] = f"the table {mapping.schema_name}.{mapping.table}, which another application fills"
         queue = PostgresRunQueue(pool, database_url)
         stack.push_async_callback(queue.close)
-        redis = RedisServer(redis_url)
-        stack.push_async_callback(redis.close)
         streams = RedisRunStreams(redis, redis_url)
         stack.push_async_callback(streams.close)
-        answers = RedisAnswerCache(redis, ttl=timedelta(hours=settings.answer_ttl_hours))
         rerankers, rerank_problem = await _open_rerankers(settings, modes, local, library, stack)
         opened = await _open_models(settings, modes, stack)
         tracing = stack.enter_context(open_tracing())
@@ -218,14 +220,17 @@ async def open_reindexing(settings: Settings, embeddings: str) -> AsyncIterator[
     Raises `ConfigurationError`, `DatabaseUnavailable` and `EmbedderUnavailable`, with what to do.
     """
     async with AsyncExitStack() as stack:
-        database_url, _, _ = await _open_servers(settings, stack)
+        database_url, redis_url, _ = await _open_servers(settings, stack)
         pool = await stack.enter_async_context(open_pool(database_url))
+        redis = RedisServer(redis_url)
+        stack.push_async_callback(redis.close)
+        answers = RedisAnswerCache(redis, namespace=await read_identity(pool))
         local = await asyncio.to_thread(OnnxEmbedder.load)
         stack.callback(local.close)
         embedder = await _open_embedder(embeddings, local, settings, stack)
         if embedder.problem:
             raise EmbedderUnavailable(embedder.problem)
-        yield await stack.enter_async_context(open_reembedding(pool, embedder)), embedder
+        yield await stack.enter_async_context(open_reembedding(pool, embedder, answers.changing)), embedder
 
 
 async def _open_servers(settings: Settings, stack: AsyncExitStack) -> tuple[str, str, dict[str, str]]:

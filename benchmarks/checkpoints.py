@@ -1,0 +1,237 @@
+"""What it costs to keep every step's state: LangGraph's own saver beside ours, each with the last state of a turn alone
+(`exit`) and with every step's.
+
+    python -m benchmarks.checkpoints
+
+On two graphs: the answer graph over the sample library, without a language model; and one that takes the same steps
+and writes the same updates but does nothing, so that the saver is most of what it costs. Everything is measured in
+turns, one after another, so that whatever else the machine does hits all alike. Compare the rows with each other, not
+with another machine's. CPU is this process's; Postgres has its own.
+"""
+
+import asyncio
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any, Literal, cast
+from uuid import uuid4
+
+import numpy as np
+import psycopg
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.graph import END, START, StateGraph
+from psycopg.sql import SQL, Identifier
+
+from app.adapters.embedded import open_servers
+from app.adapters.postgres.checkpoints import PackedSaver, open_saver
+from app.adapters.postgres.migrations import upgrade
+from app.adapters.postgres.pool import Pool, open_pool
+from app.library import FOLDER
+from app.services import Services, open_services
+from app.settings import read_settings
+from benchmarks.latency import make_questions
+from domain.state import AnswerState, TurnInput
+from graphs.answer import RECURSION_LIMIT, AnswerGraph
+from graphs.speculation import speculate
+from nodes.context import Context
+
+CLIENTS = 32
+ROUNDS = 2
+"""Of `CLIENTS` at once, for each way to save."""
+TURNS_A_THREAD = 4
+TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
+
+Durability = Literal["exit", "async"]
+
+
+@dataclass
+class Way:
+    """A saver and how it is used, with a database of its own, and what was measured."""
+
+    name: str
+    pool: Pool
+    saver: AsyncPostgresSaver
+    durability: Durability
+    milliseconds: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+    together: list[float] = field(default_factory=list)
+    """Seconds of each round of `CLIENTS`."""
+    turns: int = 0
+    """All that were run, for what they took up."""
+
+    async def take(self, graph: AnswerGraph, turn: TurnInput, thread_id: str, context: Context) -> None:
+        """Run a turn to where its states are stored."""
+        config = RunnableConfig(
+            configurable={"thread_id": thread_id},
+            metadata={key: str(turn[key]) for key in ("run_id", "workspace_id", "mode")},  # type: ignore[literal-required]
+            recursion_limit=RECURSION_LIMIT,
+        )
+        async with speculate(context) as ahead:
+            await graph.ainvoke(turn, config, context=ahead, durability=self.durability)
+        if isinstance(self.saver, PackedSaver):
+            await self.saver.flush(thread_id)
+        self.turns += 1
+
+    async def weigh(self) -> tuple[float, float]:
+        """Bytes a turn in the rows themselves, and with indexes and what else the tables take up."""
+        async with self.pool.connection() as connection:
+            rows = whole = 0
+            for table in TABLES:
+                await connection.execute(SQL("VACUUM {}").format(Identifier(table)))
+                query = SQL("SELECT coalesce(sum(pg_column_size(t.*)), 0)::bigint rows FROM {} t")
+                rows += (await (await connection.execute(query.format(Identifier(table)))).fetchone() or {})["rows"]
+                size = await connection.execute("SELECT pg_total_relation_size(%s) whole", (table,))
+                whole += (await size.fetchone() or {})["whole"]
+        return rows / self.turns, whole / self.turns
+
+
+async def main() -> None:
+    """Measure and print."""
+    async with AsyncExitStack() as stack:
+        home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="askgraph-bench-")))
+        servers = await stack.enter_async_context(open_servers(home))
+        assert servers.database_url
+        assert servers.redis_url
+        await upgrade(servers.database_url)
+        settings = read_settings(
+            DATABASE_URL=servers.database_url, REDIS_URL=servers.redis_url, home=home, load_samples=False
+        )
+        services = await stack.enter_async_context(open_services(settings))
+        await services.ingestion.add_paths("default", [FOLDER])
+        await services.wait_for_indexes()
+        turns = [make_turn(services, question) for question in await make_questions(services)]
+        numbers = count()
+
+        async def open_ways() -> list[Way]:
+            async def open_way(name: str, durability: Durability, *, ours: bool) -> Way:
+                pool = await stack.enter_async_context(
+                    open_pool(await create_database(servers.database_url or "", next(numbers)))
+                )
+                if ours:
+                    return Way(name, pool, await stack.enter_async_context(open_saver(pool)), durability)
+                saver = AsyncPostgresSaver(pool)
+                await saver.setup()
+                return Way(name, pool, saver, durability)
+
+            return [
+                await open_way("stock, exit", "exit", ours=False),
+                await open_way("stock, every step", "async", ours=False),
+                await open_way("ours, exit", "exit", ours=True),
+                await open_way("ours, every step", "async", ours=True),
+            ]
+
+        idle = await make_idle_graph(services, turns[0])
+        for title, graph, repeats in (
+            ("the answer graph over the sample library, standard mode, no language model", services.graph, 1),
+            ("the same steps, doing nothing", idle, 4),
+        ):
+            ways = await open_ways()
+            await compare(ways, graph, turns * repeats, services.make_context)
+            await show(title, ways)
+
+
+def make_turn(services: Services, question: str) -> TurnInput:
+    """A question as it enters the graph."""
+    profile = services.modes["standard"].model_dump()
+    return TurnInput(
+        run_id=str(uuid4()),
+        question=question,
+        workspace_id="default",
+        document_ids=None,
+        mode="standard",
+        profile=profile,
+    )
+
+
+async def make_idle_graph(services: Services, turn: TurnInput) -> AnswerGraph:
+    """A graph that takes the steps that `turn` takes and writes what they write."""
+    graph = cast("AnswerGraph", services.graph.copy({"checkpointer": None}))
+    updates: list[tuple[str, dict[str, Any]]] = [
+        step
+        async for part in graph.astream(turn, context=services.make_context(), stream_mode="updates")
+        for step in cast("Mapping[str, Any]", part).items()
+    ]
+    idle = StateGraph(AnswerState, context_schema=Context, input_schema=TurnInput)
+    names = [f"{number}-{name}" for number, (name, _) in enumerate(updates)]
+    for name, (_, update) in zip(names, updates, strict=True):
+
+        async def step(state: AnswerState, update: dict[str, Any] = update) -> dict[str, Any]:
+            return update
+
+        idle.add_node(name, cast("Any", step))
+    for before, after in zip([START, *names], [*names, END], strict=True):
+        idle.add_edge(before, after)
+    return idle.compile()
+
+
+async def compare(
+    ways: Sequence[Way], graph: AnswerGraph, turns: Sequence[TurnInput], make_context: Callable[[], Context]
+) -> None:
+    """Measure `ways` in turns: one client, then `CLIENTS` at once."""
+    graphs = {way.name: cast("AnswerGraph", graph.copy({"checkpointer": way.saver})) for way in ways}
+    for way in ways:
+        # What is prepared and cached once is nobody's.
+        await way.take(graphs[way.name], turns[0], str(uuid4()), make_context())
+    threads: dict[str, str] = {}
+    for number, turn in enumerate(turns):
+        if number % TURNS_A_THREAD == 0:
+            threads = {way.name: str(uuid4()) for way in ways}
+        first = number % len(ways)
+        for way in [*ways[first:], *ways[:first]]:
+            started, used = perf_counter(), process_time()
+            await way.take(graphs[way.name], turn, threads[way.name], make_context())
+            way.milliseconds.append((perf_counter() - started) * 1000)
+            way.cpu.append((process_time() - used) * 1000)
+
+    for number in range(ROUNDS):
+        first = number % len(ways)
+        for way in [*ways[first:], *ways[:first]]:
+
+            async def ask(client: int, way: Way = way) -> None:
+                thread_id = str(uuid4())
+                for turn in range(TURNS_A_THREAD):
+                    chosen = turns[(client * TURNS_A_THREAD + turn) % len(turns)]
+                    await way.take(graphs[way.name], chosen, thread_id, make_context())
+
+            started = perf_counter()
+            await asyncio.gather(*(ask(client) for client in range(CLIENTS)))
+            way.together.append(perf_counter() - started)
+
+
+async def show(title: str, ways: Sequence[Way]) -> None:
+    """Print the table, and every step's cost beside that of the last state alone."""
+    print(f"\nstates: {title} ({len(ways[0].milliseconds)} turns of one client, {CLIENTS} clients at once)")
+    print(f"  {'':<20}{'p50 ms':>9}{'CPU ms':>9}{'turns/s':>9}{'bytes a turn':>14}{'in the tables':>15}")
+    figures = {}
+    for way in ways:
+        p50, cpu = float(np.percentile(way.milliseconds, 50)), float(np.mean(way.cpu))
+        rate = CLIENTS * TURNS_A_THREAD * len(way.together) / sum(way.together)
+        rows, whole = await way.weigh()
+        figures[way.name] = (p50, cpu, rate)
+        print(f"  {way.name:<20}{p50:>9.1f}{cpu:>9.1f}{rate:>9.1f}{rows:>14,.0f}{whole:>15,.0f}")
+    for name, base in (
+        ("stock, every step", "stock, exit"),
+        ("ours, every step", "stock, exit"),
+        ("ours, every step", "ours, exit"),
+    ):
+        p50, cpu, rate = (a / b for a, b in zip(figures[name], figures[base], strict=True))
+        print(f"  {name} / {base}: p50 {p50:.2f}, CPU {cpu:.2f}, turns/s {rate:.2f}")
+
+
+async def create_database(url: str, number: int) -> str:
+    """An empty database with the schema."""
+    name = f"states_{number}"
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        await connection.execute(SQL("CREATE DATABASE {}").format(Identifier(name)))
+    created = url.replace("@/askgraph?", f"@/{name}?")
+    await upgrade(created)
+    return created
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
