@@ -28,6 +28,7 @@ from app.adapters.postgres.checkpoints import open_saver
 from app.adapters.postgres.conversations import PostgresRunLog, PostgresThreadStore
 from app.adapters.postgres.documents import PostgresDocumentStore
 from app.adapters.postgres.embedding_model import find_problem, pin_embedder
+from app.adapters.postgres.ingestions import PostgresIngestionQueue
 from app.adapters.postgres.library import PostgresLibrary
 from app.adapters.postgres.migrations import upgrade
 from app.adapters.postgres.pool import open_pool, ping, read_identity, translated_errors
@@ -45,6 +46,7 @@ from app.ingest.encoding import TwoModelEncoder
 from app.ingest.pipeline import Ingestion, PassageEncoder
 from app.settings import Settings, read_modes
 from domain.errors import ConfigurationError, EmbedderUnavailable
+from domain.ingestions import IngestionQueue
 from domain.ports import AnswerCache, DocumentStore, Embedder, Library, Reranker, TokenCounter
 from domain.profile import Profile
 from domain.retention import Retention, SavedStates
@@ -85,6 +87,7 @@ class Services:
     states: SavedStates
     retention: Retention
     ingestion: Ingestion
+    ingestions: IngestionQueue
     fingerprint: str
     """Of the machine's code and models: answers of another machine are not this one's."""
     trace_url: Callable[[str], str | None]
@@ -158,7 +161,9 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             table = await stack.enter_async_context(open_table(url, mapping, embedder.dimension))
             library, documents = PgVectorStoreLibrary(table), PgVectorStoreDocuments(table)
             parts["library"] = f"the table {mapping.schema_name}.{mapping.table}, which another application fills"
-        queue = PostgresRunQueue(pool, database_url)
+        ingestion = Ingestion(documents, encoder, answers, max_bytes=settings.max_document_mb * 1_000_000)
+        ingestions = PostgresIngestionQueue(pool)
+        queue = PostgresRunQueue(pool, database_url, [ingestions.task(ingestion.add)])
         stack.push_async_callback(queue.close)
         streams = RedisRunStreams(redis, redis_url)
         stack.push_async_callback(streams.close)
@@ -192,12 +197,8 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             threads=PostgresThreadStore(pool),
             states=PostgresSavedStates(pool, saver),
             retention=PostgresRetention(pool),
-            ingestion=Ingestion(
-                documents,
-                encoder,
-                answers,
-                max_bytes=settings.max_document_mb * 1_000_000,
-            ),
+            ingestion=ingestion,
+            ingestions=ingestions,
             fingerprint=await asyncio.to_thread(fingerprint_machine, embedder.name, *names),
             trace_url=lambda run_id: tracing.trace_url(UUID(run_id)) if tracing else None,
             translating_errors=translated_errors,

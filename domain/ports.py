@@ -4,7 +4,7 @@ Adapters in `app/adapters` implement them and translate their driver's errors in
 `tests/contracts` hold what any adapter of a store, the library, the cache or the chat model must pass.
 """
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -276,10 +276,26 @@ class EncodedAnswer:
 
     opening: bytes
     """Server-sent events: all but the last, and that one's beginning up to its data."""
+    last_id: str
+    """The last event's."""
     done: bytes
     """The last event's data, a JSON object."""
     sources: bytes
     """What the answer was written from, a JSON array."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotedHit:
+    """An answer that was given before the graph, and is not on record yet."""
+
+    note_id: str
+    hit: bytes
+    """As `AnswerCache.recall` was given it."""
+    done: bytes
+    """The answer's last event, and its id in `last_id`; see `EncodedAnswer`."""
+    last_id: str
+    at: float
+    """When the answer was found; seconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +323,26 @@ class AnswerCache(Protocol):
 
     async def get(self, key: AnswerKey) -> EncodedAnswer | None:
         """The stored answer. Counts as a hit or a miss of the workspace."""
+        ...
+
+    async def recall(
+        self, scope: Scope, digest: str, hit: bytes, read_corpus: Callable[[Scope], Awaitable[str]]
+    ) -> EncodedAnswer | None:
+        """The answer that is stored under `digest` and the present state of the documents in scope, in one round trip;
+        where that state is not known, in two, between which `read_corpus` reads it. In the same step `hit` is noted,
+        for `read_hits`. Counts as a hit of the workspace; what is not found is not counted yet, since it is asked for
+        again with `get`.
+
+        Raises what `read_corpus` raises.
+        """
+        ...
+
+    async def read_hits(self, limit: int) -> list[NotedHit]:
+        """The oldest of those that were noted and not dropped."""
+        ...
+
+    async def drop_hits(self, hits: Sequence[NotedHit]) -> None:
+        """They are on record."""
         ...
 
     async def put(self, key: AnswerKey, components: Mapping[str, Any], answer: EncodedAnswer) -> None:

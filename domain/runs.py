@@ -1,6 +1,6 @@
 """A run's life: what was accepted, who executes it, how it stands, and the record that is kept of it."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -98,6 +98,17 @@ class RunRecord:
     """The version of each prompt that a model was asked with, by node."""
 
 
+@dataclass(frozen=True, slots=True)
+class ServedRun:
+    """A run that had ended when it was accepted: its answer was there already."""
+
+    request: RunRequest
+    record: RunRecord
+    ended: Done
+    ended_id: str
+    ended_at: datetime
+
+
 CostKey = Literal["mode", "node", "model", "workspace"]
 """What costs can be told apart by."""
 
@@ -126,6 +137,11 @@ class RunLog(Protocol):
 
     async def record(self, run: RunRecord, tape: bytes | None = None) -> None:
         """Keep the record, with the run's encoded tape. The tape goes with the run, and with its thread."""
+        ...
+
+    async def record_served(self, runs: Sequence[ServedRun]) -> None:
+        """Keep the records of such runs, of any workspaces, with how they stand and the threads that they begin. What
+        is kept already stays as it is."""
         ...
 
     async def get(self, workspace_id: str, run_id: str) -> RunRecord | None: ...

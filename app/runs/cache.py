@@ -15,6 +15,7 @@ import orjson
 from domain.events import Done, Event, data_of
 from domain.ports import AnswerKey, EncodedAnswer
 from domain.state import Turn, TurnInput
+from domain.streams import StreamedEvent
 from graphs.prompts import ALL_VERSIONS
 
 
@@ -64,6 +65,9 @@ def digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
+NO_CONVERSATION = digest([])
+
+
 def is_storable(done: Done) -> bool:
     """Whether the answer is finished and grounded. Abstentions are not: a document that answers may come."""
     return (
@@ -71,6 +75,7 @@ def is_storable(done: Done) -> bool:
         and bool(done["citations"])
         and done["verification"]["status"] != "unsupported"
         and not done["warnings"]
+        and not done["stopped"]
     )
 
 
@@ -78,16 +83,21 @@ _OWN = ("run_id", "thread_id", "cached", "usage", "cost", "timings", "trace_url"
 """What of `done` belongs to one asking."""
 
 
+def encode_frame(event: StreamedEvent) -> bytes:
+    """The event as it stands in a server-sent stream."""
+    name = b"event: %b\ndata: %b\n\n" % (event.type.encode(), event.data)
+    return b"id: %b\n%b" % (event.id.encode(), name) if event.id else name
+
+
 def encode_answer(events: Sequence[Event]) -> EncodedAnswer:
     """A finished turn's events, to be given again: without the steps, which are not taken again."""
     *shown, done = [event for event in events if event["type"] != "thinking"]
-    frames = [
-        b"event: %s\nid: 1-%d\ndata: %s\n\n" % (event["type"].encode(), number, orjson.dumps(data_of(event)))
-        for number, event in enumerate(shown, start=1)
-    ]
+    frames = [encode_frame(StreamedEvent.of(event, f"1-{number}")) for number, event in enumerate(shown, start=1)]
+    last_id = f"1-{len(shown) + 1}"
     sources = [event["citations"] for event in shown if event["type"] == "sources"]
     return EncodedAnswer(
-        opening=b"%sevent: done\nid: 1-%d\ndata: " % (b"".join(frames), len(shown) + 1),
+        opening=b"".join(frames) + encode_frame(StreamedEvent(last_id, "done", b"")).rstrip(b"\n"),
+        last_id=last_id,
         done=orjson.dumps({name: value for name, value in data_of(done).items() if name not in _OWN}),
         sources=orjson.dumps(sources[-1] if sources else []),
     )
@@ -97,7 +107,12 @@ def decode_answer(answer: EncodedAnswer, own: Mapping[str, Any]) -> list[Event]:
     """The events again, the last with what is this asking's `own`: its `run_id`, `thread_id` and `timings`."""
     events = []
     for frame in answer.opening.split(b"\n\n")[:-1]:
-        name, _, data = frame.split(b"\n")
+        _, name, data = frame.split(b"\n")
         events.append({"type": name.removeprefix(b"event: ").decode(), **orjson.loads(data.removeprefix(b"data: "))})
-    done = {**orjson.loads(answer.done), "cached": True, "usage": [], "cost": 0.0, "trace_url": None}
-    return cast("list[Event]", [*events, {"type": "done", **done, **own}])
+    return [*cast("list[Event]", events), decode_done(answer.done, own)]
+
+
+def decode_done(done: bytes, own: Mapping[str, Any]) -> Done:
+    """The last event alone."""
+    unpaid = {"cached": True, "usage": [], "cost": 0.0, "trace_url": None}
+    return cast(Done, {"type": "done", **orjson.loads(done), **unpaid, **own})

@@ -2,17 +2,39 @@
 empty cache."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
+from domain.documents import Scope
 from domain.ports import AnswerCache, AnswerCounts, AnswerKey, EncodedAnswer
 
 KEY = AnswerKey("a", "digest", "corpus 1")
+EVERYTHING = Scope("a")
 COMPONENTS = {"question": "Größe?", "documents": None}
 ANSWER = EncodedAnswer(
     b'event: sources\nid: 1-1\ndata: {"citations":[{"heading_path":["Gr\xc3\xb6\xc3\x9fe"]}]}\n\nevent: done\n',
+    "1-2",
     b'{"answer":"\xf0\x9f\x8f\x9b"}',
     b"[]",
 )
+
+
+class Database:
+    """Says how the documents stand, and counts how often it is asked."""
+
+    def __init__(self, corpus: str) -> None:
+        self.corpus = corpus
+        self.asked = 0
+
+    async def read_corpus(self, scope: Scope) -> str:
+        self.asked += 1
+        return self.corpus
+
+
+async def recall(
+    answers: AnswerCache, database: Database, *, scope: Scope = EVERYTHING, digest: str = "digest"
+) -> EncodedAnswer | None:
+    return await answers.recall(scope, digest, b"hit", database.read_corpus)
 
 
 class AnswerCacheContract:
@@ -83,3 +105,85 @@ class AnswerCacheContract:
         assert (latest.components, latest.corpus) == (COMPONENTS | {"number": 2}, "corpus 2")
         assert before.components["number"] == 1
         assert latest.stored_at >= before.stored_at
+
+    async def test_an_answer_is_recalled_without_asking_the_database_again(self, answers: AnswerCache) -> None:
+        database = Database(KEY.corpus)
+        assert await recall(answers, database) is None
+        await answers.put(KEY, COMPONENTS, ANSWER)
+        for _ in range(3):
+            assert await recall(answers, database) == ANSWER
+        assert database.asked == 1
+        assert await recall(answers, database, digest="other") is None
+        assert await answers.count("a") == AnswerCounts(hits=3, misses=0, shared=0)
+
+    async def test_each_choice_of_documents_stands_as_it_stands(self, answers: AnswerCache) -> None:
+        await answers.put(KEY, COMPONENTS, ANSWER)
+        for scope in (Scope("a", ("1",)), Scope("a", ("1", "2")), Scope("b")):
+            other = Database("another state")
+            assert await recall(answers, Database(KEY.corpus)) == ANSWER
+            assert await recall(answers, other, scope=scope) is None
+            assert other.asked == 1
+
+    async def test_a_change_is_seen_at_once(self, answers: AnswerCache) -> None:
+        database = Database(KEY.corpus)
+        await answers.put(KEY, COMPONENTS, ANSWER)
+        for workspace_id in ("a", None):
+            assert await recall(answers, database) == ANSWER
+            async with answers.changing(workspace_id):
+                database.corpus = "corpus 2"
+                # Committed, as far as anybody can tell.
+                assert await recall(answers, database) is None
+            assert await recall(answers, database) is None
+            database.corpus = KEY.corpus
+            async with answers.changing(workspace_id):
+                pass
+
+    async def test_what_was_read_before_a_change_is_not_known_after_it(self, answers: AnswerCache) -> None:
+        await answers.put(KEY, COMPONENTS, ANSWER)
+
+        def read_and_then(then: Callable[[], Awaitable[None]]) -> Callable[[Scope], Awaitable[str]]:
+            async def read_corpus(scope: Scope) -> str:
+                await then()
+                return KEY.corpus  # as it was before
+
+            return read_corpus
+
+        async def change() -> None:
+            async with answers.changing("a"):
+                pass
+
+        changing = answers.changing("a")
+        for then, leave in ((change, False), (changing.__aenter__, True)):
+            assert await answers.recall(Scope("a"), "digest", b"hit", read_and_then(then)) == ANSWER
+            if leave:
+                await changing.__aexit__(None, None, None)
+            database = Database("corpus 2")
+            assert await recall(answers, database) is None
+            assert database.asked == 1
+            await change()
+
+    async def test_one_of_two_changes_ends_first(self, answers: AnswerCache) -> None:
+        database = Database(KEY.corpus)
+        async with answers.changing("a"):
+            async with answers.changing("a"):
+                pass
+            for _ in range(2):
+                await recall(answers, database)
+            assert database.asked == 2
+        await recall(answers, database)
+        await recall(answers, database)
+        assert database.asked == 3
+
+    async def test_hits_stay_noted_until_they_are_dropped(self, answers: AnswerCache) -> None:
+        assert await answers.read_hits(10) == []
+        await answers.put(KEY, COMPONENTS, ANSWER)
+        database = Database(KEY.corpus)
+        for number in range(3):
+            await answers.recall(Scope("a"), "digest", f"hit {number}".encode(), database.read_corpus)
+        await recall(answers, database, digest="other")
+        first, second = await answers.read_hits(2)
+        assert (first.hit, first.done, first.last_id) == (b"hit 0", ANSWER.done, ANSWER.last_id)
+        assert first.at <= second.at
+        await answers.drop_hits([first, second])
+        await answers.drop_hits([first])
+        assert [note.hit for note in await answers.read_hits(10)] == [b"hit 2"]

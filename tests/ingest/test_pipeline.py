@@ -18,7 +18,9 @@ from app.ingest.pipeline import Ingestion
 from app.library import FOLDER
 from domain.documents import DocumentReport, Scope, Source
 from domain.errors import DatabaseUnavailable
+from domain.ports import AnswerKey
 from nodes.neighbours import complete
+from tests.contracts.answer_cache import ANSWER, COMPONENTS
 
 TEAM = "team"
 
@@ -162,18 +164,19 @@ async def test_a_bad_file_leaves_what_was_stored(ingestion: Ingestion, store: Po
 
 
 async def test_deleting_and_updating_forget_cached_answers(ingestion: Ingestion, cache: RedisAnswerCache) -> None:
+    key = AnswerKey(TEAM, "digest", "corpus")
     report = await ingestion.add(TEAM, "guide.md", GUIDE.encode())
-    await cache.put(TEAM, "key", [{"event": "done"}])
+    await cache.put(key, COMPONENTS, ANSWER)
     await ingestion.add(TEAM, "new.md", b"Something else.")
-    assert await cache.get("key")
+    assert await cache.get(key)
     await ingestion.add(TEAM, "guide.md", GUIDE.encode() + b"More.")
-    assert await cache.get("key") is None
-    await cache.put(TEAM, "key", [{"event": "done"}])
+    assert await cache.get(key) is None
+    await cache.put(key, COMPONENTS, ANSWER)
     assert report.document_id is not None
     assert not await ingestion.delete("other", report.document_id)
-    assert await cache.get("key")
+    assert await cache.get(key)
     assert await ingestion.delete(TEAM, report.document_id)
-    assert await cache.get("key") is None
+    assert await cache.get(key) is None
     assert not await ingestion.delete(TEAM, report.document_id)
 
 

@@ -1,16 +1,18 @@
 """Who owns which thread, and the log of every run."""
 
+from collections.abc import Sequence
 from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
+import orjson
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
 from app.adapters.postgres import sql
 from app.adapters.postgres.pool import Pool, open_session
 from domain.errors import UnknownThread
-from domain.runs import CostKey, RunRecord, Spending
+from domain.runs import CostKey, RunRecord, ServedRun, Spending
 
 
 class PostgresThreadStore:
@@ -41,6 +43,10 @@ class PostgresRunLog:
                 await session.execute(sql.RECORD_RUN, **list_columns(run))
             else:
                 await session.execute(sql.RECORD_TAPED_RUN, tape=tape, **list_columns(run))
+
+    async def record_served(self, runs: Sequence[ServedRun]) -> None:
+        async with open_session(self._pool, "") as session:
+            await session.execute(sql.RECORD_SERVED_RUNS, runs=Jsonb(runs, orjson.dumps))
 
     async def get(self, workspace_id: str, run_id: str) -> RunRecord | None:
         async with open_session(self._pool, workspace_id) as session:

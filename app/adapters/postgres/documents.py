@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import chain
@@ -28,6 +29,8 @@ updated."""
 
 _Documents = list[Document]
 """Spelt out here, because within the store `list` is a method."""
+
+Changing = Callable[[str], AbstractAsyncContextManager[None]]
 
 _NAMESPACE = UUID("6f5d7a1e-5c0b-5b3e-9d58-0a6f3a3b8c11")
 
@@ -65,9 +68,13 @@ class PostgresDocumentStore:
     a circle.
     """
 
-    def __init__(self, pool: Pool, embedder: Embedder | None = None) -> None:
-        """`embedder` makes the vectors that are stored. Without it, they are taken to be of the index."""
+    def __init__(
+        self, pool: Pool, embedder: Embedder | None = None, changing: Changing = lambda _: nullcontext()
+    ) -> None:
+        """`embedder` makes the vectors that are stored. Without it, they are taken to be of the index. `changing` is
+        entered around every change and its commit, with the workspace's id."""
         self._pool = pool
+        self._changing = changing
         self._embedder = None if embedder is None else embedder.name
         self._indexes = vector_index.VectorIndexes(pool)
 
@@ -154,7 +161,7 @@ class PostgresDocumentStore:
             for document_id, content in contents.items()
             for chunk_id, chunk in identify_chunks(document_id, content.chunks).items()
         }
-        async with open_session(self._pool, workspace_id, transaction=True) as session:
+        async with self._change(workspace_id) as session:
             await hold_index(session, self._embedder)
             if is_load:
                 await session.execute(sql.ALLOW_LONG_PENDING_LIST)
@@ -197,7 +204,7 @@ class PostgresDocumentStore:
 
     async def delete(self, workspace_id: str, document_id: str) -> bool:
         ids = parse_ids([document_id])
-        async with open_session(self._pool, workspace_id, transaction=True) as session:
+        async with self._change(workspace_id) as session:
             await hold_index(session)
             if await session.fetch_one(sql.LOCK_DOCUMENT, document_ids=ids) is None:
                 return False
@@ -210,12 +217,20 @@ class PostgresDocumentStore:
         return True
 
     async def clear(self, workspace_id: str) -> None:
-        async with open_session(self._pool, workspace_id, transaction=True) as session:
+        async with self._change(workspace_id) as session:
             await hold_index(session)
             for statement in sql.CLEAR_WORKSPACE:
                 await session.execute(statement)
         self._indexes.tend()
         await self._indexes.wait()
+
+    @asynccontextmanager
+    async def _change(self, workspace_id: str) -> AsyncIterator[Session]:
+        async with (
+            self._changing(workspace_id),
+            open_session(self._pool, workspace_id, transaction=True) as session,
+        ):
+            yield session
 
     async def is_untouched(self, workspace_id: str) -> bool:
         async with open_session(self._pool, workspace_id) as session:
@@ -232,7 +247,9 @@ class PostgresDocumentStore:
         for document_id in scope.document_ids:
             if not found.intersection(parse_ids([document_id])):
                 raise UnknownDocument(f"There is no document {document_id!r} in this workspace.")
-        states = sorted((str(row["document_id"]), row["content_hash"], row["updated_at"].isoformat()) for row in rows)
+        states = sorted(
+            (str(row["document_id"]), row["content_hash"], row["updated_at"].isoformat(), row["model"]) for row in rows
+        )
         return f"documents {blake2b(repr(states).encode(), digest_size=16).hexdigest()}"
 
 

@@ -18,6 +18,11 @@ from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from domain.errors import ConfigurationError, DatabaseUnavailable, InputError
 
+_IDENTITY: LiteralString = """
+    SELECT (SELECT system_identifier FROM pg_control_system()) AS system, oid
+    FROM pg_database WHERE datname = current_database()
+"""
+
 Pool = AsyncConnectionPool[AsyncConnection[DictRow]]
 
 WAIT_SECONDS = 5.0
@@ -153,6 +158,18 @@ async def ping(pool: Pool) -> None:
     with translated_errors():
         async with asyncio.timeout(WAIT_SECONDS), pool.connection() as connection:
             await connection.execute("SELECT 1")
+
+
+async def read_identity(pool: Pool) -> str:
+    """What tells this database from any other, whatever address it is reached at.
+
+    Raises `DatabaseUnavailable`.
+    """
+    with translated_errors():
+        async with pool.connection() as connection:
+            row = await (await connection.execute(_IDENTITY)).fetchone()
+    assert row is not None
+    return f"{row['system']}-{row['oid']}"
 
 
 @contextmanager

@@ -7,8 +7,8 @@ that no change can stand across, because every change shares a lock on the row t
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from typing import LiteralString
 from uuid import UUID
 
@@ -97,13 +97,16 @@ _ADVANCE: LiteralString = "UPDATE workspaces SET generation = generation + 1, co
 
 _NOBODY = UUID(int=0)
 
+Changing = Callable[[None], AbstractAsyncContextManager[None]]
+
 
 class Reembedding:
     """The index that is being made beside the one that is searched."""
 
-    def __init__(self, connection: AsyncConnection[DictRow], embedder: Embedder) -> None:
+    def __init__(self, connection: AsyncConnection[DictRow], embedder: Embedder, changing: Changing) -> None:
         self._connection = connection
         self._embedder = embedder
+        self._changing = changing
 
     async def prepare(self) -> bool:
         """Make room, or find what an earlier run has done. False where the index is of this model already; what was
@@ -179,7 +182,7 @@ class Reembedding:
         for _ in range(TRIES):
             try:
                 with translated_errors():
-                    async with self._connection.transaction() as transaction:
+                    async with self._changing(None), self._connection.transaction() as transaction:
                         if not (exchanged := await self._exchange()):
                             raise Rollback(transaction)
                     return exchanged
@@ -240,8 +243,11 @@ def _read_text(row: DictRow) -> str:
 
 
 @asynccontextmanager
-async def open_reembedding(pool: Pool, embedder: Embedder) -> AsyncIterator[Reembedding]:
-    """Go over to this model; one process at a time.
+async def open_reembedding(
+    pool: Pool, embedder: Embedder, changing: Changing = lambda _: nullcontext()
+) -> AsyncIterator[Reembedding]:
+    """Go over to this model; one process at a time. `changing` is entered around the exchange and its commit, with
+    None, since it is of all workspaces.
 
     Raises `ConfigurationError` where another is at it, `DatabaseUnavailable`.
     """
@@ -251,7 +257,7 @@ async def open_reembedding(pool: Pool, embedder: Embedder) -> AsyncIterator[Reem
             if not await fetch_value(connection, "SELECT pg_try_advisory_lock(%s)", [_LOCK]):
                 raise ConfigurationError("Another process is embedding the documents anew. Let it end, or end it.")
         try:
-            yield Reembedding(connection, embedder)
+            yield Reembedding(connection, embedder, changing)
         finally:
             with suppress(Error):
                 await connection.execute("SELECT pg_advisory_unlock(%s)", [_LOCK])

@@ -302,8 +302,9 @@ CLEAR_WORKSPACE: tuple[LiteralString, ...] = (
 
 GET_CORPUS: LiteralString = "SELECT generation, corpus FROM workspaces WHERE workspace_id = %(workspace_id)s"
 
+# The model too: what is found in the same documents by another one's vectors is something else.
 FINGERPRINT_DOCUMENTS: LiteralString = """
-    SELECT document_id, content_hash, updated_at FROM documents
+    SELECT document_id, content_hash, updated_at, (SELECT name FROM embedding_model) AS model FROM documents
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
 """
 
@@ -559,6 +560,28 @@ ACCEPT_RUN: LiteralString = f"""
     FROM thread LEFT JOIN begun ON true LEFT JOIN waiting ON true
 """
 
+# In the order of their ids, so that two processes that record the same runs do not wait for each other in a circle.
+RECORD_SERVED_RUNS: LiteralString = f"""
+    WITH served AS MATERIALIZED (
+        SELECT r.*, s.request, s.ended, s.ended_id, s.ended_at
+        FROM jsonb_to_recordset(%(runs)s)
+                AS s (request jsonb, record jsonb, ended jsonb, ended_id text, ended_at timestamptz),
+            jsonb_populate_record(NULL::runs, s.record) AS r
+        ORDER BY r.run_id
+    ),
+    thread AS (
+        INSERT INTO threads (thread_id, workspace_id) SELECT thread_id, workspace_id FROM served
+        ON CONFLICT DO NOTHING
+    ),
+    run AS (INSERT INTO runs ({_RUN}) SELECT {_RUN} FROM served ON CONFLICT DO NOTHING)
+    INSERT INTO accepted_runs
+        (workspace_id, run_id, thread_id, request, state, attempt, accepted_at, started_at, ended_at, ended, ended_id,
+         job_id)
+    SELECT workspace_id, run_id, thread_id, request, 'done', 1, started_at, started_at, ended_at, ended, ended_id, 0
+    FROM served
+    ON CONFLICT DO NOTHING
+"""
+
 BEGIN_RUN: LiteralString = """
     UPDATE accepted_runs SET state = 'running', attempt = attempt + 1, started_at = now()
     WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s AND state IN ('queued', 'running')
@@ -641,6 +664,40 @@ RESCUE_JOBS: LiteralString = f"""
     ),
     {_GIVE_BACK}
 """
+
+# --- ingestions -------------------------------------------------------------------------------------------------
+
+_INGESTION: LiteralString = "ingestion_id, workspace_id, source, state, accepted_at, ended_at, report"
+
+# The lock keeps two files of one source in order.
+ACCEPT_INGESTION: LiteralString = f"""
+    WITH job AS (
+        INSERT INTO procrastinate_jobs (queue_name, task_name, lock, args)
+        SELECT %(queue)s, %(task)s, %(lock)s,
+            jsonb_build_object('workspace_id', %(workspace_id)s::text, 'ingestion_id', %(ingestion_id)s::text)
+    )
+    INSERT INTO ingestions (workspace_id, ingestion_id, source, media_type, state, content)
+    VALUES (%(workspace_id)s, %(ingestion_id)s, %(source)s, %(media_type)s, 'queued', %(content)s)
+    RETURNING {_INGESTION}
+"""
+
+BEGIN_INGESTION: LiteralString = """
+    UPDATE ingestions SET state = 'running'
+    WHERE workspace_id = %(workspace_id)s AND ingestion_id = %(ingestion_id)s AND state IN ('queued', 'running')
+    RETURNING source, media_type, content
+"""
+
+END_INGESTION: LiteralString = """
+    UPDATE ingestions SET state = %(state)s, report = %(report)s, ended_at = now(), content = NULL
+    WHERE workspace_id = %(workspace_id)s AND ingestion_id = %(ingestion_id)s AND state = 'running'
+"""
+
+GET_INGESTION: LiteralString = f"""
+    SELECT {_INGESTION} FROM ingestions
+    WHERE workspace_id = %(workspace_id)s AND ingestion_id = %(ingestion_id)s
+"""
+
+# --- workers ----------------------------------------------------------------------------------------------------
 
 REGISTER_WORKER: LiteralString = "SELECT worker_id FROM procrastinate_register_worker_v1()"
 

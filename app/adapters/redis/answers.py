@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
@@ -12,7 +12,8 @@ from uuid import uuid4
 import orjson
 
 from app.adapters.redis.connection import RedisServer
-from domain.ports import AnswerCounts, AnswerKey, EncodedAnswer, StoredAnswer
+from domain.documents import Scope
+from domain.ports import AnswerCounts, AnswerKey, EncodedAnswer, NotedHit, StoredAnswer
 
 logger = logging.getLogger(__name__)
 
@@ -21,6 +22,10 @@ LEAD_SECONDS = 300
 
 CHANGE_SECONDS = 30
 """How long a change stands that nobody renews: its process has died. Answers take the slower way meanwhile."""
+
+KNOWN_SECONDS = 5
+"""How long what was read of the documents' state is known: what a change can be overlooked for whose process does not
+reach this server, or which was made in the database itself."""
 
 # KEYS: the run that leads, the workspace's counts. ARGV: run, seconds.
 _LEAD = """
@@ -38,10 +43,36 @@ return 0
 
 # KEYS: the answer, the workspace's counts. ARGV: the documents' state.
 _GET = """
-local stored = redis.call('HMGET', KEYS[1], 'corpus', 'opening', 'done', 'sources')
+local stored = redis.call('HMGET', KEYS[1], 'corpus', 'opening', 'last_id', 'done', 'sources')
 local found = stored[1] == ARGV[1]
 redis.call('HINCRBY', KEYS[2], found and 'hits' or 'misses', 1)
 return found and stored or {}
+"""
+
+# What is known of the documents' state is used, and added to, only while nothing changes them. A reader that does not
+# find it known is given an `epoch`, which goes with the next change: what it has read then is not kept.
+# KEYS: the answer, what is known, the changes of the workspace, of all workspaces, the workspace's counts, the hits.
+# ARGV: the scope, a new epoch, seconds for which it is known, the hit; and, of a reader that has read the documents'
+# state from the database, that state, and the epoch that it was given before.
+_RECALL = """
+local now = redis.call('TIME')
+local changing = redis.call('ZCOUNT', KEYS[3], now[1], '+inf') + redis.call('ZCOUNT', KEYS[4], now[1], '+inf') > 0
+local corpus = ARGV[5]
+if not corpus then
+  corpus = not changing and redis.call('HGET', KEYS[2], ARGV[1])
+  if not corpus then
+    if redis.call('HSETNX', KEYS[2], 'epoch', ARGV[2]) == 1 then redis.call('EXPIRE', KEYS[2], ARGV[3]) end
+    return redis.call('HGET', KEYS[2], 'epoch')
+  end
+elseif not changing and redis.call('HGET', KEYS[2], 'epoch') == ARGV[6] then
+  redis.call('HSET', KEYS[2], ARGV[1], corpus)
+end
+local stored = redis.call('HMGET', KEYS[1], 'corpus', 'opening', 'last_id', 'done', 'sources')
+if stored[1] ~= corpus then return {} end
+redis.call('HINCRBY', KEYS[5], 'hits', 1)
+redis.call('XADD', KEYS[6], '*', 'hit', ARGV[4], 'done', stored[4], 'last_id', stored[3],
+  'at', now[1] .. '.' .. string.format('%06d', now[2]))
+return stored
 """
 
 # KEYS: the changes under way. ARGV: change, seconds.
@@ -60,8 +91,10 @@ class RedisAnswerCache:
         self._server = server
         self._redis = server.client
         self._prefix = f"askgraph:{namespace}"
+        self._hits_key = f"{self._prefix}:hits"
         self._ttl = ttl
         self._get = server.client.register_script(_GET)
+        self._recall = server.client.register_script(_RECALL)
         self._lead = server.client.register_script(_LEAD)
         self._release = server.client.register_script(_RELEASE)
         self._renew = server.client.register_script(_RENEW)
@@ -69,21 +102,46 @@ class RedisAnswerCache:
     async def get(self, key: AnswerKey) -> EncodedAnswer | None:
         keys = [self._answer_key(key.digest), self._counts_key(key.workspace_id)]
         stored = await self._server.attempt(lambda: self._get(keys, [key.corpus]))
-        return EncodedAnswer(*stored[1:]) if stored else None
+        return _read_answer(stored) if stored else None
+
+    async def recall(
+        self, scope: Scope, digest: str, hit: bytes, read_corpus: Callable[[Scope], Awaitable[str]]
+    ) -> EncodedAnswer | None:
+        workspace_id = scope.workspace_id
+        keys = [
+            self._answer_key(digest),
+            self._corpus_key(workspace_id),
+            self._changes_key(workspace_id),
+            self._changes_key(None),
+            self._counts_key(workspace_id),
+            self._hits_key,
+        ]
+        arguments: list[str | bytes | int] = [_name_scope(scope), uuid4().hex, KNOWN_SECONDS, hit]
+        found = await self._server.attempt(lambda: self._recall(keys, arguments))
+        if isinstance(found, bytes):
+            arguments += [await read_corpus(scope), found]
+            found = await self._server.attempt(lambda: self._recall(keys, arguments))
+        return _read_answer(found) if found else None
+
+    async def read_hits(self, limit: int) -> list[NotedHit]:
+        async def read() -> list[tuple[bytes, dict[bytes, bytes]]]:
+            return cast(list[tuple[bytes, dict[bytes, bytes]]], await self._redis.xrange(self._hits_key, count=limit))
+
+        return [
+            NotedHit(note_id.decode(), note[b"hit"], note[b"done"], note[b"last_id"].decode(), float(note[b"at"]))
+            for note_id, note in await self._server.attempt(read) or []
+        ]
+
+    async def drop_hits(self, hits: Sequence[NotedHit]) -> None:
+        if hits:
+            ids = [hit.note_id for hit in hits]
+            await self._server.attempt(lambda: self._redis.xdel(self._hits_key, *ids))
 
     async def put(self, key: AnswerKey, components: Mapping[str, Any], answer: EncodedAnswer) -> None:
         now = time.time()
         index = self._index_key(key.workspace_id)
-        fields: list[str | bytes] = [
-            "corpus",
-            key.corpus,
-            "opening",
-            answer.opening,
-            "done",
-            answer.done,
-            "sources",
-            answer.sources,
-        ]
+        fields: list[str | bytes] = ["corpus", key.corpus, "opening", answer.opening, "last_id", answer.last_id]
+        fields += ["done", answer.done, "sources", answer.sources]
         fields += ["components", orjson.dumps(components), "stored_at", str(now)]
 
         async def store() -> None:
@@ -192,3 +250,13 @@ class RedisAnswerCache:
 
     def _changes_key(self, workspace_id: str | None) -> str:
         return f"{self._prefix}:changes" if workspace_id is None else f"{self._prefix}:changes:{workspace_id}"
+
+
+def _read_answer(stored: list[bytes]) -> EncodedAnswer:
+    _, opening, last_id, done, sources = stored
+    return EncodedAnswer(opening, last_id.decode(), done, sources)
+
+
+def _name_scope(scope: Scope) -> str:
+    """What the state of these documents is known under."""
+    return "all" if scope.document_ids is None else f"of {' '.join(sorted(scope.document_ids))}"

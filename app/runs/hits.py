@@ -1,0 +1,137 @@
+"""Answers that were given before the graph become part of their threads and of the log."""
+
+import logging
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+import orjson
+
+from app.runs.cache import decode_done
+from app.runs.execution import configure
+from app.runs.records import log_turn, make_record, merge_state
+from app.services import Services
+from domain.errors import InputError
+from domain.events import Done
+from domain.ports import NotedHit
+from domain.runs import RunRequest, ServedRun
+from domain.state import AnswerState, Turn, TurnInput, blank_question
+from nodes.writing import finish_turn
+
+logger = logging.getLogger("askgraph.turns")
+
+BATCH = 500
+"""Hits that are recorded in one statement."""
+
+ANSWERED_BEFORE = "it was answered before"
+
+
+def encode_hit(run_id: str, thread_id: str, turn: tuple[str, str, tuple[str, ...] | None, str], at: float) -> bytes:
+    """A hit as it is noted; `turn` is its workspace, question, documents and mode, `at` seconds since 1970."""
+    return orjson.dumps([run_id, thread_id, *turn, at])
+
+
+async def record_hits(services: Services) -> None:
+    """Record every hit noted so far. Any process may, also several at once: a hit is recorded once.
+
+    Raises `DatabaseUnavailable`; what is not recorded stays noted.
+    """
+    more = True
+    while more:
+        hits = await services.answers.read_hits(BATCH)
+        more = len(hits) == BATCH
+        if hits:
+            dones = {hit.done: orjson.loads(hit.done) for hit in hits}
+            await _record(services, [_read_hit(services, hit, dones[hit.done]) for hit in hits])
+            await services.answers.drop_hits(hits)
+
+
+async def settle_thread(services: Services, workspace_id: str, thread_id: str) -> None:
+    """Make the thread's state where it was begun by an answer that was given before the graph, and nothing has come
+    since. Does nothing for any other thread.
+
+    Raises `DatabaseUnavailable`.
+    """
+    await record_hits(services)
+    runs = await services.runs.list_thread(workspace_id, thread_id)
+    if len(runs) != 1 or not runs[0].cached:
+        return
+    with services.translating_errors():
+        if (await services.graph.aget_state({"configurable": {"thread_id": thread_id}})).created_at:
+            return
+    status = await services.queue.get(workspace_id, runs[0].run_id)
+    if status is not None and status.ended is not None and status.ended["type"] == "done":
+        await write_state(services, thread_id, adopt(status.request.turn, [], status.ended, ANSWERED_BEFORE))
+
+
+def adopt(turn: TurnInput, turns: list[Turn], done: Done, reason: str) -> AnswerState:
+    """The state after a turn that another run has answered. `turns` are those of the thread before it."""
+    state = merge_state(
+        turn,
+        {
+            **blank_question(),
+            "turns": turns,
+            "standalone_question": done["standalone_question"],
+            "query": done["standalone_question"],
+            "route": done["route"],
+            "route_reason": reason,
+            "answer": done["answer"],
+            "answered_by": done["answered_by"],
+            "citations": done["citations"],
+            "confidence": done["confidence"],
+            "verification": done["verification"],
+        },
+    )
+    state["turns"] = finish_turn(state, done["answer"], done["citations"])
+    return state
+
+
+async def write_state(services: Services, thread_id: str, state: AnswerState) -> None:
+    """Make `state`, which no node has made, the thread's.
+
+    Raises `DatabaseUnavailable`.
+    """
+    config = configure(thread_id, state, cached="true")
+    # As `reconcile`, because what follows that node is the end, whatever the mode.
+    with services.translating_errors():
+        await services.graph.aupdate_state(config, cast("dict[str, Any]", state), as_node="reconcile")
+
+
+def _read_hit(services: Services, hit: NotedHit, done: dict[str, Any]) -> ServedRun:
+    run_id, thread_id, workspace_id, question, document_ids, mode, at = orjson.loads(hit.hit)
+    profile = services.modes[mode].model_dump() if mode in services.modes else {}
+    turn = TurnInput(
+        run_id=run_id,
+        question=question,
+        workspace_id=workspace_id,
+        document_ids=document_ids,
+        mode=mode,
+        profile=profile,
+    )
+    # Two clocks, where the cache runs on another machine.
+    total_ms = max(0.0, round((hit.at - at) * 1000, 2))
+    started_at = datetime.fromtimestamp(at, UTC)
+    ended = decode_done(hit.done, {"run_id": run_id, "thread_id": thread_id, "timings": {"total": total_ms}})
+    record = make_record(adopt(turn, [], ended, ANSWERED_BEFORE), thread_id, started_at, total_ms, ended)
+    return ServedRun(
+        request=RunRequest(run_id, thread_id, workspace_id, turn, begins_thread=True),
+        record=record,
+        ended=ended,
+        ended_id=hit.last_id,
+        ended_at=started_at + timedelta(milliseconds=total_ms),
+    )
+
+
+async def _record(services: Services, served: Sequence[ServedRun]) -> None:
+    try:
+        await services.runs.record_served(served)
+    except InputError as error:
+        # One that the database cannot hold must not keep the others waiting for ever.
+        if len(served) == 1:
+            logger.error("run %s cannot be recorded: %s", served[0].request.run_id, error.message)
+            return
+        for each in served:
+            await _record(services, [each])
+    else:
+        for each in served:
+            log_turn(each.record)

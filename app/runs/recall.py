@@ -1,0 +1,127 @@
+"""Stored answers, given before a run begins (docs/decisions/0048-answers-before-the-graph.md)."""
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+from uuid import uuid4
+
+from app.runs.cache import NO_CONVERSATION, CacheKey, digest
+from app.runs.execution import milliseconds_since
+from app.runs.hits import encode_hit, record_hits
+from app.runs.turns import Ask
+from app.services import Services
+from domain.documents import Scope
+from domain.errors import AskgraphError, UnknownMode
+from domain.ports import EncodedAnswer
+from domain.question import clean_question
+from graphs.prompts import ALL_VERSIONS
+
+logger = logging.getLogger("askgraph.turns")
+
+PAUSE_SECONDS = 0.05
+"""How long hits gather before they are recorded together."""
+AGAIN_SECONDS = 1.0
+"""How long a database that could not record them is left alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """A stored answer as a run's own. The run is on record a moment later."""
+
+    run_id: str
+    thread_id: str
+    answer: EncodedAnswer
+    total_ms: float
+
+    def as_events(self) -> bytes:
+        """As server-sent events."""
+        return b"%b%b%b\n\n" % (self.answer.opening, self._own(), self.answer.done[1:])
+
+    def as_json(self) -> bytes:
+        """As `app.descriptions.describe_answer` has it."""
+        return b'%b%b,"sources":%b}' % (self._own(), self.answer.done[1:-1], self.answer.sources)
+
+    def _own(self) -> bytes:
+        own = '{"run_id":"%s","thread_id":"%s","cached":true,"usage":[],"cost":0.0,"timings":{"total":%.2f},'
+        return (own % (self.run_id, self.thread_id, self.total_ms)).encode() + b'"trace_url":null,'
+
+
+class Recall:
+    """Gives stored answers to questions that begin a conversation, without a query to the database where the state of
+    the documents is known. Use it as a context manager: leaving records the hits."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._profiles = {name: digest(mode.model_dump()) for name, mode in services.modes.items()}
+        self._noted = asyncio.Event()
+        # A process that died may have left some.
+        self._noted.set()
+        self._recording: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._recording = asyncio.create_task(self._keep_recording())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        assert self._recording is not None
+        self._recording.cancel()
+        await asyncio.gather(self._recording, return_exceptions=True)
+        await self._try_to_record()
+
+    async def serve(self, ask: Ask) -> Recalled | None:
+        """The stored answer; None where there is none, or the question goes on with a conversation.
+
+        Raises `QuestionError`, `UnknownMode`, `UnknownDocument` and `DatabaseUnavailable`.
+        """
+        if ask.thread_id is not None:
+            return None
+        started, at = time.perf_counter(), time.time()
+        question = clean_question(ask.question)
+        profile = self._profiles.get(ask.mode)
+        if profile is None:
+            raise UnknownMode(f"There is no mode {ask.mode!r}. There are: {', '.join(self._profiles)}.")
+        documents = ask.document_ids and tuple(sorted(set(ask.document_ids)))
+        key = CacheKey(
+            workspace_id=ask.workspace_id,
+            question=question,
+            conversation=NO_CONVERSATION,
+            documents=documents,
+            corpus="",
+            mode=ask.mode,
+            profile=profile,
+            prompts=ALL_VERSIONS,
+            machine=self._services.fingerprint,
+        )
+        run_id, thread_id = str(uuid4()), str(uuid4())
+        answer = await self._services.answers.recall(
+            Scope(ask.workspace_id, documents),
+            key.address().digest,
+            encode_hit(run_id, thread_id, (ask.workspace_id, question, ask.document_ids, ask.mode), at),
+            self._services.documents.corpus_fingerprint,
+        )
+        if answer is None:
+            return None
+        self._noted.set()
+        return Recalled(run_id, thread_id, answer, milliseconds_since(started))
+
+    async def _keep_recording(self) -> None:
+        while True:
+            await self._noted.wait()
+            await asyncio.sleep(PAUSE_SECONDS)
+            self._noted.clear()
+            if not await self._try_to_record():
+                self._noted.set()
+                await asyncio.sleep(AGAIN_SECONDS)
+
+    async def _try_to_record(self) -> bool:
+        try:
+            await record_hits(self._services)
+        except AskgraphError as error:
+            logger.warning("stored answers that were given are not on record yet: %s", error.message)
+            return False
+        return True
