@@ -62,7 +62,13 @@ class RedisRunStreams:
     """See `domain.streams.RunStreams`. Belongs to one event loop, and is closed with `close`."""
 
     def __init__(
-        self, server: RedisServer, redis_url: str, *, kept_events: int = KEPT_EVENTS, pending: int = PENDING
+        self,
+        server: RedisServer,
+        redis_url: str,
+        *,
+        gather_seconds: float = GATHER_SECONDS,
+        kept_events: int = KEPT_EVENTS,
+        pending: int = PENDING,
     ) -> None:
         self._server = server
         self._script = server.client.register_script(APPEND)
@@ -75,6 +81,7 @@ class RedisRunStreams:
             # Whoever waits tries again by itself.
             retry=Retry(NoBackoff(), 0),
         )
+        self._gather_seconds = gather_seconds
         self._kept_events = kept_events
         self._bound = pending
         self._pending: deque[tuple[str, StreamedEvent]] = deque()
@@ -153,7 +160,7 @@ class RedisRunStreams:
     async def _write(self) -> None:
         """Until nothing is pending."""
         while self._pending:
-            await asyncio.sleep(GATHER_SECONDS)
+            await asyncio.sleep(self._gather_seconds)
             batch = list(islice(self._pending, BATCH))
             refused = await self._server.attempt(lambda batch=batch: self._store(batch))  # type: ignore[misc]
             self._reached = refused is not None
