@@ -118,6 +118,8 @@ class Context:
     rerankers: Mapping[str, Reranker] = field(default_factory=dict)
     """By the name that `rerank.method` has for it."""
     models: Models = Models()
+    run_id: str | None = None
+    """None where LangGraph names its runs itself, as its Studio does."""
     ledger: Ledger = field(default_factory=Ledger)
     measure: Callable[[Step], Step] = keep_measure
     """The step as it is filed, and counted for what a run may take. A replay on a tape, which is faster than its run

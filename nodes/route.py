@@ -76,7 +76,7 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
     turns = read_turns(state.get("turns"))
     update = RouteUpdate(
         **blank_question(),
-        run_id=_find_run_id(runtime) or state.get("run_id") or "",
+        run_id=context.run_id or _find_run_id(runtime) or state.get("run_id") or "",
         question=question,
         workspace_id=state.get("workspace_id") or "default",
         document_ids=state.get("document_ids"),

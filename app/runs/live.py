@@ -170,7 +170,8 @@ class LiveRun:
     async def _run_graph(self, graph_input: TurnInput | None, values: AnswerState) -> tuple[Done | Failed, AnswerState]:
         services, turn = self._services, self.request.turn
         await prepare_judgement(services, values)
-        context = services.make_context()
+        # LangGraph's own id of a run is that of its trace, which each attempt has another of.
+        context = replace(services.make_context(), run_id=turn["run_id"])
         if self._player is not None:
             context = fill(context, self._player)
         if is_taped(services.settings, turn["workspace_id"]):
