@@ -7,6 +7,7 @@ from typing import Any
 from app.ingest.reindexing import Reindexed
 from domain.documents import Document, IngestReport
 from domain.events import Done, Event, data_of
+from domain.ingestions import IngestionStatus
 from domain.runs import RunStatus
 
 
@@ -37,6 +38,19 @@ def describe_ingest(report: IngestReport) -> dict[str, Any]:
         "failed": len(report.failed),
         "passed_over": report.passed_over,
         "seconds": report.seconds,
+    }
+
+
+def describe_ingestion(status: IngestionStatus) -> dict[str, Any]:
+    """How the ingestion of a file stands."""
+    return {
+        "ingestion_id": status.ingestion_id,
+        "workspace": status.workspace_id,
+        "source": status.source,
+        "state": status.state,
+        "accepted_at": status.accepted_at.isoformat(),
+        "ended_at": status.ended_at and status.ended_at.isoformat(),
+        "report": status.report and asdict(status.report),
     }
 
 

@@ -8,8 +8,9 @@ from fastapi import FastAPI
 from fastapi.responses import FileResponse
 from typing_extensions import TypedDict
 
-from app.api import chat, costs, documents, graph, health, runs, threads
+from app.api import chat, costs, documents, graph, health, ingestions, runs, threads
 from app.api.errors import register_error_handlers
+from app.runs.recall import Recall
 from app.runs.turns import Turns
 from app.services import Services
 
@@ -21,6 +22,7 @@ class Lifespan(TypedDict):
 
     services: Services
     turns: Turns
+    recall: Recall
 
 
 def make_app(services: Services) -> FastAPI:
@@ -30,15 +32,15 @@ def make_app(services: Services) -> FastAPI:
     async def live(app: FastAPI) -> AsyncIterator[Lifespan]:
         # What a crash has left unfinished. Here and not where services are opened: a command ends before a build does.
         services.tend_indexes()
-        async with Turns(services) as turns:
+        async with Turns(services) as turns, Recall(services) as recall:
             await turns.work()
             app.state.turns = turns
-            yield Lifespan(services=services, turns=turns)
+            yield Lifespan(services=services, turns=turns, recall=recall)
             await turns.drain()
 
     app = FastAPI(title="askgraph", description="Question answering over a team's documents.", lifespan=live)
     register_error_handlers(app)
-    for module in (chat, runs, documents, threads, graph, costs, health):
+    for module in (chat, runs, documents, ingestions, threads, graph, costs, health):
         app.include_router(module.router)
 
     @app.get("/", include_in_schema=False)

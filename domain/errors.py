@@ -20,6 +20,7 @@
     │   ├── UnknownDocument
     │   ├── UnknownThread
     │   ├── UnknownRun
+    │   ├── UnknownIngestion
     │   ├── UnknownTape
     │   └── UnknownCheckpoint
     ├── RunLost                    the processes that executed it died, one after the other
@@ -129,6 +130,10 @@ class UnknownThread(NotFound):
 
 class UnknownRun(NotFound):
     """There is no such run in this workspace."""
+
+
+class UnknownIngestion(NotFound):
+    """There is no such ingestion in this workspace."""
 
 
 class UnknownTape(NotFound):

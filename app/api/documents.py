@@ -1,21 +1,24 @@
 """Giving documents, looking at them, taking them away."""
 
+import asyncio
 import unicodedata
 from collections.abc import Callable, Coroutine
 from pathlib import PurePath
 from time import perf_counter
 from typing import Annotated, Any
 
-from fastapi import APIRouter, File, Form, Request, UploadFile
+from fastapi import APIRouter, File, Form, Query, Request, UploadFile
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from starlette.responses import Response
 
 from app.api.dependencies import ServicesDep, Workspace
 from app.api.schemas import WorkspaceId
-from app.descriptions import describe_document, describe_ingest
+from app.descriptions import describe_document, describe_ingest, describe_ingestion
+from app.ingest.reading import check_file
 from domain.documents import DocumentReport, IngestReport
 from domain.errors import DocumentError, OversizedDocument, UnknownDocument, UnreadableDocument
+from domain.ingestions import IngestionStatus
 from domain.surrogates import replace_surrogates
 
 MAX_NAME = 255
@@ -48,12 +51,17 @@ async def add_documents(
     services: ServicesDep,
     files: Annotated[list[UploadFile], File(description="Markdown, text, HTML, PDF or DOCX")],
     workspace: Annotated[WorkspaceId, Form()] = "default",
+    wait: Annotated[bool, Query(description="False: return once the files are kept, to be read later.")] = True,
 ) -> JSONResponse:
     """Add files, or replace those of the same name. Each gets its own report; one that fails does not stop the
-    others. 200 where at least one was taken, 422 where none was."""
+    others. 200 where at least one was taken, 422 where none was.
+
+    With `wait=false`: 202, and an ingestion for each file that was taken, whose report is at `/api/ingestions/{id}`.
+    """
     started = perf_counter()
     limit = services.settings.max_document_mb * 1_000_000
     reports: list[DocumentReport] = []
+    accepted: list[IngestionStatus] = []
     # The name identifies the document, so the second of two would silently replace the first.
     taken: set[str] = set()
     for file in files:
@@ -65,12 +73,22 @@ async def add_documents(
             taken.add(name)
             if file.size is not None and file.size > limit:
                 raise OversizedDocument(f"{name} is larger than {services.settings.max_document_mb} MB.")
+            if not wait:
+                data = await file.read()
+                await asyncio.to_thread(check_file, name, data, media_type=file.content_type, max_bytes=limit)
+                accepted.append(await services.ingestions.accept(workspace, name, data, file.content_type))
+                continue
         except DocumentError as error:
             shown = replace_surrogates(name[:MAX_NAME])
             reports.append(DocumentReport(source=shown, status="failed", error=error.message, code=error.code))
             continue
         reports.append(await services.ingestion.add(workspace, name, await file.read(), media_type=file.content_type))
     report = IngestReport(documents=reports, seconds=round(perf_counter() - started, 3))
+    if accepted:
+        body = describe_ingest(report) | {"ingestions": [describe_ingestion(status) for status in accepted]}
+        [first, *others] = accepted
+        address = f"/api/ingestions/{first.ingestion_id}?workspace={workspace}"
+        return JSONResponse(body, 202, {} if others else {"Location": address})
     return JSONResponse(describe_ingest(report), 422 if len(report.failed) == len(reports) else 200)
 
 

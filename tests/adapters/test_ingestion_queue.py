@@ -1,0 +1,134 @@
+"""What becomes of files when a worker dies, or what it needs does not answer."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+
+import pytest
+import pytest_asyncio
+
+from app.adapters.postgres import presence
+from app.adapters.postgres.ingestions import Ingest, PostgresIngestionQueue
+from app.adapters.postgres.pool import Pool, open_pool
+from app.adapters.postgres.run_queue import PostgresRunQueue
+from domain.documents import DocumentReport
+from domain.errors import EmbedderUnavailable, InputError
+from domain.ingestions import IngestionStatus
+from domain.runs import Lease
+
+CONTENT = bytes(range(256))
+
+
+@pytest_asyncio.fixture
+async def pool(database_url: str) -> AsyncIterator[Pool]:
+    async with open_pool(database_url) as pool:
+        yield pool
+
+
+@pytest.fixture
+def ingestions(pool: Pool) -> PostgresIngestionQueue:
+    return PostgresIngestionQueue(pool)
+
+
+@pytest_asyncio.fixture
+async def start(
+    pool: Pool, database_url: str, ingestions: PostgresIngestionQueue
+) -> AsyncIterator[Callable[[Ingest], PostgresRunQueue]]:
+    async with AsyncExitStack() as stack:
+
+        def start(ingest: Ingest) -> PostgresRunQueue:
+            queue = PostgresRunQueue(pool, database_url, [ingestions.task(ingest)])
+            stack.push_async_callback(queue.close)
+            return queue
+
+        yield start
+
+
+def work(queue: PostgresRunQueue) -> AbstractAsyncContextManager[None]:
+    async def refuse(lease: Lease) -> None:
+        raise AssertionError("nobody has asked anything")
+
+    def ignore(run_id: str) -> None:
+        pass
+
+    return queue.work(refuse, on_stop=ignore, on_lost=ignore, drain_seconds=0)
+
+
+async def ended(ingestions: PostgresIngestionQueue, ingestion_id: str) -> IngestionStatus:
+    async with asyncio.timeout(20):
+        while (status := await ingestions.get("a", ingestion_id)) is None or status.report is None:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    return status
+
+
+async def read_contents(pool: Pool) -> list[bytes | None]:
+    async with pool.connection() as connection:
+        cursor = await connection.execute("SELECT content FROM ingestions ORDER BY accepted_at", binary=True)
+        return [row["content"] for row in await cursor.fetchall()]
+
+
+Start = Callable[[Ingest], PostgresRunQueue]
+
+
+async def test_what_does_not_answer_is_tried_again(
+    start: Start, ingestions: PostgresIngestionQueue, pool: Pool
+) -> None:
+    tried: list[tuple[str, str, bytes, str | None]] = []
+
+    async def ingest(workspace_id: str, source: str, data: bytes, *, media_type: str | None) -> DocumentReport:
+        tried.append((workspace_id, source, data, media_type))
+        if len(tried) == 1:
+            raise EmbedderUnavailable
+        return DocumentReport(source, "added", "4b7c", chunks=2, embedded=2)
+
+    accepted = await ingestions.accept("a", "f.pdf", CONTENT, "application/pdf")
+    assert await read_contents(pool) == [CONTENT]
+    async with work(start(ingest)):
+        status = await ended(ingestions, accepted.ingestion_id)
+    assert tried == [("a", "f.pdf", CONTENT, "application/pdf")] * 2
+    assert (status.state, status.report) == ("done", DocumentReport("f.pdf", "added", "4b7c", chunks=2, embedded=2))
+    assert await read_contents(pool) == [None]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(InputError("Not here."), "input_error"), (KeyError("bug"), "internal_error")]
+)
+async def test_an_error_that_stays_ends_it(
+    start: Start, ingestions: PostgresIngestionQueue, pool: Pool, error: Exception, code: str
+) -> None:
+    async def ingest(workspace_id: str, source: str, data: bytes, *, media_type: str | None) -> DocumentReport:
+        raise error
+
+    accepted = await ingestions.accept("a", "f.md", CONTENT)
+    async with work(start(ingest)):
+        status = await ended(ingestions, accepted.ingestion_id)
+    assert status.state == "failed"
+    assert status.report is not None
+    assert (status.report.status, status.report.code) == ("failed", code)
+    assert await read_contents(pool) == [None]
+
+
+async def test_another_worker_reads_what_a_dead_one_had(
+    start: Start, ingestions: PostgresIngestionQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(presence, "BEAT_SECONDS", 0.1)
+    monkeypatch.setattr(presence, "STALLED_SECONDS", 0.6)
+    begun = asyncio.Event()
+
+    async def hang(workspace_id: str, source: str, data: bytes, *, media_type: str | None) -> DocumentReport:
+        begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def ingest(workspace_id: str, source: str, data: bytes, *, media_type: str | None) -> DocumentReport:
+        return DocumentReport(source, "added")
+
+    accepted = await ingestions.accept("a", "f.md", CONTENT)
+    dead, living = start(hang), start(ingest)
+    async with work(dead):
+        await begun.wait()
+        dead.stop_taking()
+        assert dead._presence._beating is not None
+        dead._presence._beating.cancel()
+        async with work(living):
+            assert (await ended(ingestions, accepted.ingestion_id)).state == "done"

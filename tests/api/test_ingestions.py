@@ -1,0 +1,123 @@
+"""Files that are taken in at once and read later, over HTTP."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import httpx
+import pytest
+
+from app.main import make_app
+from app.services import Services
+from domain.runs import Lease
+from tests.conftest import HANDBOOK, MANUAL
+
+
+@pytest.fixture
+async def client(services: Services) -> AsyncIterator[httpx.AsyncClient]:
+    app = make_app(services)
+
+    async def with_state(scope: Any, receive: Any, send: Any) -> None:
+        await app(scope | {"state": {"services": services}}, receive, send)
+
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=with_state), base_url="http://askgraph") as opened:
+        yield opened
+
+
+async def _refuse(lease: Lease) -> None:
+    raise AssertionError("nobody has asked anything")
+
+
+def work(services: Services) -> AbstractAsyncContextManager[None]:
+    def ignore(run_id: str) -> None:
+        pass
+
+    return services.queue.work(_refuse, on_stop=ignore, on_lost=ignore)
+
+
+async def upload(client: httpx.AsyncClient, *files: tuple[str, bytes], **data: str) -> httpx.Response:
+    return await client.post(
+        "/api/documents", params={"wait": "false"}, files=[("files", file) for file in files], data=data
+    )
+
+
+async def follow(client: httpx.AsyncClient, address: str) -> dict[str, Any]:
+    async with asyncio.timeout(20):
+        while True:
+            status: dict[str, Any] = (await client.get(address)).json()
+            if status["state"] in ("done", "failed"):
+                return status
+            await asyncio.sleep(0.05)
+
+
+async def test_a_file_is_kept_and_read_later(client: httpx.AsyncClient, services: Services) -> None:
+    response = await upload(client, ("handbook.md", HANDBOOK), workspace="station")
+    assert response.status_code == 202
+    [accepted] = response.json()["ingestions"]
+    address = response.headers["location"]
+    assert address == f"/api/ingestions/{accepted['ingestion_id']}?workspace=station"
+    assert (await client.get(address)).json() == accepted
+    assert (accepted["source"], accepted["state"], accepted["report"]) == ("handbook.md", "queued", None)
+    assert await services.documents.list("station") == []
+
+    async with work(services):
+        status = await follow(client, address)
+    [document] = await services.documents.list("station")
+    assert status["state"] == "done"
+    assert status["ended_at"] >= status["accepted_at"]
+    again = await client.post(
+        "/api/documents", files={"files": ("handbook.md", HANDBOOK)}, data={"workspace": "station"}
+    )
+    [report] = again.json()["documents"]
+    assert status["report"] == report | {"status": "added", "embedded": document.chunks}
+
+
+async def test_two_files_of_one_source_keep_their_order(client: httpx.AsyncClient, services: Services) -> None:
+    first = await upload(client, ("guide.md", HANDBOOK))
+    second = await upload(client, ("guide.md", MANUAL))
+    async with work(services):
+        later = await follow(client, second.headers["location"])
+        earlier = await follow(client, first.headers["location"])
+    assert (earlier["report"]["status"], later["report"]["status"]) == ("added", "updated")
+    [document] = await services.documents.list("default")
+    assert "Amsel" in (await services.documents.get_text("default", document.id) or "")
+
+
+async def test_what_cannot_become_a_document_is_refused_at_once(client: httpx.AsyncClient, services: Services) -> None:
+    limit = services.settings.max_document_mb * 1_000_000
+    files = [
+        ("large.md", b"a" * (limit + 1)),
+        ("picture.png", b"\x89PNG\r\n\x1a\n" + bytes(64)),
+        ("empty.md", b" "),
+        ("named.pdf", b"plain text"),
+    ]
+    response = await upload(client, *files)
+    assert response.status_code == 422
+    codes = [report["code"] for report in response.json()["documents"]]
+    assert codes == ["oversized_document", "unsupported_document", "empty_document", "mistyped_document"]
+
+    response = await upload(client, *files[1:], ("manual.md", MANUAL), ("handbook.md", HANDBOOK))
+    assert response.status_code == 202
+    assert "location" not in response.headers
+    body = response.json()
+    assert body["failed"] == 3
+    assert [accepted["source"] for accepted in body["ingestions"]] == ["manual.md", "handbook.md"]
+
+
+async def test_a_file_that_cannot_be_read_fails_with_its_reason(client: httpx.AsyncClient, services: Services) -> None:
+    response = await upload(client, ("damaged.pdf", b"%PDF-1.7\nno more of it\nstartxref"))
+    assert response.status_code == 202
+    async with work(services):
+        status = await follow(client, response.headers["location"])
+    assert status["state"] == "failed"
+    assert (status["report"]["status"], status["report"]["code"]) == ("failed", "unreadable_document")
+
+
+async def test_an_ingestion_is_its_workspaces_alone(client: httpx.AsyncClient) -> None:
+    response = await upload(client, ("handbook.md", HANDBOOK), workspace="station")
+    [accepted] = response.json()["ingestions"]
+    for address in (f"/api/ingestions/{accepted['ingestion_id']}", "/api/ingestions/none?workspace=station"):
+        missing = await client.get(address)
+        assert missing.status_code == 404
+        assert missing.json()["error"]["code"] == "unknown_ingestion"
