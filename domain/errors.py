@@ -38,7 +38,8 @@
     │   ├── ModelRefused           the provider's content filter
     │   ├── ModelRejectedKey
     │   ├── ContextTooLong
-    │   └── ModelReplyCut          the stream ended before the model said it was finished
+    │   ├── ModelReplyCut          the stream ended before the model said it was finished
+    │   └── UnsupportedAnswer      its sources say nothing of it; ends a draft, never a run
     └── ConfigurationError         a setting is wrong; the process cannot start like this
 
 A class's docstring is its default message, so every error says something useful to a user even when raised
@@ -219,6 +220,10 @@ class ModelReplyCut(ModelError):
     """The language model's reply ended before it was finished. Try again."""
 
     retryable = True
+
+
+class UnsupportedAnswer(ModelError):
+    """The sources support nothing of what the language model wrote."""
 
 
 class ConfigurationError(AskgraphError):

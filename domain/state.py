@@ -131,6 +131,8 @@ class PerQuestion(TypedDict):
     retries: int
     candidates: list[Candidate]
     sources: list[Source]
+    set_aside: list[Source]
+    """The last of the sources, where the prompt was too long for all of them. They are numbered on from `sources`."""
     previous: Attempt | None
     confidence: float
     """How likely it is that the sources hold the answer, 0-1."""
@@ -188,6 +190,7 @@ def blank_question() -> PerQuestion:
         retries=0,
         candidates=[],
         sources=[],
+        set_aside=[],
         previous=None,
         confidence=0.0,
         level="none",

@@ -13,6 +13,7 @@ from domain.state import STATE_VERSION, AnswerState, TurnInput
 from graphs.decisions import (
     decide_answer,
     decide_remedy,
+    decide_repair,
     decide_retry,
     decide_route,
     decide_sufficiency,
@@ -41,9 +42,10 @@ LOCAL = 15.0
 WRITING = 300.0
 """Seconds that a model may write an answer for, as long as it is not silent."""
 
-RECURSION_LIMIT = 80
-"""Steps of a run. Five retries, the most a profile allows, pass four nodes each; fifty sources, the most that it keeps,
-are halved six times, through two nodes each as every answerer that fails. Anything beyond is a loop."""
+RECURSION_LIMIT = 200
+"""Steps of a run. Five retries, the most a profile allows, pass four nodes each; an answerer that fails passes two, as
+does each of the six times that fifty sources, the most that a profile keeps, are halved for it. Anything beyond is a
+loop."""
 
 # LangGraph's default policy retries our own input errors and not timeouts, so what is retried is said here. Nodes
 # that write to the reader are not retried: the reader would see the beginning twice.
@@ -122,7 +124,8 @@ def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, mod
         "degrade", decide_remedy, {"answer otherwise": "generate", "nothing to answer from": "abstain"}
     )
     graph.add_conditional_edges("verify", decide_support, {"supported": END, "unsupported claims": "reconcile"})
-    for last in ("converse", "decline", "abstain", "reconcile"):
+    graph.add_conditional_edges("reconcile", decide_repair, {"reconciled": END, "nothing is left": "degrade"})
+    for last in ("converse", "decline", "abstain"):
         graph.add_edge(last, END)
     compiled = graph.compile(checkpointer=checkpointer, name="answer")
     # Whoever runs it, each checkpoint says by its metadata which version of the state's types it is of.

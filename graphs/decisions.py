@@ -64,6 +64,11 @@ def decide_support(state: AnswerState) -> Literal["supported", "unsupported clai
     return "unsupported claims" if state["verification"]["status"] == "unsupported" else "supported"
 
 
+def decide_repair(state: AnswerState) -> Literal["reconciled", "nothing is left"]:
+    """Whether there is an answer, if only that there is none; a draft that all was withdrawn of is a failure."""
+    return "reconciled" if state["failure"] is None else "nothing is left"
+
+
 def _is_over_budget(state: AnswerState, *, needs_models: bool) -> bool:
     """Whether the way that would be taken is one that the run can no longer afford. To quote costs nothing."""
     if needs_models and state["answerer"] == LOCAL:

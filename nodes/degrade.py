@@ -1,6 +1,7 @@
 """degrade: give up what cannot be had, say so, and choose how to go on.
 
-Two edges lead here: the answerer that was asked has failed, or the run has spent its budget. What was given up, for
+Three edges lead here: the answerer that was asked has failed, nothing of what it wrote was left when it was checked, or
+the run has spent its budget. What was given up, for
 what and why, stays in the state, and goes into the run's record and its `done` event.
 """
 
@@ -10,8 +11,10 @@ from typing import Any
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
+from domain.citations import cite
 from domain.documents import Source
-from domain.errors import ContextTooLong, OverBudget
+from domain.errors import ContextTooLong, OverBudget, UnsupportedAnswer
+from domain.events import Sources
 from domain.state import Degradation, Failure, Step
 from nodes.answerers import LOCAL, find_next, list_answerers, name_answerer
 from nodes.context import Context
@@ -23,6 +26,7 @@ class DegradeInput(TypedDict):
 
     profile: dict[str, Any]
     sources: list[Source]
+    set_aside: list[Source]
     confidence: float
     answerer: str
     failure: Failure | None
@@ -34,15 +38,17 @@ class DegradeUpdate(TypedDict):
 
     answerer: str
     sources: list[Source]
+    set_aside: list[Source]
 
 
 async def degrade(state: DegradeInput, runtime: Runtime[Context]) -> DegradeUpdate:
-    """After a failure: fewer sources where they were too long, else the next answerer. Over budget: no more searching,
-    and no answerer that costs anything."""
+    """After a failure: fewer sources where they were too long, else the next answerer, which may have room for all of
+    them. After a draft of which nothing is left: an answerer that says what the sources say. Over budget: no more
+    searching, and no answerer that costs anything."""
     context = runtime.context
     profile = profile_of(state)
-    failure, sources = state["failure"], state["sources"]
-    answerer = state["answerer"] or list_answerers(profile.generate, context.models)[0]
+    failure, sources, set_aside = state["failure"], state["sources"], state["set_aside"]
+    answerer = asked = state["answerer"] or list_answerers(profile.generate, context.models)[0]
 
     def give_up(failure: Failure, instead: str, consequence: str) -> None:
         code, given_up, message = failure["code"], failure["given_up"], f"{consequence}: {failure['message']}"
@@ -59,19 +65,22 @@ async def degrade(state: DegradeInput, runtime: Runtime[Context]) -> DegradeUpda
         return following
 
     if failure is not None and failure["code"] == ContextTooLong().code and len(sources) > 1:
+        # What was given up in the end, generate says, which may have to come back for more.
         kept = len(sources) // 2
-        too_many = Failure(code=failure["code"], given_up=f"{len(sources)} sources", message=failure["message"])
-        give_up(
-            too_many, f"the first {kept}", f"The answer was written from the first {kept} of {len(sources)} sources"
-        )
-        return DegradeUpdate(answerer=answerer, sources=sources[:kept])
-    if failure is not None:
+        sources, set_aside = sources[:kept], [*sources[kept:], *set_aside]
+    elif failure is not None and failure["code"] == UnsupportedAnswer().code:
+        answerer = hand_over(failure, LOCAL)
+    elif failure is not None:
         answerer = hand_over(failure, find_next(answerer, profile.generate, context.models))
     elif state["confidence"] < profile.grade.sufficient:
         give_up(_spend("another search"), "what was found", "Nothing more was searched for")
     if answerer != LOCAL and can_answer(state) and profile.budget.find_breach(state["steps"]):
         answerer = hand_over(_spend(name_answerer(answerer, profile.generate, context.models)), LOCAL)
-    return DegradeUpdate(answerer=answerer, sources=sources)
+    if answerer != asked:
+        sources, set_aside = [*sources, *set_aside], []
+    if sources != state["sources"]:
+        runtime.stream_writer(Sources(type="sources", citations=[cite(source) for source in sources]))
+    return DegradeUpdate(answerer=answerer, sources=sources, set_aside=set_aside)
 
 
 def can_answer(state: Mapping[str, Any]) -> bool:

@@ -11,15 +11,15 @@ from typing_extensions import TypedDict
 
 from domain.citations import cite, render_marker, strip_markers
 from domain.documents import Citation, Source
-from domain.errors import ContextTooLong, ModelError, ModelTimeout, ModelUnavailable
+from domain.errors import ContextTooLong, ModelError, ModelTimeout, ModelUnavailable, UnsupportedAnswer
 from domain.events import Sources
 from domain.hyperlinks import strip_links
 from domain.ports import ChatModel, Message
 from domain.profile import Profile
-from domain.state import Failure, Level, Turn
+from domain.state import Degradation, Failure, Level, Turn
 from domain.terms import content_words
 from nodes.answerers import LOCAL, find_model, list_answerers
-from nodes.context import Context
+from nodes.context import Context, Ledger
 from nodes.judgement import within
 from nodes.local.conclusion import conclude
 from nodes.local.extraction import Quote, extract
@@ -59,6 +59,7 @@ class GenerateInput(Answered):
     answerer: str
     answer: str
     failure: Failure | None
+    set_aside: list[Source]
 
 
 class GenerateUpdate(TypedDict):
@@ -95,7 +96,6 @@ async def generate(state: GenerateInput, runtime: Runtime[Context]) -> GenerateU
     sources = state["sources"]
     if failure is None:
         sources = fit_sources(merge(sources), profile.generate.source_tokens, context.tokens)
-    if failure is None or failure["code"] == ContextTooLong().code:
         runtime.stream_writer(Sources(type="sources", citations=[cite(source) for source in sources]))
     draft = state["answer"]
     writer = AnswerWriter(hold_back if draft else runtime.stream_writer)
@@ -112,20 +112,35 @@ async def generate(state: GenerateInput, runtime: Runtime[Context]) -> GenerateU
         except (ModelError, ModelUnavailable) as error:
             failed = Failure(code=error.code, given_up=model.name, message=error.message)
             return UnfinishedUpdate(answer=draft or writer.text, answerer=answerer, sources=sources, failure=failed)
-    if draft:
-        answered = AnswerWriter(runtime.stream_writer)
-        answered.correct("The language model stopped before the answer was finished.", writer.text, writer.citations)
+    if failure is not None and draft:
+        stopped = "The language model stopped before the answer was finished."
+        reason = failure["message"] if failure["code"] == UnsupportedAnswer().code else stopped
+        AnswerWriter(runtime.stream_writer).correct(reason, writer.text, writer.citations)
+    if state["set_aside"]:
+        _admit_lost(len(sources), len(state["set_aside"]), context.ledger)
 
-    grounded = bool(writer.citations)
+    # What cites nothing is withdrawn where it is verified, and who writes then needs to know how sure grade was.
+    stands = bool(writer.citations) or (profile.verify and not writer.text.startswith(profile.generate.fallback))
     return GenerateUpdate(
         answer=writer.text,
         answered_by=LOCAL if model is None else model.name,
         citations=writer.citations,
         sources=sources,
-        confidence=state["confidence"] if grounded else 0.0,
-        level=state["level"] if grounded else "none",
+        confidence=state["confidence"] if stands else 0.0,
+        level=state["level"] if stands else "none",
         failure=None,
         turns=finish_turn(state, writer.text, writer.citations),
+    )
+
+
+def _admit_lost(shown: int, lost: int, ledger: Ledger) -> None:
+    """Say that the model had room for a part of the sources only."""
+    problem, instead = ContextTooLong(), f"the first {shown}"
+    message = f"The answer was written from {instead} of {shown + lost} sources: {problem.message}"
+    ledger.degrade(
+        Degradation(
+            node="generate", code=problem.code, given_up=f"{shown + lost} sources", instead=instead, message=message
+        )
     )
 
 

@@ -1,4 +1,7 @@
-"""reconcile: withdraw or repair the claims that verify found unsupported, and say so in the stream."""
+"""reconcile: withdraw or repair the claims that verify found unsupported, and say so in the stream.
+
+Where nothing is left of what a model wrote, its draft has failed, and this machine quotes.
+"""
 
 from collections.abc import Sequence
 
@@ -8,9 +11,11 @@ from typing_extensions import TypedDict
 
 from domain.citations import cite, find_markers
 from domain.documents import Citation, Claim, Source, Verification
+from domain.errors import UnsupportedAnswer
 from domain.ports import ChatModel, Message
 from domain.profile import CitationStyle
-from domain.state import Level, Turn
+from domain.state import Failure, Level, Turn
+from nodes.answerers import LOCAL
 from nodes.context import Context
 from nodes.judgement import ask_or_none
 from nodes.prompting import disarm, show_sources
@@ -28,6 +33,7 @@ class ReconcileInput(Answered):
 
     sources: list[Source]
     answer: str
+    answered_by: str
     citations: list[Citation]
     verification: Verification
     confidence: float
@@ -45,19 +51,27 @@ class ReconcileUpdate(TypedDict):
     turns: list[Turn]
 
 
+class WithdrawnUpdate(TypedDict):
+    """What reconcile writes where nothing is left of a model's draft. Readers have it in front of them until there is
+    another answer."""
+
+    verification: Verification
+    failure: Failure
+
+
 class Repairs(BaseModel):
     """The model's rewrites, in the order of the claims."""
 
     rewrites: list[str] = Field(default_factory=list)
 
 
-async def reconcile(state: ReconcileInput, runtime: Runtime[Context]) -> ReconcileUpdate:
+async def reconcile(state: ReconcileInput, runtime: Runtime[Context]) -> ReconcileUpdate | WithdrawnUpdate:
     """Cut every unsupported claim out of the answer, or put a supported rewrite in its place."""
     context = runtime.context
     claims = state["verification"]["claims"]
     unsupported = [claim for claim in claims if claim["verdict"] == "unsupported"]
     rewrites: list[str] | None = None
-    if (model := context.models.judge) is not None:
+    if unsupported and (model := context.models.judge) is not None:
         rewrites = await ask_or_none(
             model,
             _ask_model(model, unsupported, state["sources"], context),
@@ -67,19 +81,25 @@ async def reconcile(state: ReconcileInput, runtime: Runtime[Context]) -> Reconci
     knobs = profile_of(state).generate
     repairs = await _check_rewrites(unsupported, rewrites or [], state, knobs.citation_style, context)
 
+    withdrawn = len(unsupported) - len(repairs)
+    reason = f"{withdrawn} of {len(claims)} statements were withdrawn because the sources do not support them."
+    if not claims:
+        reason = "The answer was withdrawn because it cites no source."
+    elif repairs:
+        reason = f"{len(repairs)} of {len(claims)} statements were rewritten from the sources; {withdrawn} withdrawn."
+    verification = Verification(status="reconciled", claims=claims)
     answer, citations = knobs.fallback, list[Citation]()
     if repairs or any(claim["verdict"] == "supported" and claim["markers"] for claim in claims):
         answer = _replace(state["answer"], unsupported, repairs)
         citations = _cite_again(answer, state["citations"], state["sources"])
-    withdrawn = len(unsupported) - len(repairs)
-    reason = f"{withdrawn} of {len(claims)} statements were withdrawn because the sources do not support them."
-    if repairs:
-        reason = f"{len(repairs)} of {len(claims)} statements were rewritten from the sources; {withdrawn} withdrawn."
+    elif state["answered_by"] != LOCAL:
+        failure = Failure(code=UnsupportedAnswer().code, given_up=state["answered_by"], message=reason)
+        return WithdrawnUpdate(verification=verification, failure=failure)
     AnswerWriter(runtime.stream_writer).correct(reason, answer, citations)
     return ReconcileUpdate(
         answer=answer,
         citations=citations,
-        verification=Verification(status="reconciled", claims=claims),
+        verification=verification,
         confidence=state["confidence"] if citations else 0.0,
         level=state["level"] if citations else "none",
         turns=finish_turn(state, answer, citations),

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from domain.citations import find_markers
-from domain.documents import Claim, Source, Verification
+from domain.documents import Citation, Claim, Source, Verification
 from domain.events import Verified
 from domain.ports import ChatModel, Embedder, Message
 from nodes.context import Context
@@ -34,6 +34,7 @@ class VerifyInput(TypedDict):
     """What verify reads."""
 
     answer: str
+    citations: list[Citation]
     sources: list[Source]
 
 
@@ -59,7 +60,7 @@ class Judgements(BaseModel):
 
 async def verify(state: VerifyInput, runtime: Runtime[Context]) -> VerifyUpdate:
     """Give every claim a verdict, a reason and its span. The model judges where there is one; local checks stand in
-    for what it leaves out."""
+    for what it leaves out. An answer that cites nothing does not stand, whether it claims something or not."""
     context = runtime.context
     claims, score = await check_claims(state["answer"], state["sources"], context.sentences)
     if (model := context.models.judge) is not None:
@@ -73,9 +74,9 @@ async def verify(state: VerifyInput, runtime: Runtime[Context]) -> VerifyUpdate:
         batches = [claims[first : first + _CLAIMS_A_CALL] for first in range(0, len(claims), _CLAIMS_A_CALL)]
         consequence = "Not every claim was verified by the language model"
         await asyncio.gather(*(ask_or_none(model, ask_model(batch), context.ledger, consequence) for batch in batches))
-    unsupported = any(claim["verdict"] == "unsupported" for claim in claims)
+    unsupported = not state["citations"] or any(claim["verdict"] == "unsupported" for claim in claims)
     verification = Verification(
-        status="skipped" if not claims else "unsupported" if unsupported else "supported", claims=claims, score=score
+        status="unsupported" if unsupported else "supported" if claims else "skipped", claims=claims, score=score
     )
     runtime.stream_writer(Verified(type="verification", status=verification["status"], claims=claims))
     return VerifyUpdate(verification=verification)

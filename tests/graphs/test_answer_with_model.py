@@ -241,7 +241,9 @@ async def test_what_the_model_had_judged_before_it_hung_stands(settings: Setting
         server.behaviour.faults = [None, "stall_before"]  # type: ignore[list-item]
         context = services.make_context()
         context.ledger.model_deadline = asyncio.get_running_loop().time() + 3
-        update = await verify({"answer": answer, "sources": state["sources"]}, Runtime(context=context))
+        update = await verify(
+            {"answer": answer, "citations": state["citations"], "sources": state["sources"]}, Runtime(context=context)
+        )
     reasons = [claim["reason"] for claim in update["verification"]["claims"]]
     assert reasons[:8] == ["I say so."] * 8
     assert len(reasons) == 10

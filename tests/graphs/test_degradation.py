@@ -25,7 +25,9 @@ CASH = b"# Cash\n\nThe till of the Falke shop closes at 18:45 and is counted by 
 
 
 @asynccontextmanager
-async def serve(settings: Settings, **behaviour: Any) -> AsyncIterator[tuple[Services, OpenAIServer]]:
+async def serve(
+    settings: Settings, fallbacks: tuple[str, ...] = (SECOND, THIRD), **behaviour: Any
+) -> AsyncIterator[tuple[Services, OpenAIServer]]:
     async with serve_openai(**behaviour) as server:
         with_models = settings.model_copy(
             update={
@@ -34,7 +36,7 @@ async def serve(settings: Settings, **behaviour: Any) -> AsyncIterator[tuple[Ser
                 "model_small": SMALL,
                 "model_large": LARGE,
                 "model_judge": JUDGE,
-                "model_fallbacks": (SECOND, THIRD),
+                "model_fallbacks": fallbacks,
                 "model_timeout": 5,
             }
         )
@@ -57,6 +59,11 @@ async def ask(services: Services, modes: dict[str, Profile], question: str = QUE
 
 def steps_of(events: list[Event]) -> list[str]:
     return [event["step"] for event in events if event["type"] == "thinking"]
+
+
+def count_sources(events: list[Event]) -> list[int]:
+    """How many sources each event that shows them has."""
+    return [len(event["citations"]) for event in events if event["type"] == "sources"]
 
 
 def tell(done: Done) -> list[tuple[str, str, str, str]]:
@@ -138,9 +145,27 @@ async def test_sources_are_dropped_from_the_tail_where_the_prompt_is_too_long(se
 async def test_a_prompt_that_never_fits_is_for_the_next_answerer(settings: Settings) -> None:
     async with serve(settings, model_faults={LARGE: "context_length"}) as (services, _):
         await services.ingestion.add("default", "cash.md", CASH)
-        done, _ = await ask(services, own_mode())
-    assert [each["instead"] for each in done["degraded"]] == ["the first 1", SECOND]
-    assert done["answered_by"] == SECOND
+        done, events = await ask(services, own_mode())
+    assert tell(done) == [("generate", "context_too_long", LARGE, SECOND)]
+    assert count_sources(events) == [2, 1, 2], "the next one has room for all of them"
+
+
+async def test_where_no_prompt_fits_all_sources_are_quoted_from_and_that_is_said_once(settings: Settings) -> None:
+    question = "What does the notice of the Falke say about Bergen, Narvik, Tromso and Bodo?"
+    everything = own_mode(grade=GradeKnobs(formula="weighted", sufficient=0, caveat=0))
+    async with serve(settings, (), model_faults={LARGE: "context_length"}) as (services, _):
+        for number, place in enumerate(["Bergen", "Narvik", "Tromso", "Bodo"]):
+            text = f"# Notice {place}\n\nThe notice of the Falke says that {place} is reached on day {number + 3}.\n"
+            await services.ingestion.add("default", f"{place}.md", text.encode())
+        done, events = await ask(services, everything, question)
+    assert done["answered_by"] == "local"
+    assert count_sources(events) == [5, 2, 1, 5]
+    assert len(done["citations"]) > 2
+    assert done["warnings"] == [
+        "The answer is quoted from the documents, not written: "
+        "The prompt does not fit into the language model's context window."
+    ]
+    assert tell(done) == [("generate", "context_too_long", LARGE, "local")]
 
 
 async def test_an_answer_that_reached_its_length_says_so_and_is_not_given_again(settings: Settings) -> None:

@@ -64,7 +64,7 @@ def test_text_goes_from_start_to_end_and_marks_the_ways_back(graph: AnswerGraph)
     assert steps[-1] == "__end__"
     assert sorted(steps) == sorted(graph.get_graph().nodes)
     back = [line.split("--> ")[1] for line in lines if line.endswith("(back)")]
-    assert back == ["retrieve   (back)", "generate   (back)"]
+    assert back == ["retrieve   (back)", "generate   (back)", "degrade   (back)"]
 
 
 def test_png_shows_steps_and_the_way_back(graph: AnswerGraph) -> None:

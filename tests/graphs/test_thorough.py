@@ -1,6 +1,7 @@
 """`thorough` with a model that writes wrongly on purpose, and a judge that reads: over the real protocol."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -11,7 +12,7 @@ from app.services import Services, open_services
 from app.settings import Settings
 from domain.documents import Claim
 from domain.events import Done, Event
-from domain.profile import MODES
+from domain.profile import ABSTENTION, MODES
 from tests.asking import JUDGE, LARGE, with_models
 from tests.wire.openai import OpenAIServer, serve_openai
 
@@ -96,10 +97,54 @@ async def test_where_one_check_fails_the_others_stand(settings: Settings) -> Non
     assert "Lisbon" not in done["answer"]
 
 
-async def test_an_answer_that_cites_nothing_is_not_left_standing(settings: Settings) -> None:
+INVENTED = "The sensors of the Falke were bought in Paris in 1950."
+
+
+async def test_where_nothing_of_a_draft_is_left_the_sources_are_quoted(settings: Settings) -> None:
     async with serve(settings) as (services, server):
-        server.behaviour.model_replies = {LARGE: "The sensors of the Falke were bought in Paris in 1950."}
+        server.behaviour.model_replies = {LARGE: INVENTED}
         done, events = await ask(services)
-    assert [claim["verdict"] for claim in claims_of(events)] == ["unsupported"]
+        run = await services.runs.get("default", done["run_id"])
+    first, second = [event for event in events if event["type"] == "verification"]
+    assert [claim["verdict"] for claim in first["claims"]] == ["unsupported"]
+    assert {claim["verdict"] for claim in second["claims"]} == {"supported"}
+    [correction] = [event for event in events if event["type"] == "correction"]
+    assert (correction["answer"], correction["citations"]) == (done["answer"], done["citations"])
+    assert correction["reason"].startswith("1 of 1 statements were withdrawn")
+    assert "Sensor S1 of the Falke was calibrated" in done["answer"]
     assert "Paris" not in done["answer"]
+    steps = [event["step"] for event in events if event["type"] == "thinking"]
+    assert steps[-6:] == ["generate", "verify", "reconcile", "degrade", "generate", "verify"]
+    assert done["answered_by"] == "local"
+    assert done["confidence"] > 0
+    assert done["verification"] == {**done["verification"], "status": "supported", "claims": second["claims"]}
+    [given_up] = done["degraded"]
+    assert (given_up["code"], given_up["given_up"], given_up["instead"]) == ("unsupported_answer", LARGE, "local")
+    assert done["warnings"] == [given_up["message"]]
+    assert run is not None
+    assert run.answer == done["answer"]
+
+
+async def test_an_answer_that_neither_cites_nor_claims_is_not_left_standing(settings: Settings) -> None:
+    async with serve(settings) as (services, server):
+        server.behaviour.model_replies = {LARGE: "Sure!"}
+        done, events = await ask(services)
+    [correction] = [event for event in events if event["type"] == "correction"]
+    assert "cites no source" in correction["reason"]
+    assert "Sensor S1 of the Falke was calibrated" in done["answer"]
+
+
+async def test_where_no_source_answers_either_nothing_does(settings: Settings) -> None:
+    async with serve(settings) as (services, server):
+        server.behaviour.model_replies = {
+            LARGE: INVENTED,
+            # A judge for whom nothing is true, and that can repair nothing.
+            JUDGE: json.dumps({"judgements": [{"claim": n, "supported": False} for n in range(1, 9)], "rewrites": []}),
+        }
+        done, events = await ask(services)
+    assert done["answer"] == ABSTENTION
+    assert done["citations"] == []
+    assert done["confidence"] == 0
     assert done["verification"]["status"] == "reconciled"
+    assert [event["answer"] for event in events if event["type"] == "correction"][-1] == ABSTENTION
+    assert [event["step"] for event in events if event["type"] == "thinking"].count("degrade") == 1
