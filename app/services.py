@@ -100,8 +100,12 @@ class Services:
     """How each part runs, in words, for people who start the service."""
     rerank_problem: str | None
     """What is wrong with the reranker that is asked elsewhere, found at start."""
+    find_rerank_problem: Callable[[], str | None]
+    """What is wrong with it now, as its last call says."""
     models_problem: str | None
     """What is wrong with the language models, found at start; None where they answered or none are used."""
+    find_models_problem: Callable[[], Awaitable[str | None]]
+    """What is wrong with them now, as their last calls say. Costs nothing."""
     describe_models: Callable[[], dict[str, str]]
     """How each language model answers now, in words."""
     tend_indexes: Callable[[], None]
@@ -167,7 +171,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         stack.push_async_callback(queue.close)
         streams = RedisRunStreams(redis, redis_url)
         stack.push_async_callback(streams.close)
-        rerankers, rerank_problem = await _open_rerankers(settings, modes, local, library, stack)
+        rerankers, find_rerank_problem = await _open_rerankers(settings, modes, local, library, stack)
         opened = await _open_models(settings, modes, stack)
         tracing = stack.enter_context(open_tracing())
         parts |= opened.parts
@@ -205,7 +209,9 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             flush_states=saver.flush,
             parts=parts,
             models_problem=opened.problem,
-            rerank_problem=rerank_problem,
+            find_models_problem=opened.find_problem,
+            rerank_problem=find_rerank_problem(),
+            find_rerank_problem=find_rerank_problem,
             describe_models=opened.describe,
             tend_indexes=own_documents.tend_indexes,
             wait_for_indexes=own_documents.wait_for_indexes,
@@ -291,12 +297,13 @@ async def _open_rerankers(
     embedder: OnnxEmbedder,
     library: TokenVectors,
     stack: AsyncExitStack,
-) -> tuple[dict[str, Reranker], str | None]:
-    """The rerankers by the name that `rerank.method` has for each, and what is wrong with one that is asked elsewhere.
+) -> tuple[dict[str, Reranker], Callable[[], str | None]]:
+    """The rerankers by the name that `rerank.method` has for each, and how to find what is wrong with one that is asked
+    elsewhere.
 
     Raises `ConfigurationError` for a reranker that cannot be used, and for a mode that needs one that is not set.
     """
-    problem: str | None = None
+    find_problem: Callable[[], str | None] = _find_nothing
     rerankers: dict[str, Reranker] = {"local": LateInteractionReranker(embedder, library)}
     if settings.cross_encoder is not None:
         cross_encoder = await asyncio.to_thread(OnnxCrossEncoder.load, settings.cross_encoder)
@@ -316,8 +323,9 @@ async def _open_rerankers(
         )
         stack.push_async_callback(cohere.aclose)
         rerankers["cohere"] = cohere
-        problem = await cohere.check()
-        if problem:
+        cohere.circuit.problem = await cohere.check()
+        find_problem = cohere.circuit.find_problem
+        if problem := find_problem():
             logger.error("%s", problem)
     needs = {
         "cross_encoder": "a cross-encoder and none is set. Set ASKGRAPH_CROSS_ENCODER to a folder that holds "
@@ -329,7 +337,15 @@ async def _open_rerankers(
             raise ConfigurationError(
                 f"The mode {mode.name!r} reranks with {needs[mode.rerank.method]}, or change the mode's rerank.method."
             )
-    return rerankers, problem
+    return rerankers, find_problem
+
+
+def _find_nothing() -> None:
+    return None
+
+
+async def _find_no_problem() -> None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +353,7 @@ class _OpenModels:
     models: Models
     parts: dict[str, str]
     problem: str | None = None
+    find_problem: Callable[[], Awaitable[str | None]] = _find_no_problem
     describe: Callable[[], dict[str, str]] = dict
 
 
@@ -363,7 +380,8 @@ async def _open_models(settings: Settings, modes: dict[str, Profile], stack: Asy
     stack.push_async_callback(connections.close)
     knobs = {name: mode.models for name, mode in modes.items()}
     models = connections.connect(tiers, settings.model_fallbacks, knobs)
-    problem = await connections.check()
+    await connections.check()
+    problem = await connections.find_problem()
     if problem:
         logger.error("%s", problem)
     writers = [models.large.name] if models.large else []
@@ -371,7 +389,7 @@ async def _open_models(settings: Settings, modes: dict[str, Profile], stack: Asy
     parts = {"answerer": f"{answerer}{f' ({settings.openai_base_url})' if settings.openai_base_url else ''}"}
     if unpriced := connections.unpriced():
         parts["prices"] = f"not known of {', '.join(unpriced)}: tokens are counted, ASKGRAPH_PRICES adds prices"
-    return _OpenModels(models, parts, problem, connections.describe)
+    return _OpenModels(models, parts, problem, connections.find_problem, connections.describe)
 
 
 def _reveal(secret: SecretStr | None) -> str:

@@ -26,6 +26,7 @@ from app.services import Services, open_services
 from app.settings import merge_knobs, read_settings
 from benchmarks.latency import make_questions
 from domain.documents import Source
+from domain.errors import UnsupportedAnswer
 from domain.profile import MODES, Profile
 from domain.terms import content_words
 from nodes.verify import check_claims
@@ -116,7 +117,8 @@ async def follow(services: Services, workspace_id: str, asked: Question) -> Outc
     assert done["type"] == "done", done
     state = (await services.graph.aget_state({"configurable": {"thread_id": done["thread_id"]}})).values
     draft = "".join(event["token"] for event in events if event["type"] == "content")
-    wrote = done["answered_by"] == NAME and any(event["type"] == "verification" for event in events)
+    withdrawn = any(each["code"] == UnsupportedAnswer().code for each in done["degraded"])
+    wrote = withdrawn or (done["answered_by"] == NAME and any(event["type"] == "verification" for event in events))
     counts = [
         await count_claims(services, text, state["sources"]) if wrote else (0, 0) for text in (draft, done["answer"])
     ]

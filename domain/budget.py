@@ -27,12 +27,12 @@ class Budget(BaseModel):
     dollars: float | None = Field(None, ge=0)
     """A model whose price is not known costs nothing here."""
 
-    def left(self, steps: Sequence[Step]) -> float | None:
-        """Seconds until no model is asked for a judgement any more: 0 where some limit has been reached, None where
-        time is none."""
-        if self.find_breach(steps):
-            return 0.0
-        return None if self.seconds is None else self.seconds - _spent_seconds(steps)
+    def left(self, steps: Sequence[Step]) -> tuple[float, Limit] | None:
+        """Seconds until no model is asked for a judgement any more, and which limit will be reached then: 0 where one
+        has been, None where time is none."""
+        if breach := self.find_breach(steps):
+            return 0.0, breach
+        return None if self.seconds is None else (self.seconds - _spent_seconds(steps), "seconds")
 
     def find_breach(self, steps: Sequence[Step]) -> Limit | None:
         """The first limit that these steps have reached."""
@@ -44,6 +44,11 @@ class Budget(BaseModel):
         if self.dollars is not None and sum(u["cost"] or 0.0 for u in usage) >= self.dollars:
             return "dollars"
         return None
+
+    def explain(self, limit: Limit) -> str:
+        """What is said of a run that has reached this limit."""
+        allowed = f"{getattr(self, limit):,.10g}"
+        return f"The run has spent its budget of {f'${allowed}' if limit == 'dollars' else f'{allowed} {limit}'}."
 
 
 def _spent_seconds(steps: Sequence[Step]) -> float:

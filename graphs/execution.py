@@ -53,8 +53,8 @@ class Node:
                 seconds = min(seconds, profile.models.timeout or seconds)
             # A turn begins with the steps of the one before it. What has begun to write is finished.
             left = profile.budget.left([] if self.name == "route" else state.get("steps") or [])
-            if left is not None and not (left and self.writes):
-                ledger.budget_deadline = now + left
+            if left is not None and not (left[0] and self.writes):
+                ledger.budget_deadline, ledger.over_budget = now + left[0], profile.budget.explain(left[1])
         ledger.model_deadline = now + seconds
         started = perf_counter()
         update = dict(await self.function(state, runtime.override(context=context)))

@@ -30,6 +30,8 @@ class Ledger:
     """The event loop's time by which the step goes on without its model; None: it waits."""
     budget_deadline: float | None = None
     """The event loop's time from which the run's budget allows no judgement by a model; None: it always does."""
+    over_budget: str = ""
+    """What is said from then on: which limit has been reached."""
 
     def record(self, usage: ModelUsage) -> None:
         """Add what one model call consumed."""

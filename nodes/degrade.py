@@ -50,6 +50,12 @@ async def degrade(state: DegradeInput, runtime: Runtime[Context]) -> DegradeUpda
     failure, sources, set_aside = state["failure"], state["sources"], state["set_aside"]
     answerer = asked = state["answerer"] or list_answerers(profile.generate, context.models)[0]
 
+    breach = profile.budget.find_breach(state["steps"])
+
+    def over_budget(given_up: str) -> Failure:
+        problem = OverBudget(breach and profile.budget.explain(breach))
+        return Failure(code=problem.code, given_up=given_up, message=problem.message)
+
     def give_up(failure: Failure, instead: str, consequence: str) -> None:
         code, given_up, message = failure["code"], failure["given_up"], f"{consequence}: {failure['message']}"
         # What is given up is generate's, whichever step says so.
@@ -73,9 +79,9 @@ async def degrade(state: DegradeInput, runtime: Runtime[Context]) -> DegradeUpda
     elif failure is not None:
         answerer = hand_over(failure, find_next(answerer, profile.generate, context.models))
     elif state["confidence"] < profile.grade.sufficient:
-        give_up(_spend("another search"), "what was found", "Nothing more was searched for")
-    if answerer != LOCAL and can_answer(state) and profile.budget.find_breach(state["steps"]):
-        answerer = hand_over(_spend(name_answerer(answerer, profile.generate, context.models)), LOCAL)
+        give_up(over_budget("another search"), "what was found", "Nothing more was searched for")
+    if answerer != LOCAL and can_answer(state) and breach:
+        answerer = hand_over(over_budget(name_answerer(answerer, profile.generate, context.models)), LOCAL)
     if answerer != asked:
         sources, set_aside = [*sources, *set_aside], []
     if sources != state["sources"]:
@@ -87,8 +93,3 @@ def can_answer(state: Mapping[str, Any]) -> bool:
     """Whether there is something to answer from, if nothing more is searched for."""
     knobs = profile_of(state).grade
     return state["failure"] is not None or state["confidence"] >= min(knobs.caveat, knobs.sufficient)
-
-
-def _spend(given_up: str) -> Failure:
-    problem = OverBudget()
-    return Failure(code=problem.code, given_up=given_up, message=problem.message)

@@ -107,7 +107,7 @@ async def generate(state: GenerateInput, runtime: Runtime[Context]) -> GenerateU
         await _quote(writer, opening, state, sources, profile, context)
     else:
         try:
-            async with within(context.ledger.model_deadline, ModelTimeout):
+            async with within(context.ledger.model_deadline, ModelTimeout()):
                 await _write_with_model(model, writer, opening, state, sources, profile, context)
         except (ModelError, ModelUnavailable) as error:
             failed = Failure(code=error.code, given_up=model.name, message=error.message)

@@ -26,10 +26,11 @@ async def ask_or_none(
     problem: AskgraphError
     if ledger.is_over_budget():
         asking.close()
-        problem = OverBudget()
+        problem = OverBudget(ledger.over_budget)
     else:
+        over = OverBudget(ledger.over_budget)
         try:
-            async with within(ledger.budget_deadline, OverBudget), within(ledger.model_deadline, ModelTimeout):
+            async with within(ledger.budget_deadline, over), within(ledger.model_deadline, ModelTimeout()):
                 return await asking
         except (ModelError, ModelUnavailable) as error:
             problem = error
@@ -41,7 +42,7 @@ async def ask_or_none(
 
 
 @asynccontextmanager
-async def within(deadline: float | None, problem: type[ModelUnavailable]) -> AsyncIterator[None]:
+async def within(deadline: float | None, problem: ModelUnavailable) -> AsyncIterator[None]:
     """Raises `problem` where the block is not done by `deadline`, in the event loop's time."""
     try:
         async with asyncio.timeout_at(deadline):

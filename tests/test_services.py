@@ -72,6 +72,26 @@ async def test_a_provider_that_is_down_is_asked_no_more_and_answers_again_when_i
         assert set(services.describe_models().values()) == {"ok"}
 
 
+async def test_health_says_what_is_wrong_now_and_asks_nobody(settings: Settings) -> None:
+    async with serve_openai(fault="server_error") as server, open_with(settings, server) as services:
+        assert (await read_health(services))["models"] == "ok"
+        await ask(services)
+        body = await read_health(services)
+        assert body["models"] == "The language model did not answer. Try again in a moment."
+        for number in range(THRESHOLD):
+            await ask(services, f"{QUESTION} ({number})")
+        asked = len(server.requests)
+        body = await read_health(services)
+        assert body["models"].startswith("The language model gpt-4.1-nano is not answering; it is tried again in")
+        assert body["status"] == "degraded"
+        assert len(server.requests) == asked
+        server.behaviour.fault = None
+        end_pauses(services)
+        await ask(services, f"{QUESTION} (at last)")
+        body = await read_health(services)
+    assert (body["models"], body["status"]) == ("ok", "ok")
+
+
 async def test_a_limit_of_a_minute_is_not_waited_for(settings: Settings) -> None:
     async with (
         serve_openai(model_faults={"gpt-4.1-mini": "rate_limit"}, retry_after=60) as server,

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from purgatory.domain.model import Context, OpenedState
 
-from domain.errors import AskgraphError, ModelRejectedKey, ModelUnavailable
+from domain.errors import AskgraphError, ModelError, ModelRejectedKey, ModelUnavailable
 
 THRESHOLD = 3
 """Consecutive calls without an answer, each with its retries, that open the circuit."""
@@ -30,7 +30,8 @@ class Circuit:
         self._name = name
         self._context = Context(name, threshold=THRESHOLD, ttl=PAUSE)
         self._probing = False
-        self._rejected: str | None = None
+        self.problem: str | None = None
+        """What was wrong with the last call, or with what was checked before there was one."""
 
     @contextmanager
     def guard(self) -> Iterator[None]:
@@ -44,6 +45,7 @@ class Circuit:
         try:
             yield
         except ModelUnavailable as error:
+            self.problem = error.message
             self._context.handle_exception(error)
             raise
         except asyncio.CancelledError as error:
@@ -51,11 +53,13 @@ class Circuit:
                 self._context.handle_exception(error)
             raise
         except AskgraphError as error:
-            self._rejected = error.message if isinstance(error, ModelRejectedKey) else None
+            # A prompt that is refused, or too long, was read; a key, a name or an account that is wrong stays so.
+            wrong = isinstance(error, ModelRejectedKey) or type(error) is ModelError
+            self.problem = error.message if wrong else None
             self._context.handle_end_request()
             raise
         else:
-            self._rejected = None
+            self.problem = None
             self._context.handle_end_request()
         finally:
             # Events for purgatory's message bus, which nobody reads here.
@@ -69,7 +73,11 @@ class Circuit:
             return f"not answering; tried again in {seconds:.0f} s"
         if self._context.state != "closed":
             return "not answering; tried again with the next question"
-        return self._rejected or "ok"
+        return self.problem or "ok"
+
+    def find_problem(self) -> str | None:
+        """What is wrong now, in a sentence; None where nothing is."""
+        return self.problem if self._context.state == "closed" else self._refuse().message
 
     def _enter(self) -> bool:
         """Whether the call that enters tries if the circuit may close."""

@@ -68,7 +68,7 @@ class CohereReranker:
         self._model = model
         self._seconds = seconds
         self._prices = prices
-        self._circuit = Circuit(f"The reranker {model}")
+        self.circuit = Circuit(f"The reranker {model}")
         self._http = httpx.AsyncClient(timeout=seconds)
         self._client = cohere.AsyncClientV2(
             api_key, base_url=base_url, timeout=seconds, max_retries=RETRIES, httpx_client=self._http
@@ -82,7 +82,7 @@ class CohereReranker:
         if not passages:
             return []
         texts = [replace_surrogates(embedding_text(p.title, p.heading_path, p.text)[:LONGEST]) for p in passages]
-        with self._circuit.guard():
+        with self.circuit.guard():
             try:
                 async with asyncio.timeout(self._seconds):
                     reply = await self._client.rerank(

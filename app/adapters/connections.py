@@ -3,6 +3,7 @@ where a model is configured."""
 
 import asyncio
 import importlib
+import time
 from collections.abc import Mapping, Sequence
 
 import openai
@@ -18,6 +19,9 @@ from domain.ports import ChatModel
 from domain.profile import ModelKnobs
 from nodes.context import TIERS, Models, Tier
 
+RECHECK = 30.0
+"""Seconds between two looks at a server that was found wrong, however often health is asked for."""
+
 
 class Connections:
     """Each model is constructed once, however many tiers and modes name it. Nothing is asked of it until `check`."""
@@ -30,6 +34,8 @@ class Connections:
         self._prices = prices
         self._http = openai.DefaultAsyncHttpxClient(timeout=timeout)
         self._models: dict[str, LangChainChat] = {}
+        self._found: dict[str, str | None] = {}
+        self._checked = 0.0
 
     def connect(self, tiers: Mapping[Tier, str], fallbacks: Sequence[str], modes: Mapping[str, ModelKnobs]) -> Models:
         """The models of each tier, those to fall back on, and those that modes name.
@@ -66,10 +72,29 @@ class Connections:
             named=serving,
         )
 
-    async def check(self) -> str | None:
-        """The first thing that is wrong, said so that a user can act; None where nothing is."""
-        found = await asyncio.gather(*(model.check() for model in self._models.values()))
+    async def check(self) -> None:
+        """Ask each server, where it can be for nothing, whether it knows key and name. What is wrong is the model's
+        problem until it has answered."""
+        await self._check(self._models)
+
+    async def find_problem(self) -> str | None:
+        """The first thing that is wrong now, said so that a user can act; None where nothing is. What `check` found of
+        a model that nobody has asked since is looked at again, at most every 30 s."""
+        unasked = {
+            name: model
+            for name, model in self._models.items()
+            if model.circuit.problem and model.circuit.problem == self._found.get(name)
+        }
+        if unasked and time.monotonic() >= self._checked + RECHECK:
+            await self._check(unasked)
+        found = (model.circuit.find_problem() for model in self._models.values())
         return next((problem for problem in found if problem), None)
+
+    async def _check(self, models: Mapping[str, LangChainChat]) -> None:
+        self._checked = time.monotonic()
+        found = await asyncio.gather(*(model.check() for model in models.values()))
+        for (name, model), problem in zip(models.items(), found, strict=True):
+            model.circuit.problem = self._found[name] = problem
 
     def describe(self) -> dict[str, str]:
         """How each model answers, in words."""

@@ -21,15 +21,16 @@ async def healthz(services: ServicesDep) -> JSONResponse:
         problem = error.message
     cache = "up" if await services.answers.is_up() else "down"
     answering = services.describe_models()
-    wanting = embeddings or cache == "down" or any(state != "ok" for state in answering.values())
+    rerank = services.find_rerank_problem()
+    wanting = rerank or embeddings or cache == "down" or any(state != "ok" for state in answering.values())
     body = {
         "status": "down" if problem else "degraded" if wanting else "ok",
         "database": "down" if problem else "up",
         "cache": cache,
-        "models": services.models_problem or ("ok" if answering else "none"),
+        "models": await services.find_models_problem() or ("ok" if answering else "none"),
         "answering": answering,
         "embeddings": embeddings or "ok",
-        "rerank": services.rerank_problem or "ok",
+        "rerank": rerank or "ok",
         "problem": problem,
         "parts": services.parts,
         "modes": list(services.modes),

@@ -1,7 +1,6 @@
 """Gives judged responses to the verify node, with their evidence as sources."""
 
 from time import perf_counter
-from typing import Any
 
 from langgraph.runtime import Runtime
 
@@ -9,11 +8,12 @@ from app.evaluation.asking import Asking, Outcome
 from app.evaluation.scoring import LABELS
 from app.evaluation.sets import CorpusDocument, EvaluationSet, Question
 from app.services import Services
+from domain.citations import cite
 from domain.documents import Source
 from domain.errors import AskgraphError
 from domain.sentences import split_sentences
 from nodes.local.verification import SUPPORTED
-from nodes.verify import verify
+from nodes.verify import VerifyInput, verify
 
 
 class Verifying:
@@ -28,7 +28,8 @@ class Verifying:
         judged it so, and forgave or condemned it for the sum of its parts."""
         response = question.response or question.question
         sources = [_make_source(number, self._corpus[r.doc]) for number, r in enumerate(question.relevant, 1)]
-        state: Any = {"answer": mark(response, len(sources)), "sources": sources}
+        cited = [cite(source) for source in sources]
+        state = VerifyInput(answer=mark(response, len(sources)), citations=cited, sources=sources)
         started = perf_counter()
         try:
             update = await verify(state, Runtime(context=self._services.make_context()))

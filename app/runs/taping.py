@@ -201,7 +201,7 @@ class _Recording:
         except asyncio.CancelledError:
             # Left for want of budget, which a replay, being faster, would have.
             if isinstance(sink, Ledger) and sink.is_over_budget():
-                call.end(OverBudget())
+                call.end(OverBudget(sink.over_budget))
             raise
         call.end()
 

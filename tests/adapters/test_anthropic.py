@@ -187,7 +187,8 @@ async def test_leaving_a_stream_closes_the_connection(model: ChatModel, server: 
 )
 async def test_the_check_says_what_is_wrong(behaviour: dict[str, str], said: str | None) -> None:
     async with serve_anthropic(**behaviour) as server, connect(server) as (connections, _):
-        problem = await connections.check()
+        await connections.check()
+        problem = await connections.find_problem()
     assert problem is None if said is None else said in (problem or "")
 
 
@@ -195,4 +196,5 @@ async def test_the_check_says_that_nobody_answers() -> None:
     async with serve_anthropic() as server:
         pass
     async with connect(server) as (connections, _):
-        assert "does not answer" in (await connections.check() or "")
+        await connections.check()
+        assert "does not answer" in (await connections.find_problem() or "")

@@ -229,7 +229,7 @@ async def test_a_run_ranks_by_it_and_goes_on_without_it(exact: Settings, server:
         ]
         assert done["cost"] == pytest.approx(0.002)
 
-        assert services.rerank_problem is None
+        assert services.find_rerank_problem() is None
         server.behaviour.api_key = "another"
         done, sources = await ask("How long does the battery of the Amsel last?")
         assert "9 months" in done["answer"]
@@ -237,3 +237,7 @@ async def test_a_run_ranks_by_it_and_goes_on_without_it(exact: Settings, server:
             "Kept the order of the search: The reranker's provider did not accept the API key. Check COHERE_API_KEY."
         ]
         assert done["usage"] == []
+        assert "COHERE_API_KEY" in (services.find_rerank_problem() or "")
+        server.behaviour.api_key = "key"
+        await ask("How long does the battery of the Falke last?")
+        assert services.find_rerank_problem() is None

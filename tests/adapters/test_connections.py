@@ -26,7 +26,8 @@ async def server() -> AsyncIterator[OpenAIServer]:
 async def connected(server: OpenAIServer) -> str | None:
     connections = connect(server)
     try:
-        return await connections.check()
+        await connections.check()
+        return await connections.find_problem()
     finally:
         await connections.close()
 
@@ -51,6 +52,22 @@ async def test_the_check_says_that_the_key_is_wrong(server: OpenAIServer) -> Non
 async def test_the_check_names_a_model_that_is_not_there(server: OpenAIServer) -> None:
     server.behaviour.models = ("a", "c")
     assert "'b'" in (await connected(server) or "")
+
+
+async def test_what_was_found_of_a_model_that_nobody_asks_is_looked_at_again_before_long(
+    server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connections = connect(server)
+    try:
+        server.behaviour.api_key = "another"
+        await connections.check()
+        server.behaviour.api_key = None
+        assert "OPENAI_API_KEY" in (await connections.find_problem() or "")
+        monkeypatch.setattr("app.adapters.connections.RECHECK", 0.0)
+        assert await connections.find_problem() is None
+        assert set(connections.describe().values()) == {"ok"}
+    finally:
+        await connections.close()
 
 
 async def test_the_check_needs_no_list_of_models(server: OpenAIServer) -> None:

@@ -17,14 +17,16 @@ STEPS = [make_step(2), make_step(3, 99, 0.02), make_step(0, 199, None)]
     ("budget", "breach", "left"),
     [
         (Budget(), None, None),
-        (Budget(seconds=5.5, tokens=301, dollars=0.03), None, 0.5),
-        (Budget(seconds=5), "seconds", 0.0),
-        (Budget(seconds=60, tokens=300), "tokens", 0.0),
-        (Budget(dollars=0.02), "dollars", 0.0),
-        (Budget(tokens=0), "tokens", 0.0),
+        (Budget(seconds=5.5, tokens=301, dollars=0.03), None, (0.5, "seconds")),
+        (Budget(seconds=5), "seconds", (0.0, "seconds")),
+        (Budget(seconds=60, tokens=300), "tokens", (0.0, "tokens")),
+        (Budget(dollars=0.02), "dollars", (0.0, "dollars")),
+        (Budget(tokens=0), "tokens", (0.0, "tokens")),
     ],
 )
-def test_what_was_spent_is_the_sum_over_the_steps(budget: Budget, breach: str | None, left: float | None) -> None:
+def test_what_was_spent_is_the_sum_over_the_steps(
+    budget: Budget, breach: str | None, left: tuple[float, str] | None
+) -> None:
     assert budget.find_breach(STEPS) == breach
     assert budget.left(STEPS) == left
 

@@ -275,19 +275,6 @@ async def test_a_rewrite_may_cite_what_was_not_cited_before(settings: Settings) 
     assert done["confidence"] > 0
 
 
-async def test_an_answer_of_which_nothing_holds_becomes_an_abstention(settings: Settings) -> None:
-    async with serve(settings) as (services, server):
-        server.behaviour.replies = [
-            routing(),
-            grading(0.9),
-            "The Falke costs 999 dollars [1].",
-            json.dumps({"judgements": [{"claim": 1, "supported": False, "reason": "It does not say so."}]}),
-            json.dumps({"rewrites": [""]}),
-        ]
-        done, _ = await ask(services, mode="thorough")
-    assert (done["answer"], done["citations"], done["confidence"]) == (ABSTENTION, [], 0.0)
-
-
 @pytest.mark.parametrize(
     ("written", "shown"),
     [

@@ -193,12 +193,17 @@ async def test_over_budget_what_was_found_is_quoted(settings: Settings) -> None:
     assert done["answered_by"] == "local"
 
 
-@pytest.mark.parametrize("budget", [Budget(dollars=0), Budget(tokens=0), Budget(seconds=0.0001)])
-async def test_every_limit_counts(settings: Settings, budget: Budget) -> None:
+@pytest.mark.parametrize(
+    ("budget", "said"),
+    [(Budget(dollars=0), "$0"), (Budget(tokens=0), "0 tokens"), (Budget(seconds=0.0001), "0.0001 seconds")],
+)
+async def test_every_limit_counts_and_is_named(settings: Settings, budget: Budget, said: str) -> None:
     async with serve(settings) as (services, server):
         done, _ = await ask(services, own_mode("thorough", budget=budget))
     assert "36 months" in done["answer"]
     assert {each["code"] for each in done["degraded"]} == {"over_budget"}
+    for each in done["degraded"]:
+        assert each["message"].endswith(f": The run has spent its budget of {said}.")
     assert {(each["node"], each["instead"]) for each in done["degraded"]} >= {
         ("generate", "local"),
         ("verify", "local"),
