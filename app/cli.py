@@ -95,6 +95,18 @@ def serve(
 
 
 @cli.command()
+def worker(
+    concurrency: Annotated[int, typer.Option(help="Runs that are executed at once.", min=1)] = 8,
+) -> None:
+    """Execute runs and read uploads for the servers on the same database: those that wait, and those whose server has
+    died. Ctrl-C lets what runs end, or leaves it to others."""
+    from app.worker import run_worker
+
+    _configure_logging(logging.INFO)
+    _run(run_worker(concurrency))
+
+
+@cli.command()
 def ask(
     question: Annotated[str, typer.Argument(help="What to ask.")],
     mode: Annotated[

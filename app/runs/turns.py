@@ -26,6 +26,9 @@ logger = logging.getLogger("askgraph.turns")
 WhenBusy = Literal["reject", "queue", "interrupt"]
 """What becomes of a question whose thread has another one running: it is refused, it waits, or it stops that one."""
 
+WORK_CONCURRENCY = 8
+"""Runs from the queue that one process executes at once. They mostly wait for a model."""
+
 DRAIN_SECONDS = 5.0
 """How long runs may take to finish once the process is told to end."""
 STEP_SECONDS = 3.0
@@ -98,13 +101,15 @@ class Turns:
             working, self._working = self._working, None
             await working.aclose()
 
-    async def work(self) -> None:
-        """Execute, besides what is started here, the runs that no process executes: those that waited for another of
-        their thread, and those whose process has died."""
+    async def work(self, concurrency: int = WORK_CONCURRENCY) -> None:
+        """Execute, besides what is started here, the runs that no process executes, so many at once: those that waited
+        for another of their thread, and those whose process has died."""
         if self._working is None:
             self._working = AsyncExitStack()
             await self._working.enter_async_context(
-                self._services.queue.work(self.execute, on_stop=self._stop_here, on_lost=self._give_up)
+                self._services.queue.work(
+                    self.execute, on_stop=self._stop_here, on_lost=self._give_up, concurrency=concurrency
+                )
             )
 
     async def drain(self, seconds: float = DRAIN_SECONDS, step_seconds: float = STEP_SECONDS) -> None:

@@ -32,9 +32,6 @@ logger = logging.getLogger("askgraph.queue")
 QUEUE = "runs"
 TASK = "execute_run"
 
-CONCURRENCY = 8
-"""Runs from the queue that one process executes at once. They mostly wait for a model."""
-
 DRAIN_SECONDS = 5.0
 """How long runs from the queue may take to end when the process is about to."""
 
@@ -81,7 +78,7 @@ class PostgresRunQueue:
         *,
         on_stop: Callable[[str], None],
         on_lost: Callable[[str], None],
-        concurrency: int = CONCURRENCY,
+        concurrency: int = 8,
         drain_seconds: float = DRAIN_SECONDS,
     ) -> AsyncIterator[None]:
         """Execute the runs that no process executes, so many at once: those that waited for another of their thread,

@@ -1,0 +1,32 @@
+"""A process that executes runs and reads uploads for the others, and serves nobody itself."""
+
+import asyncio
+import signal
+from importlib.metadata import version
+
+from app.runs.turns import Turns
+from app.services import open_services
+from app.settings import read_settings
+from app.terminal import out
+from nodes.local.routing import prepare
+
+
+async def run_worker(concurrency: int) -> int:
+    """Take runs and uploads from the queue until told to stop. The exit code."""
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    async with open_services(read_settings()) as services:
+        # Otherwise the first run would wait for it.
+        await prepare(services.sentences)
+        services.tend_indexes()
+        async with Turns(services) as turns:
+            await turns.work(concurrency)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, told.set)
+            out.print(
+                f"[bold]askgraph {version('askgraph')} worker[/bold] is ready: {concurrency} runs at once, "
+                f"{services.parts['database']}"
+            )
+            await told.wait()
+            await turns.drain()
+    return 0
