@@ -170,9 +170,10 @@ class RunQueue(Protocol):
         *,
         on_stop: Callable[[str], None],
         on_lost: Callable[[str], None],
+        concurrency: int = 8,
     ) -> AbstractAsyncContextManager[None]:
-        """Execute the runs that no process executes: those that waited for another of their thread, and those whose
-        process has died. `execute` returns once it has ended the run or handed it back; where it does neither, the run
+        """Execute the runs that no process executes, so many at once: those that waited for another of their thread,
+        and those whose process has died. `execute` returns once it has ended the run or handed it back; where it does neither, the run
         is begun again. The others are as in `watch_leases`."""
         ...
 

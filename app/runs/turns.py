@@ -26,9 +26,6 @@ logger = logging.getLogger("askgraph.turns")
 WhenBusy = Literal["reject", "queue", "interrupt"]
 """What becomes of a question whose thread has another one running: it is refused, it waits, or it stops that one."""
 
-WORK_CONCURRENCY = 8
-"""Runs from the queue that one process executes at once. They mostly wait for a model."""
-
 DRAIN_SECONDS = 5.0
 """How long runs may take to finish once the process is told to end."""
 STEP_SECONDS = 3.0
@@ -101,7 +98,7 @@ class Turns:
             working, self._working = self._working, None
             await working.aclose()
 
-    async def work(self, concurrency: int = WORK_CONCURRENCY) -> None:
+    async def work(self, concurrency: int = 8) -> None:
         """Execute, besides what is started here, the runs that no process executes, so many at once: those that waited
         for another of their thread, and those whose process has died."""
         if self._working is None:
