@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.graph import START
 from langgraph.types import StateSnapshot
 from pydantic import TypeAdapter, ValidationError
 
@@ -85,17 +86,25 @@ def require_current(values: Mapping[str, Any], version: int = STATE_VERSION) -> 
         )
 
 
-async def bring_up_to_date(graph: AnswerGraph, thread_id: str, node: str = "reconcile") -> StateSnapshot:
-    """The thread's last state. One that an older version saved is saved again, in the shape of today: what runs in the
-    thread afterwards reads nothing else. `node` is the one that made it, where a run is to go on from it; as if made
-    by `reconcile`, it ends a turn."""
+async def bring_up_to_date(graph: AnswerGraph, thread_id: str) -> StateSnapshot:
+    """The thread's last state. One that an older version saved is saved again first, in the shape of today, and a run
+    that it is in the middle of goes on from there: what runs in the thread afterwards reads nothing else."""
     config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
     snapshot = await graph.aget_state(config)
     version = read_version(snapshot.metadata)
     if not snapshot.values or version >= STATE_VERSION:
         return snapshot
+    # The node that ends a turn, whatever the mode; or the one that made the state, so that the same edges are taken.
+    node: str | None = "reconcile"
+    # By its tasks: of `next`, LangGraph leaves out a step that was finished and whose own state was not saved any more.
+    if snapshot.tasks:
+        parent = await graph.aget_state(snapshot.parent_config) if snapshot.parent_config else None
+        node = parent.next[0] if parent is not None and parent.next else None
+    if node is None or node == START:
+        # The first step resets all that the last turn left.
+        return snapshot
     metadata: Mapping[str, Any] = snapshot.metadata or {}
     noted = {key: metadata[key] for key in ("run_id", "workspace_id", "mode") if key in metadata}
-    config["metadata"] = {**noted, MIGRATED: "true"}
-    await graph.aupdate_state(config, complete(snapshot.values, version), as_node=node)
-    return await graph.aget_state({"configurable": {"thread_id": thread_id}})
+    migration = RunnableConfig(configurable={"thread_id": thread_id}, metadata={**noted, MIGRATED: "true"})
+    await graph.aupdate_state(migration, complete(snapshot.values, version), as_node=node)
+    return await graph.aget_state(config)

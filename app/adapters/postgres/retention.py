@@ -117,7 +117,7 @@ _LOCK_LONG: LiteralString = f"""
             )
         ) AS cut
     ) AS until
-    WHERE thread_id > %(after)s AND {_IN_SCOPE}
+    WHERE thread_id > %(after)s AND {_IN_SCOPE} AND NOT coalesce({_IS_PAST}, false)
         AND EXISTS (
             SELECT FROM runs
             WHERE runs.workspace_id = thread.workspace_id AND runs.thread_id = thread.thread_id
