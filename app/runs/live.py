@@ -17,6 +17,7 @@ from app.runs.broadcast import Broadcast
 from app.runs.cache import CacheKey, decode_answer, encode_answer, is_storable
 from app.runs.execution import Execution, configure, fail, milliseconds_since, prepare_judgement, trace_id
 from app.runs.records import log_turn, make_done, make_record, merge_state
+from app.runs.states import bring_up_to_date
 from app.runs.tapes import encode_tape, is_taped
 from app.runs.taping import Player, describe, fill, record
 from app.services import Services
@@ -130,7 +131,8 @@ class LiveRun:
         if saved is not None and saved.values.get("run_id") == turn["run_id"]:
             values = cast(AnswerState, {**blank_question(), **saved.values})
             self._turns = [past for past in read_turns(values["turns"]) if past["run_id"] != turn["run_id"]]
-            if saved.next:
+            # Its tasks, and not `next`, which leaves out a step whose writes are stored and whose state is not.
+            if saved.tasks:
                 return await self._run_graph(None, values)
             total_ms = milliseconds_since(self._started)
             return make_done(values, self.request.thread_id, total_ms, self._trace_url()), values
@@ -164,7 +166,7 @@ class LiveRun:
     async def _read_state(self) -> StateSnapshot | None:
         """How the thread stands; None where it has no state yet."""
         with self._services.translating_errors():
-            snapshot = await self._services.graph.aget_state({"configurable": {"thread_id": self.request.thread_id}})
+            snapshot = await bring_up_to_date(self._services.graph, self.request.thread_id)
         return snapshot if snapshot.created_at else None
 
     async def _run_graph(self, graph_input: TurnInput | None, values: AnswerState) -> tuple[Done | Failed, AnswerState]:
