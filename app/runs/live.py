@@ -126,10 +126,10 @@ class LiveRun:
             raise RunLost
         # A new thread has no state, and reading that takes as long as reading one.
         saved = None if self.request.begins_thread and self._lease.attempt == 1 else await self._read_state()
+        values = self._read_values(saved)
         if self._lease.attempt > 1:
-            self._send_restart(saved)
-        if saved is not None and saved.values.get("run_id") == turn["run_id"]:
-            values = cast(AnswerState, {**blank_question(), **saved.values})
+            self._send_restart(values)
+        if saved is not None and values is not None:
             self._turns = [past for past in read_turns(values["turns"]) if past["run_id"] != turn["run_id"]]
             # Its tasks, and not `next`, which leaves out a step whose writes are stored and whose state is not.
             if saved.tasks:
@@ -354,10 +354,19 @@ class LiveRun:
         log_turn(run)
         return await services.queue.end(self._lease, run_state, ended, self.broadcast.next_id, run, tape)
 
-    def _send_restart(self, saved: StateSnapshot | None) -> None:
+    def _read_values(self, saved: StateSnapshot | None) -> AnswerState | None:
+        """The saved state where it is this run's own."""
+        if saved is None or saved.values.get("run_id") != self.request.run_id:
+            return None
+        values = {**blank_question(), "turns": [], **saved.values}
+        if saved.next == ("route",):
+            # Which resets what the thread's last question has left there.
+            values |= blank_question()
+        return cast(AnswerState, values)
+
+    def _send_restart(self, values: AnswerState | None) -> None:
         """Say that what was sent before does not stand, but for what the saved state has of it."""
-        values = saved.values if saved is not None and saved.values.get("run_id") == self.request.run_id else {}
-        answer, citations = values.get("answer", ""), values.get("citations", [])
+        answer, citations = (values["answer"], values["citations"]) if values is not None else ("", [])
         self._send(Correction(type="correction", reason=RESTART, answer=answer, citations=citations))
 
     def _send(self, event: Event) -> None:
