@@ -41,9 +41,9 @@ from graphs.speculation import speculate
 from nodes.context import Context
 
 CLIENTS = 32
-ROUNDS = 2
+ROUNDS = 1
 """Of `CLIENTS` at once, for each way to save."""
-TURNS_A_THREAD = 4
+TURNS_A_THREAD = 2
 TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
 
 Durability = Literal["exit", "async"]
@@ -68,7 +68,7 @@ class Way:
         """Run a turn to where its states are stored."""
         config = RunnableConfig(
             configurable={"thread_id": thread_id},
-            metadata={key: str(turn[key]) for key in ("run_id", "workspace_id", "mode")},  # type: ignore[literal-required]
+            metadata={key: str(turn[key]) for key in ("run_id", "workspace_id", "mode")},
             recursion_limit=RECURSION_LIMIT,
         )
         async with speculate(context) as ahead:
@@ -150,7 +150,7 @@ def make_turn(services: Services, question: str) -> TurnInput:
 
 async def make_idle_graph(services: Services, turn: TurnInput) -> AnswerGraph:
     """A graph that takes the steps that `turn` takes and writes what they write."""
-    graph = cast("AnswerGraph", services.graph.copy({"checkpointer": None}))
+    graph = services.graph.copy({"checkpointer": None})
     updates: list[tuple[str, dict[str, Any]]] = [
         step
         async for part in graph.astream(turn, context=services.make_context(), stream_mode="updates")
@@ -173,7 +173,7 @@ async def compare(
     ways: Sequence[Way], graph: AnswerGraph, turns: Sequence[TurnInput], make_context: Callable[[], Context]
 ) -> None:
     """Measure `ways` in turns: one client, then `CLIENTS` at once."""
-    graphs = {way.name: cast("AnswerGraph", graph.copy({"checkpointer": way.saver})) for way in ways}
+    graphs = {way.name: graph.copy({"checkpointer": way.saver}) for way in ways}
     for way in ways:
         # What is prepared and cached once is nobody's.
         await way.take(graphs[way.name], turns[0], str(uuid4()), make_context())

@@ -41,7 +41,7 @@ from domain.errors import DatabaseUnavailable
 
 logger = logging.getLogger("askgraph.checkpoints")
 
-FLUSH_SECONDS = 0.25
+FLUSH_SECONDS = 0.5
 """How long after a thread's last put its puts are stored, unless somebody asks for it sooner: a step that takes longer
 leaves its predecessor's state behind when the process dies."""
 
@@ -58,38 +58,65 @@ KNOWN_CHECKPOINTS = 1024
 """Of how many checkpoints it is remembered which pack holds which value. The successor of one that is forgotten stores
 its values again, which costs bytes and nothing else."""
 
+_PLAIN = frozenset({type(None), bool, int, float, str})
+"""Types of values that are kept with the checkpoint, as stock does."""
+
 _PACKED = "msgpack.zst"
 _LEVEL = 3
 """Of zstd. Level 9 takes five times as long for 6 % less."""
 
-_STORE = """
+_STORE = f"""
 WITH packs AS (
     INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob)
-    SELECT %(thread_id)s, p.ns, p.name, '', %(type)s, p.body
-    FROM unnest(%(namespaces)s::text[], %(names)s::text[], %(bodies)s::bytea[]) AS p (ns, name, body)
+    SELECT %(thread_id)s, p.ns, p.name, '', '{_PACKED}', p.body
+    FROM ROWS FROM (
+        jsonb_to_recordset(%(rows)s::jsonb -> 'packs') AS (ns text, name text), unnest(%(bodies)s::bytea[])
+    ) AS p (ns, name, body)
     ON CONFLICT DO NOTHING
 ), late_writes AS (
     INSERT INTO checkpoint_writes (thread_id, checkpoint_ns, checkpoint_id, task_id, idx, channel, type, blob)
-    SELECT %(thread_id)s, w.ns, w.checkpoint_id, w.name, 0, '', %(type)s, w.body
-    FROM unnest(%(late_namespaces)s::text[], %(late_ids)s::text[], %(late_names)s::text[], %(late_bodies)s::bytea[])
-        AS w (ns, checkpoint_id, name, body)
+    SELECT %(thread_id)s, w.ns, w.id, w.name, 0, '', '{_PACKED}', ''
+    FROM jsonb_to_recordset(%(rows)s::jsonb -> 'late') AS w (ns text, id text, name text)
     ON CONFLICT DO NOTHING
 )
 INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, checkpoint, metadata)
 SELECT %(thread_id)s, c.ns, c.id, c.parent, c.checkpoint, c.metadata
-FROM jsonb_to_recordset(%(checkpoints)s::jsonb)
+FROM jsonb_to_recordset(%(rows)s::jsonb -> 'checkpoints')
     AS c (ns text, id text, parent text, checkpoint jsonb, metadata jsonb)
 ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id)
 DO UPDATE SET checkpoint = EXCLUDED.checkpoint, metadata = EXCLUDED.metadata
 """
 
+_SELECT = f"""
+SELECT thread_id, checkpoint, checkpoint_ns, checkpoint_id, parent_checkpoint_id, metadata,
+    (
+        SELECT array_agg(ARRAY[b.channel::bytea, b.type::bytea, b.blob])
+        FROM jsonb_each_text(checkpoint -> 'channel_versions') AS v
+        JOIN checkpoint_blobs b
+            ON b.thread_id = checkpoints.thread_id AND b.checkpoint_ns = checkpoints.checkpoint_ns
+            AND b.channel = v.key AND b.version = v.value
+    ) AS channel_values,
+    (
+        SELECT array_agg(ARRAY[
+            convert_to(w.task_id, 'UTF8'), convert_to(w.channel, 'UTF8'), w.type::bytea, coalesce(p.blob, w.blob),
+            convert_to(w.task_path, 'UTF8'), w.idx::text::bytea
+        ])
+        FROM checkpoint_writes w
+        LEFT JOIN checkpoint_blobs p
+            ON w.type = '{_PACKED}' AND p.thread_id = w.thread_id AND p.checkpoint_ns = w.checkpoint_ns
+            AND p.channel = w.task_id AND p.version = ''
+        WHERE w.thread_id = checkpoints.thread_id AND w.checkpoint_ns = checkpoints.checkpoint_ns
+            AND w.checkpoint_id = checkpoints.checkpoint_id
+    ) AS pending_writes
+FROM checkpoints """
+"""Stock's, but where a row of `checkpoint_writes` says that the writes are in a pack, it is the pack that comes."""
+
 _Blob = tuple[str, bytes]
 """A value as the serialiser gave it: its type, and its bytes."""
 
-_Writes = tuple[str, str, bool, list[tuple[int, str, str, bytes]]]
+_Writes = tuple[str, str, bool, _Blob]
 """What a task wrote in one go: its id and path; whether it takes the place of what it wrote before, as errors and
-interrupts do, where of ordinary writes the first counts; and of each write index, channel, and the value's type and
-bytes."""
+interrupts do, where of ordinary writes the first counts; and a list of index, channel and value."""
 
 _WriteRow = tuple[bytes, bytes, bytes, bytes, bytes, bytes]
 """As stock's statements select it: task id, channel, type, blob, task path, index."""
@@ -138,12 +165,12 @@ class _Pack:
 
     def put_writes(self, checkpoint_id: str, writes: _Writes) -> None:
         self.writes.setdefault(checkpoint_id, []).append(writes)
-        self.size += sum(len(blob) for _, _, _, blob in writes[3])
+        self.size += len(writes[3][1])
 
     def encode(self) -> bytes:
         blobs = [(*place, *blob) for place, blob in self.blobs.items()]
-        writes = {key: value for key, value in self.writes.items() if key in self.checkpoints}
-        return _compress((blobs, self.checkpoints, writes))
+        content = ormsgpack.packb((blobs, self.checkpoints, self.writes))
+        return zstandard.ZstdCompressor(level=_LEVEL).compress(content)
 
 
 class _Unpacked(NamedTuple):
@@ -164,6 +191,8 @@ class _Buffer:
     """Complete: the parameters of the statement that stores them, and the bytes they take up."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while they are being stored."""
+    put_at: float = 0.0
+    """When the last put was, by the loop's clock."""
     timer: asyncio.TimerHandle | None = None
 
 
@@ -226,7 +255,7 @@ class PackedSaver(AsyncPostgresSaver):
         plain: dict[str, Any] = {}
         places: _Places = {}
         for channel, value in checkpoint["channel_values"].items():
-            if value is None or isinstance(value, str | int | float):
+            if type(value) in _PLAIN:
                 plain[channel] = value
                 continue
             version = checkpoint["channel_versions"].get(channel)
@@ -268,10 +297,12 @@ class PackedSaver(AsyncPostgresSaver):
                 task_id,
                 task_path,
                 all(channel in WRITES_IDX_MAP for channel, _ in writes),
-                [
-                    (WRITES_IDX_MAP.get(channel, position), channel, *self.serde.dumps_typed(value))
-                    for position, (channel, value) in enumerate(writes)
-                ],
+                self.serde.dumps_typed(
+                    [
+                        (WRITES_IDX_MAP.get(channel, position), channel, value)
+                        for position, (channel, value) in enumerate(writes)
+                    ]
+                ),
             ),
         )
         self._grow(thread_id, buffer, pack.size - before)
@@ -309,17 +340,17 @@ class PackedSaver(AsyncPostgresSaver):
         for thread_id in thread_ids:
             self._forget(str(thread_id))
 
+    SELECT_SQL = _SELECT
     # Stock's own looks for channels in columns.
     aget_delta_channel_history = BaseCheckpointSaver.aget_delta_channel_history
 
     async def _load_checkpoint_tuple(self, value: DictRow) -> CheckpointTuple:
-        name = value["checkpoint"].get("pack")
+        name, checkpoint_id = value["checkpoint"].get("pack"), value["checkpoint_id"]
         if name is None:
-            return await super()._load_checkpoint_tuple(value)
+            stocks = await super()._load_checkpoint_tuple({**value, "pending_writes": None})
+            return stocks._replace(pending_writes=self._read_writes(checkpoint_id, [], value["pending_writes"]))
         packs = {channel.decode(): _unpack(bytes(body)) for channel, _, body in value["channel_values"]}
-        checkpoint_id = value["checkpoint_id"]
-        held, writes = packs[name].checkpoints[checkpoint_id], packs[name].writes.get(checkpoint_id, [])
-        checkpoint = self.serde.loads_typed(held)
+        checkpoint = self.serde.loads_typed(packs[name].checkpoints[checkpoint_id])
         places: _Places = {}
         for channel, version in checkpoint["channel_versions"].items():
             for holder, pack in packs.items():
@@ -334,34 +365,29 @@ class PackedSaver(AsyncPostgresSaver):
             checkpoint,
             value["metadata"],
             _make_config(thread_id, namespace, parent) if parent else None,
-            self._read_writes(writes, value["pending_writes"]),
+            self._read_writes(checkpoint_id, packs[name].writes.get(checkpoint_id, []), value["pending_writes"]),
         )
 
-    def _load_writes(self, writes: list[_WriteRow] | None) -> list[tuple[str, str, Any]]:
-        return self._read_writes([], writes)
-
-    def _read_writes(self, packed: Sequence[_Writes], rows: list[_WriteRow] | None) -> list[tuple[str, str, Any]]:
+    def _read_writes(
+        self, checkpoint_id: str, packed: Sequence[_Writes], rows: list[_WriteRow] | None
+    ) -> list[tuple[str, str, Any]]:
         """What tasks wrote on top of a checkpoint, in the order in which LangGraph applies it: what its pack holds, and
-        what came later, in stock's rows or in packed ones."""
-        calls = list(packed)
+        what came later, in rows of stock's or in later packs."""
+        found: dict[tuple[str, int], tuple[tuple[str, str, int], str, Any]] = {}
         late: list[tuple[bytes, list[_Writes]]] = []
-        for task, in_channel, in_type, value, path, position in rows or []:
-            if in_type.decode() == _PACKED:
-                late.append((task, _decompress(bytes(value))))
-            else:
-                entry = (int(position), in_channel.decode(), in_type.decode(), bytes(value))
-                calls.append((task.decode(), path.decode(), False, [entry]))
-        for _, later in sorted(late, key=itemgetter(0)):
-            calls += later
-        found: dict[tuple[str, int], tuple[tuple[str, str, int], str, tuple[str, bytes]]] = {}
-        for task_id, task_path, replaces, entries in calls:
-            for index, channel, type_, blob in entries:
-                if replaces or (task_id, index) not in found:
-                    found[task_id, index] = (writes_sort_key(task_path, task_id, index), channel, (type_, blob))
-        return [
-            (key[1], channel, self.serde.loads_typed(blob))
-            for key, channel, blob in sorted(found.values(), key=itemgetter(0))
-        ]
+        for task, channel, type_, value, path, index in rows or []:
+            if type_.decode() != _PACKED:
+                key = writes_sort_key(path.decode(), task.decode(), int(index))
+                found[key[1:]] = (key, channel.decode(), self.serde.loads_typed((type_.decode(), value)))
+            elif value:
+                late.append((task, _unpack(bytes(value)).writes[checkpoint_id]))
+        late.sort(key=itemgetter(0))
+        for task_id, task_path, replaces, blob in [*packed, *(writes for _, later in late for writes in later)]:
+            for position, name, written in self.serde.loads_typed(blob):
+                key = writes_sort_key(task_path, task_id, position)
+                if replaces or key[1:] not in found:
+                    found[key[1:]] = (key, name, written)
+        return [(key[1], name, written) for key, name, written in sorted(found.values(), key=itemgetter(0))]
 
     async def _store(self, thread_id: str, buffer: _Buffer) -> None:
         async with buffer.lock:
@@ -380,7 +406,8 @@ class PackedSaver(AsyncPostgresSaver):
                     buffer.waiting.popleft()
                     self._buffered -= size
             except (DatabaseUnavailable, asyncio.CancelledError):
-                self._set_timer(thread_id, buffer, RETRY_SECONDS)
+                if buffer.timer is None:
+                    self._set_timer(thread_id, buffer, RETRY_SECONDS)
                 raise
             except Exception as error:  # noqa: BLE001 - handed on by `flush`, which may not be who is asking now
                 # The same again would be refused again, and what was put on top of it would hang in the air.
@@ -400,12 +427,23 @@ class PackedSaver(AsyncPostgresSaver):
     def _grow(self, thread_id: str, buffer: _Buffer, size: int) -> None:
         buffer.size += size
         self._buffered += size
-        self._set_timer(thread_id, buffer, FLUSH_SECONDS if buffer.size < FLUSH_BYTES else 0)
+        buffer.put_at = self.loop.time()
+        if buffer.size >= FLUSH_BYTES:
+            self._start_flush(thread_id, buffer)
+        elif buffer.timer is None:
+            self._set_timer(thread_id, buffer, FLUSH_SECONDS)
 
     def _set_timer(self, thread_id: str, buffer: _Buffer, seconds: float) -> None:
-        if buffer.timer is not None:
-            buffer.timer.cancel()
-        buffer.timer = self.loop.call_later(seconds, self._start_flush, thread_id, buffer)
+        buffer.timer = self.loop.call_later(seconds, self._end_timer, thread_id, buffer)
+
+    def _end_timer(self, thread_id: str, buffer: _Buffer) -> None:
+        buffer.timer = None
+        # Cheaper than a new timer for every put.
+        remaining = buffer.put_at + FLUSH_SECONDS - self.loop.time()
+        if remaining > 0:
+            self._set_timer(thread_id, buffer, remaining)
+        else:
+            self._start_flush(thread_id, buffer)
 
     def _start_flush(self, thread_id: str, buffer: _Buffer) -> None:
         async def store() -> None:
@@ -414,7 +452,6 @@ class PackedSaver(AsyncPostgresSaver):
             except DatabaseUnavailable as error:
                 logger.warning("states of thread %s wait for the database: %s", thread_id, error.message)
 
-        buffer.timer = None
         task = self.loop.create_task(store())
         self._flushing.add(task)
         task.add_done_callback(self._flushing.discard)
@@ -448,42 +485,28 @@ def _open_pack(buffer: _Buffer, namespace: str) -> _Pack:
 
 
 def _make_parameters(thread_id: str, packs: dict[str, _Pack]) -> dict[str, Any]:
-    complete = [(namespace, pack.name, pack.encode()) for namespace, pack in packs.items() if pack.checkpoints]
     late = [
-        (namespace, checkpoint_id, pack.name, _compress(writes))
+        {"ns": namespace, "id": checkpoint_id, "name": pack.name}
         for namespace, pack in packs.items()
-        for checkpoint_id, writes in pack.writes.items()
+        for checkpoint_id in pack.writes
         if checkpoint_id not in pack.checkpoints
     ]
-    rows = [row for pack in packs.values() for row in pack.rows.values()]
+    named = [{"ns": namespace, "name": pack.name} for namespace, pack in packs.items()]
+    checkpoints = ",".join(row for pack in packs.values() for row in pack.rows.values())
     return {
         "thread_id": thread_id,
-        "type": _PACKED,
-        "checkpoints": f"[{','.join(rows)}]",
-        "namespaces": [namespace for namespace, _, _ in complete],
-        "names": [name for _, name, _ in complete],
-        "bodies": [body for _, _, body in complete],
-        "late_namespaces": [namespace for namespace, _, _, _ in late],
-        "late_ids": [checkpoint_id for _, checkpoint_id, _, _ in late],
-        "late_names": [name for _, _, name, _ in late],
-        "late_bodies": [body for _, _, _, body in late],
+        # The rows were made JSON when they were put.
+        "rows": f'{{"packs": {json.dumps(named)}, "late": {json.dumps(late)}, "checkpoints": [{checkpoints}]}}',
+        "bodies": [pack.encode() for pack in packs.values()],
     }
-
-
-def _compress(value: Any) -> bytes:
-    return zstandard.ZstdCompressor(level=_LEVEL).compress(ormsgpack.packb(value))
 
 
 @lru_cache(maxsize=32)
 def _unpack(body: bytes) -> _Unpacked:
     """What a pack holds. The checkpoints of one write are mostly read together."""
-    blobs, checkpoints, writes = _decompress(body)
+    blobs, checkpoints, writes = ormsgpack.unpackb(zstandard.ZstdDecompressor().decompress(body))
     return _Unpacked(
         {(channel, version): (type_, blob) for channel, version, type_, blob in blobs},
         checkpoints,
         writes,
     )
-
-
-def _decompress(body: bytes) -> Any:
-    return ormsgpack.unpackb(zstandard.ZstdDecompressor().decompress(body))

@@ -1,0 +1,391 @@
+"""Our saver: langgraph's own conformance suite, and what buffering could break."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from operator import add
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import uuid4
+
+import pytest
+import pytest_asyncio
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
+from langgraph.checkpoint.conformance import checkpointer_test, validate
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Command, StateSnapshot, interrupt
+from psycopg import AsyncConnection
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.sql import SQL, Identifier
+from typing_extensions import TypedDict
+
+from app.adapters.postgres import checkpoints
+from app.adapters.postgres.checkpoints import PackedSaver, open_saver
+from app.adapters.postgres.pool import Pool, open_pool
+from domain.errors import DatabaseUnavailable, InputError
+from tests.adapters.dying_run import build_run
+
+Do = Callable[[], Awaitable[None]]
+
+
+@pytest_asyncio.fixture
+async def pool(database_url: str) -> AsyncIterator[Pool]:
+    async with open_pool(database_url) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture
+async def saver(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[PackedSaver]:
+    """One that stores nothing before it is asked to."""
+    monkeypatch.setattr(checkpoints, "FLUSH_SECONDS", 3600.0)
+    async with open_saver(pool) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture
+async def elsewhere(database_url: str, saver: PackedSaver) -> AsyncIterator[PackedSaver]:
+    """What another process has."""
+    async with open_pool(database_url) as other, open_saver(other) as opened:
+        yield opened
+
+
+async def test_langgraphs_conformance_suite(pool: Pool) -> None:
+    @checkpointer_test(name="PackedSaver")
+    async def make() -> AsyncIterator[PackedSaver]:
+        async with open_saver(pool) as opened:
+            yield opened
+
+    report = await validate(make)
+    assert {name: (result.passed, result.failures) for name, result in report.results.items() if result.detected} == {
+        name: (True, []) for name in ("put", "put_writes", "get_tuple", "list", "delete_thread", "prune")
+    }
+
+
+# Graphs
+
+
+class State(TypedDict):
+    seen: Annotated[list[str], add]
+    kept: dict[str, list[int]]
+    number: int
+
+
+def thread(thread_id: str | None = None) -> RunnableConfig:
+    return {"configurable": {"thread_id": thread_id or str(uuid4())}}
+
+
+async def nothing() -> None:
+    pass
+
+
+def build(saver: BaseCheckpointSaver[str], between: Do = nothing, *, fails: list[int] | None = None) -> Any:
+    """first → (left | right) → inner graph → asks → last; `between` is done in every step. `right` raises while `fails`
+    is not empty."""
+
+    def step(name: str) -> Any:
+        async def run(state: State) -> dict[str, Any]:
+            await between()
+            if name == "right" and fails:
+                fails.pop()
+                raise ValueError("right failed")
+            update: dict[str, Any] = {"seen": [name]}
+            if name == "first":
+                update |= {"kept": {"numbers": [1, 2, 3]}, "number": 1}
+            return update
+
+        return run
+
+    async def asks(state: State) -> dict[str, Any]:
+        answer = interrupt("Which?")
+        return {"seen": [f"asked {answer}"]}
+
+    inner = StateGraph(State)
+    inner.add_node("inside", step("inside"))
+    inner.add_node("further", step("further"))
+    inner.add_edge(START, "inside")
+    inner.add_edge("inside", "further")
+
+    graph = StateGraph(State)
+    for name in ("first", "left", "right", "last"):
+        graph.add_node(name, step(name))
+    graph.add_node("inner", inner.compile())
+    graph.add_node("asks", asks)
+    graph.add_edge(START, "first")
+    graph.add_edge("first", "left")
+    graph.add_edge("first", "right")
+    graph.add_edge(["left", "right"], "inner")
+    graph.add_edge("inner", "asks")
+    graph.add_edge("asks", "last")
+    graph.add_edge("last", END)
+    return graph.compile(checkpointer=saver)
+
+
+def describe(snapshot: StateSnapshot) -> dict[str, Any]:
+    """All that does not differ from run to run."""
+    return {
+        "values": snapshot.values,
+        "next": snapshot.next,
+        "metadata": {key: (snapshot.metadata or {}).get(key) for key in ("source", "step")},
+        "has parent": snapshot.parent_config is not None,
+        "tasks": [
+            (task.name, task.path, task.error, [i.value for i in task.interrupts], task.result)
+            for task in snapshot.tasks
+        ],
+    }
+
+
+async def run_twice(graph: Any, config: RunnableConfig) -> list[dict[str, Any]]:
+    """Two turns of a thread, each with an interrupt, the first with a step that fails and is run again: its history."""
+    with pytest.raises(ValueError, match="right failed"):
+        await graph.ainvoke({"seen": ["question"], "kept": {}, "number": 0}, config)
+    await graph.ainvoke(None, config)
+    await graph.ainvoke(Command(resume="this"), config)
+    await graph.ainvoke({"seen": ["again"]}, config)
+    await graph.ainvoke(Command(resume="that"), config)
+    return [describe(snapshot) async for snapshot in graph.aget_state_history(config)]
+
+
+@pytest.mark.parametrize("flushes", [False, True])
+async def test_the_history_is_stocks(saver: PackedSaver, elsewhere: PackedSaver, flushes: bool) -> None:
+    """Subgraphs, parallel steps, failures, interrupts and results, however the puts fall into writes."""
+    expected = await run_twice(build(InMemorySaver(), fails=[1]), thread())
+    config = thread()
+    thread_id = config["configurable"]["thread_id"]
+
+    async def flush() -> None:
+        await saver.flush(thread_id)
+
+    assert await run_twice(build(saver, flush if flushes else nothing, fails=[1]), config) == expected
+    results = [task[-1] for step in expected for task in step["tasks"]]
+    assert {"seen": ["left"]} in results, "a test of nothing"
+    await saver.flush(thread_id)
+    assert [describe(s) async for s in build(elsewhere).aget_state_history(config)] == expected
+
+
+async def test_what_stock_stored_is_read_and_continued(pool: Pool, saver: PackedSaver, elsewhere: PackedSaver) -> None:
+    expected = await run_twice(build(InMemorySaver(), fails=[1]), thread())
+    config, stock = thread(), AsyncPostgresSaver(pool)
+    with pytest.raises(ValueError, match="right failed"):
+        await build(stock, fails=[1]).ainvoke({"seen": ["question"], "kept": {}, "number": 0}, config)
+    graph = build(saver)
+    # On top of a checkpoint of stock's, with a write of stock's.
+    await graph.ainvoke(None, config)
+    await graph.ainvoke(Command(resume="this"), config)
+    await graph.ainvoke({"seen": ["again"]}, config)
+    await graph.ainvoke(Command(resume="that"), config)
+    await saver.flush(config["configurable"]["thread_id"])
+    assert [describe(s) async for s in build(elsewhere).aget_state_history(config)] == expected
+
+
+async def test_a_failed_steps_finished_neighbour_is_not_run_again(saver: PackedSaver, elsewhere: PackedSaver) -> None:
+    config, ran = thread(), []
+
+    async def count() -> None:
+        ran.append(1)
+
+    with pytest.raises(ValueError, match="right failed"):
+        await build(saver, count, fails=[1]).ainvoke({"seen": [], "kept": {}, "number": 0}, config)
+    await saver.flush(config["configurable"]["thread_id"])
+    ran.clear()
+    state = await build(elsewhere, count).ainvoke(None, config)
+    assert state["seen"] == ["first", "left", "right", "first", "left", "right", "inside", "further"]
+    assert len(ran) == 3, "right, inside and further"
+
+
+async def test_two_turns_of_a_thread_at_once(saver: PackedSaver, elsewhere: PackedSaver) -> None:
+    config = thread()
+    graph = build(saver)
+    await asyncio.gather(*(graph.ainvoke({"seen": [str(n)], "kept": {}, "number": n}, config) for n in range(2)))
+    await saver.flush(config["configurable"]["thread_id"])
+    ids, parents = set(), set()
+    async for found in elsewhere.alist(config):
+        ids.add(found.config["configurable"]["checkpoint_id"])
+        if found.parent_config:
+            parents.add(found.parent_config["configurable"]["checkpoint_id"])
+    assert parents <= ids
+    ends = [s.values["seen"] async for s in build(elsewhere).aget_state_history(config) if s.next == ("asks",)]
+    assert sorted(end[0] for end in ends) == ["0", "1"]
+
+
+# Puts by hand
+
+
+def put_into(config: RunnableConfig, parent: str | None = None) -> RunnableConfig:
+    return {"configurable": {**config["configurable"], "checkpoint_ns": "", "checkpoint_id": parent}}
+
+
+async def put(saver: PackedSaver, config: RunnableConfig, values: dict[str, Any], **metadata: Any) -> RunnableConfig:
+    checkpoint = empty_checkpoint()
+    checkpoint["channel_values"] = values
+    checkpoint["channel_versions"] = dict.fromkeys(values, "1")
+    return await saver.aput(put_into(config), checkpoint, {"source": "loop", "step": 1, **metadata}, {})  # type: ignore[typeddict-item]
+
+
+async def read(saver: PackedSaver, config: RunnableConfig) -> dict[str, Any] | None:
+    found = await saver.aget_tuple({"configurable": {"thread_id": config["configurable"]["thread_id"]}})
+    return None if found is None else found.checkpoint["channel_values"]
+
+
+async def test_later_changes_do_not_reach_what_was_put(saver: PackedSaver) -> None:
+    config, value, parents = thread(), {"a": [1]}, {"": "x"}
+    put_config = await put(saver, config, {"kept": value}, parents=parents)
+    await saver.aput_writes(put_config, [("kept", value)], "task")
+    value["a"].append(2)
+    parents[""] = "y"
+    found = await saver.aget_tuple(config)
+    assert found is not None
+    assert found.checkpoint["channel_values"] == {"kept": {"a": [1]}}
+    assert found.pending_writes == [("task", "kept", {"a": [1]})]
+    assert found.metadata["parents"] == {"": "x"}
+
+
+async def test_other_processes_see_what_is_flushed_and_readers_here_see_all(
+    saver: PackedSaver, elsewhere: PackedSaver
+) -> None:
+    config = thread()
+    thread_id = config["configurable"]["thread_id"]
+    await put(saver, config, {"kept": [1]})
+    assert await read(elsewhere, config) is None
+    assert [found.metadata["step"] async for found in saver.alist(None, filter={"source": "loop"})] == [1]
+    assert await read(elsewhere, config) == {"kept": [1]}
+    await put(saver, config, {"kept": [2]})
+    assert await read(saver, config) == {"kept": [2]}
+    await put(saver, config, {"kept": [3]})
+    assert len([found async for found in saver.alist(config)]) == 3
+    await put(saver, config, {"kept": [4]})
+    await saver.adelete_thread(thread_id)
+    assert await read(saver, config) is None
+    await put(saver, config, {"kept": [5]})
+    await saver.aprune([thread_id], strategy="delete")
+    assert await read(saver, config) is None
+    await saver.flush(thread_id)
+    assert await read(elsewhere, config) is None
+
+
+async def test_readers_wait_for_a_write_in_flight_which_a_cancellation_does_not_lose(
+    pool: Pool, saver: PackedSaver, elsewhere: PackedSaver
+) -> None:
+    config = thread()
+    await put(saver, config, {"kept": [1]})
+    async with pool.connection() as blocker, blocker.transaction():
+        await blocker.execute("LOCK checkpoints IN EXCLUSIVE MODE")
+        flushing = asyncio.create_task(saver.flush(config["configurable"]["thread_id"]))
+        waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        while (await blocker.execute(waiting)).rowcount == 0:
+            await blocker.execute("SELECT pg_sleep(0.01), pg_stat_clear_snapshot()")
+        reading = asyncio.create_task(read(saver, config))
+        await asyncio.sleep(0.05)
+        assert not reading.done()
+        await put(saver, config, {"kept": [2]})
+        flushing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await flushing
+        assert await read(elsewhere, config) is None
+    assert await reading == {"kept": [2]}
+    assert len([found async for found in elsewhere.alist(config)]) == 2
+
+
+async def test_a_database_that_is_away_gets_everything_when_it_is_back(
+    database_url: str, saver: PackedSaver, elsewhere: PackedSaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoints, "QUERY_SECONDS", 0.5)
+    monkeypatch.setattr(checkpoints, "RETRY_SECONDS", 3600.0)
+    config = thread()
+    name = str(conninfo_to_dict(database_url)["dbname"])
+    async with await AsyncConnection.connect(database_url, dbname="postgres", autocommit=True) as admin:
+        closing = SQL("ALTER DATABASE {} ALLOW_CONNECTIONS {}")
+        await admin.execute(closing.format(Identifier(name), SQL("false")))
+        await admin.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s", (name,))
+        for number in range(2):
+            await put(saver, config, {"kept": [number]})
+            with pytest.raises(DatabaseUnavailable):
+                await saver.flush(config["configurable"]["thread_id"])
+        monkeypatch.setattr(checkpoints, "MAX_BUFFERED", 0)
+        with pytest.raises(DatabaseUnavailable):
+            await put(saver, config, {"kept": [2]})
+        await admin.execute(closing.format(Identifier(name), SQL("true")))
+    monkeypatch.setattr(checkpoints, "QUERY_SECONDS", 10.0)
+    for _ in range(20):
+        try:
+            await saver.flush(config["configurable"]["thread_id"])
+            break
+        except DatabaseUnavailable:
+            await asyncio.sleep(0.2)
+    found = [found.checkpoint["channel_values"]["kept"] async for found in elsewhere.alist(config)]
+    assert found == [[1], [0]]
+
+
+async def test_what_the_database_refuses_is_said_to_whoever_flushes_and_stops_nobody(
+    saver: PackedSaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = thread()
+    await put(saver, config, {"kept": [1]}, name="\ud800")
+    with pytest.raises(InputError):
+        await saver.flush(config["configurable"]["thread_id"])
+    await put(saver, config, {"kept": [2]})
+    assert await read(saver, config) == {"kept": [2]}
+    # Where nobody waits, it is kept for who asks next.
+    monkeypatch.setattr(checkpoints, "FLUSH_BYTES", 1)
+    await put(saver, config, {"kept": [3]}, name="\ud800")
+    while saver._buffers:  # noqa: ASYNC110 - there is nobody to wait for
+        await asyncio.sleep(0.01)
+    with pytest.raises(InputError):
+        await saver.flush(config["configurable"]["thread_id"])
+    await saver.flush(config["configurable"]["thread_id"])
+
+
+async def test_a_value_is_stored_once_and_goes_with_its_last_checkpoint(pool: Pool, saver: PackedSaver) -> None:
+    config, value = thread(), list(os.urandom(50_000))
+    stored = SQL("SELECT coalesce(sum(length(blob)), 0) size, count(*) packs FROM checkpoint_blobs")
+    parent: str | None = None
+    for step in range(5):
+        checkpoint = empty_checkpoint()
+        checkpoint["channel_values"] = {"big": value, "small": [step]}
+        checkpoint["channel_versions"] = {"big": "1", "small": str(step)}
+        done = await saver.aput(put_into(config, parent), checkpoint, {"source": "loop", "step": step}, {})
+        parent = done["configurable"]["checkpoint_id"]
+        # As the next turn does, and a process that has started since.
+        if step == 2:
+            saver._places.clear()
+        assert (await read(saver, config) or {})["small"] == [step]
+    async with pool.connection() as connection:
+        before = await (await connection.execute(stored)).fetchone()
+        await saver.aprune([config["configurable"]["thread_id"]])
+        after = await (await connection.execute(stored)).fetchone()
+        assert await read(saver, config) == {"big": value, "small": [4]}
+        await saver.adelete_thread(config["configurable"]["thread_id"])
+        gone = await (await connection.execute(stored)).fetchone()
+    assert before is not None
+    assert after is not None
+    assert gone == {"size": 0, "packs": 0}
+    assert before["size"] < 2 * 50_000
+    assert (before["packs"], after["packs"]) == (5, 2)
+
+
+async def test_closing_stores_what_is_buffered(pool: Pool, elsewhere: PackedSaver) -> None:
+    config = thread()
+    async with open_saver(pool) as opened:
+        await put(opened, config, {"kept": [1]})
+    assert await read(elsewhere, config) == {"kept": [1]}
+
+
+async def test_another_process_resumes_where_a_killed_one_was(database_url: str, elsewhere: PackedSaver) -> None:
+    config = thread()
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-m", "tests.adapters.dying_run", database_url, config["configurable"]["thread_id"]]
+    process = await asyncio.create_subprocess_exec(*command, cwd=root)
+    try:
+        graph = build_run(elsewhere, "the second", 0)
+        while (await graph.aget_state(config)).next != ("slow",):
+            assert process.returncode is None
+            await asyncio.sleep(0.05)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        await process.wait()
+    state = [part async for part in graph.astream(None, config, stream_mode="values")][-1]
+    assert state == {"seen": ["quick in the first", "slow in the second"]}
