@@ -11,6 +11,8 @@ from starlette.responses import Response
 
 from app.api.errors import respond_to, status_of_failure
 from app.descriptions import describe_answer
+from app.runs.cache import encode_frame
+from app.runs.recall import Recalled
 from app.runs.turns import Started, collect, read_events
 from domain.events import Done, Event, Failed
 from domain.streams import StreamedEvent
@@ -20,6 +22,8 @@ GONE = 499
 
 PING_SECONDS = 15
 """How often an idle stream sends a comment, so that proxies between do not close it."""
+
+STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 Leave = Callable[[], Awaitable[object]]
 
@@ -32,7 +36,7 @@ def wants_json(request: Request, stream: bool | None) -> bool:
     return "application/json" in accept and "text/event-stream" not in accept
 
 
-def locate(started: Started) -> dict[str, str]:
+def locate(started: Started | Recalled) -> dict[str, str]:
     """The headers that say which run a response is of, before its first event."""
     return {
         "X-Run-Id": started.run_id,
@@ -55,7 +59,7 @@ async def respond(
         return EventSourceResponse(
             _encode(events, on_leave),
             ping=PING_SECONDS,
-            headers=headers | {"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+            headers=headers | STREAM_HEADERS,
         )
     followed = await _collect_while_connected(request, events)
     if followed is None:
@@ -69,12 +73,6 @@ async def respond(
         refused.headers.update(headers)
         return refused
     return JSONResponse(describe_answer(ended, seen), headers=headers)
-
-
-def encode(event: StreamedEvent) -> bytes:
-    """The event as it stands in a server-sent stream."""
-    name = b"event: %b\ndata: %b\n\n" % (event.type.encode(), event.data)
-    return b"id: %b\n%b" % (event.id.encode(), name) if event.id else name
 
 
 async def _collect_while_connected(
@@ -103,7 +101,7 @@ async def _encode(events: AsyncGenerator[StreamedEvent], on_leave: Leave | None)
         async with aclosing(events) as open_events:
             async for event in open_events:
                 ended = event.is_end
-                yield encode(event)
+                yield encode_frame(event)
     finally:
         if on_leave is not None and not ended:
             await asyncio.shield(asyncio.ensure_future(on_leave()))

@@ -6,6 +6,7 @@ from typing import Any
 from langgraph.types import StateSnapshot
 from typing_extensions import TypedDict
 
+from app.runs.hits import settle_thread
 from app.runs.states import MIGRATED, THINNED, migrate, read_version
 from app.services import Services
 from domain.errors import UnknownThread
@@ -39,6 +40,7 @@ async def read_history(services: Services, workspace_id: str, thread_id: str) ->
     Raises `UnknownThread` where the workspace has no such thread or nothing was saved in it, and
     `DatabaseUnavailable`.
     """
+    await settle_thread(services, workspace_id, thread_id)
     with services.translating_errors():
         if not await services.threads.exists(workspace_id, thread_id):
             raise UnknownThread(f"There is no thread {thread_id!r} in this workspace.")

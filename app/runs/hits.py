@@ -46,22 +46,25 @@ async def record_hits(services: Services) -> None:
             await services.answers.drop_hits(hits)
 
 
-async def settle_thread(services: Services, workspace_id: str, thread_id: str) -> None:
+async def settle_thread(services: Services, workspace_id: str, thread_id: str) -> bool:
     """Make the thread's state where it was begun by an answer that was given before the graph, and nothing has come
-    since. Does nothing for any other thread.
+    since. Whether it was.
 
     Raises `DatabaseUnavailable`.
     """
     await record_hits(services)
     runs = await services.runs.list_thread(workspace_id, thread_id)
     if len(runs) != 1 or not runs[0].cached:
-        return
+        return False
     with services.translating_errors():
         if (await services.graph.aget_state({"configurable": {"thread_id": thread_id}})).created_at:
-            return
+            return False
     status = await services.queue.get(workspace_id, runs[0].run_id)
-    if status is not None and status.ended is not None and status.ended["type"] == "done":
-        await write_state(services, thread_id, adopt(status.request.turn, [], status.ended, ANSWERED_BEFORE))
+    if status is None or status.ended is None or status.ended["type"] != "done":
+        return False
+    state = adopt(status.request.turn, [], status.ended, ANSWERED_BEFORE)
+    await write_state(services, thread_id, state, cached="true")
+    return True
 
 
 def adopt(turn: TurnInput, turns: list[Turn], done: Done, reason: str) -> AnswerState:
@@ -86,12 +89,12 @@ def adopt(turn: TurnInput, turns: list[Turn], done: Done, reason: str) -> Answer
     return state
 
 
-async def write_state(services: Services, thread_id: str, state: AnswerState) -> None:
+async def write_state(services: Services, thread_id: str, state: AnswerState, **metadata: str) -> None:
     """Make `state`, which no node has made, the thread's.
 
     Raises `DatabaseUnavailable`.
     """
-    config = configure(thread_id, state, cached="true")
+    config = configure(thread_id, state, **metadata)
     # As `reconcile`, because what follows that node is the end, whatever the mode.
     with services.translating_errors():
         await services.graph.aupdate_state(config, cast("dict[str, Any]", state), as_node="reconcile")

@@ -33,6 +33,7 @@ class Recalled:
 
     run_id: str
     thread_id: str
+    workspace_id: str
     answer: EncodedAnswer
     total_ms: float
 
@@ -107,7 +108,7 @@ class Recall:
         if answer is None:
             return None
         self._noted.set()
-        return Recalled(run_id, thread_id, answer, milliseconds_since(started))
+        return Recalled(run_id, thread_id, ask.workspace_id, answer, milliseconds_since(started))
 
     async def _keep_recording(self) -> None:
         while True:

@@ -23,6 +23,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from app.runs.execution import Execution, prepare_judgement
 from app.runs.history import checkpoint_id_of, node_of
+from app.runs.hits import record_hits, settle_thread
 from app.runs.records import STOPPED
 from app.runs.rehearsal import Rehearsal, repeat_measures
 from app.runs.states import THINNED, complete, read_version, require_current
@@ -83,6 +84,7 @@ async def open_replay(services: Services, turns: Turns, replay: Replay) -> Start
     """
     run: RunRecord | None = None
     thread_id = replay.thread_id
+    await record_hits(services)
     if replay.run_id is not None:
         run = await services.runs.get(replay.workspace_id, replay.run_id)
         if run is None or thread_id not in (None, run.thread_id):
@@ -92,6 +94,7 @@ async def open_replay(services: Services, turns: Turns, replay: Replay) -> Start
         thread_id = run.thread_id
     if thread_id is None or (run is None and replay.checkpoint_id is None):
         raise StateError("Name the run to replay, or the checkpoint to run on from.")
+    await settle_thread(services, replay.workspace_id, thread_id)
     with services.translating_errors():
         await _require_thread(services, replay.workspace_id, thread_id)
         if replay.checkpoint_id is not None:

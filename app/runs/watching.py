@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
+from app.runs.hits import record_hits
 from app.services import Services
 from domain.errors import UnknownRun
 from domain.events import RESTART, Content, Correction, Done, Failed
@@ -13,6 +14,10 @@ from domain.streams import StreamedEvent
 async def read_status(services: Services, workspace_id: str, run_id: str) -> RunStatus:
     """How a run stands. Raises `UnknownRun`."""
     status = await services.queue.get(workspace_id, run_id)
+    if status is None:
+        # Perhaps it was answered before the graph, this moment.
+        await record_hits(services)
+        status = await services.queue.get(workspace_id, run_id)
     if status is None:
         raise UnknownRun(f"There is no run {run_id!r} in this workspace.")
     return status

@@ -3,15 +3,17 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
 import pytest
 from fastapi import Request
+from starlette.types import ASGIApp
 
 from app.api.streams import respond
 from app.main import make_app
-from app.runs.turns import Turns, number_events
+from app.runs.turns import number_events
 from app.services import Services, open_services
 from app.settings import Settings
 from domain.events import Event, Failed
@@ -22,23 +24,23 @@ QUESTION = {"question": "How long is the warranty of the Falke?"}
 
 @pytest.fixture
 async def client(services: Services, library: dict[str, str]) -> AsyncIterator[httpx.AsyncClient]:
-    app = make_app(services)
-    turns = Turns(services)
-    transport = httpx.ASGITransport(app=_WithState(app, services, turns))
-    async with httpx.AsyncClient(transport=transport, base_url="http://askgraph") as opened:
+    async with (
+        _live(services) as app,
+        httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://askgraph") as opened,
+    ):
         yield opened
-    await turns.close()
 
 
-class _WithState:
-    """httpx's transport runs no lifespan; this gives requests the state that the lifespan would."""
+@asynccontextmanager
+async def _live(services: Services) -> AsyncIterator[ASGIApp]:
+    """The application within its lifespan, which httpx's transport does not run."""
+    app = make_app(services)
+    async with app.router.lifespan_context(app) as state:
 
-    def __init__(self, app: Any, services: Services, turns: Turns) -> None:
-        self._app = app
-        self._state = {"services": services, "turns": turns}
+        async def with_state(scope: Any, receive: Any, send: Any) -> None:
+            await app(scope | {"state": dict(state or {})}, receive, send)
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        await self._app(scope | {"state": dict(self._state)}, receive, send)
+        yield with_state
 
 
 def parse_events(body: str) -> list[tuple[str, str, dict[str, Any]]]:
@@ -164,8 +166,8 @@ async def test_a_body_that_says_it_is_far_too_large_is_refused_unread(client: ht
 async def test_health_says_that_models_answer(settings: Settings) -> None:
     async with serve_openai() as server:
         with_model = settings.model_copy(update={"openai_base_url": server.base_url})
-        async with open_services(with_model) as services, Turns(services) as turns:
-            transport = httpx.ASGITransport(app=_WithState(make_app(services), services, turns))
+        async with open_services(with_model) as services, _live(services) as app:
+            transport = httpx.ASGITransport(app=app)
             async with httpx.AsyncClient(transport=transport, base_url="http://askgraph") as client:
                 assert (await client.get("/healthz")).json()["models"] == "ok"
 
@@ -302,8 +304,7 @@ async def test_a_client_that_leaves_a_json_answer_ends_its_run(
     services: Services, library: dict[str, str], client: httpx.AsyncClient
 ) -> None:
     answer = (await client.post("/api/chat?stream=false", json=QUESTION)).json()
-    async with Turns(services) as turns:
-        app = _WithState(make_app(services), services, turns)
+    async with _live(services) as app:
         question = "How long is the warranty of the Amsel?"
         body = json.dumps({"question": question, "thread_id": answer["thread_id"]})
         messages = iter([{"type": "http.request", "body": body.encode(), "more_body": False}])
