@@ -165,16 +165,12 @@ class RunQueue(Protocol):
     and each by one process, whose death is noticed. Raises `DatabaseUnavailable`."""
 
     def work(
-        self,
-        execute: Callable[[Lease], Awaitable[None]],
-        *,
-        on_stop: Callable[[str], None],
-        on_lost: Callable[[str], None],
-        concurrency: int = 8,
+        self, execute: Callable[[Lease], Awaitable[None]], *, concurrency: int = 8
     ) -> AbstractAsyncContextManager[None]:
         """Execute the runs that no process executes, so many at once: those that waited for another of their thread,
-        and those whose process has died. `execute` returns once it has ended the run or handed it back; where it does neither, the run
-        is begun again. The others are as in `watch_leases`."""
+        and those whose process has died. `execute` returns once it has ended the run or handed it back; where it does
+        neither, because it fails or is cancelled, the run is begun again. At the end of the context nothing more is
+        taken; what is being executed gets some seconds to end, and is cancelled then."""
         ...
 
     def stop_taking(self) -> None:

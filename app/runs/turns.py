@@ -103,11 +103,7 @@ class Turns:
         for another of their thread, and those whose process has died."""
         if self._working is None:
             self._working = AsyncExitStack()
-            await self._working.enter_async_context(
-                self._services.queue.work(
-                    self.execute, on_stop=self._stop_here, on_lost=self._give_up, concurrency=concurrency
-                )
-            )
+            await self._working.enter_async_context(self._services.queue.work(self.execute, concurrency=concurrency))
 
     async def drain(self, seconds: float = DRAIN_SECONDS, step_seconds: float = STEP_SECONDS) -> None:
         """Take no new runs; after `seconds`, let other processes go on with those that are not over: from after the

@@ -48,10 +48,7 @@ def work(queue: PostgresRunQueue) -> AbstractAsyncContextManager[None]:
     async def refuse(lease: Lease) -> None:
         raise AssertionError("nobody has asked anything")
 
-    def ignore(run_id: str) -> None:
-        pass
-
-    return queue.work(refuse, on_stop=ignore, on_lost=ignore, drain_seconds=0)
+    return queue.work(refuse, drain_seconds=0)
 
 
 async def ended(ingestions: PostgresIngestionQueue, ingestion_id: str) -> IngestionStatus:

@@ -32,9 +32,7 @@ class Process:
         queue.watch_leases(on_stop=self.stopped.append, on_lost=self.lost.append)
 
     def work(self, execute: Execute, *, drain_seconds: float = 5) -> AbstractAsyncContextManager[None]:
-        return self.queue.work(
-            execute, on_stop=self.stopped.append, on_lost=self.lost.append, drain_seconds=drain_seconds
-        )
+        return self.queue.work(execute, drain_seconds=drain_seconds)
 
 
 @pytest_asyncio.fixture

@@ -30,10 +30,7 @@ async def _refuse(lease: Lease) -> None:
 
 
 def work(services: Services) -> AbstractAsyncContextManager[None]:
-    def ignore(run_id: str) -> None:
-        pass
-
-    return services.queue.work(_refuse, on_stop=ignore, on_lost=ignore)
+    return services.queue.work(_refuse)
 
 
 async def upload(client: httpx.AsyncClient, *files: tuple[str, bytes], **data: str) -> httpx.Response:

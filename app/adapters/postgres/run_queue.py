@@ -76,21 +76,12 @@ class PostgresRunQueue:
         self,
         execute: Execute,
         *,
-        on_stop: Callable[[str], None],
-        on_lost: Callable[[str], None],
         concurrency: int = 8,
         drain_seconds: float = DRAIN_SECONDS,
     ) -> AsyncIterator[None]:
-        """Execute the runs that no process executes, so many at once: those that waited for another of their thread,
-        and those whose process has died. `on_stop` and `on_lost` are as in `watch_leases`.
-
-        `execute` returns once it has ended the run or handed it back. Where it does neither, because it fails or is
-        cancelled, the run is begun again. At the end of the context nothing more is taken; what is being executed may
-        take `drain_seconds` to end, and is cancelled then.
-        """
+        """As the port says. What is being executed at the end may take `drain_seconds`."""
         from app.adapters.postgres.worker import open_worker
 
-        self.watch_leases(on_stop=on_stop, on_lost=on_lost)
         runs = Task(QUEUE, TASK, concurrency, lambda job: self._execute_job(job.id, execute, **job.args))
         async with open_worker(
             self._database_url, self._presence, [runs, *self._more], drain_seconds=drain_seconds

@@ -1,0 +1,60 @@
+"""`askgraph worker`, started and stopped as its user would."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+from uuid import uuid4
+
+from app.services import Services
+from app.settings import Settings
+from domain.runs import RunRequest
+from domain.state import TurnInput
+from tests.conftest import HANDBOOK
+
+ASKGRAPH = Path(sys.executable).with_name("askgraph")
+
+
+async def test_a_worker_reads_uploads_takes_over_runs_and_ends_in_order(services: Services, settings: Settings) -> None:
+    assert settings.database_url
+    assert settings.redis_url
+    await services.ingestions.accept("default", "handbook.md", HANDBOOK)
+    run_id = str(uuid4())
+    turn = TurnInput(
+        run_id=run_id,
+        question="How long is the warranty of the Falke?",
+        workspace_id="default",
+        document_ids=None,
+        mode="fast",
+        profile=services.modes["fast"].model_dump(),
+    )
+    lease = await services.queue.accept(RunRequest(run_id, "thread-1", "default", turn), wait=True)
+    assert lease is not None
+
+    process = await asyncio.create_subprocess_exec(
+        ASKGRAPH,
+        "worker",
+        env={
+            "PATH": os.environ["PATH"],
+            "DATABASE_URL": settings.database_url.get_secret_value(),
+            "REDIS_URL": settings.redis_url.get_secret_value(),
+        },
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        assert process.stdout
+        assert b"is ready" in await process.stdout.readline()
+        async with asyncio.timeout(30):
+            while await services.documents.find("default", "handbook.md") is None:  # noqa: ASYNC110 - elsewhere
+                await asyncio.sleep(0.1)
+            await services.queue.hand_back(lease)
+            while (status := await services.queue.get("default", run_id)) is None or status.ended is None:  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+        assert (status.state, status.attempt) == ("done", 2)
+        assert status.ended["type"] == "done"
+        assert "36 months" in status.ended["answer"]
+    finally:
+        process.send_signal(signal.SIGTERM)
+        _, code = await process.communicate(), process.returncode
+    assert code == 0
