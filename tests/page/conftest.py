@@ -4,8 +4,10 @@ import asyncio
 import os
 import re
 import shutil
+import signal
 import sys
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
@@ -14,6 +16,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, async_playwright
 
 from tests.page.scripted import Script, serve_script
+from tests.wire.openai import serve_openai
 
 CHROMIUM = shutil.which("chromium")
 QUIET = [
@@ -65,39 +68,84 @@ async def page(browser: Browser) -> AsyncIterator[Page]:
     assert problems == []
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
-    """The address of `askgraph serve` with one document, on embedded servers of its own."""
-    home = tmp_path_factory.mktemp("home")
-    environment = {**os.environ, "ASKGRAPH_HOME": str(home), "ASKGRAPH_LOAD_SAMPLES": "false", "NO_COLOR": "1"}
-    process = await asyncio.create_subprocess_exec(
-        Path(sys.executable).with_name("askgraph"),
-        *("serve", "--port", "0"),
-        env=environment,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    assert process.stdout is not None
-    output = ""
-    try:
+class Service:
+    """`askgraph serve` in a process of its own, on embedded servers of its own."""
+
+    def __init__(self, home: Path, **environment: str) -> None:
+        self._environment = {
+            **os.environ,
+            "ASKGRAPH_HOME": str(home),
+            "ASKGRAPH_LOAD_SAMPLES": "false",
+            "NO_COLOR": "1",
+            **environment,
+        }
+        self._process: asyncio.subprocess.Process | None = None
+        self._draining: asyncio.Task[bytes] | None = None
+        self.address = "http://127.0.0.1:0"
+
+    async def start(self) -> None:
+        """At the same address as before."""
+        port = self.address.rpartition(":")[2]
+        self._process = process = await asyncio.create_subprocess_exec(
+            Path(sys.executable).with_name("askgraph"),
+            *("serve", "--port", port),
+            env=self._environment,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        assert process.stdout is not None
+        output = ""
         async with asyncio.timeout(60):
             while (address := re.search(r"http://127\.0\.0\.1:\d+", output)) is None:
                 line = await process.stdout.readline()
                 assert line, f"askgraph serve ended:\n{output}"
                 output += line.decode()
-        async with httpx.AsyncClient(base_url=address[0], timeout=60) as client:
+        self.address = address[0]
+        # Nobody reads the log from here on, and a full pipe would stop the server.
+        self._draining = asyncio.create_task(process.stdout.read())
+
+    async def add_document(self) -> None:
+        async with httpx.AsyncClient(base_url=self.address, timeout=60) as client:
             added = await client.post("/api/documents", files={"files": ("station.md", STATION.encode())})
             assert added.is_success, added.text
-        # Nobody reads the log from here on, and a full pipe would stop the server.
-        draining = asyncio.create_task(process.stdout.read())
-        yield address[0]
-        process.terminate()
-        await process.wait()
-        await draining
+
+    async def end(self, number: signal.Signals) -> None:
+        """Send the process a signal, and wait until it has ended."""
+        assert self._process is not None
+        if self._process.returncode is None:
+            self._process.send_signal(number)
+        await self._process.wait()
+        if self._draining is not None:
+            await self._draining
+
+
+@asynccontextmanager
+async def open_service(home: Path, **environment: str) -> AsyncIterator[Service]:
+    """With one document."""
+    service = Service(home, **environment)
+    try:
+        await service.start()
+        await service.add_document()
+        yield service
+        await service.end(signal.SIGTERM)
     finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+        await service.end(signal.SIGKILL)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
+    """The address of a service without a language model."""
+    async with open_service(tmp_path_factory.mktemp("home")) as service:
+        yield service.address
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def slow_service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Service]:
+    """A service whose answers take a second and a half."""
+    async with serve_openai(rate=40, length=60) as model:
+        home = tmp_path_factory.mktemp("slow")
+        async with open_service(home, OPENAI_API_KEY="sk-test", OPENAI_BASE_URL=model.base_url) as service:
+            yield service
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -171,9 +171,14 @@ def done(answer: str, citations: list[dict[str, Any]], **changes: Any) -> bytes:
     return event("done", "", **fields | changes)
 
 
-async def ask(page: Page, question: str) -> None:
-    """Type a question, send it, and wait until its turn is over."""
-    turns = await page.locator(".turn").count()
+async def send(page: Page, question: str) -> None:
+    """Type a question and send it."""
     await page.get_by_label("Question").fill(question)
     await page.get_by_label("Question").press("Enter")
+
+
+async def ask(page: Page, question: str) -> None:
+    """The same, and wait until its turn is over."""
+    turns = await page.locator(".turn").count()
+    await send(page, question)
     await page.locator(".turn:not(.working)").nth(turns).wait_for()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.page.scripted import CUT, WAIT, Script, ask, citation, done, event
+from tests.page.scripted import CUT, WAIT, Script, ask, citation, done, event, send
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -15,11 +15,6 @@ DRAINING = {"error": {"code": "draining", "message": "This server is about to en
 
 def tokens(*words: str, attempt: int = 1, first: int = 1) -> list[bytes]:
     return [event("content", f"{attempt}-{first + place}", token=word) for place, word in enumerate(words)]
-
-
-async def send(page: Page, question: str) -> None:
-    await page.get_by_label("Question").fill(question)
-    await page.get_by_label("Question").press("Enter")
 
 
 def finished(run_id: str, question: str, answer: str, node: str = "converse") -> list[dict[str, Any]]:

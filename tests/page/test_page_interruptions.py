@@ -1,0 +1,81 @@
+"""The page and the real service, with a language model that takes its time, when something comes between them."""
+
+import asyncio
+import signal
+
+import httpx
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.page.conftest import Service
+from tests.page.scripted import send
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+PATIENCE_MS = 60_000
+"""For a process that starts while three other tests run."""
+
+
+async def begin_answer(page: Page, question: str) -> str:
+    """Ask, and wait until some of the answer stands there."""
+    await send(page, question)
+    answer = page.locator(".answer").last
+    await expect(answer).not_to_have_text("", timeout=PATIENCE_MS)
+    return await answer.inner_text()
+
+
+async def read_answer(page: Page, service: Service) -> tuple[str, str]:
+    """The answer when it is finished, and how the service has it; white space apart."""
+    await expect(page.locator(".facts").last).to_be_visible(timeout=PATIENCE_MS)
+    shown = await page.locator(".answer").last.inner_text()
+    async with httpx.AsyncClient(base_url=service.address, timeout=60) as client:
+        thread = page.url.partition("#thread=")[2]
+        steps = (await client.get(f"/api/threads/{thread}/history")).json()["steps"]
+    turns = next(step["changed"]["turns"] for step in reversed(steps) if "turns" in step["changed"])
+    assert len(turns) == await page.locator(".turn").count()
+    stored = turns[-1]["answer"].replace("[", "").replace("]", "")
+    return " ".join(shown.split()), " ".join(stored.split())
+
+
+async def test_a_reload_goes_on_with_the_answer(page: Page, slow_service: Service) -> None:
+    await page.goto(slow_service.address)
+    begun = await begin_answer(page, "How long is the warranty of the Falke?")
+    await page.reload()
+    await expect(page.locator(".answer")).to_contain_text(begun[:20])
+    shown, stored = await read_answer(page, slow_service)
+    assert shown == stored
+    await expect(page.locator("#turns .note")).to_have_count(0)
+
+
+async def test_stop_ends_the_answer_and_keeps_it(page: Page, slow_service: Service) -> None:
+    await page.goto(slow_service.address)
+    begun = await begin_answer(page, "How long does the battery of the Falke last?")
+    await page.get_by_role("button", name="Stop").click()
+    shown, stored = await read_answer(page, slow_service)
+    assert shown == stored
+    assert shown.startswith(begun[:20])
+    await expect(page.locator(".badge")).to_have_text(["Stopped"])
+    await page.reload()
+    await expect(page.locator(".badge")).to_have_text(["Stopped"])
+    assert (await read_answer(page, slow_service)) == (shown, stored)
+
+
+async def test_a_second_question_is_answered_after_the_first(page: Page, slow_service: Service) -> None:
+    await page.goto(slow_service.address)
+    await begin_answer(page, "Who handles claims for the Falke?")
+    await send(page, "Where does the person work who handles them?")
+    await expect(page.locator(".step").last).to_have_text("Waiting for the answer before it…")
+    await expect(page.locator(".facts")).to_have_count(2, timeout=PATIENCE_MS)
+    shown, stored = await read_answer(page, slow_service)
+    assert shown == stored
+
+
+async def test_an_answer_outlives_the_process_that_gives_it(page: Page, slow_service: Service) -> None:
+    await page.goto(slow_service.address)
+    await begin_answer(page, "Which cells does the battery of the Falke take?")
+    await slow_service.end(signal.SIGKILL)
+    await expect(page.locator(".step")).to_contain_text("Reconnecting…")
+    await asyncio.gather(slow_service.start(), expect(page.locator(".restarted")).to_be_visible(timeout=PATIENCE_MS))
+    shown, stored = await read_answer(page, slow_service)
+    assert shown == stored
+    await expect(page.locator("#turns .note")).to_have_count(0)
