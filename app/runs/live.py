@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
 from time import perf_counter
-from typing import Any, cast
+from typing import cast
 
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
@@ -15,7 +15,8 @@ from langgraph.types import StateSnapshot
 
 from app.runs.broadcast import Broadcast
 from app.runs.cache import CacheKey, decode_answer, encode_answer, is_storable
-from app.runs.execution import Execution, configure, fail, milliseconds_since, prepare_judgement, trace_id
+from app.runs.execution import Execution, fail, milliseconds_since, prepare_judgement, trace_id
+from app.runs.hits import ANSWERED_BEFORE, adopt, settle_thread, write_state
 from app.runs.records import log_turn, make_done, make_record, merge_state
 from app.runs.states import bring_up_to_date
 from app.runs.tapes import encode_tape, is_taped
@@ -147,7 +148,7 @@ class LiveRun:
             *events, last = decode_answer(stored, {})
             for event in events:
                 self._send(event)
-            return await self._adopt(cast(Done, last), "it was answered before")
+            return await self._adopt(cast(Done, last), ANSWERED_BEFORE)
         followed = {turn["run_id"]}
         while (leader := await services.answers.lead(key, turn["run_id"])) not in followed:
             followed.add(leader)
@@ -165,8 +166,11 @@ class LiveRun:
 
     async def _read_state(self) -> StateSnapshot | None:
         """How the thread stands; None where it has no state yet."""
-        with self._services.translating_errors():
-            snapshot = await bring_up_to_date(self._services.graph, self.request.thread_id)
+        services, thread_id = self._services, self.request.thread_id
+        with services.translating_errors():
+            snapshot = await bring_up_to_date(services.graph, thread_id)
+            if not snapshot.created_at and await settle_thread(services, self.request.workspace_id, thread_id):
+                snapshot = await bring_up_to_date(services.graph, thread_id)
         return snapshot if snapshot.created_at else None
 
     async def _run_graph(self, graph_input: TurnInput | None, values: AnswerState) -> tuple[Done | Failed, AnswerState]:
@@ -226,32 +230,9 @@ class LiveRun:
             "timings": {"total": round(milliseconds_since(self._started), 2)},
             "trace_url": None,
         }
-        state = merge_state(
-            turn,
-            {
-                **blank_question(),
-                "turns": self._turns,
-                "standalone_question": done["standalone_question"],
-                "query": done["standalone_question"],
-                "route": done["route"],
-                "route_reason": reason,
-                "answer": done["answer"],
-                "answered_by": done["answered_by"],
-                "citations": done["citations"],
-                "confidence": done["confidence"],
-                "verification": done["verification"],
-            },
-        )
-        state["turns"] = finish_turn(state, done["answer"], done["citations"])
-        await self._write_state(state, cached="true")
+        state = adopt(turn, self._turns, done, reason)
+        await write_state(self._services, self.request.thread_id, state, cached="true")
         return mine, state
-
-    async def _write_state(self, state: AnswerState, **metadata: str) -> None:
-        """Make `state` the thread's."""
-        config = configure(self.request.thread_id, state, **metadata)
-        # As `reconcile`, because what follows that node is the end, whatever the mode.
-        with self._services.translating_errors():
-            await self._services.graph.aupdate_state(config, cast("dict[str, Any]", state), as_node="reconcile")
 
     async def _store(self, components: CacheKey, scope: Scope, corpus: str, ended: Done) -> None:
         """Store the answer, unless the documents changed while it was being written."""
@@ -331,7 +312,7 @@ class LiveRun:
     async def _try_to_end(self, run_state: RunState, ended: Done | Failed, state: AnswerState) -> bool:
         services = self._services
         if run_state == "stopped":
-            await self._write_state(state, stopped="true")
+            await write_state(self._services, self.request.thread_id, state, stopped="true")
         with services.translating_errors():
             await asyncio.gather(
                 services.flush_states(self.request.thread_id), services.streams.flush(self.request.run_id)

@@ -1,0 +1,132 @@
+"""An answer that is given before the graph is the stored one, and its turn is part of its thread and of the log."""
+
+import asyncio
+import json
+
+import pytest
+
+from app.descriptions import describe_answer
+from app.runs.cache import CacheKey
+from app.runs.history import read_history
+from app.runs.hits import record_hits
+from app.runs.recall import Recall, Recalled
+from app.runs.turns import Ask, Turns, collect
+from app.runs.watching import read_status
+from app.services import Services
+from domain.documents import Scope
+from domain.errors import QuestionError, UnknownDocument, UnknownMode
+from domain.events import Event
+from domain.ports import AnswerCounts
+from tests.asking import QUESTION, ask
+
+
+@pytest.fixture
+async def first(services: Services, library: dict[str, str]) -> list[Event]:
+    """The events of the question when it was answered by the graph."""
+    async with Turns(services) as turns:
+        _, events = await collect(await turns.ask(Ask(QUESTION)))
+    return events
+
+
+@pytest.fixture
+async def recall(services: Services) -> Recall:
+    """Without the task that records hits, so that a test decides when that is done."""
+    return Recall(services)
+
+
+async def serve(recall: Recall, question: str = QUESTION) -> Recalled:
+    recalled = await recall.serve(Ask(question))
+    assert recalled is not None
+    return recalled
+
+
+async def test_the_stored_events_and_the_json_are_those_of_the_first_run(recall: Recall, first: list[Event]) -> None:
+    recalled = await serve(recall)
+    frames = [frame.split(b"\n") for frame in recalled.as_events().split(b"\n\n")[:-1]]
+    names = [name.removeprefix(b"event: ").decode() for _, name, _ in frames]
+    datas = [json.loads(data.removeprefix(b"data: ")) for _, _, data in frames]
+    before = [event for event in first if event["type"] != "thinking"]
+    assert [number for number, _, _ in frames] == [b"id: 1-%d" % n for n in range(1, len(frames) + 1)]
+    assert names == [event["type"] for event in before]
+    assert [{"type": name, **data} for name, data in zip(names, datas, strict=True)][:-1] == before[:-1]
+    done = before[-1]
+    assert done["type"] == "done"
+    own = {
+        "run_id": recalled.run_id,
+        "thread_id": recalled.thread_id,
+        "cached": True,
+        "usage": [],
+        "cost": 0.0,
+        "timings": {"total": round(recalled.total_ms, 2)},
+        "trace_url": None,
+    }
+    assert {"type": "done", **datas[-1]} == done | own
+    described = describe_answer(done, before) | own
+    assert json.loads(recalled.as_json()) == {key: value for key, value in described.items() if key != "type"}
+
+
+async def test_a_hit_is_a_run_of_a_thread_that_can_be_gone_on_with(
+    services: Services, recall: Recall, first: list[Event]
+) -> None:
+    recalled = await serve(recall)
+    status = await read_status(services, "default", recalled.run_id)
+    assert (status.state, status.ended_id) == ("done", f"1-{recalled.as_events().count(b'event: ')}")
+    assert status.ended is not None
+    assert status.ended["type"] == "done"
+    assert (status.ended["thread_id"], status.ended["cached"]) == (recalled.thread_id, True)
+    record = await services.runs.get("default", recalled.run_id)
+    assert record is not None
+    assert (record.cached, record.cost, record.question) == (True, 0.0, QUESTION)
+    assert record.answer == status.ended["answer"]
+    follow_up = await ask(services, "And how long does its battery last?", thread_id=recalled.thread_id)
+    assert "14 months" in follow_up["answer"]
+    steps = await read_history(services, "default", recalled.thread_id)
+    assert [step["node"] for step in steps].count("cache") == 1
+    assert [run.cached for run in await services.runs.list_thread("default", recalled.thread_id)] == [True, False]
+
+
+async def test_a_hit_is_recorded_once_whoever_does_it(services: Services, recall: Recall, first: list[Event]) -> None:
+    served = [await serve(recall) for _ in range(3)]
+    noted = await services.answers.read_hits(10)
+    await asyncio.gather(*(record_hits(services) for _ in range(4)))
+    assert await services.answers.read_hits(10) == []
+    # As after a crash between the two, or in a process that has read them before.
+    again = Recall(services)
+    assert len(noted) == 3
+    async with again:
+        served.append(await serve(again))
+    for recalled in served:
+        [run] = await services.runs.list_thread("default", recalled.thread_id)
+        assert run.run_id == recalled.run_id
+    assert await services.answers.count("default") == AnswerCounts(hits=4, misses=1, shared=0)
+
+
+async def test_what_cannot_be_recorded_does_not_keep_the_rest_waiting(
+    services: Services, recall: Recall, first: list[Event], caplog: pytest.LogCaptureFixture
+) -> None:
+    await serve(recall)
+    [note] = await services.answers.read_hits(10)
+    bad = note.hit.replace(b"warranty", b"warran\\u0000")
+    [stored] = await services.answers.list_stored("default", 1)
+    digest = CacheKey(**stored.components).address().digest
+    await services.answers.recall(Scope("default"), digest, bad, services.documents.corpus_fingerprint)
+    last = await serve(recall)
+    await record_hits(services)
+    assert await services.answers.read_hits(10) == []
+    assert await services.runs.get("default", last.run_id) is not None
+    assert [record.levelname for record in caplog.records if "cannot be recorded" in record.message] == ["ERROR"]
+
+
+async def test_nothing_else_is_given(services: Services, recall: Recall, first: list[Event]) -> None:
+    assert await recall.serve(Ask(QUESTION, thread_id="a-thread")) is None
+    assert await recall.serve(Ask(QUESTION, mode="thorough")) is None
+    assert await recall.serve(Ask(QUESTION, workspace_id="other")) is None
+    assert await recall.serve(Ask("How long is the warranty of the Amsel?")) is None
+    for wrong, error in (
+        (Ask(""), QuestionError),
+        (Ask(QUESTION, mode="none"), UnknownMode),
+        (Ask(QUESTION, document_ids=("none",)), UnknownDocument),
+    ):
+        with pytest.raises(error):
+            await recall.serve(wrong)
+    assert await services.answers.read_hits(10) == []
