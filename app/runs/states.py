@@ -96,10 +96,11 @@ async def bring_up_to_date(graph: AnswerGraph, thread_id: str) -> StateSnapshot:
         return snapshot
     # The node that ends a turn, whatever the mode; or the one that made the state, so that the same edges are taken.
     node: str | None = "reconcile"
-    # By its tasks: of `next`, LangGraph leaves out a step that was finished and whose own state was not saved any more.
     if snapshot.tasks:
-        parent = await graph.aget_state(snapshot.parent_config) if snapshot.parent_config else None
-        node = parent.next[0] if parent is not None and parent.next else None
+        # A step whose writes were stored, and whose own state was not any more, has its writes in the values.
+        node = next((task.name for task in snapshot.tasks if task.result is not None), None)
+        if node is None and snapshot.parent_config:
+            node = next(iter((await graph.aget_state(snapshot.parent_config)).next), None)
     if node is None or node == START:
         # The first step resets all that the last turn left.
         return snapshot

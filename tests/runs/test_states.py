@@ -11,13 +11,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import ormsgpack
 import psycopg
 import pytest
 import pytest_asyncio
 from psycopg.sql import SQL, Identifier, Placeholder
 from psycopg.types.json import Jsonb
 
-from app.runs.examination import examine_states
+from app.runs.examination import Failure, describe_examination, examine_states
 from app.runs.history import HistoryStep, read_history
 from app.runs.replay import Replay, run_replay
 from app.runs.states import bring_up_to_date, complete, find_problem, migrate, read_version
@@ -106,19 +107,22 @@ async def test_an_examination_finds_nothing_wrong_with_older_states(services: Se
     assert found.states == found.versions.total()
 
 
+@pytest.mark.parametrize(("with_writes", "following"), [(True, "rerank"), (False, "retrieve")])
 async def test_a_run_that_an_older_version_began_is_brought_up_to_date(
-    services: Services, old_thread: str, database_url: str
+    services: Services, old_thread: str, database_url: str, with_writes: bool, following: str
 ) -> None:
-    """As if the process had died before a second search: a newer one runs on in the same thread."""
+    """As if the process had died in a second search, or right after it: a newer one runs on in the same thread."""
     steps = await read_history(services, "default", old_thread)
     step = next(step for step in steps if step["node"] == "reformulate")
     async with await psycopg.AsyncConnection.connect(database_url) as connection:
         await connection.execute("DELETE FROM checkpoints WHERE checkpoint_id > %s", [step["checkpoint_id"]])
+        if not with_writes:
+            await connection.execute("DELETE FROM checkpoint_writes WHERE checkpoint_id = %s", [step["checkpoint_id"]])
     snapshot = await bring_up_to_date(services.graph, old_thread)
     assert read_version(snapshot.metadata) == STATE_VERSION
     assert find_problem(snapshot.values) is None
     assert snapshot.values["previous"]["candidates"] == []
-    assert snapshot.next == ("retrieve",)
+    assert snapshot.next == (following,)
     last = (await read_history(services, "default", old_thread))[-1]
     assert (last["node"], last["run_id"]) == ("migration", step["run_id"])
     assert await bring_up_to_date(services.graph, old_thread) == snapshot
@@ -140,3 +144,56 @@ def test_a_state_that_is_not_what_its_version_says_is_left_as_it_is() -> None:
     problem = find_problem(complete(values, 1))
     assert problem is not None
     assert problem[0] == "candidates.0"
+
+
+async def test_an_examination_names_what_cannot_be_run_on_from(
+    services: Services, old_thread: str, database_url: str
+) -> None:
+    ended = await ask(services)
+    healthy = await examine_states(services, None)
+    assert (healthy.failed, healthy.states) == (0, 27)
+    steps = {step["node"]: step["checkpoint_id"] for step in await read_history(services, "default", old_thread)}
+    damage = [
+        ("sources", steps["retrieve"], ormsgpack.packb("no list")),
+        ("profile", steps["route"], ormsgpack.packb({"name": "standard", "rerank": {"method": "by hand"}})),
+        ("verification", steps["verify"], b"\xc1"),
+    ]
+    async with await psycopg.AsyncConnection.connect(database_url) as connection:
+        for field, checkpoint_id, blob in damage:
+            await connection.execute(
+                """
+                UPDATE checkpoint_blobs SET blob = %s FROM checkpoints
+                WHERE checkpoints.thread_id = %s AND checkpoint_id = %s AND channel = %s
+                    AND checkpoint_blobs.thread_id = checkpoints.thread_id
+                    AND version = checkpoint -> 'channel_versions' ->> channel
+                """,
+                [blob, old_thread, checkpoint_id, field],
+            )
+        await connection.execute(
+            "UPDATE checkpoint_blobs SET blob = 'no pack' WHERE thread_id = %s", [ended["thread_id"]]
+        )
+    seen: list[tuple[int, int]] = []
+    found = await examine_states(services, None, lambda _, done, total: seen.append((done, total)))
+    assert (found.states, seen[-1]) == (27, (27, 27))
+    by_field: dict[str, list[Failure]] = {}
+    for failure in found.failures:
+        by_field.setdefault(failure.field, []).append(failure)
+    assert set(by_field) == {"sources", "profile.rerank.method", "verification", "checkpoint"}
+    assert steps["retrieve"] in {failure.checkpoint_id for failure in by_field["sources"]}
+    assert "list" in by_field["sources"][0].why
+    assert all(failure.readable for failure in by_field["sources"] + by_field["profile.rerank.method"])
+    assert {failure.thread_id for failure in by_field["verification"]} == {old_thread}
+    assert not any(failure.readable for failure in by_field["verification"] + by_field["checkpoint"])
+    assert [failure.thread_id for failure in by_field["checkpoint"]] == [ended["thread_id"]] * 7
+    assert found.failed == len(found.failures)
+
+    assert (await examine_states(services, "elsewhere")).states == 0
+    described = describe_examination(found)
+    assert described["versions"] == {"1": 20, "2": 7}
+    assert json.loads(json.dumps(described))["failures"][0]["why"]
+    # What fails can be run on from, with what is wrong set.
+    step = next(failure.checkpoint_id for failure in by_field["sources"] if failure.checkpoint_id == steps["retrieve"])
+    async with Turns(services) as turns:
+        wanted = Replay("default", OLD, step, changes={"sources": "[]"}, mode="standard")
+        replayed, _ = await collect(await run_replay(services, turns, wanted))
+    assert replayed["type"] == "done"
