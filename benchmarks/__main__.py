@@ -1,5 +1,6 @@
 """`make bench`: what can be measured with nothing but this repository: a question over the sample library, what a
-streamed answer costs beside its language model (a loopback one), then speed and recall with many chunks beside
+streamed answer costs beside its language model (a loopback one), what keeping every step's state costs, then speed and
+recall with many chunks beside
 PGVectorStore (`BENCH_CHUNKS=100000` for the size that the targets name).
 
 The other modules of this folder measure on data sets that their first lines name.
@@ -8,9 +9,10 @@ The other modules of this folder measure on data sets that their first lines nam
 import asyncio
 
 from app.library import FOLDER
-from benchmarks import latency, scale, streaming
+from benchmarks import checkpoints, latency, scale, streaming
 
 asyncio.run(latency.measure([FOLDER]))
 streaming.main()
+asyncio.run(checkpoints.main())
 print()
 asyncio.run(scale.main())

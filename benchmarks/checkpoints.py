@@ -41,9 +41,10 @@ from graphs.speculation import speculate
 from nodes.context import Context
 
 CLIENTS = 32
-ROUNDS = 1
-"""Of `CLIENTS` at once, for each way to save."""
+ROUNDS = 6
+"""In which each way to save takes a turn of `CLIENTS` at once; the median round counts."""
 TURNS_A_THREAD = 2
+"""Of one client."""
 TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
 
 Durability = Literal["exit", "async"]
@@ -191,15 +192,13 @@ async def compare(
     for number in range(ROUNDS):
         first = number % len(ways)
         for way in [*ways[first:], *ways[:first]]:
-
-            async def ask(client: int, way: Way = way) -> None:
-                thread_id = str(uuid4())
-                for turn in range(TURNS_A_THREAD):
-                    chosen = turns[(client * TURNS_A_THREAD + turn) % len(turns)]
-                    await way.take(graphs[way.name], chosen, thread_id, make_context())
-
             started = perf_counter()
-            await asyncio.gather(*(ask(client) for client in range(CLIENTS)))
+            await asyncio.gather(
+                *(
+                    way.take(graphs[way.name], turns[client % len(turns)], str(uuid4()), make_context())
+                    for client in range(CLIENTS)
+                )
+            )
             way.together.append(perf_counter() - started)
 
 
@@ -210,7 +209,7 @@ async def show(title: str, ways: Sequence[Way]) -> None:
     figures = {}
     for way in ways:
         p50, cpu = float(np.percentile(way.milliseconds, 50)), float(np.mean(way.cpu))
-        rate = CLIENTS * TURNS_A_THREAD * len(way.together) / sum(way.together)
+        rate = CLIENTS / float(np.median(way.together))
         rows, whole = await way.weigh()
         figures[way.name] = (p50, cpu, rate)
         print(f"  {way.name:<20}{p50:>9.1f}{cpu:>9.1f}{rate:>9.1f}{rows:>14,.0f}{whole:>15,.0f}")

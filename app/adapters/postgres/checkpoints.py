@@ -204,6 +204,8 @@ class PackedSaver(AsyncPostgresSaver):
     is away, puts wait for it, `MAX_BUFFERED` bytes of them, and then are stored in order.
     """
 
+    SELECT_SQL = _SELECT
+
     def __init__(self, pool: Pool) -> None:
         super().__init__(pool)
         # Stock's own guards a connection that is shared; a pool hands each caller one of its own.
@@ -340,7 +342,6 @@ class PackedSaver(AsyncPostgresSaver):
         for thread_id in thread_ids:
             self._forget(str(thread_id))
 
-    SELECT_SQL = _SELECT
     # Stock's own looks for channels in columns.
     aget_delta_channel_history = BaseCheckpointSaver.aget_delta_channel_history
 
@@ -349,7 +350,9 @@ class PackedSaver(AsyncPostgresSaver):
         if name is None:
             stocks = await super()._load_checkpoint_tuple({**value, "pending_writes": None})
             return stocks._replace(pending_writes=self._read_writes(checkpoint_id, [], value["pending_writes"]))
-        packs = {channel.decode(): _unpack(bytes(body)) for channel, _, body in value["channel_values"]}
+        packs = {channel.decode(): _unpack(bytes(body)) for channel, _, body in value["channel_values"] or []}
+        if lost := value["checkpoint"]["channel_versions"].keys() - packs:
+            raise LookupError(f"the checkpoint {checkpoint_id} refers to packs that are gone: {', '.join(lost)}")
         checkpoint = self.serde.loads_typed(packs[name].checkpoints[checkpoint_id])
         places: _Places = {}
         for channel, version in checkpoint["channel_versions"].items():
@@ -410,8 +413,9 @@ class PackedSaver(AsyncPostgresSaver):
                     self._set_timer(thread_id, buffer, RETRY_SECONDS)
                 raise
             except Exception as error:  # noqa: BLE001 - handed on by `flush`, which may not be who is asking now
-                # The same again would be refused again, and what was put on top of it would hang in the air.
-                self._buffered -= sum(size for _, size in buffer.waiting)
+                # The same again would be refused again, and what has been put since may refer to it.
+                self._buffered -= buffer.size + sum(size for _, size in buffer.waiting)
+                buffer.packs, buffer.size = {}, 0
                 buffer.waiting.clear()
                 self._forget(thread_id)
                 self._refused[thread_id] = error
@@ -422,7 +426,10 @@ class PackedSaver(AsyncPostgresSaver):
         """The thread's buffer, once there is room for more."""
         if self._buffered > MAX_BUFFERED:
             await self.flush(thread_id)
-        return self._buffers.setdefault(thread_id, _Buffer())
+        buffer = self._buffers.get(thread_id)
+        if buffer is None:
+            buffer = self._buffers[thread_id] = _Buffer()
+        return buffer
 
     def _grow(self, thread_id: str, buffer: _Buffer, size: int) -> None:
         buffer.size += size
