@@ -1,7 +1,6 @@
 """`make bench`: what can be measured with nothing but this repository: a question over the sample library, what a
-streamed answer costs beside its language model (a loopback one), what keeping every step's state costs, then speed and
-recall with many chunks beside
-PGVectorStore (`BENCH_CHUNKS=100000` for the size that the targets name).
+streamed answer costs beside its language model (a loopback one), what it costs to keep every step's state, then speed
+and recall with many chunks beside PGVectorStore (`BENCH_CHUNKS=100000` for the size that the targets name).
 
 The other modules of this folder measure on data sets that their first lines name.
 """
