@@ -2,6 +2,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -15,7 +16,7 @@ from tests.contracts.run_streams import PATIENCE_SECONDS, RunStreamsContract, ap
 
 
 @asynccontextmanager
-async def open_streams(url: str, **limits: int) -> AsyncIterator[RedisRunStreams]:
+async def open_streams(url: str, **limits: Any) -> AsyncIterator[RedisRunStreams]:
     """What one process has."""
     server = RedisServer(url, timeout_seconds=10, pause_seconds=0)
     streams = RedisRunStreams(server, url, **limits)
@@ -68,6 +69,15 @@ async def test_a_stream_keeps_its_last_events(redis_url: str) -> None:
     # The server drops whole blocks of a hundred.
     assert 300 <= len(kept) <= 400
     assert kept == events[-len(kept) :]
+
+
+async def test_a_flush_does_not_wait_for_a_batch_to_fill(redis_url: str, streams: RunStreams) -> None:
+    events = make_events(1, 3)
+    async with asyncio.timeout(PATIENCE_SECONDS), open_streams(redis_url, gather_seconds=3600) as patient:
+        for event in events:
+            patient.append("r", event)
+            await patient.flush("r")
+        assert await read(streams, "r") == events
 
 
 async def test_events_of_an_outage_arrive_after_it(

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 from itertools import islice
 from typing import Any, cast
 
@@ -24,7 +25,8 @@ KEPT_EVENTS = 10_000
 its first ones go, and `done` carries the whole answer all the same."""
 GATHER_SECONDS = 0.01
 """How long the first event waits for others to be written with it: at 32 runs of 50 tokens a second that is 16 of them,
-at a sixth of the CPU that each alone would take. Whoever follows in the run's own process does not wait."""
+at a sixth of the CPU that each alone would take. Neither whoever follows in the run's own process waits for it, nor
+`flush`."""
 BATCH = 1000
 """Events written or read in one go, so that neither the server nor the loop stands still for long after an outage."""
 PENDING = 50_000
@@ -89,6 +91,7 @@ class RedisRunStreams:
         self._settled = 0
         """How many of those appended were stored or refused."""
         self._progress = asyncio.Event()
+        self._hurry = asyncio.Event()
         self._reached = True
         self._dropping = False
         self._refused: set[str] = set()
@@ -155,12 +158,13 @@ class RedisRunStreams:
     async def _settle(self) -> None:
         upto = self._appended
         while self._settled < upto and self._reached:
+            self._hurry.set()
             await self._progress.wait()
 
     async def _write(self) -> None:
         """Until nothing is pending."""
         while self._pending:
-            await asyncio.sleep(self._gather_seconds)
+            await self._gather()
             batch = list(islice(self._pending, BATCH))
             refused = await self._server.attempt(lambda batch=batch: self._store(batch))  # type: ignore[misc]
             self._reached = refused is not None
@@ -175,6 +179,13 @@ class RedisRunStreams:
             self._progress.clear()
             if refused is None:
                 await asyncio.sleep(WAIT_SECONDS)
+
+    async def _gather(self) -> None:
+        """Let other events join the batch, unless somebody waits for it."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._gather_seconds):
+                await self._hurry.wait()
+        self._hurry.clear()
 
     async def _store(self, batch: list[tuple[str, StreamedEvent]]) -> list[tuple[int, bytes]]:
         """The places in the batch of those that were refused, and why."""
