@@ -26,6 +26,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -174,6 +175,8 @@ class Reader:
     name: str
     question: str
     thread_id: str | None = None
+    round: int = 0
+    """Of the conversation."""
     run_id: str | None = None
     connections: list[Connection] = field(default_factory=list)
     refused: int = 0
@@ -189,8 +192,10 @@ class Reader:
     """Those of them after which the run was begun again."""
     problems: list[str] = field(default_factory=list)
     accepted: asyncio.Event = field(default_factory=asyncio.Event)
-    closing: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the answer is about to end."""
+    mark: int = LENGTH - 8
+    """A number of pieces of the answer."""
+    marked: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when as many have come: by default, when the answer is about to end."""
 
     @property
     def ids(self) -> list[str]:
@@ -219,8 +224,8 @@ class Reader:
                 self.problems.append(f"was shown {self.text!r}, and the answer is {event.data['answer']!r}")
         self.last_id = event.id or self.last_id
         self.connections[-1].events.append(event)
-        if sum(event.type == "content" for event in self.connections[-1].events) > LENGTH - 8:
-            self.closing.set()
+        if sum(event.type == "content" for event in self.connections[-1].events) >= self.mark:
+            self.marked.set()
 
 
 class Client:
@@ -307,6 +312,7 @@ class Deployment:
 @asynccontextmanager
 async def deploy(processes: int, folder: Path) -> AsyncIterator[Deployment]:
     """Servers, a model, processes, and the address in front of them."""
+    folder.mkdir(exist_ok=True)
     model_options = ("--ttft", f"{TTFT}s", "--rate", str(RATE), "--length", str(LENGTH))
     with start("/v1/models", "-m", "tests.wire.openai", "--port", "PORT", *model_options) as (model, _):
         async with open_servers(folder / "servers") as servers:
@@ -351,7 +357,7 @@ class Killer:
         if moment == "accepted":
             await reader.accepted.wait()
         elif moment == "end":
-            await reader.closing.wait()
+            await reader.marked.wait()
             await asyncio.sleep(delay / LATEST * 0.3)
         else:
             await asyncio.sleep(delay)
@@ -387,11 +393,12 @@ async def converse(deployment: Deployment, killer: Killer, rounds: tuple[int, ..
     """A conversation, while its processes are killed."""
     readers: list[Reader] = []
     thread_id: str | None = None
-    for at_once in rounds:
+    for number_of_round, at_once in enumerate(rounds):
         if at_once > 1 and thread_id is None:
             thread_id = str(uuid4())
         asked = [
-            Reader(f"{name}.{len(readers) + number}", next(_questions), thread_id) for number in range(1, at_once + 1)
+            Reader(f"{name}.{len(readers) + number}", next(_questions), thread_id, number_of_round)
+            for number in range(1, at_once + 1)
         ]
         readers += asked
         hunts = [asyncio.create_task(killer.hunt(reader)) for reader in asked]
@@ -467,7 +474,7 @@ async def check(deployment: Deployment, readers: list[Reader]) -> Verdict:
     while time.monotonic() < deadline:
         rows = await fetch(
             deployment.database_url,
-            "SELECT run_id, thread_id, state, attempt, ended->>'code' AS code FROM accepted_runs ORDER BY job_id",
+            "SELECT run_id, thread_id, state, attempt, ended->>'code' AS code FROM accepted_runs",
         )
         if all(row["state"] not in ("queued", "running") for row in rows):
             break
@@ -489,7 +496,7 @@ async def check(deployment: Deployment, readers: list[Reader]) -> Verdict:
     jobs = await fetch(deployment.database_url, "SELECT id, status, args->>'run_id' AS run FROM procrastinate_jobs")
     verdict.problems += [f"a job is left over: {job}" for job in jobs]
     for thread_id, run_ids in threads.items():
-        await _check_thread(deployment, thread_id, run_ids, verdict)
+        await _check_thread(deployment, thread_id, run_ids, heard, verdict)
     for run_id in [run_id for run_ids in threads.values() for run_id in run_ids]:
         if recorded[run_id] != 1:
             verdict.problems.append(f"{run_id} has {recorded[run_id]} records")
@@ -497,7 +504,9 @@ async def check(deployment: Deployment, readers: list[Reader]) -> Verdict:
     return verdict
 
 
-async def _check_thread(deployment: Deployment, thread_id: str, run_ids: list[str], verdict: Verdict) -> None:
+async def _check_thread(
+    deployment: Deployment, thread_id: str, run_ids: list[str], heard: dict[str | None, Reader], verdict: Verdict
+) -> None:
     """Its turns are its runs, each once, in order; and no run has come to its end twice."""
     turns: list[str] = []
     ends: Counter[str] = Counter()
@@ -509,8 +518,9 @@ async def _check_thread(deployment: Deployment, thread_id: str, run_ids: list[st
     verdict.lost += [f"{run_id} has no turn in its thread" for run_id in run_ids if run_id not in turns]
     verdict.doubled += [f"{run_id} has {turns.count(run_id)} turns" for run_id in run_ids if turns.count(run_id) > 1]
     verdict.doubled += [f"{run_id} came to its end {n} times" for run_id, n in ends.items() if n > 1]
-    if sorted(turns) == sorted(run_ids) and turns != run_ids:
-        verdict.problems.append(f"the turns of thread {thread_id} are {turns}, and were asked as {run_ids}")
+    rounds = [heard[run_id].round for run_id in turns if run_id in heard]
+    if rounds != sorted(rounds):
+        verdict.problems.append(f"the turns of thread {thread_id} are of the rounds {rounds}, in this order")
 
 
 async def _check_reading(deployment: Deployment, run_id: str, reader: Reader | None, verdict: Verdict) -> None:
@@ -532,6 +542,86 @@ async def _check_reading(deployment: Deployment, run_id: str, reader: Reader | N
         verdict.problems.append(f"{run_id}: never received {sorted(missing, key=order_of)}")
     if late.ended and reader.ended and late.ended != reader.ended:
         verdict.problems.append(f"{run_id}: ended as {reader.ended}, and later as {late.ended}")
+
+
+async def transcribe(folder: Path) -> None:
+    """Print two cases in full."""
+    print("## One process: the client is cut off, the process killed and started again, the client resumes\n")
+    async with deploy(1, folder / "one") as deployment:
+        [process] = deployment.replicas
+        reader = Reader("reader", next(_questions), mark=12)
+        asking = asyncio.create_task(deployment.client.ask(reader))
+        await reader.marked.wait()
+        asking.cancel()
+        with suppress(asyncio.CancelledError):
+            await asking
+        _show_connection(reader.connections[0])
+        print("  the client cuts the connection\n")
+        await asyncio.sleep(0.3)
+        await process.kill()
+        print(f"kill -9: {process.name} is gone, 0.3 s later, in the middle of the answer")
+        await process.start()
+        print(f"{process.name} is started again: {time.monotonic() - process.killed_at:.1f} s since the kill\n")
+        await deployment.client.follow(reader)
+        for connection in reader.connections[1:]:
+            _show_connection(connection)
+        await _show_end(deployment, reader)
+    print("\n## Two processes behind one address: the one that answers is killed\n")
+    async with deploy(2, folder / "two") as deployment:
+        reader = Reader("reader", next(_questions), mark=12)
+        reading = asyncio.create_task(deployment.client.read(reader))
+        await reader.marked.wait()
+        killed = deployment.address.answering["reader"]
+        await killed.kill()
+        await reading
+        for number, connection in enumerate(reader.connections):
+            _show_connection(connection)
+            if number == 0:
+                print(f"  kill -9: {killed.name} is gone, in the middle of the answer\n")
+        await _show_end(deployment, reader)
+
+
+def _show_connection(connection: Connection) -> None:
+    request = "POST /api/chat" if connection.after is None else f"GET .../events, Last-Event-ID: {connection.after}"
+    print(f"connection to {connection.replica}: {request}")
+    for kind, group in itertools.groupby(connection.events, key=attrgetter("type")):
+        events = list(group)
+        ids = events[0].id if len(events) == 1 else f"{events[0].id} ... {events[-1].id}"
+        print(f"  {ids:<16}{kind:<11}{_describe(kind, events)}")
+
+
+def _describe(kind: str, events: list[Event]) -> str:
+    data = events[0].data
+    if kind == "content":
+        return f"{len(events)} pieces: {''.join(event.data['token'] for event in events)!r}"
+    if kind == "thinking":
+        return ", ".join(event.data["step"] for event in events)
+    if kind == "correction":
+        return f"reason {data['reason']!r}, answer {data['answer']!r}"
+    if kind == "done":
+        return f"answer {data['answer']!r}"
+    return f"{len(data['citations'])} citations" if kind == "sources" else ""
+
+
+async def _show_end(deployment: Deployment, reader: Reader) -> None:
+    """How the run stands, what its thread holds, and what was received twice or never."""
+    status = await deployment.client.get(f"/api/runs/{reader.run_id}")
+    print(f"\nGET /api/runs/{reader.run_id}: state {status['state']!r}, attempt {status['attempt']}")
+    history = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "app.cli", "history", str(reader.thread_id),
+        env=os.environ | deployment.environment, stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    told, _ = await history.communicate()
+    print(f"askgraph history {reader.thread_id}, without what each step changed:")
+    print("".join(line for line in told.decode().splitlines(keepends=True) if not line.startswith("    ")))
+    verdict = await check(deployment, [reader])
+    steps = (await deployment.client.get(f"/api/threads/{reader.thread_id}/history"))["steps"]
+    for turn in [step["changed"]["turns"] for step in steps if "turns" in step["changed"]][-1]:
+        print(f"turn of the thread: run {turn['run_id']}, {turn['question']!r}, answer {turn['answer']!r}")
+    print(f"ids received: {len(reader.ids)}, twice: {verdict.repeated_ids}, missing: {verdict.missing_ids}; "
+          f"lost: {len(verdict.lost)}, doubled: {len(verdict.doubled)}")  # fmt: skip
+    for problem in [*verdict.lost, *verdict.doubled, *verdict.problems]:
+        print(f"  ! {problem}")
 
 
 def show(verdict: Verdict, readers: list[Reader], killer: Killer, replicas: list[Replica], seconds: float) -> None:
@@ -570,14 +660,15 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--transcript", action="store_true", help="two cases, event by event")
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="askgraph-kills-"))
-    well = asyncio.run(measure(given.runs, given.processes, given.seed, folder))
-    if well:
-        shutil.rmtree(folder, ignore_errors=True)
-    else:
+    if given.transcript:
+        asyncio.run(transcribe(folder))
+    elif not asyncio.run(measure(given.runs, given.processes, given.seed, folder)):
         print(f"\nThe processes' logs are in {folder}.")
-    sys.exit(not well)
+        sys.exit(1)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":
