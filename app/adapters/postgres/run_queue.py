@@ -8,7 +8,7 @@ Its lock is the thread's. When the process dies, its heartbeats end, and the job
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -103,7 +103,7 @@ class PostgresRunQueue:
                     sql.ACCEPT_RUN,
                     run_id=request.run_id,
                     thread_id=request.thread_id,
-                    request=Jsonb(asdict(request)),
+                    request=Jsonb({field.name: getattr(request, field.name) for field in fields(request)}),
                     queue=QUEUE,
                     task=TASK,
                     lock=f"thread {request.thread_id}",
