@@ -5,8 +5,8 @@
 
 On two graphs: the answer graph over the sample library, without a language model; and one that takes the same steps
 and writes the same updates but does nothing, so that the saver is most of what it costs. Everything is measured in
-turns, one after another, so that whatever else the machine does hits all alike. Compare the rows with each other, not
-with another machine's. CPU is this process's; Postgres has its own.
+turns, one after another, so that whatever else the machine does hits all alike, and the median counts. Compare the rows with
+each other, not with another machine's. CPU is this process's; Postgres has its own.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ from graphs.speculation import speculate
 from nodes.context import Context
 
 CLIENTS = 32
-ROUNDS = 6
+ROUNDS = 3
 """In which each way to save takes a turn of `CLIENTS` at once; the median round counts."""
 TURNS_A_THREAD = 2
 """Of one client."""
@@ -129,7 +129,7 @@ async def main() -> None:
         idle = await make_idle_graph(services, turns[0])
         for title, graph, repeats in (
             ("the answer graph over the sample library, standard mode, no language model", services.graph, 1),
-            ("the same steps, doing nothing", idle, 4),
+            ("the same steps, doing nothing", idle, 2),
         ):
             ways = await open_ways()
             await compare(ways, graph, turns * repeats, services.make_context)
@@ -208,7 +208,7 @@ async def show(title: str, ways: Sequence[Way]) -> None:
     print(f"  {'':<20}{'p50 ms':>9}{'CPU ms':>9}{'turns/s':>9}{'bytes a turn':>14}{'in the tables':>15}")
     figures = {}
     for way in ways:
-        p50, cpu = float(np.percentile(way.milliseconds, 50)), float(np.mean(way.cpu))
+        p50, cpu = float(np.median(way.milliseconds)), float(np.median(way.cpu))
         rate = CLIENTS / float(np.median(way.together))
         rows, whole = await way.weigh()
         figures[way.name] = (p50, cpu, rate)

@@ -139,30 +139,32 @@ def describe(snapshot: StateSnapshot) -> dict[str, Any]:
     }
 
 
-async def run_twice(graph: Any, config: RunnableConfig) -> list[dict[str, Any]]:
+async def run_twice(graph: Any, config: RunnableConfig, durability: str = "async") -> list[dict[str, Any]]:
     """Two turns of a thread, each with an interrupt, the first with a step that fails and is run again: its history."""
     with pytest.raises(ValueError, match="right failed"):
-        await graph.ainvoke({"seen": ["question"], "kept": {}, "number": 0}, config)
-    await graph.ainvoke(None, config)
-    await graph.ainvoke(Command(resume="this"), config)
-    await graph.ainvoke({"seen": ["again"]}, config)
-    await graph.ainvoke(Command(resume="that"), config)
+        await graph.ainvoke({"seen": ["question"], "kept": {}, "number": 0}, config, durability=durability)
+    inputs: list[Any] = [None, Command(resume="this"), {"seen": ["again"]}, Command(resume="that")]
+    for given in inputs:
+        await graph.ainvoke(given, config, durability=durability)
     return [describe(snapshot) async for snapshot in graph.aget_state_history(config)]
 
 
-@pytest.mark.parametrize("flushes", [False, True])
-async def test_the_history_is_stocks(saver: PackedSaver, elsewhere: PackedSaver, flushes: bool) -> None:
+@pytest.mark.parametrize(("durability", "flushes"), [("async", False), ("async", True), ("sync", True), ("exit", True)])
+async def test_the_history_is_stocks(
+    saver: PackedSaver, elsewhere: PackedSaver, durability: str, flushes: bool
+) -> None:
     """Subgraphs, parallel steps, failures, interrupts and results, however the puts fall into writes."""
-    expected = await run_twice(build(InMemorySaver(), fails=[1]), thread())
+    expected = await run_twice(build(InMemorySaver(), fails=[1]), thread(), durability)
     config = thread()
     thread_id = config["configurable"]["thread_id"]
 
     async def flush() -> None:
         await saver.flush(thread_id)
 
-    assert await run_twice(build(saver, flush if flushes else nothing, fails=[1]), config) == expected
+    graph = build(saver, flush if flushes else nothing, fails=[1])
+    assert await run_twice(graph, config, durability) == expected
     results = [task[-1] for step in expected for task in step["tasks"]]
-    assert {"seen": ["left"]} in results, "a test of nothing"
+    assert durability == "exit" or {"seen": ["left"]} in results, "a test of nothing"
     await saver.flush(thread_id)
     assert [describe(s) async for s in build(elsewhere).aget_state_history(config)] == expected
 

@@ -41,7 +41,7 @@ from domain.errors import DatabaseUnavailable
 
 logger = logging.getLogger("askgraph.checkpoints")
 
-FLUSH_SECONDS = 0.5
+FLUSH_SECONDS = 1.0
 """How long after a thread's last put its puts are stored, unless somebody asks for it sooner: a step that takes longer
 leaves its predecessor's state behind when the process dies."""
 
