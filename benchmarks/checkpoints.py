@@ -4,9 +4,9 @@
     python -m benchmarks.checkpoints
 
 On two graphs: the answer graph over the sample library, without a language model; and one that takes the same steps
-and writes the same updates but does nothing, so that the saver is most of what it costs. Everything is measured in
-turns, one after another, so that whatever else the machine does hits all alike, and the median counts. Compare the rows with
-each other, not with another machine's. CPU is this process's; Postgres has its own.
+and writes the same updates but does nothing, so that the saver is most of what it costs. The ways take turns, so that
+whatever else the machine does hits all alike, and medians count. Compare the rows with each other, not with another
+machine's. CPU is this process's; Postgres has its own.
 """
 
 import asyncio
