@@ -11,7 +11,6 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any
 
-import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import DictRow, dict_row
 
@@ -112,7 +111,8 @@ class Presence:
                 if self._answering_since != float("inf"):
                     logger.warning("The database does not answer: no heartbeats until it does.")
                 self._answering_since = float("inf")
-            except (AskgraphError, psycopg.Error):
+            except Exception:
+                # Whatever it is: without heartbeats, others would take what is executed here.
                 logger.exception("A heartbeat failed.")
             await asyncio.sleep(RETRY_SECONDS)
 
