@@ -35,7 +35,7 @@ class Policy:
     steps_of: int = STEPS_OF
 
     @classmethod
-    def parse(cls, text: str, steps_of: int = STEPS_OF) -> Self:
+    def parse(cls, text: str) -> Self:
         """The policy that a setting such as `90d,acme=7d,legal=keep` names. Raises `ValueError`."""
         older_than: timedelta | None = None
         by_workspace: dict[str, timedelta | None] = {}
@@ -48,7 +48,7 @@ class Policy:
                 by_workspace[name.strip()] = read
             else:
                 older_than = read
-        return cls(older_than, by_workspace, steps_of)
+        return cls(older_than, by_workspace)
 
     def cut(self, now: datetime, workspace_id: str | None = None) -> Cuts:
         """The times that the policy's spans before `now` come to."""

@@ -18,11 +18,10 @@ async def prune(
     *,
     workspace_id: str | None = None,
     dry_run: bool = False,
-    progress: Callable[[Pruned], None] | None = None,
 ) -> Pruned:
     """Delete the threads that `policy` keeps no longer, of one workspace or of all; then, of threads that go on, the
     steps of older runs; then, where no workspace is named, what belongs to no thread. In batches, so that it may be
-    interrupted at any time, and called again. `progress` is told what has gone so far.
+    interrupted at any time, and called again.
 
     Raises `DatabaseUnavailable`.
     """
@@ -40,8 +39,6 @@ async def prune(
         while after is not None:
             batch, after = await stage(after=after, dry_run=dry_run)
             pruned += batch
-            if progress is not None:
-                progress(pruned)
     return pruned
 
 

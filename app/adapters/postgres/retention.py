@@ -268,7 +268,7 @@ class PostgresRetention:
             old = datetime.now(UTC) - ORPHANED
             pruned = await _delete_states(
                 session,
-                [row["thread_id"] for row in found if row["latest"] is None or find_time(row["latest"]) < old],
+                [row["thread_id"] for row in found if row["latest"] is None or _find_time(row["latest"]) < old],
             )
             if not after:
                 runs = await _run(session, _DELETE_ORPHANED_RUNS, **_spread(cuts))
@@ -278,7 +278,7 @@ class PostgresRetention:
         return pruned, last
 
 
-def find_time(checkpoint_id: str) -> datetime:
+def _find_time(checkpoint_id: str) -> datetime:
     """When the checkpoint was made, which its id says: LangGraph's are UUIDs of version 6 (RFC 9562, section 5.6), a
     count of 100 ns since 15 October 1582."""
     bits = UUID(checkpoint_id).int
@@ -316,7 +316,7 @@ async def _thin(session: Session, thread_id: str, workspace_id: str, cut: dateti
     for step in await session.fetch(_LIST_STEPS, thread_id=thread_id):
         # A branch begins with states of no run: they are of the one that follows.
         run_id = step["run_id"] or run_id
-        if find_time(step["checkpoint_id"]) < cut:
+        if _find_time(step["checkpoint_id"]) < cut:
             (gone if run_id in seen else finals)[step["checkpoint_id"]] = run_id
         seen.add(run_id)
     tapes = await _run(session, _DELETE_OLD_TAPES, workspace=workspace_id, thread_id=thread_id, cut=cut)

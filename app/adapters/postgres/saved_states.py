@@ -84,7 +84,7 @@ class PostgresSavedStates:
             except psycopg.Error:
                 raise
             except Exception as error:  # noqa: BLE001 - whatever damaged bytes come to
-                unreadable = await self._find_unreadable(place) or {"checkpoint": describe(error)}
+                unreadable = await self._find_unreadable(place) or {"checkpoint": _describe(error)}
         return SavedState(row["thread_id"], row["checkpoint_id"], row["metadata"], values, unreadable)
 
     async def _find_unreadable(self, place: Mapping[str, Any]) -> dict[str, str]:
@@ -98,10 +98,10 @@ class PostgresSavedStates:
                 # A pack, which is not of one field.
                 continue
             except Exception as error:  # noqa: BLE001 - whatever damaged bytes come to
-                unreadable[row["field"]] = describe(error)
+                unreadable[row["field"]] = _describe(error)
         return unreadable
 
 
-def describe(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     """What went wrong in reading bytes, with its kind: the message alone says little."""
     return f"{type(error).__name__}: {error}"
