@@ -9,6 +9,7 @@ from importlib.metadata import version
 from types import FrameType
 
 import uvicorn
+from sse_starlette.sse import AppStatus
 
 from app.library import FOLDER
 from app.main import make_app
@@ -44,6 +45,8 @@ async def run_server(host: str, port: int) -> int:
             draining.append(asyncio.ensure_future(app.state.turns.drain()))
 
         draining: list[asyncio.Future[None]] = []
+        # Streams end when their runs have, or are handed on; sse-starlette would cut them off as soon as it is told.
+        AppStatus.disable_automatic_graceful_drain()  # type: ignore[no-untyped-call]
         server = _Server(config, lambda: print_banner(services, host, port), drain)
         await server.serve(sockets=[listener])
     return 0

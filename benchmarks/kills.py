@@ -38,6 +38,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from app.adapters.embedded import open_servers
+from app.server import SAMPLE_QUESTION
 from benchmarks.streaming import ASKERS, MODELS, QUESTIONS, start
 from domain.events import RESTART
 from domain.streams import order_of
@@ -312,7 +313,7 @@ class Deployment:
 @asynccontextmanager
 async def deploy(processes: int, folder: Path) -> AsyncIterator[Deployment]:
     """Servers, a model, processes, and the address in front of them."""
-    folder.mkdir(exist_ok=True)
+    await asyncio.to_thread(folder.mkdir, exist_ok=True)
     model_options = ("--ttft", f"{TTFT}s", "--rate", str(RATE), "--length", str(LENGTH))
     with start("/v1/models", "-m", "tests.wire.openai", "--port", "PORT", *model_options) as (model, _):
         async with open_servers(folder / "servers") as servers:
@@ -549,7 +550,7 @@ async def transcribe(folder: Path) -> None:
     print("## One process: the client is cut off, the process killed and started again, the client resumes\n")
     async with deploy(1, folder / "one") as deployment:
         [process] = deployment.replicas
-        reader = Reader("reader", next(_questions), mark=12)
+        reader = Reader("reader", SAMPLE_QUESTION, mark=12)
         asking = asyncio.create_task(deployment.client.ask(reader))
         await reader.marked.wait()
         asking.cancel()
@@ -568,7 +569,7 @@ async def transcribe(folder: Path) -> None:
         await _show_end(deployment, reader)
     print("\n## Two processes behind one address: the one that answers is killed\n")
     async with deploy(2, folder / "two") as deployment:
-        reader = Reader("reader", next(_questions), mark=12)
+        reader = Reader("reader", SAMPLE_QUESTION, mark=12)
         reading = asyncio.create_task(deployment.client.read(reader))
         await reader.marked.wait()
         killed = deployment.address.answering["reader"]

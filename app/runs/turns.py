@@ -180,12 +180,13 @@ class Turns:
                     yield event
                     if event.is_end:
                         return
-            if self._draining is not None:
-                yield StreamedEvent.of(_say_draining(), "")
-                return
-        async with aclosing(follow_elsewhere(self._services, started.workspace_id, started.run_id, after)) as events:
+        elsewhere = follow_elsewhere(self._services, started.workspace_id, started.run_id, after, self._is_over)
+        async with aclosing(elsewhere) as events:
             async for event in events:
                 yield event
+                if event.is_end:
+                    return
+        yield StreamedEvent.of(_say_draining(), "")
 
     async def watch(self, workspace_id: str, run_id: str, after: str | None = None) -> AsyncGenerator[StreamedEvent]:
         """The events of any run past the id `after`: those of the past and those to come.
@@ -258,6 +259,10 @@ class Turns:
         async with aclosing(await self.watch(workspace_id, run_id)) as events:
             async for event in events:
                 yield event
+
+    def _is_over(self) -> bool:
+        """Whether this process has no run any more, and takes none."""
+        return self._draining is not None and not self._live
 
     def _stop_here(self, run_id: str) -> None:
         if live := self._live.get(run_id):

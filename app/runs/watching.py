@@ -1,6 +1,6 @@
 """Following a run of any process, while it runs and after it has ended."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
 from app.runs.hits import record_hits
@@ -24,11 +24,14 @@ async def read_status(services: Services, workspace_id: str, run_id: str) -> Run
 
 
 async def follow_elsewhere(
-    services: Services, workspace_id: str, run_id: str, after: str | None
+    services: Services, workspace_id: str, run_id: str, after: str | None, is_over: Callable[[], bool]
 ) -> AsyncGenerator[StreamedEvent]:
-    """The run's events past `after`, from its stream; where that is gone, how the run ended, as soon as it has."""
+    """The run's events past `after`, from its stream; where that is gone, how the run ended, as soon as it has. Before
+    the run's end they end where this process `is_over`."""
     async with aclosing(services.streams.follow(run_id, after)) as events:
         async for event in events:
+            if is_over() and (event is None or not event.is_end):
+                return
             if event is not None:
                 after = event.id
                 yield event
