@@ -14,7 +14,7 @@ from typing import Any
 from psycopg import AsyncConnection
 from psycopg.rows import DictRow, dict_row
 
-from app.adapters.postgres import sql
+from app.adapters.postgres import queue_sql
 from app.adapters.postgres.jobs import RETRY_SECONDS
 from app.adapters.postgres.pool import WAIT_SECONDS, translated_errors
 from app.adapters.postgres.queue_schema import check_schema
@@ -85,8 +85,8 @@ class Presence:
             # A database that is gone finds out by itself.
             with suppress(AskgraphError), translated_errors():
                 async with asyncio.timeout(WAIT_SECONDS), await self._connect() as connection:
-                    await connection.execute(sql.UNREGISTER_WORKER, {"worker_id": self._worker_id})
-                    await connection.execute(sql.RESCUE_JOBS, {"seconds": STALLED_SECONDS})
+                    await connection.execute(queue_sql.UNREGISTER_WORKER, {"worker_id": self._worker_id})
+                    await connection.execute(queue_sql.RESCUE_JOBS, {"seconds": STALLED_SECONDS})
             self._worker_id = None
 
     async def _connect(self) -> Connection:
@@ -119,7 +119,7 @@ class Presence:
     async def _beat(self, connection: Connection) -> None:
         assert self._worker_id is not None
         ids = [self._worker_id, *(self._list_workers() if self._list_workers else [])]
-        rows = await _fetch(connection, sql.BEAT, worker_ids=ids)
+        rows = await _fetch(connection, queue_sql.BEAT, worker_ids=ids)
         if self._answering_since == float("inf"):
             logger.warning("The database answers again.")
             self._answering_since = monotonic()
@@ -130,13 +130,13 @@ class Presence:
         await self._check(connection, ids)
         # After the database was away, everybody's heartbeats are old: those who live get the time to send one.
         if self._list_workers and monotonic() - self._answering_since > STALLED_SECONDS:
-            if rescued := await _fetch(connection, sql.RESCUE_JOBS, seconds=STALLED_SECONDS):
+            if rescued := await _fetch(connection, queue_sql.RESCUE_JOBS, seconds=STALLED_SECONDS):
                 logger.warning("%d jobs of a process that is gone are done again.", len(rescued))
-            await _fetch(connection, sql.PRUNE_WORKERS, seconds=FORGOTTEN_SECONDS)
+            await _fetch(connection, queue_sql.PRUNE_WORKERS, seconds=FORGOTTEN_SECONDS)
 
 
 async def _register(connection: Connection) -> int:
-    [row] = await _fetch(connection, sql.REGISTER_WORKER)
+    [row] = await _fetch(connection, queue_sql.REGISTER_WORKER)
     return int(row["worker_id"])
 
 

@@ -15,7 +15,7 @@ import psycopg
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
-from app.adapters.postgres import sql
+from app.adapters.postgres import queue_sql, sql
 from app.adapters.postgres.conversations import list_columns
 from app.adapters.postgres.jobs import RETRY_SECONDS, Task
 from app.adapters.postgres.pool import Pool, open_session
@@ -162,7 +162,7 @@ class PostgresRunQueue:
             holding.handed_back = True
             return
         async with open_session(self._pool, lease.request.workspace_id) as session:
-            await session.fetch(sql.HAND_BACK_JOBS, job_ids=[holding.job_id], worker_id=self._presence.worker_id)
+            await session.fetch(queue_sql.HAND_BACK_JOBS, job_ids=[holding.job_id], worker_id=self._presence.worker_id)
         self._release(lease)
 
     async def get(self, workspace_id: str, run_id: str) -> RunStatus | None:
@@ -210,7 +210,7 @@ class PostgresRunQueue:
 
     async def _check_leases(self, connection: Connection, worker_ids: list[int]) -> None:
         expected = dict(self._held)
-        cursor = await connection.execute(sql.LIST_HELD_RUNS, {"worker_ids": worker_ids, "queue": QUEUE})
+        cursor = await connection.execute(queue_sql.LIST_HELD_RUNS, {"worker_ids": worker_ids, "queue": QUEUE})
         rows = {row["run_id"]: row for row in await cursor.fetchall()}
         for run_id, holding in expected.items():
             row = rows.get(run_id)
@@ -229,7 +229,7 @@ class PostgresRunQueue:
             if row["worker_id"] == worker_ids[0] and run_id not in self._held and run_id not in self._accepting
         ]
         if orphans:
-            await connection.execute(sql.HAND_BACK_JOBS, {"job_ids": orphans, "worker_id": worker_ids[0]})
+            await connection.execute(queue_sql.HAND_BACK_JOBS, {"job_ids": orphans, "worker_id": worker_ids[0]})
 
 
 def _read_status(row: DictRow | None) -> RunStatus | None:
