@@ -144,6 +144,16 @@ async def test_a_reload_before_the_first_step_is_saved_loses_nothing(page: Page,
     assert script.came_back == [("r-1", None)]
 
 
+async def test_an_answer_goes_on_though_the_conversation_cannot_be_read(page: Page, script: Script) -> None:
+    await page.goto(await script([*tokens("One"), WAIT], [*tokens("One"), done("One.", [])]))
+    await send(page, "q")
+    await expect(page.locator(".answer")).to_have_text("One")
+    await page.route("**/history", lambda route: route.abort())
+    await page.reload()
+    await expect(page.locator(".answer")).to_have_text("One.")
+    await expect(page.locator("#trouble")).to_contain_text("What was said before cannot be shown.")
+
+
 async def test_another_window_takes_up_what_is_not_answered(page: Page, script: Script) -> None:
     script.steps = begun("r-7", "q")
     address = await script([*tokens("Here."), done("Here.", [])])
