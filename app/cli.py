@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import os
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing
@@ -17,10 +16,6 @@ from domain.errors import AskgraphError, InputError, NotFound, StateError
 if TYPE_CHECKING:
     from app.services import Services
     from domain.events import Event
-
-# OpenBLAS reads it once, when numpy is loaded, which commands do later. Products here are small: its threads take five
-# times the CPU of doing them in one, and questions side by side use the cores anyway (docs/decisions/0037).
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 cli = typer.Typer(
     name="askgraph",
@@ -208,10 +203,10 @@ def reindex(
         from app.descriptions import describe_reindexing
         from app.ingest.reindexing import reindex as embed_anew
         from app.services import open_reindexing
-        from app.terminal import print_reindexing, show_progress
+        from app.terminal import print_reindexing, show_work
 
         async with open_reindexing(settings, settings.embeddings) as (index, embedder):
-            with show_progress(enabled=not as_json) as progress:
+            with show_work() as progress:
                 report = await embed_anew(index, embedder, progress)
         if as_json:
             print(json.dumps(describe_reindexing(report), ensure_ascii=False))
@@ -468,10 +463,10 @@ def evaluate(
     async def work(services: "Services") -> int:
         from app.evaluation.evaluation import Options, evaluate
         from app.evaluation.report import list_metrics, write_report
-        from app.terminal import print_evaluation, show_evaluation
+        from app.terminal import print_evaluation, show_work
 
         options = Options(out, workspace, keep, fresh)
-        with show_evaluation() as progress:
+        with show_work() as progress:
             evaluated = await evaluate(services, wanted, [modes[name] for name in names], options, progress)
         for each in evaluated:
             for result in each.results:

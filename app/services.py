@@ -36,7 +36,7 @@ from app.adapters.postgres.reembedding import Reembedding, open_reembedding
 from app.adapters.postgres.retention import PostgresRetention
 from app.adapters.postgres.run_queue import PostgresRunQueue
 from app.adapters.postgres.saved_states import PostgresSavedStates
-from app.adapters.prices import read_prices
+from app.adapters.prices import PriceTable, read_prices
 from app.adapters.providers import Access, split_name
 from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.redis.connection import RedisServer
@@ -134,13 +134,14 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
     Raises `ConfigurationError` and `DatabaseUnavailable`, with what to do.
     """
     modes = read_modes(settings)
+    prices = read_prices(settings.prices)
     async with AsyncExitStack() as stack:
         database_url, redis_url, parts = await _open_servers(settings, stack)
         pool = await stack.enter_async_context(open_pool(database_url))
         local = await asyncio.to_thread(OnnxEmbedder.load)
         stack.callback(local.close)
         encoder: PassageEncoder = LateInteractionEncoder(local)
-        embedder = await _open_embedder(settings.embeddings, local, settings, stack)
+        embedder = await _open_embedder(settings.embeddings, local, settings, prices, stack)
         if embedder is not local:
             encoder = TwoModelEncoder(embedder, encoder)
         if settings.pgvectorstore is None:
@@ -171,8 +172,8 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         stack.push_async_callback(queue.close)
         streams = RedisRunStreams(redis, redis_url)
         stack.push_async_callback(streams.close)
-        rerankers, find_rerank_problem = await _open_rerankers(settings, modes, local, library, stack)
-        opened = await _open_models(settings, modes, stack)
+        rerankers, find_rerank_problem = await _open_rerankers(settings, modes, prices, local, library, stack)
+        opened = await _open_models(settings, modes, prices, stack)
         tracing = stack.enter_context(open_tracing())
         parts |= opened.parts
         parts |= {
@@ -234,7 +235,7 @@ async def open_reindexing(settings: Settings, embeddings: str) -> AsyncIterator[
         answers = RedisAnswerCache(redis, namespace=await read_identity(pool))
         local = await asyncio.to_thread(OnnxEmbedder.load)
         stack.callback(local.close)
-        embedder = await _open_embedder(embeddings, local, settings, stack)
+        embedder = await _open_embedder(embeddings, local, settings, read_prices(settings.prices), stack)
         if embedder.problem:
             raise EmbedderUnavailable(embedder.problem)
         yield await stack.enter_async_context(open_reembedding(pool, embedder, answers.changing)), embedder
@@ -260,7 +261,7 @@ async def _open_servers(settings: Settings, stack: AsyncExitStack) -> tuple[str,
 
 
 async def _open_embedder(
-    embeddings: str, local: OnnxEmbedder, settings: Settings, stack: AsyncExitStack
+    embeddings: str, local: OnnxEmbedder, settings: Settings, prices: PriceTable, stack: AsyncExitStack
 ) -> "OnnxEmbedder | OpenAIEmbedder":
     """The model that `Settings.embeddings` names. Searches do without one that does not answer.
 
@@ -283,7 +284,7 @@ async def _open_embedder(
         embeddings,
         api_key=_reveal(key),
         base_url=address,
-        prices=read_prices(settings.prices),
+        prices=prices,
     )
     stack.push_async_callback(embedder.aclose)
     if problem := await embedder.check():
@@ -294,6 +295,7 @@ async def _open_embedder(
 async def _open_rerankers(
     settings: Settings,
     modes: dict[str, Profile],
+    prices: PriceTable,
     embedder: OnnxEmbedder,
     library: TokenVectors,
     stack: AsyncExitStack,
@@ -319,7 +321,7 @@ async def _open_rerankers(
             settings.rerank_model,
             api_key=_reveal(settings.cohere_api_key),
             base_url=settings.cohere_base_url,
-            prices=read_prices(settings.prices),
+            prices=prices,
         )
         stack.push_async_callback(cohere.aclose)
         rerankers["cohere"] = cohere
@@ -357,7 +359,9 @@ class _OpenModels:
     describe: Callable[[], dict[str, str]] = dict
 
 
-async def _open_models(settings: Settings, modes: dict[str, Profile], stack: AsyncExitStack) -> _OpenModels:
+async def _open_models(
+    settings: Settings, modes: dict[str, Profile], prices: PriceTable, stack: AsyncExitStack
+) -> _OpenModels:
     """The language models, and what is wrong with them. Local judgement stands in for one that does not answer."""
     access = {
         "openai": Access(_reveal(settings.openai_api_key), settings.openai_base_url),
@@ -376,7 +380,7 @@ async def _open_models(settings: Settings, modes: dict[str, Profile], stack: Asy
     # Importing the SDK takes longer than starting everything else, so only a deployment that uses it pays.
     from app.adapters.connections import Connections
 
-    connections = Connections(access, timeout=settings.model_timeout, prices=read_prices(settings.prices))
+    connections = Connections(access, timeout=settings.model_timeout, prices=prices)
     stack.push_async_callback(connections.close)
     knobs = {name: mode.models for name, mode in modes.items()}
     models = connections.connect(tiers, settings.model_fallbacks, knobs)

@@ -1,14 +1,16 @@
 """What a deployment may set, read from the environment by the entry points, never at import."""
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
+from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.toml_files import list_problems, read_toml
 from domain.errors import ConfigurationError
-from domain.profile import MODES, Profile
+from domain.profile import MODES, ModelName, Profile
 from domain.retention import STEPS_OF, Policy
 
 PIPELINES = Path(__file__).parent / "pipelines"
@@ -34,17 +36,17 @@ class Settings(BaseSettings):
     anthropic_api_key: SecretStr | None = Field(None, validation_alias=AliasChoices("ANTHROPIC_API_KEY"))
     anthropic_base_url: str | None = Field(None, validation_alias=AliasChoices("ANTHROPIC_BASE_URL"))
     google_api_key: SecretStr | None = Field(None, validation_alias=AliasChoices("GOOGLE_API_KEY", "GEMINI_API_KEY"))
-    model_small: str = "gpt-5-nano"
+    model_small: ModelName = "gpt-5-nano"
     """Routes, grades, reformulates. This and those below are names, which may say their provider: `anthropic:NAME`."""
-    model_large: str = "gpt-5-mini"
+    model_large: ModelName = "gpt-5-mini"
     """Writes answers."""
-    model_judge: str = "gpt-4.1-mini"
+    model_judge: ModelName = "gpt-4.1-mini"
     """Verifies answers in modes that do. Another than the one that writes, which would not see its own mistakes."""
     model_fallbacks: Annotated[tuple[str, ...], NoDecode] = ()
     """Asked in this order, a comma between two, where a step's own model fails."""
     model_timeout: float = Field(60, gt=0)
     """Seconds for one call."""
-    embeddings: str = Field("local", pattern=r"^(local|openai:\S+)$")
+    embeddings: str = "local"
     """What documents and questions are embedded with: `local` is the model that ships; `openai:MODEL` or
     `openai:MODEL@DIMENSION` is one behind OpenAI's API. Another than the index has is refused: `askgraph reindex`."""
     embeddings_api_key: SecretStr | None = None
@@ -86,6 +88,17 @@ class Settings(BaseSettings):
     @classmethod
     def _read_policy(cls, value: Any) -> Any:
         return Policy.parse(value) if isinstance(value, str) else value
+
+    @field_validator("embeddings")
+    @classmethod
+    def _check_embeddings(cls, value: str) -> str:
+        if not re.fullmatch(r"local|openai:\S+", value):
+            raise PydanticCustomError(
+                "embeddings",
+                "{given} is none of local, openai:MODEL and openai:MODEL@DIMENSION",
+                {"given": repr(value)},
+            )
+        return value
 
     @field_validator("untaped_workspaces", "model_fallbacks", mode="before")
     @classmethod

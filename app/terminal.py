@@ -249,15 +249,16 @@ def print_evaluation(evaluated: Sequence["Evaluated"], page: Path) -> None:
 
 
 @contextmanager
-def show_evaluation() -> Iterator[Callable[[str, int, int], None]]:
+def show_work() -> Iterator[Callable[[str, int, int], None]]:
     """A bar per piece of work on standard error, called with its name, how much is done, and how much there is. Where
-    nobody watches, a line when it begins and when it ends."""
+    nobody watches, a line when it begins and with every tenth that is done."""
     if not err.is_terminal:
-        begun: set[str] = set()
+        said: dict[str, int] = {}
 
         def log(label: str, done: int, total: int) -> None:
-            if label not in begun or done == total:
-                begun.add(label)
+            tenths = 10 * done // max(total, 1)
+            if said.get(label) != tenths:
+                said[label] = tenths
                 err.print(escape(f"{label}: {done} of {total}"))
 
         yield log

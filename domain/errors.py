@@ -28,6 +28,7 @@
     ├── Unavailable                a part we depend on did not answer; asking again may help
     │   ├── Draining               this process is about to end; another one takes questions
     │   ├── DatabaseUnavailable
+    │   │   └── LibraryChanged     the table of another application is not what it was; its owner has to look
     │   ├── CacheUnavailable
     │   ├── EmbedderUnavailable
     │   │   └── EmbedderReplaced   the documents were embedded anew, with a model that this process does not use
@@ -167,6 +168,12 @@ class Draining(Unavailable):
 
 class DatabaseUnavailable(Unavailable):
     """The database did not answer. Try again in a moment."""
+
+
+class LibraryChanged(DatabaseUnavailable):
+    """The table that holds the documents was dropped or changed."""
+
+    retryable = False
 
 
 class CacheUnavailable(Unavailable):

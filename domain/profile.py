@@ -4,9 +4,10 @@ The profile is copied into the state when a turn starts, so that a saved run say
 a fork may change any of them.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 from domain.budget import Budget
 from domain.state import REMEMBERED_TURNS
@@ -98,14 +99,28 @@ class GenerateKnobs(_Knobs):
     """Opens an abstention, and is what the model replies where the sources do not answer."""
 
 
+def _check_model(name: str) -> str:
+    if not name or name.endswith(":") or any(map(str.isspace, name)):
+        raise PydanticCustomError(
+            "model_name",
+            "{given} is no name of a language model; without this setting the default is used",
+            {"given": repr(name)},
+        )
+    return name
+
+
+ModelName = Annotated[str, AfterValidator(_check_model)]
+"""A language model's name, with or without its provider before a colon."""
+
+
 class ModelKnobs(_Knobs):
     """Which language models a run asks. None: the deployment's."""
 
-    small: str | None = None
+    small: ModelName | None = None
     """Routes, grades, reformulates. A name as `ASKGRAPH_MODEL_SMALL` takes it."""
-    large: str | None = None
+    large: ModelName | None = None
     """Writes answers."""
-    judge: str | None = None
+    judge: ModelName | None = None
     """Verifies them."""
     timeout: float | None = Field(None, gt=0)
     """Seconds that a step waits for a judgement, or for the next words of an answer; at most

@@ -181,6 +181,7 @@ async def test_the_command_goes_on_where_it_was_killed(
     assert (report["model"], report["switched"]) == (f"{MODEL}@1536", True)
     assert report["chunks"] == chunks - BATCH == 50
     assert report["cost"] > 0
+    assert f"{MODEL}@1536: {chunks} of {chunks}" in complaints.decode(), "nobody watches, and yet it is said"
     passages = [text for text in server.served if "Number" in text]
     assert len(set(passages)) == chunks
     assert len(passages) <= chunks + 50, "what was under way is embedded twice at most"

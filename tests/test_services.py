@@ -72,6 +72,16 @@ async def test_a_provider_that_is_down_is_asked_no_more_and_answers_again_when_i
         assert set(services.describe_models().values()) == {"ok"}
 
 
+async def test_a_price_file_that_cannot_be_read_is_said_where_no_model_is_asked(
+    settings: Settings, tmp_path: Path
+) -> None:
+    prices = tmp_path / "prices.toml"
+    prices.write_text("[chat]\nours = 1\n")
+    with pytest.raises(ConfigurationError, match=r"prices\.toml cannot be used: chat\.ours"):
+        async with open_services(settings.model_copy(update={"prices": prices})):
+            pass
+
+
 async def test_health_says_what_is_wrong_now_and_asks_nobody(settings: Settings) -> None:
     async with serve_openai(fault="server_error") as server, open_with(settings, server) as services:
         assert (await read_health(services))["models"] == "ok"

@@ -33,6 +33,8 @@ def test_a_mode_of_ones_own_changes_what_it_names_and_keeps_the_rest(tmp_path: P
         (b"[brief]\ngenerate.max_sentences = 0", r"\[brief\] generate.max_sentences: "),
         (b"[brief]\nnonsense = 1", r"\[brief\] nonsense: "),
         (b"brief = 1", "'brief' is not a mode"),
+        (b'[brief]\nmodels.large = ""', r"\[brief\] models.large: '' is no name of a language model"),
+        (b'[brief]\nmodels.judge = "openai:"', r"models.judge: 'openai:' is no name"),
         (b"[brief", "Expected"),
         (b"# caf\xe9", "utf-8"),
     ],
@@ -56,6 +58,21 @@ def test_wrong_settings_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
         ConfigurationError, match=r"max_document_mb: .*model_timeout: |model_timeout: .*max_document_mb: "
     ):
         read_settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("model_small", "gpt 5", "model_small: 'gpt 5' is no name of a language model"),
+        ("embeddings", "ada", "embeddings: 'ada' is none of local, openai:MODEL and openai:MODEL@DIMENSION"),
+    ],
+)
+def test_a_name_that_cannot_be_one_is_said_in_words(name: str, value: str, says: str) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        read_settings(**{name: value})
+    assert raised.value.message == f"Wrong settings. {says}" + (
+        "; without this setting the default is used" * (name != "embeddings")
+    )
 
 
 def test_a_pipeline_that_ships_is_read_by_its_name() -> None:

@@ -24,6 +24,7 @@ from pydantic import ValidationError
 
 from app.adapters.circuit import Circuit
 from app.adapters.prices import PriceTable
+from app.adapters.tokens import O200kCounter
 from domain.errors import (
     AskgraphError,
     ContextTooLong,
@@ -80,6 +81,7 @@ class LangChainChat:
         self._prices = prices
         self._key = key
         self._limit = limit
+        self._tokens = O200kCounter()
 
     async def judge(self, messages: Sequence[Message], schema: type[Schema], sink: UsageSink) -> Schema:
         """A reply that fits `schema`; one that does not is sent back once with what is wrong with it."""
@@ -108,10 +110,14 @@ class LangChainChat:
         """The text as it comes. A reply that reaches `max_tokens` ends there, without an error; its usage says so."""
         finish: str | None = None
         usage: UsageMetadata | None = None
-        written = False
         wait = timeout or self._timeout
         prompt, options = _convert(messages), {"temperature": temperature, self._limit: max_tokens}
-        chunk, chunks = await self._call(lambda: self._open(prompt, options), wait)
+        try:
+            chunk, chunks = await self._call(lambda: self._open(prompt, options), wait)
+        except asyncio.CancelledError:
+            self._estimate(messages, "", sink)
+            raise
+        pieces: list[str] = []
         async with aclosing(chunks):
             try:
                 while chunk is not None:
@@ -120,18 +126,20 @@ class LangChainChat:
                         usage = self._add(usage, chunk.usage_metadata)
                     text = chunk.content if isinstance(chunk.content, str) else str(chunk.text)
                     if text:
-                        written = True
+                        pieces.append(text)
                         yield text
                     chunk = await self._next(chunks, wait)
             finally:
-                if written or usage:
+                if usage is None and finish is None:
+                    self._estimate(messages, "".join(pieces), sink)
+                elif pieces or usage:
                     self._record(usage, sink, full=finish in _FULL)
         if finish in _REFUSED:
             raise ModelRefused
         if finish is None:
             # LangChain takes the end of the connection for the end of the reply.
             raise ModelReplyCut
-        if not written:
+        if not pieces:
             raise ModelError(
                 f"The language model {self.name} spent its {max_tokens} tokens before it wrote a word."
                 if finish in _FULL
@@ -246,6 +254,13 @@ class LangChainChat:
             if type(error) in (ModelUnavailable, ModelError):
                 raise ModelReplyCut from error
             raise
+
+    def _estimate(self, messages: Sequence[Message], text: str, sink: UsageSink) -> None:
+        """What a stream that was left, or cut, has consumed: it is billed, and counted only at its end. The tokens of
+        other models differ from those of o200k by some percent."""
+        sent = sum(self._tokens.count(message.content) for message in messages)
+        written = self._tokens.count(text)
+        sink.record(ModelUsage(self.name, sent, written, self._prices.price(self.name, sent, 0, written)))
 
     def _record(self, usage: UsageMetadata | None, sink: UsageSink, *, full: bool = False) -> None:
         """Servers that do not count are recorded with zero tokens of unknown cost, so that the call itself shows."""

@@ -6,6 +6,7 @@ one after the other, takes words for ANDed terms, and returns too few rows to a 
 """
 
 import asyncio
+import logging
 import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -28,8 +29,10 @@ from app.adapters.postgres.library import parse_ids
 from app.adapters.postgres.pool import QUERY_SECONDS, WAIT_SECONDS, Pool, translated_errors
 from app.toml_files import list_problems, read_toml
 from domain.documents import Box, Document, Line, Match, Passage, Scope
-from domain.errors import ConfigurationError, DatabaseUnavailable, InputError, UnknownDocument
+from domain.errors import ConfigurationError, DatabaseUnavailable, InputError, LibraryChanged, UnknownDocument
 from domain.ports import DocumentContent, Vector
+
+logger = logging.getLogger("askgraph.pgvectorstore")
 
 WHOLE = "default"
 """The workspace that a table belongs to where nothing in it says which."""
@@ -159,7 +162,7 @@ class Table:
     async def fetch(self, query: LiteralString, scope: Scope, /, **params: Any) -> list[DictRow]:
         """All rows of a statement, in which names in braces stand for parts of the table.
 
-        Raises `DatabaseUnavailable`.
+        Raises `DatabaseUnavailable`, and `LibraryChanged` where the table's owner has dropped or changed it.
         """
         if "chunk_ids" in params:
             params["chunk_ids"] = self._keep_possible(params["chunk_ids"])
@@ -170,8 +173,11 @@ class Table:
                 async with asyncio.timeout(QUERY_SECONDS), self._pool.connection() as connection:
                     return await (await connection.execute(self._compose(query), params)).fetchall()
         except psycopg.ProgrammingError as error:
-            # Its owner has dropped or changed it.
-            raise DatabaseUnavailable(f"The table {self.mapping.table} is not what it was: {error}") from error
+            logger.exception("The table %s.%s is not what it was", self.mapping.schema_name, self.mapping.table)
+            raise LibraryChanged(
+                "The table that holds the documents was dropped or changed by the application that fills it. Tell "
+                "whoever runs this service; its log says what is missing."
+            ) from error
 
     def _keep_possible(self, chunk_ids: Sequence[str]) -> list[str]:
         """Those of the ids that can be one: all others name nothing that is stored."""

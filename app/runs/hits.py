@@ -95,9 +95,9 @@ async def write_state(services: Services, thread_id: str, state: AnswerState, **
     Raises `DatabaseUnavailable`.
     """
     config = configure(thread_id, state, **metadata)
-    # As `reconcile`, because what follows that node is the end, whatever the mode.
+    # As `abstain`, because what follows that node is the end, whatever the state.
     with services.translating_errors():
-        await services.graph.aupdate_state(config, cast("dict[str, Any]", state), as_node="reconcile")
+        await services.graph.aupdate_state(config, cast("dict[str, Any]", state), as_node="abstain")
 
 
 def _read_hit(services: Services, hit: NotedHit, done: dict[str, Any]) -> ServedRun:

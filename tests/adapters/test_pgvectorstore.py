@@ -31,7 +31,7 @@ from app.runs.turns import Ask, Turns, collect
 from app.services import open_services
 from app.settings import Settings
 from domain.documents import Document, Scope
-from domain.errors import ConfigurationError, DatabaseUnavailable, InputError, UnknownDocument
+from domain.errors import ConfigurationError, DatabaseUnavailable, InputError, LibraryChanged, UnknownDocument
 from domain.events import Done
 from domain.ports import DocumentContent, DocumentStore, Library
 from tests.conftest import HANDBOOK
@@ -329,13 +329,16 @@ async def test_the_connections_cannot_write(table: Table, documents: FilledByLan
         await table.fetch("DELETE FROM {table}", Scope("a"))
 
 
-async def test_a_table_that_was_dropped_is_unavailable(
-    database_url: str, table: Table, library: PgVectorStoreLibrary
+async def test_a_table_that_was_dropped_is_said_without_its_statements(
+    database_url: str, table: Table, library: PgVectorStoreLibrary, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
         await connection.execute("DROP TABLE team")
-    with pytest.raises(DatabaseUnavailable, match="is not what it was"):
+    with pytest.raises(LibraryChanged, match="was dropped or changed") as raised:
         await library.search_lexical(Scope("a"), "battery", 5)
+    assert not raised.value.retryable
+    assert "relation" not in raised.value.message
+    assert 'relation "public.team" does not exist' in caplog.text
 
 
 async def test_no_two_fingerprints_are_alike(table: Table, documents: FilledByLangChain) -> None:

@@ -87,10 +87,14 @@ class ChatModelContract:
         assert "".join(reply).strip()
 
     async def test_may_be_left_in_the_middle(self, model: ChatModel) -> None:
-        stream = model.stream([Message("user", "Hello!")], Sink(), temperature=0.0, max_tokens=50)
+        sink = Sink()
+        stream = model.stream([Message("user", "Hello!")], sink, temperature=0.0, max_tokens=50)
         async for _ in stream:
             break
         await stream.aclose()  # type: ignore[attr-defined]
+        (usage,) = sink.usage
+        assert usage.input_tokens > 0, "it is billed, although nobody has counted it"
+        assert usage.output_tokens > 0
         again = [
             piece async for piece in model.stream([Message("user", "Hi!")], Sink(), temperature=0.0, max_tokens=50)
         ]

@@ -2,18 +2,20 @@
 what reaches a reader is what the machine around it lets through."""
 
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from app.runs.turns import Ask, Turns, collect
 from app.services import Services, open_services
-from app.settings import Settings
+from app.settings import Settings, merge_knobs
 from domain.citations import find_markers
 from domain.errors import ContextTooLong
 from domain.events import Done, Event
 from domain.ports import Message
-from domain.profile import ABSTENTION
+from domain.profile import ABSTENTION, MODES, Profile
 from domain.state import AnswerState
 from nodes.context import Ledger
 from tests.conftest import MANUAL
@@ -26,6 +28,17 @@ QUESTION = "How long is the warranty of the Amsel?"
 OFF_TOPIC = "Who won the football world cup of 1954?"
 
 
+CHANGES: dict[str, Any] = {
+    "rerank": {"keep": 2},
+    "grade": {"max_retries": 1},
+    "generate": {"answer_tokens": 60},
+    # What is asked in vain takes the processor from what is not.
+    "speculate": False,
+    "budget": {"seconds": 600},
+}
+"""Of each mode: reading is most of what a run costs, then what is written."""
+
+
 @pytest_asyncio.fixture
 async def small(settings: Settings, llama: str) -> AsyncIterator[Services]:
     """Everything open, with the one model in every tier."""
@@ -33,7 +46,10 @@ async def small(settings: Settings, llama: str) -> AsyncIterator[Services]:
     connected = settings.model_copy(update={"openai_base_url": llama, "model_timeout": 30, **tiers})
     async with open_services(connected) as services:
         await services.ingestion.add("default", "manual.md", MANUAL)
-        yield services
+        modes = {
+            name: Profile.model_validate(merge_knobs(mode.model_dump(), CHANGES)) for name, mode in MODES.items()
+        }
+        yield replace(services, modes=modes)
 
 
 async def ask(services: Services, question: str, mode: str) -> tuple[Done, list[Event], AnswerState]:
