@@ -35,6 +35,9 @@ from tests.wire.llama import NAME, serve_llama
 QUESTIONS = int(os.environ.get("QUESTIONS", "50"))
 OTHERS = 60
 """Documents that are ingested beside those that the questions were written for."""
+WAIT = 900
+"""Seconds for one call: on a busy machine one takes minutes, and three that are given up would open the circuit, after
+which the model is not asked."""
 MODE = Profile.model_validate(
     merge_knobs(
         MODES["thorough"].model_dump(),
@@ -74,7 +77,7 @@ async def measure(given: str | None) -> None:
     """Load the set or the samples, ask, and print."""
     with serve_llama() as base_url, tempfile.TemporaryDirectory(prefix="askgraph-bench-") as home:
         settings = read_settings(
-            home=Path(home), load_samples=False, tapes=False, OPENAI_BASE_URL=base_url, model_timeout=60,
+            home=Path(home), load_samples=False, tapes=False, OPENAI_BASE_URL=base_url, model_timeout=WAIT,
             model_small=NAME, model_large=NAME, model_judge=NAME,
         )  # fmt: skip
         async with open_services(settings) as opened:
