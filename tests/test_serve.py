@@ -15,6 +15,8 @@ from typing import Any
 import httpx
 import pytest
 
+from domain.streams import order_of
+
 ASKGRAPH = Path(sys.executable).with_name("askgraph")
 
 
@@ -97,7 +99,8 @@ def test_it_starts_with_samples_and_its_printed_line_works_and_ctrl_c_leaves_not
         assert [d["updated_at"] for d in listed] == [d["updated_at"] for d in documents]
 
 
-def test_a_kill_in_the_middle_of_an_answer_loses_nothing_that_was_committed(home: Path) -> None:
+def test_a_kill_in_the_middle_of_an_answer_loses_nothing(home: Path) -> None:
+    seen: list[str] = []
     with serve(home) as served:
         answered = served.ask("How many days of holiday does an employee have?")
         with httpx.stream(
@@ -106,7 +109,10 @@ def test_a_kill_in_the_middle_of_an_answer_loses_nothing_that_was_committed(home
             json={"question": "How long is the parental leave?", "thread_id": answered["thread_id"]},
             timeout=60,
         ) as response:
+            run_id = response.headers["X-Run-Id"]
             for line in response.iter_lines():
+                if line.startswith("id: "):
+                    seen.append(line[4:])
                 if "rerank" in line:
                     served.process.kill()
                     break
@@ -114,19 +120,21 @@ def test_a_kill_in_the_middle_of_an_answer_loses_nothing_that_was_committed(home
     wait_until_gone(home)
 
     with serve(home) as again:
+        resumed = httpx.get(
+            f"{again.address}/api/runs/{run_id}/events", headers={"Last-Event-ID": seen[-1]}, timeout=60
+        ).text
+        ids = [order_of(event_id) for event_id in [*seen, *re.findall(r"^id: (.*)$", resumed, re.MULTILINE)]]
+        assert ids == sorted(set(ids))
+        events = [(name, json.loads(data)) for name, data in re.findall(r"event: (\w+)\r?\ndata: (.*)", resumed)]
+        restarts = [data["answer"] for name, data in events if (name, data.get("reason")) == ("correction", "restart")]
+        assert restarts == [""]
+        name, done = events[-1]
+        assert name == "done"
+        assert "14 weeks" in done["answer"]
         steps = httpx.get(f"{again.address}/api/threads/{answered['thread_id']}/history").json()["steps"]
-        runs = {step["run_id"] for step in steps}
-        assert len(runs) == 2
-        cut = [step for step in steps if step["run_id"] != answered["run_id"]]
-        assert cut[-1]["next"]
-        replayed = httpx.post(
-            f"{again.address}/api/threads/{answered['thread_id']}/replay?stream=false",
-            json={"checkpoint_id": cut[-1]["checkpoint_id"]},
-            timeout=60,
-        ).json()
-        assert "14 weeks" in replayed["answer"]
-        follow_up = again.ask("How many days of holiday does an employee have?", thread_id=answered["thread_id"])
-        assert "30 days" in follow_up["answer"]
+        turns = [step["changed"]["turns"] for step in steps if "turns" in step["changed"]][-1]
+        assert [turn["run_id"] for turn in turns] == [answered["run_id"], run_id]
+        assert turns[-1]["answer"] == done["answer"]
 
 
 def test_a_port_in_use_is_said_in_one_line(home: Path) -> None:
