@@ -54,6 +54,10 @@ RETRY_SECONDS = 1.0
 MAX_BUFFERED = 64 * 2**20
 """Bytes of all threads that may wait for a database that is away; beyond, a put waits for it, and fails with it."""
 
+WRITERS = 4
+"""How many threads' puts are stored at once. A connection of one's own for each of many turns that end together takes
+connections from searches, and most are new to the statement."""
+
 KNOWN_CHECKPOINTS = 1024
 """Of how many checkpoints it is remembered which pack holds which value. The successor of one that is forgotten stores
 its values again, which costs bytes and nothing else."""
@@ -214,6 +218,7 @@ class PackedSaver(AsyncPostgresSaver):
         self._buffers: dict[str, _Buffer] = {}
         self._buffered = 0
         self._refused: dict[str, Exception] = {}
+        self._writers = asyncio.Semaphore(WRITERS)
         self._flushing: set[asyncio.Task[None]] = set()
         self._places: OrderedDict[tuple[str, str, str], _Places] = OrderedDict()
 
@@ -404,7 +409,11 @@ class PackedSaver(AsyncPostgresSaver):
                 while buffer.waiting:
                     parameters, size = buffer.waiting[0]
                     with translated_errors():
-                        async with asyncio.timeout(QUERY_SECONDS), self._pool.connection() as connection:
+                        async with (
+                            asyncio.timeout(QUERY_SECONDS),
+                            self._writers,
+                            self._pool.connection() as connection,
+                        ):
                             await connection.execute(_STORE, parameters, binary=True)
                     buffer.waiting.popleft()
                     self._buffered -= size
