@@ -287,11 +287,13 @@ async def test_a_process_that_was_forgotten_registers_anew(
 ) -> None:
     process = start()
     lease = await begin(process.queue)
+    forgotten = process.queue._presence.worker_id
     async with pool.connection() as connection:
         await connection.execute("DELETE FROM procrastinate_workers")
     with pytest.raises(DatabaseUnavailable):
         await process.queue.accept(request("thread-2"), wait=True)
     await wait_for(lambda: process.lost == [lease.request.run_id])
+    await wait_for(lambda: process.queue._presence.worker_id != forgotten)
     assert await process.queue.accept(request("thread-2"), wait=True) is not None
 
 
@@ -300,3 +302,17 @@ async def test_a_schema_of_another_version_is_refused(start: Callable[[], Proces
         await connection.execute("UPDATE queue_schema SET version = '02.00.00_01_pre_old'")
     with pytest.raises(ConfigurationError, match=r"has 02\.00\.00_01_pre_old"):
         await start().queue.accept(request(), wait=True)
+
+
+async def test_what_cannot_be_handed_back_at_once_is_with_the_next_heartbeat(
+    start: Callable[[], Process], database_url: str, quick: None
+) -> None:
+    other, executor = start(), Executor()
+    async with open_pool(database_url) as pool:
+        queue = PostgresRunQueue(pool, database_url)
+        lease = await begin(queue)
+    with pytest.raises(DatabaseUnavailable):
+        await queue.hand_back(lease)
+    async with other.work(executor.hold, drain_seconds=0):
+        assert await executor.leases.get() == Lease(lease.request, 2)
+    await queue.close()

@@ -161,9 +161,10 @@ class PostgresRunQueue:
             # procrastinate's worker gives it back when the task ends, which it takes from the task's outcome.
             holding.handed_back = True
             return
+        # Where the database does not answer, the next heartbeat finds a job that nobody here knows, and gives it back.
+        self._release(lease)
         async with open_session(self._pool, lease.request.workspace_id) as session:
             await session.fetch(queue_sql.HAND_BACK_JOBS, job_ids=[holding.job_id], worker_id=self._presence.worker_id)
-        self._release(lease)
 
     async def get(self, workspace_id: str, run_id: str) -> RunStatus | None:
         async with open_session(self._pool, workspace_id) as session:
