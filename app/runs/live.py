@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from time import perf_counter
@@ -67,6 +67,7 @@ class LiveRun:
         self._stopped = False
         self._given_up = False
         self._left = False
+        self._hurried = False
 
     async def perform(self) -> None:
         """Execute the run, and store how it ended. Where the lease was lost, or the process drains, it ends elsewhere.
@@ -84,6 +85,11 @@ class LiveRun:
                 await self._conclude(self._work)
         except GraphDrained:
             await self._hand_back()
+        except Exception:
+            # How it ended cannot be stored, and while this process holds it nobody else would begin it again.
+            with suppress(AskgraphError):
+                await self._services.queue.hand_back(self._lease)
+            raise
         finally:
             if not self._work.done():
                 self._work.cancel()
@@ -101,6 +107,11 @@ class LiveRun:
         self._given_up = True
         if self._work is not None:
             self._work.cancel()
+
+    def hurry(self) -> None:
+        """The process is about to end: where the run's end cannot be stored, do not wait for a database that can.
+        Whoever takes up the run then has it end again."""
+        self._hurried = True
 
     def drain(self) -> None:
         """Let the step that is being taken finish; another process goes on from there."""
@@ -156,7 +167,7 @@ class LiveRun:
             if shared is not None:
                 return shared
         try:
-            ended, state = await self._run_graph(turn, merge_state(turn, {**blank_question(), "turns": self._turns}))
+            ended, state = await self._run_graph(turn, self._make_blank())
             if ended["type"] == "done" and is_storable(ended):
                 # Before `done` goes out, so that whoever asks again at once finds it.
                 await self._store(components, scope, corpus, ended)
@@ -214,7 +225,7 @@ class LiveRun:
         if ended is not None and ended["type"] == "done" and not ended["stopped"]:
             return await self._adopt(ended, "the same question was being answered")
         if ended is not None and ended["type"] == "error" and not ended["retryable"]:
-            return ended, merge_state(self.request.turn, {**blank_question(), "turns": self._turns})
+            return ended, self._make_blank()
         self._send(Correction(type="correction", reason=RESTART, answer="", citations=[]))
         return None
 
@@ -275,8 +286,9 @@ class LiveRun:
 
     def _read_progress(self) -> AnswerState:
         """The state of a run that got no further, with what it has sent of the answer."""
-        blank = merge_state(self.request.turn, {**blank_question(), "turns": self._turns})
-        state = cast(AnswerState, {**blank, **(self._execution.state if self._execution is not None else {})})
+        state = self._make_blank()
+        if self._execution is not None:
+            state |= self._execution.state  # type: ignore[typeddict-item]
         answer, citations = "", list[Citation]()
         for event in self._sent:
             if event["type"] == "content":
@@ -289,10 +301,14 @@ class LiveRun:
         state["standalone_question"] = state["standalone_question"] or state["question"]
         return state
 
+    def _make_blank(self) -> AnswerState:
+        """The state in which a run begins."""
+        return merge_state(self.request.turn, {**blank_question(), "turns": self._turns})
+
     async def _store_end(self, run_state: RunState, ended: Done | Failed, state: AnswerState) -> None:
         """Store the end before it is sent, so that no answer counts as given that may be given again. Tries until the
         database takes it; a reader does not wait that long."""
-        began, pause, sent = perf_counter(), 0.05, False
+        began, pause, sent, spoilt = perf_counter(), 0.05, False, False
         while True:
             try:
                 kept = await self._try_to_end(run_state, ended, state)
@@ -302,8 +318,16 @@ class LiveRun:
                     logger.error("run %s: its end cannot be stored yet: %s", self.request.run_id, error.message)
                     self._send(ended)
                     sent = True
+                if self._left or (sent and self._hurried):
+                    return
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, PATIENCE_SECONDS)
+            except Exception as error:
+                if spoilt:
+                    raise
+                # What was made cannot be stored at all; that it failed can.
+                spoilt, self._calls = True, None
+                ended, run_state, state = fail(error, self.request.run_id), "failed", self._make_blank()
         if not kept:
             logger.warning("run %s ended elsewhere; what was done of it here is dropped", self.request.run_id)
         elif not sent:

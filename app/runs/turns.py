@@ -92,6 +92,8 @@ class Turns:
 
     async def close(self) -> None:
         """Wait for what runs, and end the worker."""
+        for live in self._live.values():
+            live.hurry()
         while self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._working is not None:
