@@ -4,7 +4,7 @@ what is asked meanwhile."""
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -168,16 +168,17 @@ async def test_nothing_runs_ahead_where_the_mode_forbids_it(settings: Settings) 
     assert names(server) == ["route", "converse"]
 
 
-async def test_a_reader_who_leaves_ends_what_runs_ahead(settings: Settings) -> None:
+async def test_a_run_that_is_stopped_ends_what_runs_ahead_and_knows_what_that_cost(settings: Settings) -> None:
     async with serve(settings, rate=20) as (services, server):
         held = Held(server, route="converse")
         async with Turns(services) as turns:
-            events = await turns.ask(Ask(QUESTION))
-            async with aclosing(events):
-                assert (await anext(events))["type"] == "thinking"
-                following = asyncio.ensure_future(anext(events))
-                await asyncio.wait_for(held.arrived["generate"].wait(), 10)
-                following.cancel()
-                await asyncio.gather(following, return_exceptions=True)
-        await asyncio.wait_for(server.abandoned.wait(), 10)
+            started = await turns.start(Ask(QUESTION))
+            await asyncio.wait_for(held.arrived["generate"].wait(), 30)
+            await turns.stop("default", started.run_id)
+            await asyncio.wait_for(server.abandoned.wait(), 30)
+        run = await services.runs.get("default", started.run_id)
     assert names(server) == ["route", "grade", "generate"]
+    assert run is not None
+    [streamed] = [used for used in run.usage if used["model"] == "gpt-4.1-mini"]
+    assert streamed["input_tokens"] > 0
+    assert streamed["cost"]
