@@ -45,7 +45,7 @@ from domain.streams import order_of
 
 TTFT, RATE, LENGTH = 0.2, 50, 60
 """Of the model: an answer streams for a good second."""
-AT_ONCE = 12
+AT_ONCE = 20
 """Conversations side by side. Two cores also start a process every few seconds."""
 CONVERSATIONS = ((1,), (1,), (1,), (1, 1), (1, 1, 1), (2,), (1, 2))
 """How many questions are asked at once in each round of a conversation."""
@@ -346,35 +346,47 @@ async def deploy(processes: int, folder: Path) -> AsyncIterator[Deployment]:
 class Killer:
     """Kills the process that has a reader's connection, at the moment drawn for its run."""
 
-    def __init__(self, deployment: Deployment, chance: random.Random) -> None:
+    def __init__(self, deployment: Deployment, chance: random.Random, tasks: asyncio.TaskGroup) -> None:
         self._deployment = deployment
+        self._tasks = tasks
         self._chance = chance
         self._starting: set[asyncio.Task[None]] = set()
         self.moments: Counter[str] = Counter()
 
     async def hunt(self, reader: Reader) -> None:
         """Until the reader has its end, or was cut off by a kill."""
-        moment, delay = self._chance.choice(MOMENTS), self._chance.uniform(0, LATEST)
-        if moment == "accepted":
-            await reader.accepted.wait()
-        elif moment == "end":
-            await reader.marked.wait()
-            await asyncio.sleep(delay / LATEST * 0.3)
-        else:
-            await asyncio.sleep(delay)
-        replica = self._deployment.address.answering.get(reader.name)
-        cut = reader.refused or len(reader.connections) > 1
-        if cut or reader.ended is not None or replica is None or not replica.ready or await self._is_last_chance():
-            return
-        self.moments[moment] += 1
+        while True:
+            moment, delay = self._chance.choice(MOMENTS), self._chance.uniform(0, LATEST)
+            if moment == "accepted":
+                await reader.accepted.wait()
+            elif moment == "end":
+                await reader.marked.wait()
+                await asyncio.sleep(delay / LATEST * 0.3)
+            else:
+                await asyncio.sleep(delay)
+            if reader.refused or len(reader.connections) > 1 or reader.ended is not None:
+                return
+            replica = self._deployment.address.answering.get(reader.name)
+            if replica is not None and not await self._is_last_chance() and self._are_all_up():
+                self.moments[moment] += 1
+                await self._kill(replica)
+                return
+            await self.wait_until_up()
+
+    async def _kill(self, replica: Replica) -> None:
         await replica.kill()
-        task = asyncio.create_task(replica.start())
+        task = self._tasks.create_task(replica.start())
         self._starting.add(task)
         task.add_done_callback(self._starting.discard)
 
-    async def finish(self) -> None:
-        """Wait until all are up again."""
-        await asyncio.gather(*self._starting)
+    def _are_all_up(self) -> bool:
+        """Otherwise they would be killed faster than they start."""
+        return all(replica.ready for replica in self._deployment.replicas)
+
+    async def wait_until_up(self) -> None:
+        """Wait until all that were killed are up again."""
+        if self._starting:
+            await asyncio.wait(self._starting.copy())
 
     async def _is_last_chance(self) -> bool:
         """Whether a kill may end a run that has lived through too many."""
@@ -434,8 +446,8 @@ _questions = _list_questions()
 async def measure(runs: int, processes: int, seed: int, folder: Path) -> bool:
     """Print what became of the runs. Whether none was lost and none done twice."""
     chance = random.Random(seed)
-    async with deploy(processes, folder) as deployment:
-        killer = Killer(deployment, chance)
+    async with deploy(processes, folder) as deployment, asyncio.TaskGroup() as tasks:
+        killer = Killer(deployment, chance, tasks)
         began = time.monotonic()
         planned = iter(enumerate(plan(runs, chance), 1))
         readers: list[Reader] = []
@@ -443,10 +455,11 @@ async def measure(runs: int, processes: int, seed: int, folder: Path) -> bool:
         async def keep_conversing() -> None:
             for number, rounds in planned:
                 readers.extend(await converse(deployment, killer, rounds, str(number)))
-                print(f"\r{len(readers)} of {runs}, {sum(killer.moments.values())} kills ", end="", file=sys.stderr)
+                so_far = f"{len(readers)} of {runs}, {sum(killer.moments.values())} kills"
+                print(f"\r{so_far} ", end="", file=sys.stderr, flush=True)
 
         await asyncio.gather(*(keep_conversing() for _ in range(AT_ONCE)))
-        await killer.finish()
+        await killer.wait_until_up()
         seconds = time.monotonic() - began
         print(file=sys.stderr)
         verdict = await check(deployment, readers)
