@@ -60,6 +60,7 @@ class Recall:
         self._noted = asyncio.Event()
         # A process that died may have left some.
         self._noted.set()
+        self._closing = False
         self._recording: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -70,9 +71,10 @@ class Recall:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         assert self._recording is not None
-        self._recording.cancel()
-        await asyncio.gather(self._recording, return_exceptions=True)
-        await self._try_to_record()
+        # Not cancelled: a client of the cache may take that for its own time limit, and go on.
+        self._closing = True
+        self._noted.set()
+        await self._recording
 
     async def serve(self, ask: Ask) -> Recalled | None:
         """The stored answer; None where there is none, or the question goes on with a conversation.
@@ -113,9 +115,13 @@ class Recall:
     async def _keep_recording(self) -> None:
         while True:
             await self._noted.wait()
-            await asyncio.sleep(PAUSE_SECONDS)
+            if not self._closing:
+                await asyncio.sleep(PAUSE_SECONDS)
             self._noted.clear()
-            if not await self._try_to_record():
+            recorded = await self._try_to_record()
+            if self._closing:
+                return
+            if not recorded:
                 self._noted.set()
                 await asyncio.sleep(AGAIN_SECONDS)
 

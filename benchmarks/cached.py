@@ -1,0 +1,128 @@
+"""What a stored answer costs before the graph, beside the same answer through a run with its thread and state.
+
+    python -m benchmarks.cached [HITS]     # 3,000 by default; under a minute
+
+The server is `askgraph serve` on the sample library in a process of its own, whose CPU is the kernel's count of it, the
+recording of its hits included; whoever asks is another process. Through a run goes the same question in a conversation
+whose thread the client names. Latency on the server is what `timings` says: from the checked question to the answer.
+Redis' round trips and Postgres' transactions, in which each statement stands alone, are the servers' own counts.
+"""
+
+import asyncio
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import uuid4
+
+import numpy as np
+import psycopg
+import redis.asyncio
+
+from app.adapters.embedded import open_servers
+from benchmarks.streaming import start
+
+QUESTION = "How many days of holiday does an employee have?"
+CLIENTS = 8
+HITS = 3_000
+ROUND_TRIPS = ("evalsha", "xrange", "xdel", "exec")
+"""Commands that the service sends by themselves; what a script calls is counted under its own name."""
+
+
+@dataclass(slots=True)
+class Asked:
+    """What a series of questions took."""
+
+    server_ms: list[float] = field(default_factory=list)
+    """As `timings` says."""
+    client_ms: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+def main(hits: int = HITS) -> None:
+    """Start the server, measure both ways, and print them."""
+    with (
+        tempfile.TemporaryDirectory(prefix="askgraph-bench-") as home,
+        start("/healthz", "-m", "app.cli", "serve", "--port", "PORT", ASKGRAPH_HOME=home) as (service, pid),
+    ):
+        asyncio.run(measure(Path(home), int(service.rsplit(":", 1)[1]), pid, hits))
+
+
+async def measure(home: Path, port: int, pid: int, hits: int) -> None:
+    """Print a row for each way."""
+    async with open_servers(home) as servers:
+        assert servers.database_url
+        assert servers.redis_url
+        await ask(port, 1, 2)
+        print(f"stored answers, {CLIENTS} clients, one server process:")
+        print("                    hits/s  a core     CPU  server p50    p95  client p50  Redis  Postgres")
+        for name, count, in_threads in (("before the graph", hits, False), ("through a run", hits // 20, True)):
+            await ask(port, CLIENTS, CLIENTS * 4, in_threads=in_threads)
+            await asyncio.sleep(1.5)  # until all is recorded, and Postgres has added up its counts
+            counted = await count_calls(servers.database_url, servers.redis_url)
+            spent = read_cpu(pid)
+            asked = await ask(port, CLIENTS, count, in_threads=in_threads)
+            await asyncio.sleep(1.5)
+            spent = read_cpu(pid) - spent
+            trips, statements = await count_calls(servers.database_url, servers.redis_url) - counted
+            p50, p95 = np.percentile(asked.server_ms, (50, 95))
+            print(
+                f"  {name:<17}{count / asked.seconds:7.0f} {count / spent:7.0f} {spent / count * 1000:4.2f} ms"
+                f" {p50:8.2f} ms {p95:6.2f} {np.median(asked.client_ms):8.2f} ms {trips / count:6.2f} "
+                f"{statements / count:9.2f}"
+            )
+
+
+async def ask(port: int, clients: int, count: int, *, in_threads: bool = False) -> Asked:
+    """Ask so often, by so many clients that each keep a connection."""
+    asked = Asked()
+
+    async def client(times: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for _ in range(times):
+            thread = {"thread_id": str(uuid4())} if in_threads else {}
+            body = json.dumps({"question": QUESTION, **thread}).encode()
+            head = f"POST /api/chat?stream=false HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
+            began = time.perf_counter()
+            writer.write(head.encode() + b"Content-Type: application/json\r\n\r\n" + body)
+            headers = await reader.readuntil(b"\r\n\r\n")
+            length = next(line for line in headers.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+            answer = json.loads(await reader.readexactly(int(length.split(b":")[1])))
+            asked.client_ms.append((time.perf_counter() - began) * 1000)
+            asked.server_ms.append(answer["timings"]["total"])
+        writer.close()
+
+    began = time.perf_counter()
+    await asyncio.gather(*(client(times) for times in share(count, clients)))
+    asked.seconds = time.perf_counter() - began
+    return asked
+
+
+def share(count: int, clients: int) -> Iterable[int]:
+    """How often each of them asks."""
+    return (len(range(first, count, clients)) for first in range(clients))
+
+
+def read_cpu(pid: int) -> float:
+    """Seconds of CPU that the process has had, in all its threads."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+async def count_calls(database_url: str, redis_url: str) -> np.ndarray:
+    """What Redis was asked so far, and Postgres."""
+    async with redis.asyncio.Redis.from_url(redis_url) as client:
+        stats = await client.info("commandstats")
+    trips = sum(stats.get(f"cmdstat_{command}", {"calls": 0})["calls"] for command in ROUND_TRIPS)
+    async with await psycopg.AsyncConnection.connect(database_url) as connection:
+        cursor = await connection.execute("SELECT sum(xact_commit) FROM pg_stat_database")
+        row = await cursor.fetchone()
+    return np.array([trips, int(row[0]) if row else 0])
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else HITS)
