@@ -207,6 +207,8 @@ async def test_a_second_question_waits_for_the_first(page: Page, script: Script)
     assert body
     assert body["thread_id"] == "t-1"
     await expect(page.locator(".step").last).to_have_text("Waiting for the answer before it…")
+    await expect(page.locator(".question").last).to_be_in_viewport()
+    await expect(page.locator(".answer").first).to_be_in_viewport()
     await page.get_by_role("button", name="Stop").click()
     await expect(page.locator(".answer")).to_have_text(["First", "Second"])
     await expect(page.locator(".badge")).to_have_text(["Stopped"])
