@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from fastapi.responses import FileResponse
 from typing_extensions import TypedDict
 
-from app.api import chat, costs, documents, graph, health, ingestions, runs, threads
+from app.api import cache, chat, costs, documents, graph, health, ingestions, runs, threads
 from app.api.errors import register_error_handlers
 from app.runs.recall import Recall
 from app.runs.turns import Turns
@@ -40,7 +40,7 @@ def make_app(services: Services) -> FastAPI:
 
     app = FastAPI(title="askgraph", description="Question answering over a team's documents.", lifespan=live)
     register_error_handlers(app)
-    for module in (chat, runs, documents, ingestions, threads, graph, costs, health):
+    for module in (chat, cache, runs, documents, ingestions, threads, graph, costs, health):
         app.include_router(module.router)
 
     @app.get("/", include_in_schema=False)

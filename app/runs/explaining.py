@@ -1,0 +1,108 @@
+"""Why a question finds a stored answer, or does not."""
+
+from datetime import datetime
+from typing import Any
+
+from typing_extensions import TypedDict
+
+from app.runs.cache import NO_CONVERSATION, CacheKey
+from app.runs.hits import settle_thread
+from app.runs.turns import Ask
+from app.services import Services
+from domain.documents import Scope
+from domain.errors import UnknownMode, UnknownThread
+from domain.ports import StoredAnswer
+from domain.question import clean_question
+from domain.state import TurnInput, read_turns
+
+COMPARED = 500
+"""The latest stored answers of the workspace among which the nearest is looked for."""
+
+
+class Difference(TypedDict):
+    """A component that the nearest stored answer has another value of."""
+
+    component: str
+    message: str
+
+
+class Explanation(TypedDict):
+    """What a question would find now."""
+
+    hit: bool
+    components: dict[str, Any]
+    """What the key is made of; digests where the value is long."""
+    nearest: dict[str, Any] | None
+    """The components of the stored answer that differs in the fewest; None where the workspace has none."""
+    stored_at: datetime | None
+    differences: list[Difference]
+    """What the nearest one differs in; empty for a hit."""
+
+
+async def explain(services: Services, ask: Ask) -> Explanation:
+    """The key of a question, and what differs from the nearest stored one. Costs no model, and counts as no question.
+
+    Raises `QuestionError`, `UnknownMode`, `UnknownDocument`, `UnknownThread`, `DatabaseUnavailable`.
+    """
+    profile = services.modes.get(ask.mode)
+    if profile is None:
+        raise UnknownMode(f"There is no mode {ask.mode!r}. There are: {', '.join(services.modes)}.")
+    turn = TurnInput(
+        run_id="",
+        question=clean_question(ask.question),
+        workspace_id=ask.workspace_id,
+        document_ids=None if ask.document_ids is None else list(ask.document_ids),
+        mode=ask.mode,
+        profile=profile.model_dump(),
+    )
+    turns = []
+    if ask.thread_id is not None:
+        await settle_thread(services, ask.workspace_id, ask.thread_id)
+        if not await services.threads.exists(ask.workspace_id, ask.thread_id):
+            raise UnknownThread(f"There is no thread {ask.thread_id!r} in this workspace.")
+        with services.translating_errors():
+            snapshot = await services.graph.aget_state({"configurable": {"thread_id": ask.thread_id}})
+        turns = read_turns(snapshot.values.get("turns"))
+    corpus = await services.documents.corpus_fingerprint(Scope(ask.workspace_id, ask.document_ids))
+    key = CacheKey.of(turn, turns, corpus, services.fingerprint).components()
+    stored = await services.answers.list_stored(ask.workspace_id, COMPARED)
+    nearest = min(stored, key=lambda one: len(_differ(key, one.components)), default=None)
+    differences = (
+        [] if nearest is None else [_describe(name, key, nearest) for name in _differ(key, nearest.components)]
+    )
+    return Explanation(
+        hit=nearest is not None and not differences,
+        components=key,
+        nearest=None if nearest is None else nearest.components,
+        stored_at=None if nearest is None else nearest.stored_at,
+        differences=differences,
+    )
+
+
+def _differ(key: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    return [name for name, value in key.items() if _plain(other.get(name)) != _plain(value)]
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _describe(name: str, key: dict[str, Any], nearest: StoredAnswer) -> Difference:
+    before, now = nearest.components.get(name), key[name]
+    if name == "corpus":
+        message = f"documents changed since {nearest.stored_at:%Y-%m-%d %H:%M:%S} UTC"
+    elif name == "conversation":
+        message = (
+            "asked in a conversation, and stored without one"
+            if before == NO_CONVERSATION
+            else "asked without a conversation, and stored in one"
+            if now == NO_CONVERSATION
+            else "another conversation"
+        )
+    elif name == "profile":
+        message = "the mode's settings differ"
+    elif name in ("prompts", "machine"):
+        message = {"prompts": "prompts have changed", "machine": "another version of askgraph, or other models"}[name]
+    else:
+        message = f"{now!r} instead of {before!r}" if now is not None else "all documents instead of chosen ones"
+    return Difference(component=name, message=message)
