@@ -378,6 +378,44 @@ def prune(
     _run(_with_services(work))
 
 
+cache = typer.Typer(no_args_is_help=True, help="Look at stored answers.")
+cli.add_typer(cache, name="cache")
+
+
+@cache.command("explain")
+def explain_cached(
+    question: Annotated[str, typer.Argument(help="The question, as it would be asked.")],
+    mode: Annotated[str, typer.Option("--mode", "-m", help="The mode it would be asked in.")] = "standard",
+    document: Annotated[list[str] | None, typer.Option(help="Answer from this document only; repeatable.")] = None,
+    thread: Annotated[str | None, typer.Option(help="Continue this conversation.", callback=_check_thread)] = None,
+    workspace: WorkspaceOption = "default",
+) -> None:
+    """Say whether a question would find a stored answer; and where not, what differs from the nearest one."""
+
+    async def work(services: "Services") -> int:
+        from app.runs.explaining import explain
+        from app.runs.turns import Ask
+
+        asked = Ask(question, workspace, thread, tuple(document) if document else None, mode)
+        found = await explain(services, asked)
+        print(json.dumps(found, ensure_ascii=False, indent=2, default=str))
+        return 0
+
+    _run(_with_services(work))
+
+
+@cache.command("stats")
+def count_cached(workspace: WorkspaceOption = "default") -> None:
+    """Count the workspace's questions that found their answer stored, that did not, and that shared another's run."""
+
+    async def work(services: "Services") -> int:
+        counts = await services.answers.count(workspace)
+        print(f"{counts.hits} hits, {counts.misses} misses, of which {counts.shared} shared a run")
+        return 0
+
+    _run(_with_services(work))
+
+
 doctor = typer.Typer(no_args_is_help=True, help="Check what is stored.")
 cli.add_typer(doctor, name="doctor")
 
