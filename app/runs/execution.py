@@ -52,6 +52,7 @@ class Execution:
         self._turn = turn
         self._started = started
         self._control = control
+        self._attempt = attempt
         self._trace_id = trace_id(turn["run_id"], attempt)
 
     async def follow(self, graph_input: TurnInput | None, *, ahead: bool) -> AsyncGenerator[Event]:
@@ -68,7 +69,7 @@ class Execution:
                 async with speculate(self._context) if ahead else nullcontext(self._context) as context:
                     stream = self._graph.astream(
                         graph_input,
-                        configure(self.thread_id, self._turn, traced_as=self._trace_id),
+                        configure(self.thread_id, self._turn, attempt=self._attempt),
                         context=context,
                         stream_mode=["custom", "values"],
                         durability="async",
@@ -101,18 +102,20 @@ async def prepare_judgement(services: Services, turn: Mapping[str, Any]) -> None
             await read_axes(services.sentences)
 
 
-def configure(thread_id: str, turn: Mapping[str, Any], *, traced_as: str | None = None, **more: str) -> RunnableConfig:
-    """The configuration of a run: its thread, and the metadata by which traces and checkpoints can be found."""
+def configure(thread_id: str, turn: Mapping[str, Any], *, attempt: int = 1, **more: str) -> RunnableConfig:
+    """The configuration of a run: its thread, and the metadata by which traces and checkpoints can be found, and by
+    which those of an attempt that another one has followed are refused."""
     metadata = {
         "thread_id": thread_id,
         "run_id": turn["run_id"],
         "workspace_id": turn["workspace_id"],
         "mode": turn["mode"],
+        "attempt": attempt,
         **more,
     }
     return RunnableConfig(
         configurable={"thread_id": thread_id},
-        run_id=UUID(traced_as or turn["run_id"]),
+        run_id=UUID(trace_id(turn["run_id"], attempt)),
         run_name="answer",
         metadata=metadata,
         recursion_limit=RECURSION_LIMIT,

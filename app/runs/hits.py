@@ -89,12 +89,14 @@ def adopt(turn: TurnInput, turns: list[Turn], done: Done, reason: str) -> Answer
     return state
 
 
-async def write_state(services: Services, thread_id: str, state: AnswerState, **metadata: str) -> None:
+async def write_state(
+    services: Services, thread_id: str, state: AnswerState, *, attempt: int = 1, **metadata: str
+) -> None:
     """Make `state`, which no node has made, the thread's.
 
     Raises `DatabaseUnavailable`.
     """
-    config = configure(thread_id, state, **metadata)
+    config = configure(thread_id, state, attempt=attempt, **metadata)
     # As `abstain`, because what follows that node is the end, whatever the state.
     with services.translating_errors():
         await services.graph.aupdate_state(config, cast("dict[str, Any]", state), as_node="abstain")

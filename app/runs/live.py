@@ -13,6 +13,7 @@ from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 from langgraph.types import StateSnapshot
 
+from app.cancelling import end_tasks, keep_cancelling
 from app.runs.broadcast import Broadcast
 from app.runs.cache import CacheKey, decode_answer, encode_answer, is_storable
 from app.runs.execution import Execution, fail, milliseconds_since, prepare_judgement, trace_id
@@ -92,21 +93,20 @@ class LiveRun:
             raise
         finally:
             if not self._work.done():
-                self._work.cancel()
-                await asyncio.gather(self._work, return_exceptions=True)
+                await end_tasks(self._work)
             self.broadcast.close()
 
     def stop(self) -> None:
         """End the run with what it has written so far."""
         self._stopped = True
         if self._work is not None:
-            self._work.cancel()
+            keep_cancelling(self._work)
 
     def give_up(self) -> None:
         """Stop without an end: another process has the lease."""
         self._given_up = True
         if self._work is not None:
-            self._work.cancel()
+            keep_cancelling(self._work)
 
     def hurry(self) -> None:
         """The process is about to end: where the run's end cannot be stored, do not wait for a database that can.
@@ -121,7 +121,7 @@ class LiveRun:
         """Do not even let the step finish; another process takes it again."""
         self._left = True
         if self._work is not None:
-            self._work.cancel()
+            keep_cancelling(self._work)
 
     async def _hand_back(self) -> None:
         with self._services.translating_errors():
@@ -242,8 +242,12 @@ class LiveRun:
             "trace_url": None,
         }
         state = adopt(turn, self._turns, done, reason)
-        await write_state(self._services, self.request.thread_id, state, cached="true")
+        await self._write_state(state, cached="true")
         return mine, state
+
+    async def _write_state(self, state: AnswerState, **metadata: str) -> None:
+        attempt = self._lease.attempt
+        await write_state(self._services, self.request.thread_id, state, attempt=attempt, **metadata)
 
     async def _store(self, components: CacheKey, scope: Scope, corpus: str, ended: Done) -> None:
         """Store the answer, unless the documents changed while it was being written."""
@@ -288,7 +292,7 @@ class LiveRun:
         """The state of a run that got no further, with what it has sent of the answer."""
         state = self._make_blank()
         if self._execution is not None:
-            state |= self._execution.state  # type: ignore[typeddict-item]
+            state |= self._execution.state
         answer, citations = "", list[Citation]()
         for event in self._sent:
             if event["type"] == "content":
@@ -336,7 +340,7 @@ class LiveRun:
     async def _try_to_end(self, run_state: RunState, ended: Done | Failed, state: AnswerState) -> bool:
         services = self._services
         if run_state == "stopped":
-            await write_state(self._services, self.request.thread_id, state, stopped="true")
+            await self._write_state(state, stopped="true")
         with services.translating_errors():
             await asyncio.gather(
                 services.flush_states(self.request.thread_id), services.streams.flush(self.request.run_id)

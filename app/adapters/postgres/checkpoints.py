@@ -69,6 +69,8 @@ _PACKED = "msgpack.zst"
 _LEVEL = 3
 """Of zstd. Level 9 takes five times as long for 6 % less."""
 
+# States of an attempt at a run that another one has followed are not stored: the process that made them was away for so
+# long that it lost the run's lease, and does not know it yet. The thread has gone on without them.
 _STORE = f"""
 WITH packs AS (
     INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob)
@@ -87,6 +89,11 @@ INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, parent_checkpo
 SELECT %(thread_id)s, c.ns, c.id, c.parent, c.checkpoint, c.metadata
 FROM jsonb_to_recordset(%(rows)s::jsonb -> 'checkpoints')
     AS c (ns text, id text, parent text, checkpoint jsonb, metadata jsonb)
+WHERE NOT EXISTS (
+    SELECT FROM accepted_runs AS run
+    WHERE run.workspace_id = c.metadata ->> 'workspace_id' AND run.run_id = c.metadata ->> 'run_id'
+        AND run.attempt > (c.metadata ->> 'attempt')::integer
+)
 ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id)
 DO UPDATE SET checkpoint = EXCLUDED.checkpoint, metadata = EXCLUDED.metadata
 """
