@@ -10,6 +10,7 @@ from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
 from app.api.errors import respond_to, status_of_failure
+from app.cancelling import end_tasks
 from app.descriptions import describe_answer
 from app.runs.cache import encode_frame
 from app.runs.recall import Recalled
@@ -90,9 +91,7 @@ async def _collect_while_connected(
         await asyncio.wait({following, leaving}, return_when=asyncio.FIRST_COMPLETED)
         return following.result() if following.done() else None
     finally:
-        for task in (following, leaving):
-            task.cancel()
-        await asyncio.gather(following, leaving, return_exceptions=True)
+        await end_tasks(following, leaving)
 
 
 async def _encode(events: AsyncGenerator[StreamedEvent], on_leave: Leave | None) -> AsyncIterator[bytes]:

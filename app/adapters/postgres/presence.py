@@ -18,6 +18,7 @@ from app.adapters.postgres import queue_sql
 from app.adapters.postgres.jobs import RETRY_SECONDS
 from app.adapters.postgres.pool import WAIT_SECONDS, translated_errors
 from app.adapters.postgres.queue_schema import check_schema
+from app.cancelling import end_tasks
 from domain.errors import AskgraphError, DatabaseUnavailable
 
 logger = logging.getLogger("askgraph.presence")
@@ -79,8 +80,7 @@ class Presence:
     async def close(self) -> None:
         """End the heartbeats. What this process still holds is anybody's at once."""
         if self._beating is not None:
-            self._beating.cancel()
-            await asyncio.wait([self._beating])
+            await end_tasks(self._beating)
         if self._worker_id is not None:
             # A database that is gone finds out by itself.
             with suppress(AskgraphError), translated_errors():

@@ -12,6 +12,7 @@ from uuid import uuid4
 import orjson
 
 from app.adapters.redis.connection import RedisServer
+from app.cancelling import end_tasks
 from domain.documents import Scope
 from domain.ports import AnswerCounts, AnswerKey, EncodedAnswer, NotedHit, StoredAnswer
 
@@ -202,8 +203,7 @@ class RedisAnswerCache:
         try:
             yield
         finally:
-            renewing.cancel()
-            await asyncio.gather(renewing, return_exceptions=True)
+            await end_tasks(renewing)
             # Also where the task is being cancelled: until it is done, answers take the slower way.
             await asyncio.shield(self._server.attempt(end))
 

@@ -14,6 +14,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from app.adapters.redis.connection import TIMEOUT_SECONDS, RedisServer
+from app.cancelling import end_tasks
 from domain.streams import StreamedEvent
 
 logger = logging.getLogger(__name__)
@@ -103,10 +104,7 @@ class RedisRunStreams:
     async def close(self) -> None:
         """Write what is pending, unless the server is gone, and close the connections."""
         await self._settle()
-        tasks = [task for task in (self._writer, self._listener) if task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(*(task for task in (self._writer, self._listener) if task is not None))
         await self._waiting.aclose()
 
     def append(self, run_id: str, event: StreamedEvent) -> None:

@@ -1,0 +1,24 @@
+"""Ending tasks for certain."""
+
+import asyncio
+from typing import Any
+
+AGAIN_SECONDS = 0.5
+
+
+async def end_tasks(*tasks: asyncio.Task[Any]) -> None:
+    """Cancel the tasks until they have ended, whatever with. Once may not do: a driver that waits with
+    `asyncio.wait_for` loses a cancellation that comes together with the reply (https://bugs.python.org/issue37658)."""
+    left = {task for task in tasks if not task.done()}
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=AGAIN_SECONDS)
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def keep_cancelling(task: asyncio.Task[Any]) -> None:
+    """The same, without waiting for it."""
+    if not task.done():
+        task.cancel()
+        asyncio.get_running_loop().call_later(AGAIN_SECONDS, keep_cancelling, task)
