@@ -368,7 +368,7 @@ def prune(
         from app.runs.retention import prune as delete
         from app.terminal import print_pruned
 
-        pruned = await delete(services, policy, workspace_id=workspace, dry_run=dry_run)
+        pruned = await delete(services.retention, policy, workspace_id=workspace, dry_run=dry_run)
         if as_json:
             print(json.dumps(asdict(pruned) | {"dry_run": dry_run}))
         else:

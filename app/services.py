@@ -29,6 +29,7 @@ from app.adapters.postgres.conversations import PostgresRunLog, PostgresThreadSt
 from app.adapters.postgres.documents import PostgresDocumentStore
 from app.adapters.postgres.embedding_model import find_problem, pin_embedder
 from app.adapters.postgres.ingestions import PostgresIngestionQueue
+from app.adapters.postgres.jobs import Job, Task
 from app.adapters.postgres.library import PostgresLibrary
 from app.adapters.postgres.migrations import upgrade
 from app.adapters.postgres.pool import open_pool, ping, read_identity, translated_errors
@@ -44,6 +45,7 @@ from app.adapters.redis.streams import RedisRunStreams
 from app.adapters.tokens import O200kCounter
 from app.ingest.encoding import TwoModelEncoder
 from app.ingest.pipeline import Ingestion, PassageEncoder
+from app.runs.retention import prune, read_policy
 from app.settings import Settings, read_modes
 from domain.errors import ConfigurationError, EmbedderUnavailable
 from domain.ingestions import IngestionQueue
@@ -168,7 +170,13 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             parts["library"] = f"the table {mapping.schema_name}.{mapping.table}, which another application fills"
         ingestion = Ingestion(documents, encoder, answers, max_bytes=settings.max_document_mb * 1_000_000)
         ingestions = PostgresIngestionQueue(pool)
-        queue = PostgresRunQueue(pool, database_url, [ingestions.task(ingestion.add)])
+        retention = PostgresRetention(pool)
+
+        async def keep_house(job: Job) -> None:
+            await prune(retention, read_policy(settings))
+
+        housekeeping = Task("housekeeping", "prune", 1, keep_house, cron="17 * * * *")
+        queue = PostgresRunQueue(pool, database_url, [ingestions.task(ingestion.add), housekeeping])
         stack.push_async_callback(queue.close)
         streams = RedisRunStreams(redis, redis_url)
         stack.push_async_callback(streams.close)
@@ -201,7 +209,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             runs=PostgresRunLog(pool),
             threads=PostgresThreadStore(pool),
             states=PostgresSavedStates(pool, saver),
-            retention=PostgresRetention(pool),
+            retention=retention,
             ingestion=ingestion,
             ingestions=ingestions,
             fingerprint=await asyncio.to_thread(fingerprint_machine, embedder.name, *names),

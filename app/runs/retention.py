@@ -5,15 +5,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
-from app.services import Services
 from app.settings import Settings
 from domain.errors import InputError
-from domain.retention import Policy, Pruned
+from domain.retention import Policy, Pruned, Retention
 from domain.spans import parse_span
 
 
 async def prune(
-    services: Services,
+    retention: Retention,
     policy: Policy,
     *,
     workspace_id: str | None = None,
@@ -25,7 +24,6 @@ async def prune(
 
     Raises `DatabaseUnavailable`.
     """
-    retention = services.retention
     cuts = policy.cut(datetime.now(UTC), workspace_id)
     stages: list[Callable[..., Awaitable[tuple[Pruned, str | None]]]] = [
         partial(retention.delete_threads, cuts),

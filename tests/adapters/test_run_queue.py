@@ -9,6 +9,7 @@ import pytest_asyncio
 
 from app.adapters.postgres import presence
 from app.adapters.postgres.conversations import PostgresRunLog
+from app.adapters.postgres.jobs import Job, Task
 from app.adapters.postgres.pool import Pool, open_pool
 from app.adapters.postgres.run_queue import Execute, PostgresRunQueue
 from domain.errors import ConfigurationError, DatabaseUnavailable
@@ -316,3 +317,26 @@ async def test_what_cannot_be_handed_back_at_once_is_with_the_next_heartbeat(
     async with other.work(executor.hold, drain_seconds=0):
         assert await executor.leases.get() == Lease(lease.request, 2)
     await queue.close()
+
+
+async def test_what_has_a_time_is_done_by_one_of_the_processes_each_time(pool: Pool, database_url: str) -> None:
+    done: list[int] = []
+    enough = asyncio.Event()
+
+    async def perform(job: Job) -> None:
+        done.append(job.args["timestamp"])
+        if len(done) == 3:
+            enough.set()
+
+    async def execute(lease: Lease) -> None:
+        raise AssertionError("no run was accepted")
+
+    # Of six fields, the last is seconds.
+    task = Task("housekeeping", "tick", 1, perform, cron="* * * * * */1")
+    async with AsyncExitStack() as stack:
+        for _ in range(2):
+            queue = PostgresRunQueue(pool, database_url, [task])
+            stack.push_async_callback(queue.close)
+            await stack.enter_async_context(queue.work(execute))
+        await asyncio.wait_for(enough.wait(), 30)
+    assert len(set(done)) == len(done)

@@ -85,9 +85,9 @@ async def test_a_thread_past_its_age_goes_wholly_and_its_costs_stay(
     since = parse_since("90d")
     costs = await read_costs(services.runs, "default", since, "mode")
 
-    planned = await prune(services, MONTH, dry_run=True)
+    planned = await prune(services.retention, MONTH, dry_run=True)
     assert await count(database_url, old["thread_id"]) == before
-    pruned = await prune(services, MONTH)
+    pruned = await prune(services.retention, MONTH)
     assert pruned == planned
     assert (pruned.threads, pruned.runs, pruned.tapes) == (1, 1, 1)
     assert pruned.states == before["checkpoints"]
@@ -101,7 +101,7 @@ async def test_a_thread_past_its_age_goes_wholly_and_its_costs_stay(
     left = await query(database_url, "SELECT * FROM pruned_runs")
     assert [row["run_id"] for row in left] == [old["run_id"]]
     assert "Falke" not in str(left)
-    assert await prune(services, MONTH) == Pruned()
+    assert await prune(services.retention, MONTH) == Pruned()
 
 
 async def test_a_thread_in_which_a_run_is_not_over_stays(
@@ -116,10 +116,10 @@ async def test_a_thread_in_which_a_run_is_not_over_stays(
     lease = await services.queue.accept(RunRequest("next", thread_id, "default", turn), wait=True)
     assert lease is not None
     before = await count(database_url, thread_id)
-    assert await prune(services, Policy(timedelta(days=30), steps_of=1)) == Pruned()
+    assert await prune(services.retention, Policy(timedelta(days=30), steps_of=1)) == Pruned()
     assert await count(database_url, thread_id) == before
     await query(database_url, "UPDATE accepted_runs SET state = 'stopped' WHERE run_id = 'next'")
-    assert (await prune(services, MONTH)).threads == 1
+    assert (await prune(services.retention, MONTH)).threads == 1
 
 
 async def test_workspaces_have_policies_of_their_own(
@@ -130,12 +130,12 @@ async def test_workspaces_have_policies_of_their_own(
         await ask(services, "Hello!", workspace_id=workspace, thread_id=thread)
     await age(database_url, *threads.values(), days=10)
     policy = Policy.parse("90d,acme=7d,legal=keep")
-    assert (await prune(services, policy)).threads == 1
+    assert (await prune(services.retention, policy)).threads == 1
     assert await list_threads(database_url) == {threads["default"], threads["legal"]}
-    assert (await prune(services, override_policy(policy, "7d", None, None))).threads == 1
+    assert (await prune(services.retention, override_policy(policy, "7d", None, None))).threads == 1
     assert await list_threads(database_url) == {threads["legal"]}
-    assert await prune(services, override_policy(policy, "7d", None, "acme"), workspace_id="acme") == Pruned()
-    assert (await prune(services, override_policy(policy, "7d", None, "legal"), workspace_id="legal")).threads == 1
+    assert await prune(services.retention, override_policy(policy, "7d", None, "acme"), workspace_id="acme") == Pruned()
+    assert (await prune(services.retention, override_policy(policy, "7d", None, "legal"), workspace_id="legal")).threads == 1
 
 
 async def test_two_prunes_share_the_work_and_pass_over_what_is_in_use(
@@ -149,11 +149,11 @@ async def test_two_prunes_share_the_work_and_pass_over_what_is_in_use(
     async with await psycopg.AsyncConnection.connect(database_url) as connection:
         # As accepting a run does.
         await connection.execute("UPDATE threads SET thread_id = thread_id WHERE thread_id = 'thread-3'")
-        first, second = await asyncio.gather(prune(services, MONTH), prune(services, MONTH))
+        first, second = await asyncio.gather(prune(services.retention, MONTH), prune(services.retention, MONTH))
     assert first.threads + second.threads == 6
     assert first.runs + second.runs == 6
     assert await list_threads(database_url) == {"thread-3"}
-    assert (await prune(services, MONTH)).threads == 1
+    assert (await prune(services.retention, MONTH)).threads == 1
 
 
 async def test_what_belongs_to_no_thread_goes(services: Services, library: dict[str, str], database_url: str) -> None:
@@ -163,8 +163,8 @@ async def test_what_belongs_to_no_thread_goes(services: Services, library: dict[
     await query(database_url, "DELETE FROM threads")
     await age(database_url, old["thread_id"])
     # Of states that are younger than an hour, the thread may be one of an evaluation that is asking.
-    assert await prune(services, MONTH, workspace_id="default") == Pruned()
-    pruned = await prune(services, MONTH)
+    assert await prune(services.retention, MONTH, workspace_id="default") == Pruned()
+    pruned = await prune(services.retention, MONTH)
     assert (pruned.runs, pruned.states) == (1, 0)
     await query(
         database_url,
@@ -172,7 +172,7 @@ async def test_what_belongs_to_no_thread_goes(services: Services, library: dict[
         UPDATE checkpoints SET checkpoint_id = '1efa0000' || substr(checkpoint_id, 9) WHERE thread_id = 'lost'
         """,
     )
-    pruned = await prune(services, MONTH)
+    pruned = await prune(services.retention, MONTH)
     assert pruned.states == len(STEPS) + 1
     assert not any((await count(database_url, "lost")).values())
     assert (await count(database_url, young["thread_id"]))["checkpoints"] > 0
@@ -185,9 +185,9 @@ async def test_of_older_runs_the_final_state_is_kept(
     thread_id = said[0]["thread_id"]
     before, full = await count(database_url, thread_id), await read_history(services, "default", thread_id)
     two = Policy(steps_of=2)
-    planned = await prune(services, two, dry_run=True)
+    planned = await prune(services.retention, two, dry_run=True)
     assert await count(database_url, thread_id) == before
-    pruned = await prune(services, two)
+    pruned = await prune(services.retention, two)
     assert pruned == planned
     assert (pruned.threads, pruned.thinned, pruned.runs, pruned.tapes) == (0, 1, 0, 3)
     assert pruned.states == 3 * len(STEPS)
@@ -218,10 +218,10 @@ async def test_of_older_runs_the_final_state_is_kept(
         with pytest.raises(UnknownCheckpoint, match="Of this run only the final state is kept"):
             await replay(services, said[1]["run_id"], **options)
 
-    assert await prune(services, two) == Pruned()
+    assert await prune(services.retention, two) == Pruned()
     ended = await ask(services, "How long does its battery last?", thread_id=thread_id)
     assert "14 months" in ended["answer"]
-    assert (await prune(services, two)).states == len(STEPS)
+    assert (await prune(services.retention, two)).states == len(STEPS)
     assert [s["node"] for s in await read_history(services, "default", thread_id)][:5] == ["thinned"] * 4 + [
         "__start__"
     ]
@@ -246,7 +246,7 @@ async def test_a_branch_outlives_what_it_was_forked_from(
     ended = await ask(services)
     branch, _ = await replay(services, ended["run_id"])
     await age(database_url, ended["thread_id"])
-    assert (await prune(services, MONTH)).threads == 1
+    assert (await prune(services.retention, MONTH)).threads == 1
     again, _ = await replay(services, branch["run_id"])
     assert again["answer"] == ended["answer"]
 

@@ -28,3 +28,5 @@ class Task:
     perform: Callable[[Job], Awaitable[float | None]]
     """None where the job is done; otherwise, after how many seconds it shall be done again. So are jobs that are
     cancelled, and those that end with an error, after `RETRY_SECONDS`."""
+    cron: str | None = None
+    """When the queue gets such a job by itself, one for all processes; in UTC."""

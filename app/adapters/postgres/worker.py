@@ -127,7 +127,9 @@ class _Supervisor:
             if seconds is not None:
                 raise _Again(seconds)
 
-        app.task(name=task.name, queue=task.queue, pass_context=True, retry=_Retry())(perform)
+        performed = app.task(name=task.name, queue=task.queue, pass_context=True, retry=_Retry())(perform)
+        if task.cron is not None:
+            app.periodic(cron=task.cron)(performed)  # type: ignore[arg-type]  # its time is one of the arguments
         self._worker = worker.Worker(
             app,
             queues=[task.queue],
