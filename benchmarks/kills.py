@@ -6,9 +6,9 @@
 One embedded Postgres and Valkey, a loopback model at 50 tokens a second, `askgraph serve` processes, and one address in
 front of them. Readers ask, some on in a conversation and some twice at once in one, and each run's process is killed
 (SIGKILL) at a moment drawn for that run, unless another run's kill has met it before: while it is accepted, right after
-that, at any time, or about when its answer ends. The process is started again. A reader that is cut off comes back to the one
-address with `Last-Event-ID`. In the end it is checked what became of every run that was accepted, whether its reader
-knows of it or not. The exit code is 1 where a run was lost or done twice.
+that, at any time, or about when its answer ends. The process is started again. A reader that is cut off comes back to
+the one address with `Last-Event-ID`. In the end it is checked what became of every run that was accepted, whether its
+reader knows of it or not. The exit code is 1 where a run was lost or done twice.
 """
 
 import argparse
