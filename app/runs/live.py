@@ -61,6 +61,8 @@ class LiveRun:
         self._control = RunControl()
         self._sent: list[Event] = []
         self._turns: list[Turn] = []
+        self._knows_turns = False
+        """Whether the thread's turns have been read: those of a stopped run are added to them."""
         self._context: Context | None = None
         self._calls: list[Call] | None = None
         self._execution: Execution | None = None
@@ -99,7 +101,7 @@ class LiveRun:
     def stop(self) -> None:
         """End the run with what it has written so far."""
         self._stopped = True
-        if self._work is not None:
+        if self._work is not None and self._knows_turns:
             keep_cancelling(self._work)
 
     def give_up(self) -> None:
@@ -132,8 +134,6 @@ class LiveRun:
     async def _answer(self) -> tuple[Done | Failed, AnswerState]:
         """How the run ends, and its state then."""
         turn, services = self.request.turn, self._services
-        if self._stopped:
-            raise asyncio.CancelledError
         if self._lease.attempt > MAX_ATTEMPTS:
             raise RunLost
         # A new thread has no state, and reading that takes as long as reading one.
@@ -141,14 +141,18 @@ class LiveRun:
         values = self._read_values(saved)
         if self._lease.attempt > 1:
             self._send_restart(values)
+        if saved is not None:
+            past = read_turns(saved.values.get("turns"))
+            self._turns = [each for each in past if each["run_id"] != turn["run_id"]]
+        self._knows_turns = True
+        if self._stopped:
+            raise asyncio.CancelledError
         if saved is not None and values is not None:
-            self._turns = [past for past in read_turns(values["turns"]) if past["run_id"] != turn["run_id"]]
             # Its tasks, and not `next`, which leaves out a step whose writes are stored and whose state is not.
             if saved.tasks:
                 return await self._run_graph(None, values)
             total_ms = milliseconds_since(self._started)
             return make_done(values, self.request.thread_id, total_ms, self._trace_url()), values
-        self._turns = read_turns(saved.values.get("turns")) if saved is not None else []
 
         scope = Scope(turn["workspace_id"], None if turn["document_ids"] is None else tuple(turn["document_ids"]))
         corpus = await services.documents.corpus_fingerprint(scope)

@@ -238,6 +238,11 @@ async def test_a_run_that_waits_can_be_stopped(process: Process, model: OpenAISe
     assert one["type"] == two["type"] == "done"
     assert (one["stopped"], two["stopped"], two["answer"]) == (False, True, "")
     assert len(events) == 1
+    turns = await read_turns(process, first.thread_id)
+    assert [(turn["run_id"], turn.get("stopped", False)) for turn in turns] == [
+        (first.run_id, False),
+        (second.run_id, True),
+    ]
 
 
 async def test_the_same_question_in_flight_is_answered_by_one_run(
