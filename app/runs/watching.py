@@ -28,6 +28,7 @@ async def follow_elsewhere(
 ) -> AsyncGenerator[StreamedEvent]:
     """The run's events past `after`, from its stream; where that is gone, how the run ended, as soon as it has. Before
     the run's end they end where this process `is_over`."""
+    over: tuple[Done | Failed, str] | None = None
     async with aclosing(services.streams.follow(run_id, after)) as events:
         async for event in events:
             if is_over() and (event is None or not event.is_end):
@@ -38,17 +39,21 @@ async def follow_elsewhere(
                 if event.is_end:
                     return
                 continue
+            if over is not None:
+                # Everything was in the stream before the end was stored: what is not there now, never will be.
+                ended, ended_id = over
+                for missed in _retell(ended, after):
+                    yield missed
+                yield StreamedEvent.of(ended, ended_id)
+                return
             status = await services.queue.get(workspace_id, run_id)
             if status is None:
                 # Its thread was removed meanwhile.
                 yield _without_id(_lost(run_id))
                 return
             if status.ended is not None and status.ended_id is not None:
-                # Everything was in the stream before the end was stored: what is not there now, never will be.
-                for missed in _retell(status.ended, after):
-                    yield missed
-                yield StreamedEvent.of(status.ended, status.ended_id)
-                return
+                # The stream may have got all of it since it was looked at: once more.
+                over = status.ended, status.ended_id
 
 
 def _retell(ended: Done | Failed, after: str | None) -> list[StreamedEvent]:

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from app.adapters.redis.streams import WAIT_SECONDS
 from app.runs.history import read_history
 from app.runs.turns import Ask, Started, Turns, collect, read_events
 from app.services import Services, open_services
 from app.settings import Settings
 from domain.errors import Draining, ThreadBusy, UnknownRun
 from domain.events import Done, Event, Failed
+from domain.runs import RunStatus
 from domain.streams import StreamedEvent, order_of
 from nodes.local.routing import prepare
 from tests.asking import with_models
@@ -137,6 +139,25 @@ async def test_a_run_whose_stream_has_expired_is_told_from_its_row(process: Proc
     rest = await read_all(process, started.run_id, "1-3")
     assert [event.type for event in rest] == ["correction", "done"]
     assert end_of(rest) == ended
+
+
+async def test_a_run_that_ends_while_its_follower_looks_how_it_stands_is_followed_event_by_event(
+    process: Process, other: Process, model: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model.behaviour.ttft = 2 * WAIT_SECONDS
+    started = await process.turns.start(Ask(QUESTION, mode="fast"))
+    followed = await other.turns.watch("default", started.run_id)
+    executing = asyncio.create_task(finish(process, started))
+    look = other.services.queue.get
+
+    async def look_late(workspace_id: str, run_id: str) -> RunStatus | None:
+        await asyncio.wait({executing})
+        return await look(workspace_id, run_id)
+
+    monkeypatch.setattr(other.services.queue, "get", look_late)
+    async with aclosing(followed):
+        seen = [event async for event in followed]
+    assert [event.event for event in seen] == (await executing)[1]
 
 
 async def test_an_unknown_run_and_one_of_another_workspace_are_refused(process: Process) -> None:
