@@ -63,14 +63,6 @@ def documents(home: Path) -> Path:
     return folder
 
 
-def test_a_conversation_that_is_kept_no_longer_goes(home: Path) -> None:
-    run(home, "ask", "Hello!", "--workspace", "tidy", "--json")
-    assert b"All 4 states can be run on from." in run(home, "doctor", "states", "--workspace", "tidy").stdout
-    assert b"is no span of time" in run(home, "prune", "--older-than", "soon", code=2).stderr
-    pruned = read(run(home, "prune", "--older-than", "0m", "--workspace", "tidy", "--json"))
-    assert (pruned["threads"], pruned["runs"], pruned["states"]) == (1, 1, 4)
-
-
 @pytest.mark.timeout(400)
 def test_a_session_from_ingest_to_replay(home: Path, documents: Path) -> None:
     report = read(run(home, "ingest", str(documents), "--json", code=1))
@@ -113,6 +105,14 @@ def test_a_session_from_ingest_to_replay(home: Path, documents: Path) -> None:
     modes = {spent["name"]: (spent["runs"], spent["cached"], spent["cost"]) for spent in costs["costs"]}
     assert modes == {"standard": (5, 1, 0), "thorough": (1, 0, 0)}
     assert re.search(r"all +6 +1 +0 +0 +0 +0\.0000", run(home, "costs", "--by", "model").stdout.decode())
+
+
+def test_a_conversation_that_is_kept_no_longer_goes(home: Path) -> None:
+    run(home, "ask", "Hello!", "--workspace", "tidy", "--json")
+    assert b"All 4 states can be run on from." in run(home, "doctor", "states", "--workspace", "tidy").stdout
+    assert b"is no span of time" in run(home, "prune", "--older-than", "soon", code=2).stderr
+    pruned = read(run(home, "prune", "--older-than", "0m", "--workspace", "tidy", "--json"))
+    assert (pruned["threads"], pruned["runs"], pruned["states"]) == (1, 1, 4)
 
 
 def test_mistakes_are_said_in_one_line(home: Path) -> None:

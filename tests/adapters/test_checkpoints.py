@@ -211,7 +211,8 @@ async def test_two_turns_of_a_thread_at_once(saver: PackedSaver, elsewhere: Pack
             parents.add(found.parent_config["configurable"]["checkpoint_id"])
     assert parents <= ids
     ends = [s.values["seen"] async for s in build(elsewhere).aget_state_history(config) if s.next == ("asks",)]
-    assert sorted(end[0] for end in ends) == ["0", "1"]
+    # The one that begins later may begin on top of the other.
+    assert sorted([seen for seen in end if seen in ("0", "1")][-1] for end in ends) == ["0", "1"]
 
 
 # Puts by hand
