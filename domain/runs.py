@@ -12,7 +12,8 @@ from domain.state import Degradation, TurnInput, Usage
 
 RunState = Literal["queued", "running", "done", "failed", "stopped"]
 """The last three are ends. `stopped`: somebody asked for it, and what was written so far stands."""
-ENDS: frozenset[RunState] = frozenset({"done", "failed", "stopped"})
+WhenBusy = Literal["reject", "queue", "interrupt"]
+"""What becomes of a question whose thread has another one running: it is refused, it waits, or it stops that one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Literal, Self, cast
+from typing import Any, Self, cast
 from uuid import uuid4
 
 from app.runs.live import LiveRun
@@ -17,14 +17,11 @@ from domain.documents import Scope
 from domain.errors import Draining, UnknownMode
 from domain.events import Done, Event, Failed
 from domain.question import clean_question
-from domain.runs import Lease, RunRequest, RunStatus
+from domain.runs import Lease, RunRequest, RunStatus, WhenBusy
 from domain.state import AnswerState, TurnInput
 from domain.streams import StreamedEvent
 
 logger = logging.getLogger("askgraph.turns")
-
-WhenBusy = Literal["reject", "queue", "interrupt"]
-"""What becomes of a question whose thread has another one running: it is refused, it waits, or it stops that one."""
 
 DRAIN_SECONDS = 5.0
 """How long runs may take to finish once the process is told to end."""
