@@ -43,14 +43,14 @@ from benchmarks.streaming import ASKERS, MODELS, QUESTIONS, start
 from domain.events import RESTART
 from domain.streams import order_of
 
-TTFT, RATE, LENGTH = 0.2, 50, 60
-"""Of the model: an answer streams for a good second."""
+TTFT, RATE, LENGTH = 0.2, 50, 150
+"""Of the model: an answer streams for three seconds."""
 AT_ONCE = 12
 """Conversations side by side. Two cores also start a process every few seconds."""
 CONVERSATIONS = ((1,), (1,), (1,), (1, 1), (1, 1, 1), (2,), (1, 2))
 """How many questions are asked at once in each round of a conversation."""
 MOMENTS = ("any", "any", "any", "asked", "accepted", "end", "end", "end")
-LATEST = 4.0
+LATEST = 5.0
 """Seconds after the question, of a kill at any time."""
 NARROW = 0.3
 """Seconds of the other moments: after the question was sent, and about the end of its answer."""
