@@ -10,6 +10,7 @@ from typing_extensions import TypedDict
 
 from app.api import cache, chat, costs, documents, graph, health, ingestions, runs, threads
 from app.api.errors import register_error_handlers
+from app.api.recall import RecallingApp
 from app.runs.recall import Recall
 from app.runs.turns import Turns
 from app.services import Services
@@ -38,7 +39,7 @@ def make_app(services: Services) -> FastAPI:
             yield Lifespan(services=services, turns=turns, recall=recall)
             await turns.drain()
 
-    app = FastAPI(title="askgraph", description="Question answering over a team's documents.", lifespan=live)
+    app = RecallingApp(title="askgraph", description="Question answering over a team's documents.", lifespan=live)
     register_error_handlers(app)
     for module in (chat, cache, runs, documents, ingestions, threads, graph, costs, health):
         app.include_router(module.router)

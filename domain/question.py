@@ -16,7 +16,9 @@ def clean_question(text: str) -> str:
     """
     if not isinstance(text, str):
         raise QuestionError("The question must be text.")
-    kept = "".join(c for c in text if c.isspace() or unicodedata.category(c) not in ("Cc", "Cs", "Cn"))
+    kept = text
+    if not text.isprintable():
+        kept = "".join(c for c in text if c.isspace() or unicodedata.category(c) not in ("Cc", "Cs", "Cn"))
     cleaned = _WHITE_SPACE.sub(" ", kept).strip()
     if not cleaned:
         raise QuestionError("The question is empty. Ask something.")

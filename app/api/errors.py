@@ -54,6 +54,14 @@ def respond_to(code: str, message: str, *, retryable: bool, status: int) -> JSON
     return JSONResponse(error_body(code, message, retryable=retryable), status, headers)
 
 
+def respond_to_error(request: Request, error: AskgraphError) -> JSONResponse:
+    """The response to a request that failed so."""
+    status = status_of(error)
+    if status >= 500:
+        logger.error("%s %s: %s", request.method, request.url.path, error.message, exc_info=error)
+    return respond_to(error.code, error.message, retryable=error.retryable, status=status)
+
+
 def error_body(code: str, message: str, *, retryable: bool = False, **more: Any) -> dict[str, Any]:
     """The same shape as the stream's `error` event."""
     return {"error": {"code": code, "message": message, "retryable": retryable, **more}}
@@ -64,10 +72,7 @@ def register_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(AskgraphError)
     async def handle_ours(request: Request, error: AskgraphError) -> JSONResponse:
-        status = status_of(error)
-        if status >= 500:
-            logger.error("%s %s: %s", request.method, request.url.path, error.message, exc_info=error)
-        return respond_to(error.code, error.message, retryable=error.retryable, status=status)
+        return respond_to_error(request, error)
 
     @app.exception_handler(RequestValidationError)
     async def handle_validation(request: Request, error: RequestValidationError) -> JSONResponse:

@@ -4,7 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from app.runs.turns import WhenBusy
+from app.runs.turns import Ask
+from domain.runs import WhenBusy
 from domain.tapes import TapeUse
 
 WorkspaceId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
@@ -29,6 +30,17 @@ class ChatRequest(_Body):
     """What becomes of the question where the thread's other one is still being answered."""
     on_disconnect: Literal["continue", "cancel"] = "continue"
     """Whether the run goes on when the client of this request leaves."""
+
+    def as_ask(self) -> Ask:
+        """The same, for the runs."""
+        return Ask(
+            question=self.question,
+            workspace_id=self.workspace,
+            thread_id=self.thread_id,
+            document_ids=None if self.document_ids is None else tuple(self.document_ids),
+            mode=self.mode,
+            when_busy=self.when_busy,
+        )
 
 
 class ReplayRequest(_Body):

@@ -29,11 +29,10 @@ STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 Leave = Callable[[], Awaitable[object]]
 
 
-def wants_json(request: Request, stream: bool | None) -> bool:
+def wants_json(accept: str, stream: bool | None) -> bool:
     """`?stream=false` or `Accept: application/json` asks for one JSON answer."""
     if stream is not None:
         return not stream
-    accept = request.headers.get("accept", "")
     return "application/json" in accept and "text/event-stream" not in accept
 
 
@@ -56,7 +55,7 @@ async def respond(
 ) -> Response:
     """The response that the client asked for. `on_leave` is called where the client leaves before the end."""
     headers = dict(headers or {})
-    if not wants_json(request, stream):
+    if not wants_json(request.headers.get("accept", ""), stream):
         return EventSourceResponse(
             _encode(events, on_leave),
             ping=PING_SECONDS,

@@ -5,7 +5,6 @@ changes the key.
 """
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, cast
@@ -50,10 +49,20 @@ class CacheKey:
         )
 
     def address(self) -> AnswerKey:
-        """Where the answer is kept."""
-        components = self.components()
-        del components["corpus"]
-        return AnswerKey(self.workspace_id, digest(components), self.corpus)
+        """Where the answer is kept: at a digest of everything but `corpus`."""
+        at = digest(
+            [
+                self.workspace_id,
+                self.question,
+                self.conversation,
+                self.documents,
+                self.mode,
+                self.profile,
+                self.prompts,
+                self.machine,
+            ]
+        )
+        return AnswerKey(self.workspace_id, at, self.corpus)
 
     def components(self) -> dict[str, Any]:
         """All of them by name, as JSON values."""
@@ -62,7 +71,7 @@ class CacheKey:
 
 def digest(value: Any) -> str:
     """SHA-256 of a JSON value, in hex."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
 NO_CONVERSATION = digest([])

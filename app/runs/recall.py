@@ -21,7 +21,7 @@ from graphs.prompts import ALL_VERSIONS
 
 logger = logging.getLogger("askgraph.turns")
 
-PAUSE_SECONDS = 0.05
+PAUSE_SECONDS = 0.25
 """How long hits gather before they are recorded together."""
 AGAIN_SECONDS = 1.0
 """How long a database that could not record them is left alone."""

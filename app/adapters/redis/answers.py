@@ -1,6 +1,7 @@
 """Finished answers in Redis or Valkey. docs/decisions/0048-answers-before-the-graph.md has the protocol."""
 
 import asyncio
+import itertools
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -94,8 +95,11 @@ class RedisAnswerCache:
         self._prefix = f"askgraph:{namespace}"
         self._hits_key = f"{self._prefix}:hits"
         self._ttl = ttl
+        self._epochs = uuid4().hex
+        """No epoch comes twice: of this object, and counted."""
+        self._epoch = itertools.count()
         self._get = server.client.register_script(_GET)
-        self._recall = server.client.register_script(_RECALL)
+        self._recall = server.open_line(_RECALL)
         self._lead = server.client.register_script(_LEAD)
         self._release = server.client.register_script(_RELEASE)
         self._renew = server.client.register_script(_RENEW)
@@ -117,11 +121,12 @@ class RedisAnswerCache:
             self._counts_key(workspace_id),
             self._hits_key,
         ]
-        arguments: list[str | bytes | int] = [_name_scope(scope), uuid4().hex, KNOWN_SECONDS, hit]
-        found = await self._server.attempt(lambda: self._recall(keys, arguments))
+        epoch = f"{self._epochs}:{next(self._epoch)}"
+        arguments: list[str | bytes | int] = [_name_scope(scope), epoch, KNOWN_SECONDS, hit]
+        found = await self._recall.call(keys, arguments)
         if isinstance(found, bytes):
             arguments += [await read_corpus(scope), found]
-            found = await self._server.attempt(lambda: self._recall(keys, arguments))
+            found = await self._recall.call(keys, arguments)
         return _read_answer(found) if found else None
 
     async def read_hits(self, limit: int) -> list[NotedHit]:

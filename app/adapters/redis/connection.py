@@ -1,16 +1,19 @@
 """The connections to Redis or Valkey, and what happens while it does not answer."""
 
+import asyncio
+import hashlib
 import logging
 import time
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
 
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import RedisError
+from redis.exceptions import NoScriptError, RedisError, ResponseError
 
+from app.cancelling import end_tasks
 from domain.errors import ConfigurationError
 
 logger = logging.getLogger(__name__)
@@ -21,6 +24,8 @@ PAUSE_SECONDS = 5.0
 """After a failure the server is left alone for this long, so that it costs the next answers nothing."""
 CONNECTIONS = 16
 """At most. A burst waits for one of them, instead of opening hundreds that all connect at the same time."""
+BATCH = 64
+"""Calls that go together at most, so that the first of them does not wait long for the last."""
 
 Result = TypeVar("Result")
 
@@ -49,13 +54,23 @@ class RedisServer:
         except ValueError as error:
             raise ConfigurationError(f"REDIS_URL is not an address of a Redis server: {error}") from error
         self.client = Redis.from_pool(pool)
+        self._timeout_seconds = timeout_seconds
+        self._lines: list[ScriptLine] = []
         self._pause_seconds = pause_seconds
         self._paused_until = 0.0
         self._gone = False
 
     async def close(self) -> None:
         """Close the connections."""
+        for line in self._lines:
+            await line.close()
         await self.client.aclose()
+
+    def open_line(self, script: str) -> "ScriptLine":
+        """A connection for calls of this script alone. It connects when it is first used, and is closed with these."""
+        line = ScriptLine(self, script, self._timeout_seconds)
+        self._lines.append(line)
+        return line
 
     async def is_up(self) -> bool:
         """Whether the server answers now."""
@@ -82,3 +97,79 @@ class RedisServer:
             logger.info("Redis is back.")
             self._gone = False
         return result
+
+
+class ScriptLine:
+    """Calls of one script over a connection that is held for them. Those that come while others are on their way go
+    together: many cost little more than one, and one costs less than half of what it does through the client, which
+    takes a connection, arms two timers and asks for it to be tried again each time.
+    """
+
+    def __init__(self, server: RedisServer, script: str, timeout_seconds: float) -> None:
+        pool = server.client.connection_pool
+        # One time limit for a batch instead of two for each call.
+        self._connection = pool.connection_class(**pool.connection_kwargs | {"socket_timeout": None})
+        self._server = server
+        self._script = script
+        self._digest = hashlib.sha1(script.encode(), usedforsecurity=False).hexdigest()
+        self._timeout_seconds = timeout_seconds
+        self._waiting: list[tuple[tuple[Any, ...], asyncio.Future[Any]]] = []
+        self._sending: asyncio.Task[None] | None = None
+
+    async def call(self, keys: Sequence[str], arguments: Sequence[str | bytes | int]) -> Any:
+        """What the script returns; None where the server does not answer, or refuses."""
+        reply = asyncio.get_running_loop().create_future()
+        self._waiting.append((("EVALSHA", self._digest, len(keys), *keys, *arguments), reply))
+        if self._sending is None or self._sending.done():
+            self._sending = asyncio.create_task(self._send())
+        return await reply
+
+    async def close(self) -> None:
+        """Drop the connection, and whoever waits for a reply."""
+        if self._sending is not None:
+            await end_tasks(self._sending)
+        await self._connection.disconnect()
+
+    async def _send(self) -> None:
+        """Until nobody waits."""
+        while self._waiting:
+            batch, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
+            commands = [command for command, _ in batch]
+            replies: list[Any] | None = None
+            try:
+                replies = await self._server.attempt(lambda commands=commands: self._exchange(commands))  # type: ignore[misc]
+            finally:
+                for (_, reply), result in zip(batch, replies or [None] * len(batch), strict=True):
+                    if not reply.done():
+                        reply.set_result(result)
+
+    async def _exchange(self, commands: list[tuple[Any, ...]]) -> list[Any]:
+        try:
+            return await self._try_to_exchange(commands)
+        except (RedisConnectionError, NoScriptError):
+            # The server has closed the connection meanwhile, or has been emptied of scripts.
+            return await self._try_to_exchange(commands)
+
+    async def _try_to_exchange(self, commands: list[tuple[Any, ...]]) -> list[Any]:
+        connection = self._connection
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                if not connection.is_connected:
+                    await connection.connect()  # type: ignore[no-untyped-call]
+                    await connection.send_command("SCRIPT LOAD", self._script)
+                    await connection.read_response()
+                await connection.send_packed_command(connection.pack_commands(commands))
+                return [await self._read_reply() for _ in commands]
+        except BaseException:
+            # Replies that were not read would be taken for those of the next calls.
+            await connection.disconnect(nowait=True)
+            raise
+
+    async def _read_reply(self) -> Any:
+        try:
+            return await self._connection.read_response()
+        except NoScriptError:
+            raise
+        except ResponseError as error:
+            logger.warning("Redis refuses a call: %s", error)
+            return None
