@@ -52,7 +52,7 @@ CONVERSATIONS = ((1,), (1,), (1,), (1, 1), (1, 1, 1), (2,), (1, 2))
 MOMENTS = ("any", "any", "any", "asked", "accepted", "end", "end", "end")
 LATEST = 5.0
 """Seconds after the question, of a kill at any time."""
-NARROW = 0.3
+NARROW = 0.15
 """Seconds of the other moments: after the question was sent, and about the end of its answer."""
 MAX_ATTEMPT = 3
 """A run that was begun so often is left alone: after five, it counts as the one that kills processes."""
