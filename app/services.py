@@ -173,7 +173,11 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         retention = PostgresRetention(pool)
 
         async def keep_house(job: Job) -> None:
-            await prune(retention, read_policy(settings))
+            try:
+                await prune(retention, read_policy(settings))
+            except Exception:
+                # It would be done again at once, and fail again. The next hour is soon enough.
+                logger.exception("What is kept no longer could not be deleted.")
 
         housekeeping = Task("housekeeping", "prune", 1, keep_house, cron="17 * * * *")
         queue = PostgresRunQueue(pool, database_url, [ingestions.task(ingestion.add), housekeeping])
@@ -374,7 +378,7 @@ async def _open_models(
     access = {
         "openai": Access(_reveal(settings.openai_api_key), settings.openai_base_url),
         "anthropic": Access(_reveal(settings.anthropic_api_key), settings.anthropic_base_url),
-        "google_genai": Access(_reveal(settings.google_api_key)),
+        "google_genai": Access(_reveal(settings.google_api_key), settings.google_base_url),
     }
     tiers: dict[Tier, str] = {
         "small": settings.model_small,
@@ -412,7 +416,8 @@ def name_models(models: Models, settings: Settings) -> list[str]:
     """What of the models decides how answers come out, for the fingerprint. What modes name is in their profile."""
     tiers = [f"{tier}={model.name if (model := getattr(models, tier)) else ''}" for tier in TIERS]
     fallbacks = [f"fallback={model.name}" for model in models.fallbacks]
-    return [*tiers, *fallbacks, settings.openai_base_url or "", settings.anthropic_base_url or ""]
+    addresses = (settings.openai_base_url, settings.anthropic_base_url, settings.google_base_url)
+    return [*tiers, *fallbacks, *(address or "" for address in addresses)]
 
 
 def fingerprint_machine(*names: str) -> str:

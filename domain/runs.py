@@ -38,6 +38,8 @@ class Lease:
     request: RunRequest
     attempt: int
     """From 1."""
+    stop_requested: bool = False
+    """Whether the run shall stop before it begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,3 +235,7 @@ class ThreadStore(Protocol):
         ...
 
     async def exists(self, workspace_id: str, thread_id: str) -> bool: ...
+
+    def hold(self, workspace_id: str, thread_id: str) -> AbstractAsyncContextManager[None]:
+        """Wait until nobody else holds the thread, in any process, and hold it."""
+        ...

@@ -75,10 +75,13 @@ class LiveRun:
     async def perform(self) -> None:
         """Execute the run, and store how it ended. Where the lease was lost, or the process drains, it ends elsewhere.
 
-        Nothing is raised for a run that fails: that is its end.
+        Nothing is raised for a run that fails: that is its end. Raises what an end that cannot be stored fails with;
+        then the run is handed back.
         """
         self._work = asyncio.create_task(self._answer())
         try:
+            if self._given_up or self._left:
+                keep_cancelling(self._work)
             await asyncio.wait({self._work})
             if self._given_up:
                 return
@@ -167,6 +170,12 @@ class LiveRun:
         followed = {turn["run_id"]}
         while (leader := await services.answers.lead(key, turn["run_id"])) not in followed:
             followed.add(leader)
+            status = await services.queue.get(turn["workspace_id"], leader)
+            if status is None or status.state != "running":
+                # It has ended, or lost its process, without saying that it leads no more. What may be given again of
+                # an ended run is stored; and one that waits for a process must not be waited for by one.
+                await services.answers.release(key, leader)
+                continue
             shared = await self._follow(leader)
             if shared is not None:
                 return shared
@@ -275,7 +284,7 @@ class LiveRun:
             raise
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the run must end, whatever it is
             state = self._read_progress()
-            if self._stopped:
+            if self._stopped and self._knows_turns:
                 ended, run_state = self._make_stop(state), "stopped"
             else:
                 ended, run_state = fail(error, self.request.run_id), "failed"

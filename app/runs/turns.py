@@ -213,11 +213,17 @@ class Turns:
     async def execute(self, lease: Lease) -> None:
         """Execute a run whose lease this process has, to its end."""
         live = self._begin(lease, None)
-        status = await self._services.queue.get(lease.request.workspace_id, lease.request.run_id)
-        if status is not None and status.stop_requested:
+        if lease.stop_requested:
             live.stop()
+        if self._draining is not None:
+            live.leave()
         task = self._spawn(live)
-        await asyncio.wait({task})
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError:
+            live.leave()
+            await asyncio.wait({task})
+            raise
 
     async def _accept(self, request: RunRequest, *, wait: bool, player: Player | None = None) -> Started:
         if self._draining is not None:
@@ -228,6 +234,9 @@ class Turns:
             await self.work()
             return Started(request.run_id, request.thread_id, request.workspace_id)
         live = self._begin(lease, player)
+        if self._draining is not None:
+            # The process was told to end while the run was being accepted: another one begins it.
+            live.leave()
         self._spawn(live)
         return Started(request.run_id, request.thread_id, request.workspace_id, live)
 
@@ -252,11 +261,20 @@ class Turns:
                 del self._live[live.request.run_id]
 
     async def _watch_other(self, workspace_id: str, run_id: str) -> AsyncGenerator[StreamedEvent]:
-        """Nothing where there is no such run."""
-        if await self._services.queue.get(workspace_id, run_id) is None:
-            return
-        async with aclosing(await self.watch(workspace_id, run_id)) as events:
-            async for event in events:
+        """The events of a run that is being executed. They end early where nobody executes it any more: the run that
+        follows it may be what keeps it from being begun again."""
+        live = self._live.get(run_id)
+        if live is not None and live.broadcast.reaches(None):
+            events = live.broadcast.follow()
+        else:
+            status = await self._services.queue.get(workspace_id, run_id)
+            if status is None or status.state != "running":
+                return
+            events = follow_elsewhere(
+                self._services, workspace_id, run_id, None, self._is_over, only_while_running=True
+            )
+        async with aclosing(events) as open_events:
+            async for event in open_events:
                 yield event
 
     def _is_over(self) -> bool:

@@ -24,10 +24,17 @@ async def read_status(services: Services, workspace_id: str, run_id: str) -> Run
 
 
 async def follow_elsewhere(
-    services: Services, workspace_id: str, run_id: str, after: str | None, is_over: Callable[[], bool]
+    services: Services,
+    workspace_id: str,
+    run_id: str,
+    after: str | None,
+    is_over: Callable[[], bool],
+    *,
+    only_while_running: bool = False,
 ) -> AsyncGenerator[StreamedEvent]:
     """The run's events past `after`, from its stream; where that is gone, how the run ended, as soon as it has. Before
-    the run's end they end where this process `is_over`."""
+    the run's end they end where this process `is_over`; and, with `only_while_running`, where no process executes it.
+    """
     over: tuple[Done | Failed, str] | None = None
     async with aclosing(services.streams.follow(run_id, after)) as events:
         async for event in events:
@@ -50,6 +57,8 @@ async def follow_elsewhere(
             if status is None:
                 # Its thread was removed meanwhile.
                 yield _without_id(_lost(run_id))
+                return
+            if only_while_running and status.state == "queued":
                 return
             if status.ended is not None and status.ended_id is not None:
                 # The stream may have got all of it since it was looked at: once more.

@@ -328,3 +328,22 @@ async def test_a_drained_run_goes_on_in_another_process(process: Process, other:
     status = await other.services.queue.get("default", started.run_id)
     assert status is not None
     assert (status.state, status.attempt) == ("done", 2)
+
+
+async def test_a_run_that_has_ended_leads_nobody(process: Process, model: OpenAIServer, redis_url: str) -> None:
+    """A process that dies leaves behind that its run leads."""
+    from redis.asyncio import Redis
+
+    slow(model)
+    first = await process.turns.start(Ask(QUESTION))
+    await read_until_content(process, first)
+    async with Redis.from_url(redis_url) as client:
+        [leads] = await client.keys("*:lead:*")
+        model.behaviour.rate = 0
+        await finish(process, first)
+        await process.services.answers.forget("default")
+        await client.set(leads, first.run_id)
+        ended, _ = await finish(process, await process.turns.start(Ask(QUESTION)))
+        assert ended["type"] == "done"
+        assert not ended["cached"]
+        assert await client.keys("*:lead:*") == []

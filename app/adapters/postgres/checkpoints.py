@@ -72,28 +72,31 @@ _LEVEL = 3
 # States of an attempt at a run that another one has followed are not stored: the process that made them was away for so
 # long that it lost the run's lease, and does not know it yet. The thread has gone on without them.
 _STORE = f"""
-WITH packs AS (
+WITH found AS (
+    SELECT c.*, NOT EXISTS (
+        SELECT FROM accepted_runs AS run
+        WHERE run.workspace_id = c.metadata ->> 'workspace_id' AND run.run_id = c.metadata ->> 'run_id'
+            AND run.attempt > (c.metadata ->> 'attempt')::integer
+    ) AS latest
+    FROM jsonb_to_recordset(%(rows)s::jsonb -> 'checkpoints')
+        AS c (ns text, id text, parent text, checkpoint jsonb, metadata jsonb)
+), packs AS (
     INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob)
     SELECT %(thread_id)s, p.ns, p.name, '', '{_PACKED}', p.body
     FROM ROWS FROM (
         jsonb_to_recordset(%(rows)s::jsonb -> 'packs') AS (ns text, name text), unnest(%(bodies)s::bytea[])
     ) AS p (ns, name, body)
+    WHERE coalesce((SELECT bool_or(latest) FROM found), true)
     ON CONFLICT DO NOTHING
 ), late_writes AS (
     INSERT INTO checkpoint_writes (thread_id, checkpoint_ns, checkpoint_id, task_id, idx, channel, type, blob)
     SELECT %(thread_id)s, w.ns, w.id, w.name, 0, '', '{_PACKED}', ''
     FROM jsonb_to_recordset(%(rows)s::jsonb -> 'late') AS w (ns text, id text, name text)
+    WHERE coalesce((SELECT bool_or(latest) FROM found), true)
     ON CONFLICT DO NOTHING
 )
 INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, checkpoint, metadata)
-SELECT %(thread_id)s, c.ns, c.id, c.parent, c.checkpoint, c.metadata
-FROM jsonb_to_recordset(%(rows)s::jsonb -> 'checkpoints')
-    AS c (ns text, id text, parent text, checkpoint jsonb, metadata jsonb)
-WHERE NOT EXISTS (
-    SELECT FROM accepted_runs AS run
-    WHERE run.workspace_id = c.metadata ->> 'workspace_id' AND run.run_id = c.metadata ->> 'run_id'
-        AND run.attempt > (c.metadata ->> 'attempt')::integer
-)
+SELECT %(thread_id)s, ns, id, parent, checkpoint, metadata FROM found WHERE latest
 ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id)
 DO UPDATE SET checkpoint = EXCLUDED.checkpoint, metadata = EXCLUDED.metadata
 """
@@ -236,8 +239,7 @@ class PackedSaver(AsyncPostgresSaver):
         by whoever asks next. Raises what else the database says, `InputError` for text that it cannot hold: then the
         puts are lost.
         """
-        if buffer := self._buffers.get(thread_id):
-            await self._store(thread_id, buffer)
+        await self._store_buffered(thread_id)
         if refused := self._refused.pop(thread_id, None):
             raise refused
 
@@ -323,7 +325,7 @@ class PackedSaver(AsyncPostgresSaver):
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """As stock, with what is buffered stored first."""
-        await self.flush(_read_place(config)[0])
+        await self._store_buffered(_read_place(config)[0])
         return await super().aget_tuple(config)
 
     async def alist(
@@ -336,20 +338,20 @@ class PackedSaver(AsyncPostgresSaver):
     ) -> AsyncIterator[CheckpointTuple]:
         """As stock, with what is buffered stored first."""
         for thread_id in [_read_place(config)[0]] if config else list(self._buffers):
-            await self.flush(thread_id)
+            await self._store_buffered(thread_id)
         async for found in super().alist(config, filter=filter, before=before, limit=limit):
             yield found
 
     async def adelete_thread(self, thread_id: str) -> None:
         """As stock, what is buffered included."""
-        await self.flush(str(thread_id))
+        await self._store_buffered(str(thread_id))
         await super().adelete_thread(thread_id)
         self._forget(str(thread_id))
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """As stock, what is buffered included. A pack goes when no checkpoint is left that needs it."""
         for thread_id in thread_ids:
-            await self.flush(str(thread_id))
+            await self._store_buffered(str(thread_id))
         await super().aprune(thread_ids, strategy=strategy)
         for thread_id in thread_ids:
             self._forget(str(thread_id))
@@ -404,6 +406,11 @@ class PackedSaver(AsyncPostgresSaver):
                     found[key[1:]] = (key, name, written)
         return [(key[1], name, written) for key, name, written in sorted(found.values(), key=itemgetter(0))]
 
+    async def _store_buffered(self, thread_id: str) -> None:
+        """Without raising what the database refused, which is for whoever has put it."""
+        if buffer := self._buffers.get(thread_id):
+            await self._store(thread_id, buffer)
+
     async def _store(self, thread_id: str, buffer: _Buffer) -> None:
         async with buffer.lock:
             if buffer.timer is not None:
@@ -441,7 +448,7 @@ class PackedSaver(AsyncPostgresSaver):
     async def _admit(self, thread_id: str) -> _Buffer:
         """The thread's buffer, once there is room for more."""
         if self._buffered > MAX_BUFFERED:
-            await self.flush(thread_id)
+            await self._store_buffered(thread_id)
         buffer = self._buffers.get(thread_id)
         if buffer is None:
             buffer = self._buffers[thread_id] = _Buffer()

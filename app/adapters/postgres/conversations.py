@@ -1,6 +1,8 @@
 """Who owns which thread, and the log of every run."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import fields
 from datetime import datetime
 from typing import Any
@@ -20,6 +22,7 @@ class PostgresThreadStore:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
+        self._holding = asyncio.Lock()
 
     async def claim(self, workspace_id: str, thread_id: str) -> None:
         async with open_session(self._pool, workspace_id) as session:
@@ -29,6 +32,13 @@ class PostgresThreadStore:
     async def exists(self, workspace_id: str, thread_id: str) -> bool:
         async with open_session(self._pool, workspace_id) as session:
             return await session.fetch_one(sql.THREAD_EXISTS, thread_id=thread_id) is not None
+
+    @asynccontextmanager
+    async def hold(self, workspace_id: str, thread_id: str) -> AsyncIterator[None]:
+        # One at a time, because each keeps a connection while it needs others.
+        async with self._holding, open_session(self._pool, workspace_id, transaction=True) as session:
+            await session.execute(sql.HOLD_THREAD, thread_id=thread_id)
+            yield
 
 
 class PostgresRunLog:

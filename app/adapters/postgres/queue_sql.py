@@ -10,7 +10,7 @@ _GIVE_BACK: LiteralString = """
     gone AS (DELETE FROM procrastinate_jobs USING found WHERE procrastinate_jobs.id = found.id),
     again AS (
         INSERT INTO procrastinate_jobs (queue_name, task_name, priority, lock, args, attempts)
-        SELECT queue_name, task_name, priority + 1, lock, args, attempts + 1 FROM found
+        SELECT queue_name, task_name, priority + 1, lock, args, attempts + 1 FROM found ORDER BY id
         RETURNING id, args
     ),
     queued AS (

@@ -185,7 +185,7 @@ class PostgresRunQueue:
         if row is None:
             # It has ended, though the process died before the job was finished; or its thread was deleted.
             return None
-        lease = Lease(RunRequest(**row["request"]), row["attempt"])
+        lease = Lease(RunRequest(**row["request"]), row["attempt"], row["stop_requested"])
         if run_id in self._held:
             # This process itself was away for too long, and is back.
             self._tell(self._on_lost, run_id)

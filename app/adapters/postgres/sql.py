@@ -450,6 +450,11 @@ THREAD_EXISTS: LiteralString = """
     SELECT FROM threads WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
 """
 
+# The thread's row would do, did not others need to refer to it meanwhile.
+HOLD_THREAD: LiteralString = """
+    SELECT pg_advisory_xact_lock(hashtextextended(%(workspace_id)s || '/' || %(thread_id)s, 0))
+"""
+
 _RUN: LiteralString = (
     "run_id, thread_id, workspace_id, mode, question, started_at, standalone_question, queries, document_ids, route, "
     "retries, candidates, sources, top_score, confidence, verification, cached, answer, citations, usage, cost, "
@@ -585,7 +590,7 @@ RECORD_SERVED_RUNS: LiteralString = f"""
 BEGIN_RUN: LiteralString = """
     UPDATE accepted_runs SET state = 'running', attempt = attempt + 1, started_at = now()
     WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s AND state IN ('queued', 'running')
-    RETURNING request, attempt
+    RETURNING request, attempt, stop_requested
 """
 
 # The attempt is the fence. A job that procrastinate's worker does is finished by it a moment later, so that only the

@@ -127,7 +127,14 @@ class _Supervisor:
             if seconds is not None:
                 raise _Again(seconds)
 
-        performed = app.task(name=task.name, queue=task.queue, pass_context=True, retry=_Retry())(perform)
+        performed = app.task(
+            name=task.name,
+            queue=task.queue,
+            # Where nobody takes jobs for a day, one of those that came due meanwhile is enough.
+            queueing_lock=task.name if task.cron else None,
+            pass_context=True,
+            retry=_Retry(),
+        )(perform)
         if task.cron is not None:
             app.periodic(cron=task.cron)(performed)  # type: ignore[arg-type]  # its time is one of the arguments
         self._worker = worker.Worker(
