@@ -24,7 +24,7 @@ from app.runs.tapes import encode_tape, is_taped
 from app.runs.taping import Player, describe, fill, record
 from app.services import Services
 from domain.documents import Citation, Scope
-from domain.errors import AskgraphError, RunLost, Unavailable
+from domain.errors import AskgraphError, ClockBehind, RunLost, Unavailable
 from domain.events import RESTART, Correction, Done, Event, Failed
 from domain.runs import Lease, RunState
 from domain.state import AnswerState, Turn, TurnInput, blank_question, read_turns
@@ -40,6 +40,10 @@ MAX_ATTEMPTS = 5
 
 PATIENCE_SECONDS = 5.0
 """How long the reader of a whole answer waits for its end where that cannot be stored."""
+
+MAX_BEHIND_SECONDS = 2.0
+"""How long a run waits for its clock to reach that of the process that has saved the thread's last state. Clocks that
+are set by NTP differ by milliseconds."""
 
 Watch = Callable[[str, str], AsyncGenerator[StreamedEvent]]
 """Follows another run of a workspace."""
@@ -195,7 +199,17 @@ class LiveRun:
             snapshot = await bring_up_to_date(services.graph, thread_id)
             if not snapshot.created_at and await settle_thread(services, self.request.workspace_id, thread_id):
                 snapshot = await bring_up_to_date(services.graph, thread_id)
-        return snapshot if snapshot.created_at else None
+        if not snapshot.created_at:
+            return None
+        # LangGraph takes the state with the latest time for the thread's last: one that is saved with an earlier time
+        # than its predecessor's, by another server's clock, would be lost to the next turn.
+        behind = (datetime.fromisoformat(snapshot.created_at) - datetime.now(UTC)).total_seconds()
+        if behind > MAX_BEHIND_SECONDS:
+            raise ClockBehind(
+                f"This server's clock is {behind:.0f} seconds behind that of another one. Set both by NTP."
+            )
+        await asyncio.sleep(max(0.0, behind))
+        return snapshot
 
     async def _run_graph(self, graph_input: TurnInput | None, values: AnswerState) -> tuple[Done | Failed, AnswerState]:
         services, turn = self._services, self.request.turn

@@ -4,10 +4,13 @@ again. Two services on one database and one Redis stand for two processes."""
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+from uuid import UUID
 
 import pytest
 import pytest_asyncio
+from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint
 
 from app.adapters.redis.streams import WAIT_SECONDS
 from app.runs.history import read_history
@@ -347,3 +350,33 @@ async def test_a_run_that_has_ended_leads_nobody(process: Process, model: OpenAI
         assert ended["type"] == "done"
         assert not ended["cached"]
         assert await client.keys("*:lead:*") == []
+
+
+@pytest.mark.parametrize(("ahead", "code"), [(0.5, None), (60, "clock_behind")])
+async def test_a_turn_is_never_saved_as_earlier_than_the_one_before_it(
+    process: Process, database_url: str, ahead: float, code: str | None
+) -> None:
+    """Another server's clock was ahead when it saved the thread's last state."""
+    from langgraph.checkpoint.base.id import uuid6
+
+    started = await process.turns.start(Ask(QUESTION))
+    await finish(process, started)
+    graph = process.services.graph
+    config = {"configurable": {"thread_id": started.thread_id}}
+    state = await graph.aget_state(config)  # type: ignore[arg-type]
+    then = datetime.now(UTC) + timedelta(seconds=ahead)
+    saver = graph.checkpointer
+    assert isinstance(saver, BaseCheckpointSaver)
+    found = await saver.aget_tuple(state.config)
+    assert found is not None
+    ticks = int(then.timestamp() * 10_000_000) + 0x01B21DD213814000
+    identity = UUID(int=(ticks >> 12 << 80) | (6 << 76) | ((ticks & 0xFFF) << 64) | (2 << 62) | uuid6().int % 2**62)
+    later = found.checkpoint | {"id": str(identity), "ts": then.isoformat()}
+    await saver.aput(found.config, cast(Checkpoint, later), found.metadata, {})
+    ended, _ = await finish(process, await process.turns.start(Ask(OTHER, thread_id=started.thread_id)))
+    if code is None:
+        assert ended["type"] == "done"
+        assert [turn["question"] for turn in await read_turns(process, started.thread_id)] == [QUESTION, OTHER]
+    else:
+        assert ended["type"] == "error"
+        assert (ended["code"], ended["retryable"]) == (code, True)
