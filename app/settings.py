@@ -36,6 +36,7 @@ class Settings(BaseSettings):
     anthropic_api_key: SecretStr | None = Field(None, validation_alias=AliasChoices("ANTHROPIC_API_KEY"))
     anthropic_base_url: str | None = Field(None, validation_alias=AliasChoices("ANTHROPIC_BASE_URL"))
     google_api_key: SecretStr | None = Field(None, validation_alias=AliasChoices("GOOGLE_API_KEY", "GEMINI_API_KEY"))
+    google_base_url: str | None = Field(None, validation_alias=AliasChoices("GOOGLE_GEMINI_BASE_URL"))
     model_small: ModelName = "gpt-5-nano"
     """Routes, grades, reformulates. This and those below are names, which may say their provider: `anthropic:NAME`."""
     model_large: ModelName = "gpt-5-mini"

@@ -49,7 +49,7 @@ JUDGEMENT_TOKENS = 1000
 """The most that a judgement may take: twice what eight claims or forty ranks need. A weak model fills a list for ever,
 and on a server of one's own nothing else would stop it."""
 
-_REFUSED = frozenset({"content_filter", "refusal", "safety", "prohibited_content", "blocklist"})
+_REFUSED = frozenset({"content_filter", "refusal", "safety", "prohibited_content", "blocklist", "recitation", "spii"})
 _BUSY = re.compile(r"overloaded_error|rate_limit_error|api_error|timeout_error")
 """What Anthropic's streams say in an event, with a status of 200 that LangChain has no error for.
 https://docs.claude.com/en/api/errors"""

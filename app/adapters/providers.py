@@ -13,8 +13,7 @@ CHECK_SECONDS = 3.0
 
 class Package(NamedTuple):
     """What a provider's models come from: a LangChain chat model that takes `model`, `api_key`, `base_url`, `timeout`
-    and `max_retries`, and raises `langchain_core.exceptions.ModelError`. It may have `check` and `aclose`, as `Claude`
-    has."""
+    and `max_retries`, and raises `langchain_core.exceptions.ModelError`. It may have `check` and `aclose`."""
 
     module: str
     name: str
@@ -30,9 +29,7 @@ class Package(NamedTuple):
 
 PACKAGES = {
     "anthropic": Package("app.adapters.anthropic", "Claude", "anthropic", "ANTHROPIC_API_KEY", "max_tokens", 0),
-    "google_genai": Package(
-        "langchain_google_genai", "ChatGoogleGenerativeAI", "google", "GOOGLE_API_KEY", "max_output_tokens", 1
-    ),
+    "google_genai": Package("app.adapters.google", "Gemini", "google", "GOOGLE_API_KEY", "max_output_tokens", 1),
 }
 """By the part of a model's name before the colon."""
 

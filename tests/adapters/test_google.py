@@ -1,0 +1,303 @@
+"""Gemini by `google_genai:NAME`: langchain-google-genai and Google's SDK, over the real protocol."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from pydantic import SecretStr
+
+from app.adapters.connections import Connections
+from app.adapters.prices import read_prices
+from app.adapters.providers import Access
+from app.services import open_services
+from app.settings import Settings
+from domain.errors import (
+    AskgraphError,
+    ContextTooLong,
+    ModelError,
+    ModelRefused,
+    ModelRejectedKey,
+    ModelReplyCut,
+    ModelTimeout,
+    ModelUnavailable,
+)
+from domain.ports import ChatModel, Message
+from tests.asking import ask
+from tests.contracts.chat_model import Call, ChatModelContract, Sink, call
+from tests.wire.google import Fault, GoogleServer, serve_google
+
+pytest.importorskip("langchain_google_genai", reason="needs the extra: pip install -e '.[google]'")
+
+NAME = "google_genai:gemini-2.5-flash"
+HANDBOOK = b"# Handbook\n\nThe Falke has a warranty of 36 months. Claims are handled by Petra Lindqvist in Malmo.\n"
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.adapters.chat.PAUSES", (0.01, 0.02))
+
+
+@asynccontextmanager
+async def connect(
+    server: GoogleServer, timeout: float = 10, name: str = NAME
+) -> AsyncIterator[tuple[Connections, ChatModel]]:
+    access = {"google_genai": Access("key", server.base_url)}
+    connections = Connections(access, timeout=timeout, prices=read_prices())
+    models = connections.connect({"large": name}, [], {})
+    assert models.large is not None
+    yield connections, models.large
+    await connections.close()
+
+
+@pytest_asyncio.fixture
+async def server() -> AsyncIterator[GoogleServer]:
+    async with serve_google() as server:
+        yield server
+
+
+@pytest_asyncio.fixture
+async def model(server: GoogleServer) -> AsyncIterator[ChatModel]:
+    async with connect(server) as (_, model):
+        yield model
+
+
+class TestContract(ChatModelContract):
+    """`LangChainChat` over the Gemini API."""
+
+
+async def test_a_judgement_is_the_arguments_of_a_function(model: ChatModel, server: GoogleServer) -> None:
+    await call(model, "judge")
+    [request] = server.requests
+    assert [tool["name"] for tool in request["tools"][0]["functionDeclarations"]] == ["Judgement"]
+    assert request["toolConfig"]["functionCallingConfig"] == {"mode": "ANY", "allowedFunctionNames": ["Judgement"]}
+    assert request["generationConfig"]["temperature"] == 0
+
+
+async def test_limits_and_temperature_are_sent(model: ChatModel, server: GoogleServer) -> None:
+    await call(model, "stream")
+    [request] = server.requests
+    config = request["generationConfig"]
+    assert (config["maxOutputTokens"], config["temperature"]) == (100, 0.2)
+    assert request["systemInstruction"]["parts"] == [{"text": "You answer."}]
+    assert [content["role"] for content in request["contents"]] == ["user"]
+
+
+async def test_the_server_is_not_told_to_end_a_stream_that_flows(model: ChatModel, server: GoogleServer) -> None:
+    await call(model, "stream")
+    assert "x-server-timeout" not in server.headers[0]
+    assert server.headers[0]["x-goog-api-key"] == "key"
+
+
+@pytest.mark.parametrize(
+    ("name", "thinking", "room", "own_temperature"),
+    [
+        ("gemini-2.0-flash", None, 0, False),
+        ("gemini-2.5-flash-lite", {"thinking_budget": 0}, 0, False),
+        ("gemini-2.5-pro", {"thinking_budget": 128}, 2000, False),
+        ("gemini-3.5-flash", {"thinking_level": "MINIMAL"}, 2000, True),
+        ("gemini-3.5-flash-lite", {"thinking_level": "MINIMAL"}, 2000, True),
+        ("gemini-3.1-pro-preview", {"thinking_level": "LOW"}, 2000, True),
+        ("gemini-flash-latest", None, 2000, True),
+    ],
+)
+async def test_thinks_as_little_as_the_model_can(
+    server: GoogleServer, name: str, thinking: dict[str, Any] | None, room: int, own_temperature: bool
+) -> None:
+    async with connect(server, name=f"google_genai:{name}") as (_, model):
+        await call(model, "stream")
+    config = server.requests[0]["generationConfig"]
+    assert config.get("thinkingConfig") == thinking
+    assert config["maxOutputTokens"] == 100 + room
+    assert ("temperature" not in config) == own_temperature
+
+
+@pytest.mark.parametrize("how", ["judge", "stream"])
+async def test_thoughts_are_paid_for_and_what_was_cached_costs_less(how: Call) -> None:
+    sink = Sink()
+    async with serve_google(thoughts=70, cached=5) as server, connect(server) as (_, model):
+        await call(model, how, sink)
+    [usage] = sink.usage
+    assert usage.model == NAME
+    assert usage.output_tokens > 70
+    fresh = usage.input_tokens - 5
+    assert usage.cost == pytest.approx(fresh * 0.3e-6 + 5 * 0.03e-6 + usage.output_tokens * 2.5e-6)
+
+
+async def test_repairs_once_with_the_error_in_hand(model: ChatModel, server: GoogleServer) -> None:
+    server.behaviour.faults = ["misfit"]
+    sink = Sink()
+    await call(model, "judge", sink)
+    assert "Field required" in str(server.requests[1]["contents"][-1]["parts"])
+    assert len(sink.usage) == 2
+
+
+@pytest.mark.parametrize("how", ["judge", "stream"])
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        ("bad_key", ModelRejectedKey),
+        ("unauthorized", ModelRejectedKey),
+        ("forbidden", ModelRejectedKey),
+        ("unknown_model", ModelError),
+        ("context_length", ContextTooLong),
+        ("invalid", ModelError),
+        ("blocked", ModelRefused),
+        ("safety", ModelRefused),
+        ("recitation", ModelRefused),
+        ("rate_limit", ModelUnavailable),
+        ("busy_gateway", ModelUnavailable),
+        ("server_error", ModelUnavailable),
+        ("overloaded", ModelUnavailable),
+        ("silent_length", ModelError),
+        ("malformed", ModelError),
+        ("empty", ModelError),
+    ],
+)
+async def test_a_fault_becomes_the_domain_error(how: Call, fault: Fault, expected: type[AskgraphError]) -> None:
+    async with serve_google(fault=fault) as server, connect(server) as (_, model):
+        with pytest.raises(AskgraphError) as caught:
+            await call(model, how)
+        asked = 3 if expected is ModelUnavailable else 2 if (how, fault) == ("judge", "empty") else 1
+        assert len(server.requests) == asked, "the SDK must not try again by itself"
+    assert type(caught.value) is expected
+
+
+@pytest.mark.parametrize("how", ["judge", "stream"])
+@pytest.mark.parametrize("fault", ["rate_limit", "server_error"])
+async def test_a_passing_fault_is_not_noticed(how: Call, fault: Fault) -> None:
+    async with serve_google(faults=[fault, fault]) as server, connect(server) as (_, model):
+        await call(model, how)
+        assert len(server.requests) == 3
+
+
+async def test_an_error_as_the_first_event_is_tried_again() -> None:
+    async with serve_google(faults=["early_stream_error"]) as server, connect(server) as (_, model):
+        assert "six weeks" in await call(model, "stream")
+        assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("how", "fault"), [("stream", "rate_limit"), ("judge", "busy_gateway"), ("stream", "overloaded")]
+)
+async def test_is_not_asked_before_the_provider_says(how: Call, fault: Fault) -> None:
+    async with serve_google(faults=[fault], retry_after=4) as server, connect(server) as (_, model):
+        # The wait itself would make the test slow: our own pauses end long before this.
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await call(model, how)
+        assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(("how", "fault"), [("judge", "rate_limit"), ("stream", "busy_gateway")])
+async def test_does_not_wait_for_longer_than_a_reader_would(how: Call, fault: Fault) -> None:
+    async with serve_google(fault=fault, retry_after=60) as server, connect(server, 60) as (_, model):
+        async with asyncio.timeout(10):
+            with pytest.raises(ModelUnavailable):
+                await call(model, how)
+        assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("how", "fault"), [("judge", "stall_before"), ("stream", "stall_before"), ("stream", "stall_within")]
+)
+async def test_a_server_that_says_nothing_is_a_timeout(how: Call, fault: Fault) -> None:
+    async with serve_google(fault=fault) as server, connect(server, 0.2) as (_, model):
+        with pytest.raises(ModelTimeout):
+            await call(model, how)
+
+
+@pytest.mark.parametrize("how", ["judge", "stream"])
+async def test_a_server_that_is_gone_is_unavailable(how: Call) -> None:
+    async with serve_google() as server:
+        pass
+    async with connect(server) as (_, model):
+        with pytest.raises(ModelUnavailable):
+            await call(model, how)
+
+
+@pytest.mark.parametrize("fault", ["cut", "no_finish", "stream_error"])
+async def test_a_reply_that_was_not_finished_is_no_reply(fault: Fault) -> None:
+    sink = Sink()
+    async with serve_google(fault=fault) as server, connect(server) as (_, model):
+        with pytest.raises(ModelReplyCut):
+            await call(model, "stream", sink)
+    [usage] = sink.usage
+    assert usage.output_tokens > 0, "a call that was cut costs all the same"
+
+
+async def test_a_reply_that_reached_its_length_ends_without_an_error() -> None:
+    sink = Sink()
+    async with serve_google(fault="length") as server, connect(server) as (_, model):
+        assert await call(model, "stream", sink)
+    assert sink.usage[0].full
+
+
+@pytest.mark.parametrize("fault", ["length", "prose", "misfit"])
+async def test_a_judgement_that_cannot_be_used_is_an_error(fault: Fault) -> None:
+    async with serve_google(fault=fault) as server, connect(server) as (_, model):
+        with pytest.raises(ModelError):
+            await call(model, "judge")
+        assert len(server.requests) <= 2
+
+
+async def test_leaving_a_stream_closes_the_connection(model: ChatModel, server: GoogleServer) -> None:
+    server.behaviour.rate = 20
+    stream = model.stream([Message("user", "Hello!")], Sink(), temperature=0, max_tokens=50)
+    async for _ in stream:
+        break
+    await stream.aclose()  # type: ignore[attr-defined]
+    await asyncio.wait_for(server.abandoned.wait(), 10)
+
+
+async def test_cancelling_a_stream_closes_the_connection(model: ChatModel, server: GoogleServer) -> None:
+    server.behaviour.fault = "stall_within"
+    stream = model.stream([Message("user", "Hello!")], Sink(), temperature=0, max_tokens=50)
+    await anext(stream)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.1):
+            await anext(stream)
+    await asyncio.wait_for(server.abandoned.wait(), 10)
+
+
+async def test_writes_and_judges_a_whole_answer(settings: Settings) -> None:
+    async with serve_google(thoughts=20) as server:
+        models = {"model_small": f"{NAME}-lite", "model_large": NAME, "model_judge": "google_genai:gemini-3.5-flash"}
+        access = {"google_api_key": SecretStr("key"), "google_base_url": server.base_url}
+        async with open_services(settings.model_copy(update={**models, **access})) as services:
+            await services.ingestion.add("default", "handbook.md", HANDBOOK)
+            done = await ask(services, mode="thorough")
+    assert "36 months" in done["answer"]
+    assert done["citations"]
+    assert done["warnings"] == []
+    assert {(used["node"], used["model"]) for used in done["usage"]} >= {
+        ("route", f"{NAME}-lite"),
+        ("generate", NAME),
+        ("verify", "google_genai:gemini-3.5-flash"),
+    }
+    assert done["cost"]
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "said"),
+    [
+        ({}, None),
+        ({"api_key": "another"}, "GOOGLE_API_KEY"),
+        ({"models": ("gemini-3-pro",)}, "'gemini-2.5-flash'"),
+    ],
+)
+async def test_the_check_says_what_is_wrong(behaviour: dict[str, Any], said: str | None) -> None:
+    async with serve_google(**behaviour) as server, connect(server) as (connections, _):
+        await connections.check()
+        problem = await connections.find_problem()
+    assert problem is None if said is None else said in (problem or "")
+
+
+async def test_the_check_says_that_nobody_answers() -> None:
+    async with serve_google() as server:
+        pass
+    async with connect(server) as (connections, _):
+        await connections.check()
+        assert "does not answer" in (await connections.find_problem() or "")
