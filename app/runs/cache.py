@@ -78,7 +78,8 @@ NO_CONVERSATION = digest([])
 
 
 def is_storable(done: Done) -> bool:
-    """Whether the answer is finished and grounded. Abstentions are not: a document that answers may come."""
+    """Whether the answer is finished and grounded, and as good as it gets. Abstentions are not: a document that answers
+    may come. Nor is one that went on without a part that was away, of which a warning tells."""
     return (
         done["route"] == "needs_retrieval"
         and bool(done["citations"])

@@ -41,14 +41,14 @@ async def record_hits(services: Services) -> None:
         hits = await services.answers.read_hits(BATCH)
         more = len(hits) == BATCH
         if hits:
-            dones = {hit.done: orjson.loads(hit.done) for hit in hits}
-            await _record(services, [_read_hit(services, hit, dones[hit.done]) for hit in hits])
+            read = (_try_to_read_hit(services, hit) for hit in hits)
+            await _record(services, [served for served in read if served is not None])
             await services.answers.drop_hits(hits)
 
 
 async def settle_thread(services: Services, workspace_id: str, thread_id: str) -> bool:
     """Make the thread's state where it was begun by an answer that was given before the graph, and nothing has come
-    since. Whether it was.
+    since. Whether it has one now.
 
     Raises `DatabaseUnavailable`.
     """
@@ -56,14 +56,16 @@ async def settle_thread(services: Services, workspace_id: str, thread_id: str) -
     runs = await services.runs.list_thread(workspace_id, thread_id)
     if len(runs) != 1 or not runs[0].cached:
         return False
-    with services.translating_errors():
-        if (await services.graph.aget_state({"configurable": {"thread_id": thread_id}})).created_at:
-            return False
     status = await services.queue.get(workspace_id, runs[0].run_id)
     if status is None or status.ended is None or status.ended["type"] != "done":
         return False
-    state = adopt(status.request.turn, [], status.ended, ANSWERED_BEFORE)
-    await write_state(services, thread_id, state, cached="true")
+    # Others may be about to do the same, or to go on from what they have made.
+    async with services.threads.hold(workspace_id, thread_id):
+        with services.translating_errors():
+            if not (await services.graph.aget_state({"configurable": {"thread_id": thread_id}})).created_at:
+                state = adopt(status.request.turn, [], status.ended, ANSWERED_BEFORE)
+                await write_state(services, thread_id, state, cached="true")
+                await services.flush_states(thread_id)
     return True
 
 
@@ -102,7 +104,16 @@ async def write_state(
         await services.graph.aupdate_state(config, cast("dict[str, Any]", state), as_node="abstain")
 
 
-def _read_hit(services: Services, hit: NotedHit, done: dict[str, Any]) -> ServedRun:
+def _try_to_read_hit(services: Services, hit: NotedHit) -> ServedRun | None:
+    try:
+        return _read_hit(services, hit)
+    except (ValueError, KeyError, TypeError) as error:
+        # Not as it was written; it must not keep the others waiting for ever.
+        logger.error("a stored answer that was given cannot be recorded: %s", error)
+        return None
+
+
+def _read_hit(services: Services, hit: NotedHit) -> ServedRun:
     run_id, thread_id, workspace_id, question, document_ids, mode, at = orjson.loads(hit.hit)
     profile = services.modes[mode].model_dump() if mode in services.modes else {}
     turn = TurnInput(

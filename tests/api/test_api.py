@@ -300,22 +300,23 @@ async def test_two_files_of_one_name_do_not_replace_each_other(client: httpx.Asy
     assert [d["status"] for d in report["documents"]] == ["added", "failed"]
 
 
-async def test_a_client_that_leaves_a_json_answer_ends_its_run(
-    services: Services, library: dict[str, str], client: httpx.AsyncClient
+@pytest.mark.parametrize(("on_disconnect", "state"), [("cancel", "stopped"), ("continue", "done")])
+async def test_a_client_that_leaves_a_json_answer_stops_its_run_where_it_said_so(
+    services: Services, library: dict[str, str], client: httpx.AsyncClient, on_disconnect: str, state: str
 ) -> None:
     answer = (await client.post("/api/chat?stream=false", json=QUESTION)).json()
+    thread_id = answer["thread_id"]
     async with _live(services) as app:
         question = "How long is the warranty of the Amsel?"
-        body = json.dumps({"question": question, "thread_id": answer["thread_id"]})
+        body = json.dumps({"question": question, "thread_id": thread_id, "on_disconnect": on_disconnect})
         messages = iter([{"type": "http.request", "body": body.encode(), "more_body": False}])
 
         async def receive() -> dict[str, Any]:
             if message := next(messages, None):
                 return message
-            config = {"configurable": {"thread_id": answer["thread_id"]}}
-            # The saved state is all that shows from outside that the run has begun.
-            while (await services.graph.aget_state(config)).values["question"] != question:  # type: ignore[arg-type]  # noqa: ASYNC110
-                await asyncio.sleep(0.005)
+            # Until the run is under way.
+            while not await services.queue.list_unfinished("default", thread_id):  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
             return {"type": "http.disconnect"}
 
         async def send(message: Any) -> None:
@@ -331,8 +332,9 @@ async def test_a_client_that_leaves_a_json_answer_ends_its_run(
             "headers": [(b"content-type", b"application/json")],
         }
         await app(scope, receive, send)
-    records = await services.runs.list_thread("default", answer["thread_id"])
-    assert [record.error for record in records] == [None, "cancelled"]
+    runs = [run for run in await services.runs.list_thread("default", thread_id) if run.run_id != answer["run_id"]]
+    statuses = [await services.queue.get("default", run.run_id) for run in runs]
+    assert [status.state for status in statuses if status is not None] == [state]
 
 
 async def test_costs_are_those_of_the_workspace(client: httpx.AsyncClient) -> None:

@@ -1,12 +1,19 @@
 """A repeat comes back at once, and nothing else ever does."""
 
+from contextlib import aclosing
+from dataclasses import fields, replace
+from typing import Any
+
 import pytest
 import redis.asyncio
 
+from app.runs.cache import CacheKey, is_storable
 from app.runs.turns import Ask, Turns, collect
 from app.services import Services, open_services
 from app.settings import Settings
-from tests.asking import QUESTION, ask
+from domain.ports import EncodedAnswer
+from tests.asking import QUESTION, ask, with_models
+from tests.wire.openai import Fault, serve_openai
 
 
 async def test_a_repeat_is_cached_with_identical_citations(services: Services, library: dict[str, str]) -> None:
@@ -176,3 +183,69 @@ async def test_an_added_document_is_never_overlooked(services: Services, library
     await ask(services)
     await services.ingestion.add("default", "news.md", b"# News\n\nThe Falke now has a warranty of 60 months.\n")
     assert not (await ask(services))["cached"]
+
+
+KEY = CacheKey("default", QUESTION, "no conversation", None, "corpus", "standard", "profile", "prompts", "machine")
+
+
+@pytest.mark.parametrize("component", [field.name for field in fields(CacheKey)])
+def test_every_component_tells_answers_apart(component: str) -> None:
+    """Also where chance does it as well: a workspace's `corpus` is a random number."""
+    other = replace(KEY, **{component: ("another",)})
+    assert other.address() != KEY.address()
+    assert replace(KEY, corpus="another").address().digest == KEY.address().digest
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"route": "conversational"},
+        {"citations": []},
+        {"verification": {"status": "unsupported"}},
+        {"warnings": ["It may be out of date."]},
+        {"stopped": True},
+    ],
+    ids=["smalltalk", "without citations", "unsupported", "with warnings", "stopped"],
+)
+async def test_what_is_not_stored(services: Services, library: dict[str, str], change: dict[str, Any]) -> None:
+    done = await ask(services)
+    assert is_storable(done)
+    assert not is_storable(done | change)  # type: ignore[arg-type]
+
+
+async def test_a_stopped_answer_is_not_stored(services: Services, library: dict[str, str]) -> None:
+    async with Turns(services) as turns:
+        started = await turns.start(Ask(QUESTION))
+        async with aclosing(turns.follow(started)) as events:
+            await anext(events)
+        status = await turns.stop(started.workspace_id, started.run_id)
+        while status.ended is None:
+            status = await turns.stop(started.workspace_id, started.run_id)
+    assert status.state == "stopped"
+    assert await services.answers.list_stored("default", 1) == []
+    assert not (await ask(services))["cached"]
+
+
+@pytest.mark.parametrize(("fault", "end"), [("context_length", "error"), ("server_error", "degraded")])
+async def test_neither_a_failure_nor_the_next_best_is_stored(
+    settings: Settings, services: Services, library: dict[str, str], fault: Fault, end: str
+) -> None:
+    async with serve_openai() as server, open_services(with_models(settings, server)) as failing:
+        server.behaviour.fault = fault
+        async with Turns(failing) as turns:
+            ended, _ = await collect(await turns.ask(Ask(QUESTION)))
+    assert ("degraded" if ended["type"] == "done" and ended["degraded"] else ended["type"]) == end
+    assert await services.answers.list_stored("default", 1) == []
+
+
+async def test_an_answer_that_is_stored_too_late_is_never_given(services: Services, library: dict[str, str]) -> None:
+    """By a process that was away between its look at the documents and the cache, while they changed."""
+    await ask(services)
+    [stored] = await services.answers.list_stored("default", 1)
+    key = CacheKey(**stored.components).address()
+    answer = await services.answers.get(key)
+    assert answer is not None
+    await services.ingestion.delete("default", library["Station handbook"])
+    await services.answers.put(key, stored.components, EncodedAnswer(b"late", "1-1", b"{}", b"[]"))
+    done = await ask(services)
+    assert (done["cached"], "36 months" in done["answer"]) == (False, False)

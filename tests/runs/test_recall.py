@@ -4,15 +4,17 @@ import asyncio
 import json
 
 import pytest
+import redis.asyncio
 
 from app.descriptions import describe_answer
 from app.runs.cache import CacheKey
 from app.runs.history import read_history
-from app.runs.hits import record_hits
+from app.runs.hits import record_hits, settle_thread
 from app.runs.recall import Recall, Recalled
 from app.runs.turns import Ask, Turns, collect
 from app.runs.watching import read_status
-from app.services import Services
+from app.services import Services, open_services
+from app.settings import Settings
 from domain.documents import Scope
 from domain.errors import QuestionError, UnknownDocument, UnknownMode
 from domain.events import Event
@@ -130,3 +132,43 @@ async def test_nothing_else_is_given(services: Services, recall: Recall, first: 
         with pytest.raises(error):
             await recall.serve(wrong)
     assert await services.answers.read_hits(10) == []
+
+
+@pytest.mark.parametrize("part", ["opening", "done", "sources", "last_id"])
+async def test_a_stored_answer_that_cannot_be_read_is_none(
+    services: Services, recall: Recall, first: list[Event], redis_url: str, part: str
+) -> None:
+    async with redis.asyncio.Redis.from_url(redis_url) as client:
+        [key] = await client.keys("*:answer:*")
+        await client.hset(key, part, b'{"answer":\xff')
+    assert await recall.serve(Ask(QUESTION)) is None
+    assert await services.answers.read_hits(10) == []
+    assert not (await ask(services))["cached"]
+    await serve(recall)
+
+
+async def test_a_note_that_cannot_be_read_does_not_keep_the_rest_waiting(
+    services: Services, recall: Recall, first: list[Event], redis_url: str
+) -> None:
+    async with redis.asyncio.Redis.from_url(redis_url) as client:
+        [key] = await client.keys("*:answer:*")
+        spoilt = {"hit": b"[]", "done": b"\xff", "last_id": b"1-1", "at": b"0"}
+        await client.xadd(key.split(b":answer:")[0] + b":hits", spoilt)
+    recalled = await serve(recall)
+    await record_hits(services)
+    assert await services.runs.get("default", recalled.run_id) is not None
+    assert await services.answers.read_hits(10) == []
+
+
+async def test_a_thread_is_settled_once_whoever_does_it(
+    settings: Settings, services: Services, recall: Recall, first: list[Event]
+) -> None:
+    async with open_services(settings) as other:
+        for _ in range(3):
+            recalled = await serve(recall)
+            await record_hits(services)
+            asked = [settle_thread(each, "default", recalled.thread_id) for each in (services, other) for _ in range(3)]
+            assert all(await asyncio.gather(*asked))
+            config = {"configurable": {"thread_id": recalled.thread_id}}
+            states = [state async for state in services.graph.aget_state_history(config)]  # type: ignore[arg-type]
+            assert len(states) == 1

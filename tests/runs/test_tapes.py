@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -272,14 +272,15 @@ async def test_a_run_without_a_tape_says_why(services: Services, monkeypatch: py
 
 
 @pytest.mark.usefixtures("library")
-async def test_a_run_that_was_left_cannot_be_compared(services: Services) -> None:
+async def test_a_run_that_was_stopped_cannot_be_compared(services: Services) -> None:
     async with Turns(services) as turns:
-        events = await turns.ask(Ask(QUESTION))
-        await anext(events)
-        await events.aclose()
+        started = await turns.start(Ask(QUESTION))
+        async with aclosing(turns.follow(started)) as events:
+            await anext(events)
+        await turns.stop(started.workspace_id, started.run_id)
     async with await psycopg.AsyncConnection.connect(database_of(services)) as connection:
         [(run_id,)] = await (await connection.execute("SELECT run_id FROM runs")).fetchall()
-    with pytest.raises(StateError, match="left"):
+    with pytest.raises(StateError, match="stopped"):
         await replay(services, run_id, tape="strict")
     ended, _ = await replay(services, run_id, tape="fill")
     assert ended["type"] == "done"
