@@ -46,9 +46,7 @@ async def small(settings: Settings, llama: str) -> AsyncIterator[Services]:
     connected = settings.model_copy(update={"openai_base_url": llama, "model_timeout": 30, **tiers})
     async with open_services(connected) as services:
         await services.ingestion.add("default", "manual.md", MANUAL)
-        modes = {
-            name: Profile.model_validate(merge_knobs(mode.model_dump(), CHANGES)) for name, mode in MODES.items()
-        }
+        modes = {name: Profile.model_validate(merge_knobs(mode.model_dump(), CHANGES)) for name, mode in MODES.items()}
         yield replace(services, modes=modes)
 
 

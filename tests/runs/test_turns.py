@@ -5,12 +5,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 import pytest
 import pytest_asyncio
-from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint
+from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from app.adapters.redis.streams import WAIT_SECONDS
 from app.runs.history import read_history
@@ -372,7 +372,7 @@ async def test_a_turn_is_never_saved_as_earlier_than_the_one_before_it(
     ticks = int(then.timestamp() * 10_000_000) + 0x01B21DD213814000
     identity = UUID(int=(ticks >> 12 << 80) | (6 << 76) | ((ticks & 0xFFF) << 64) | (2 << 62) | uuid6().int % 2**62)
     later = found.checkpoint | {"id": str(identity), "ts": then.isoformat()}
-    await saver.aput(found.config, cast(Checkpoint, later), found.metadata, {})
+    await saver.aput(found.config, later, found.metadata, {})
     ended, _ = await finish(process, await process.turns.start(Ask(OTHER, thread_id=started.thread_id)))
     if code is None:
         assert ended["type"] == "done"
