@@ -135,7 +135,9 @@ async def test_workspaces_have_policies_of_their_own(
     assert (await prune(services.retention, override_policy(policy, "7d", None, None))).threads == 1
     assert await list_threads(database_url) == {threads["legal"]}
     assert await prune(services.retention, override_policy(policy, "7d", None, "acme"), workspace_id="acme") == Pruned()
-    assert (await prune(services.retention, override_policy(policy, "7d", None, "legal"), workspace_id="legal")).threads == 1
+    assert (
+        await prune(services.retention, override_policy(policy, "7d", None, "legal"), workspace_id="legal")
+    ).threads == 1
 
 
 async def test_two_prunes_share_the_work_and_pass_over_what_is_in_use(
