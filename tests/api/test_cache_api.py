@@ -1,0 +1,95 @@
+"""Looking at stored answers over HTTP, and what leaves before the routes."""
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from app.main import make_app
+from app.services import Services
+
+QUESTION = "How long is the warranty of the Falke?"
+
+
+@pytest_asyncio.fixture
+async def client(services: Services, library: dict[str, str]) -> AsyncIterator[httpx.AsyncClient]:
+    app = make_app(services)
+    async with app.router.lifespan_context(app) as state:
+
+        async def with_state(scope, receive, send):  # type: ignore[no-untyped-def]
+            await app(scope | {"state": dict(state or {})}, receive, send)
+
+        transport = httpx.ASGITransport(app=with_state)
+        async with httpx.AsyncClient(transport=transport, base_url="http://askgraph") as opened:
+            yield opened
+
+
+async def test_counts_and_explains(client: httpx.AsyncClient) -> None:
+    for _ in range(2):
+        assert (await client.post("/api/chat?stream=false", json={"question": QUESTION})).status_code == 200
+    counts = (await client.get("/api/cache")).json()
+    assert counts == {"workspace": "default", "hits": 1, "misses": 1, "shared": 0}
+    assert (await client.get("/api/cache", params={"workspace": "other"})).json()["hits"] == 0
+    found = (await client.get("/api/cache/explain", params={"question": QUESTION})).json()
+    assert (found["hit"], found["differences"]) == (True, [])
+    other = (await client.get("/api/cache/explain", params={"question": QUESTION, "mode": "thorough"})).json()
+    assert not other["hit"]
+    assert {each["component"] for each in other["differences"]} == {"mode", "profile"}
+    assert other["nearest"]["mode"] == "standard"
+    # Neither counts as a question.
+    assert (await client.get("/api/cache")).json() == counts
+
+
+@pytest.mark.parametrize(
+    ("query", "status"), [({"mode": "none"}, 422), ({"thread_id": "none"}, 404), ({"document": "none"}, 404)]
+)
+async def test_what_cannot_be_explained(client: httpx.AsyncClient, query: dict[str, str], status: int) -> None:
+    refused = await client.get("/api/cache/explain", params={"question": QUESTION, **query})
+    assert refused.status_code == status
+    assert refused.json()["error"]["message"]
+
+
+async def test_a_stored_answer_looks_like_that_of_a_run(client: httpx.AsyncClient) -> None:
+    for path, headers in (("/api/chat?stream=false", {}), ("/api/chat", {"Accept": "application/json"})):
+        first, again = [await client.post(path, json={"question": QUESTION}, headers=headers) for _ in range(2)]
+        assert again.json()["cached"]
+        assert again.json().keys() == first.json().keys()
+        assert again.headers.keys() == first.headers.keys()
+        assert again.headers["content-type"] == first.headers["content-type"]
+        run = await client.get(again.headers["location"])
+        assert (run.status_code, run.json()["run_id"]) == (200, again.headers["x-run-id"])
+    streamed = await client.post("/api/chat", json={"question": QUESTION})
+    assert streamed.headers["content-type"].startswith("text/event-stream")
+    assert streamed.text.rstrip().split("\n\n")[-1].split("\n")[1] == "event: done"
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"question": ""}, 422),
+        ({"question": QUESTION, "mode": "none"}, 422),
+        ({"question": QUESTION, "document_ids": ["none"]}, 404),
+        ({"question": QUESTION, "nothing": 1}, 422),
+        ({}, 422),
+    ],
+)
+async def test_a_wrong_question_is_refused_in_the_usual_words(
+    client: httpx.AsyncClient, body: dict[str, object], status: int
+) -> None:
+    # What is asked for in other words goes to the routes, which say the same.
+    answers = [await client.post(path, json=body) for path in ("/api/chat?stream=false", "/api/chat?stream=0")]
+    assert [answer.status_code for answer in answers] == [status] * 2
+    assert answers[0].json() == answers[1].json()
+
+
+async def test_a_question_in_pieces_is_read_to_its_end(client: httpx.AsyncClient) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b'{"question": '
+        yield f'"{QUESTION}"}}'.encode()
+
+    for cached in (False, True):
+        answer = await client.post(
+            "/api/chat?stream=false", content=pieces(), headers={"Content-Type": "application/json"}
+        )
+        assert answer.json()["cached"] == cached

@@ -1,0 +1,88 @@
+"""While another process changes the documents, no answer is of before a change that was acknowledged."""
+
+import asyncio
+import os
+import re
+import sys
+from asyncio.subprocess import PIPE
+
+from app.runs.cache import decode_done
+from app.runs.recall import Recall
+from app.runs.turns import Ask, Turns, collect
+from app.services import Services
+from domain.events import Done
+from tests.asking import QUESTION
+
+STEPS = 15
+"""Every third deletes; the others replace the fact by one that is named after the step."""
+
+CHANGE = """
+import asyncio, sys
+from app.services import open_services
+from app.settings import read_settings
+
+async def main():
+    async with open_services(read_settings(load_samples=False)) as services:
+        document_id = None
+        for step in range(100, 100 + int(sys.argv[1])):
+            if step % 3 == 0:
+                await services.ingestion.delete("default", document_id)
+            else:
+                text = f"# Falke manual\\n\\nThe Falke weather station has a warranty of {step} months.\\n"
+                document_id = (await services.ingestion.add("default", "falke.md", text.encode())).document_id
+            print(step, flush=True)
+            await asyncio.sleep(0.1)
+
+asyncio.run(main())
+"""
+
+
+async def test_no_answer_is_older_than_an_acknowledged_change(services: Services) -> None:
+    assert services.settings.database_url
+    assert services.settings.redis_url
+    environment = os.environ | {
+        "DATABASE_URL": services.settings.database_url.get_secret_value(),
+        "REDIS_URL": services.settings.redis_url.get_secret_value(),
+    }
+    acknowledged = 0
+    given = 0
+    over = False
+
+    def check(done: Done, floor: int) -> None:
+        said = [int(months) for months in re.findall(r"(1\d\d) months", done["answer"])]
+        assert all(step >= floor for step in said), (said, floor)
+
+    async def recall_often(recall: Recall) -> None:
+        nonlocal given
+        while not over:
+            floor = acknowledged
+            recalled = await recall.serve(Ask(QUESTION))
+            if recalled is not None:
+                own = {"run_id": recalled.run_id, "thread_id": recalled.thread_id, "timings": {}}
+                check(decode_done(recalled.answer.done, own), floor)
+                given += 1
+            await asyncio.sleep(0.002)
+
+    async def ask_often(turns: Turns) -> None:
+        while not over:
+            floor = acknowledged
+            done, _ = await collect(await turns.ask(Ask(QUESTION)))
+            assert done["type"] == "done"
+            check(done, floor)
+            await asyncio.sleep(0.01)
+
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", CHANGE, str(STEPS), env=environment, stdout=PIPE
+    )
+    assert process.stdout is not None
+    async with Turns(services) as turns, Recall(services) as recall, asyncio.TaskGroup() as group:
+        group.create_task(ask_often(turns))
+        for _ in range(2):
+            group.create_task(recall_often(recall))
+        async for line in process.stdout:
+            acknowledged = int(line)
+        over = True
+    assert await process.wait() == 0
+    assert acknowledged == 99 + STEPS
+    # Otherwise nothing was put to the test.
+    assert given > STEPS
