@@ -27,7 +27,6 @@
     ├── ThreadBusy                 the thread's other question is not answered yet
     ├── Unavailable                a part we depend on did not answer; asking again may help
     │   ├── Draining               this process is about to end; another one takes questions
-    │   ├── ClockBehind            this process would save states that sort before those that others have saved
     │   ├── DatabaseUnavailable
     │   │   └── LibraryChanged     the table of another application is not what it was; its owner has to look
     │   ├── CacheUnavailable
@@ -165,10 +164,6 @@ class Unavailable(AskgraphError):
 
 class Draining(Unavailable):
     """This server is about to stop. Try again in a moment."""
-
-
-class ClockBehind(Unavailable):
-    """This server's clock is behind that of another one. Set both by NTP."""
 
 
 class DatabaseUnavailable(Unavailable):

@@ -1,5 +1,6 @@
 """The stream of a run's events, which any process can follow."""
 
+import re
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from typing import Protocol, cast
@@ -7,6 +8,8 @@ from typing import Protocol, cast
 import orjson
 
 from domain.events import Event, data_of
+
+_ID = re.compile(r"[0-9]{1,18}-[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,8 @@ def order_of(event_id: str) -> tuple[int, int]:
 
     Raises `ValueError` where it is no id of an event.
     """
+    if not _ID.fullmatch(event_id):
+        raise ValueError(event_id)
     attempt, number = event_id.split("-")
     return int(attempt), int(number)
 

@@ -65,7 +65,7 @@ async def degrade(state: DegradeInput, runtime: Runtime[Context]) -> DegradeUpda
 
     def hand_over(failure: Failure, following: str) -> str:
         instead = name_answerer(following, profile.generate, context.models)
-        written = f"The answer is written by {instead}, not by {failure['given_up']}"
+        written = f"{instead} was asked for the answer, in place of {failure['given_up']}"
         quoted = "The answer is quoted from the documents, not written"
         give_up(failure, instead, quoted if instead == LOCAL else written)
         return following

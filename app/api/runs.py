@@ -25,18 +25,23 @@ async def status(run_id: str, services: ServicesDep, workspace: Workspace = "def
 async def events(
     run_id: str,
     request: Request,
+    services: ServicesDep,
     turns: TurnsDep,
     workspace: Workspace = "default",
     last_event_id: Annotated[str | None, Header()] = None,
     stream: bool | None = None,
 ) -> Response:
     """The run's events, from its beginning or past `Last-Event-ID`, from whichever process is asked, while it runs and
-    after it. Ends with `done` or `error` like `/api/chat`."""
+    after it. Ends with `done` or `error` like `/api/chat`; 204 where `Last-Event-ID` is that of the end."""
     if last_event_id:
         try:
             order_of(last_event_id)
         except ValueError:
             raise InputError(f"Last-Event-ID is the id of an event, such as 1-17; {last_event_id!r} is none.") from None
+        ended_id = (await read_status(services, workspace, run_id)).ended_id
+        if ended_id is not None and order_of(last_event_id) >= order_of(ended_id):
+            # There is nothing more, and a browser's EventSource would ask for ever after anything but this.
+            return Response(status_code=204)
     return await respond(request, await turns.watch(workspace, run_id, last_event_id or None), stream)
 
 

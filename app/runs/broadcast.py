@@ -6,6 +6,8 @@ from collections.abc import AsyncGenerator
 from domain.events import Event
 from domain.streams import RunStreams, StreamedEvent, order_of
 
+PAUSE_EVENTS = 50
+
 
 class Broadcast:
     """The events of one attempt at a run: kept for followers in this process, who do without the server between, and
@@ -51,6 +53,9 @@ class Broadcast:
                 yield event
                 if event.is_end:
                     return
+                if position % PAUSE_EVENTS == 0:
+                    # A reader of many at once must not keep the others, and the heartbeats, waiting.
+                    await asyncio.sleep(0)
             if self._closed:
                 return
             await self._news.wait()

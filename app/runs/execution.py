@@ -13,7 +13,7 @@ from langgraph.runtime import RunControl
 
 from app.runs.records import make_done, merge_state
 from app.services import Services
-from domain.errors import AskgraphError, EmbedderUnavailable
+from domain.errors import AskgraphError, EmbedderUnavailable, InputError
 from domain.events import Done, Event, Failed
 from domain.state import TurnInput, blank_question
 from graphs.answer import RECURSION_LIMIT, AnswerGraph
@@ -136,7 +136,8 @@ def milliseconds_since(started: float) -> float:
 def fail(error: BaseException, run_id: str) -> Failed:
     """The event that ends a turn that could not be finished. The log gets the traceback, the reader what to do."""
     if isinstance(error, AskgraphError):
-        logger.warning("run %s failed: %s", run_id, error.message, exc_info=error)
+        # What was asked for wrongly is the asker's to know: a trace would say nothing more.
+        logger.warning("run %s failed: %s", run_id, error.message, exc_info=not isinstance(error, InputError) and error)
         return Failed(type="error", code=error.code, message=error.message, retryable=error.retryable)
     if isinstance(error, NodeTimeoutError):
         logger.warning("run %s timed out in %s", run_id, error.node, exc_info=error)

@@ -66,7 +66,12 @@ async def explain(services: Services, ask: Ask) -> Explanation:
     corpus = await services.documents.corpus_fingerprint(Scope(ask.workspace_id, ask.document_ids))
     key = CacheKey.of(turn, turns, corpus, services.fingerprint).components()
     stored = await services.answers.list_stored(ask.workspace_id, COMPARED)
-    nearest = min(stored, key=lambda one: len(_differ(key, one.components)), default=None)
+    # What differs in the question is another one, however much else it shares.
+    nearest = min(
+        stored,
+        key=lambda one: (one.components.get("question") != key["question"], len(_differ(key, one.components))),
+        default=None,
+    )
     differences = (
         [] if nearest is None else [_describe(name, key, nearest) for name in _differ(key, nearest.components)]
     )

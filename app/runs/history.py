@@ -50,7 +50,7 @@ async def read_history(services: Services, workspace_id: str, thread_id: str) ->
     by_id = {checkpoint_id_of(snapshot): snapshot for snapshot in snapshots}
     steps = []
     for snapshot in reversed(snapshots):
-        parent = by_id.get(_parent_id_of(snapshot) or "")
+        parent = by_id.get(parent_id_of(snapshot) or "")
         # The state in which LangGraph files the input has not been through a node yet; the next one shows it.
         if (snapshot.metadata or {}).get("source") != "input":
             steps.append(_describe(snapshot, parent, by_id))
@@ -72,7 +72,8 @@ def node_of(snapshot: StateSnapshot, parent: StateSnapshot | None) -> str:
     return parent.next[0] if parent is not None and parent.next else "__start__"
 
 
-def _parent_id_of(snapshot: StateSnapshot) -> str | None:
+def parent_id_of(snapshot: StateSnapshot) -> str | None:
+    """The checkpoint that came before it."""
     return snapshot.parent_config["configurable"]["checkpoint_id"] if snapshot.parent_config else None
 
 
@@ -83,14 +84,14 @@ def _read_values(snapshot: StateSnapshot) -> Mapping[str, Any]:
 def _describe(snapshot: StateSnapshot, parent: StateSnapshot | None, by_id: Mapping[str, StateSnapshot]) -> HistoryStep:
     before = parent
     if before is not None and (before.metadata or {}).get("source") == "input":
-        before = by_id.get(_parent_id_of(before) or "")
+        before = by_id.get(parent_id_of(before) or "")
     values, old = _read_values(snapshot), _read_values(before) if before is not None else {}
     node = node_of(snapshot, parent)
     # Other versions may have saved less, or something else: what is missing is left out.
     last: Mapping[str, Any] = (values.get("steps") or [{}])[-1]
     return HistoryStep(
         checkpoint_id=checkpoint_id_of(snapshot),
-        parent_checkpoint_id=_parent_id_of(snapshot),
+        parent_checkpoint_id=parent_id_of(snapshot),
         run_id=values.get("run_id") or None,
         node=node,
         changed={

@@ -24,7 +24,7 @@ from app.runs.tapes import encode_tape, is_taped
 from app.runs.taping import Player, describe, fill, record
 from app.services import Services
 from domain.documents import Citation, Scope
-from domain.errors import AskgraphError, ClockBehind, RunLost, Unavailable
+from domain.errors import AskgraphError, RunLost, Unavailable
 from domain.events import RESTART, Correction, Done, Event, Failed
 from domain.runs import Lease, RunState
 from domain.state import AnswerState, Turn, TurnInput, blank_question, read_turns
@@ -40,10 +40,6 @@ MAX_ATTEMPTS = 5
 
 PATIENCE_SECONDS = 5.0
 """How long the reader of a whole answer waits for its end where that cannot be stored."""
-
-MAX_BEHIND_SECONDS = 2.0
-"""How long a run waits for its clock to reach that of the process that has saved the thread's last state. Clocks that
-are set by NTP differ by milliseconds."""
 
 Watch = Callable[[str, str], AsyncGenerator[StreamedEvent]]
 """Follows another run of a workspace."""
@@ -199,17 +195,7 @@ class LiveRun:
             snapshot = await bring_up_to_date(services.graph, thread_id)
             if not snapshot.created_at and await settle_thread(services, self.request.workspace_id, thread_id):
                 snapshot = await bring_up_to_date(services.graph, thread_id)
-        if not snapshot.created_at:
-            return None
-        # LangGraph takes the state with the latest time for the thread's last: one that is saved with an earlier time
-        # than its predecessor's, by another server's clock, would be lost to the next turn.
-        behind = (datetime.fromisoformat(snapshot.created_at) - datetime.now(UTC)).total_seconds()
-        if behind > MAX_BEHIND_SECONDS:
-            raise ClockBehind(
-                f"This server's clock is {behind:.0f} seconds behind that of another one. Set both by NTP."
-            )
-        await asyncio.sleep(max(0.0, behind))
-        return snapshot
+        return snapshot if snapshot.created_at else None
 
     async def _run_graph(self, graph_input: TurnInput | None, values: AnswerState) -> tuple[Done | Failed, AnswerState]:
         services, turn = self._services, self.request.turn
@@ -340,31 +326,39 @@ class LiveRun:
         """Store the end before it is sent, so that no answer counts as given that may be given again. Tries until the
         database takes it; a reader does not wait that long."""
         began, pause, sent, spoilt = perf_counter(), 0.05, False, False
+        ended_id = self.broadcast.next_id
         while True:
+            storing = asyncio.create_task(self._try_to_end(run_state, ended, ended_id, state))
             try:
-                kept = await self._try_to_end(run_state, ended, state)
+                if not sent:
+                    patience = began + PATIENCE_SECONDS - perf_counter()
+                    if not (await asyncio.wait({storing}, timeout=max(0.0, patience)))[0]:
+                        logger.error("run %s: its end cannot be stored yet", self.request.run_id)
+                        self._send(ended)
+                        sent = True
+                kept = await storing
                 break
             except Unavailable as error:
-                if not sent and perf_counter() - began > PATIENCE_SECONDS:
-                    logger.error("run %s: its end cannot be stored yet: %s", self.request.run_id, error.message)
-                    self._send(ended)
-                    sent = True
+                logger.debug("run %s: its end cannot be stored yet: %s", self.request.run_id, error.message)
                 if self._left or (sent and self._hurried):
                     return
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, PATIENCE_SECONDS)
             except Exception as error:
-                if spoilt:
+                if spoilt or sent:
                     raise
                 # What was made cannot be stored at all; that it failed can.
                 spoilt, self._calls = True, None
                 ended, run_state, state = fail(error, self.request.run_id), "failed", self._make_blank()
+            finally:
+                if not storing.done():
+                    await end_tasks(storing)
         if not kept:
             logger.warning("run %s ended elsewhere; what was done of it here is dropped", self.request.run_id)
         elif not sent:
             self._send(ended)
 
-    async def _try_to_end(self, run_state: RunState, ended: Done | Failed, state: AnswerState) -> bool:
+    async def _try_to_end(self, run_state: RunState, ended: Done | Failed, ended_id: str, state: AnswerState) -> bool:
         services = self._services
         if run_state == "stopped":
             await self._write_state(state, stopped="true")
@@ -388,7 +382,7 @@ class LiveRun:
                 logger.warning("run %s: %s", run.run_id, problem)
                 run = replace(run, warnings=[*run.warnings, problem])
         log_turn(run)
-        return await services.queue.end(self._lease, run_state, ended, self.broadcast.next_id, run, tape)
+        return await services.queue.end(self._lease, run_state, ended, ended_id, run, tape)
 
     def _read_values(self, saved: StateSnapshot | None) -> AnswerState | None:
         """The saved state where it is this run's own."""

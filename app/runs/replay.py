@@ -22,7 +22,7 @@ from langgraph.types import StateSnapshot, StateUpdate
 from pydantic import Field, TypeAdapter, ValidationError
 
 from app.runs.execution import Execution, prepare_judgement
-from app.runs.history import checkpoint_id_of, node_of
+from app.runs.history import checkpoint_id_of, node_of, parent_id_of
 from app.runs.hits import record_hits, settle_thread
 from app.runs.records import STOPPED
 from app.runs.rehearsal import Rehearsal, repeat_measures
@@ -105,7 +105,8 @@ async def open_replay(services: Services, turns: Turns, replay: Replay) -> Start
                 )
         else:
             assert run is not None
-            start = (await _read_run(services.graph, run))[0]
+            snapshots = await _read_run(services.graph, run)
+            start = snapshots[0] if replay.tape == "off" else _find_taped(snapshots)
         if replay.tape == "off":
             branch = await _open_branch(services, replay.workspace_id, start, replay.changes, replay.mode)
             return await turns.resume(branch)
@@ -326,6 +327,15 @@ async def _read_run(graph: AnswerGraph, run: RunRecord) -> list[StateSnapshot]:
         raise UnknownCheckpoint(f"Nothing was saved of run {run.run_id!r}.")
     _require_steps(snapshots[-1])
     return snapshots[::-1]
+
+
+def _find_taped(snapshots: Sequence[StateSnapshot]) -> StateSnapshot:
+    """Where the run's tape begins: at its start; or, where it was begun again after its process had died, at the state
+    from which it went on then."""
+    attempts = [cast(int, (snapshot.metadata or {}).get("attempt", 1)) for snapshot in snapshots]
+    first = attempts.index(max(attempts))
+    follows = first > 0 and parent_id_of(snapshots[first]) == checkpoint_id_of(snapshots[first - 1])
+    return snapshots[first - 1] if follows else snapshots[first]
 
 
 async def _read_checkpoint(graph: AnswerGraph, thread_id: str, checkpoint_id: str) -> StateSnapshot:

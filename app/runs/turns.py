@@ -148,13 +148,17 @@ class Turns:
             mode=ask.mode,
             profile=profile.model_dump(),
         )
-        if ask.thread_id is not None and ask.when_busy == "interrupt":
-            for status in await services.queue.list_unfinished(ask.workspace_id, ask.thread_id):
-                await self.stop(ask.workspace_id, status.request.run_id)
-        return await self._accept(
+        started = await self._accept(
             RunRequest(run_id, ask.thread_id or str(uuid4()), ask.workspace_id, turn, ask.thread_id is None),
             wait=ask.when_busy != "reject",
         )
+        if ask.thread_id is not None and ask.when_busy == "interrupt":
+            # Once this one is accepted, so that of several that interrupt at once each stops those before it.
+            for status in await services.queue.list_unfinished(ask.workspace_id, ask.thread_id):
+                if status.request.run_id == run_id:
+                    break
+                await self.stop(ask.workspace_id, status.request.run_id)
+        return started
 
     async def resume(self, branch: Branch) -> Started:
         """Run on from a saved state. Never served from the cache, and never stored in it."""
@@ -279,7 +283,7 @@ class Turns:
 
     def _is_over(self) -> bool:
         """Whether this process has no run any more, and takes none."""
-        return self._draining is not None and not self._live
+        return self._draining is not None and (not self._live or self._draining.done())
 
     def _stop_here(self, run_id: str) -> None:
         if live := self._live.get(run_id):
@@ -291,8 +295,8 @@ class Turns:
 
 
 def _say_draining() -> Failed:
-    error = Draining()
-    return Failed(type="error", code=error.code, message=error.message, retryable=True)
+    message = "This server is about to stop. The answer goes on elsewhere: come back for the rest of the run's events."
+    return Failed(type="error", code=Draining().code, message=message, retryable=True)
 
 
 async def number_events(events: AsyncGenerator[Event]) -> AsyncGenerator[StreamedEvent]:

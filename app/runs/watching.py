@@ -2,13 +2,14 @@
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from typing import cast
 
 from app.runs.hits import record_hits
 from app.services import Services
 from domain.errors import UnknownRun
 from domain.events import RESTART, Content, Correction, Done, Failed
 from domain.runs import RunStatus
-from domain.streams import StreamedEvent
+from domain.streams import StreamedEvent, order_of
 
 
 async def read_status(services: Services, workspace_id: str, run_id: str) -> RunStatus:
@@ -36,11 +37,17 @@ async def follow_elsewhere(
     the run's end they end where this process `is_over`; and, with `only_while_running`, where no process executes it.
     """
     over: tuple[Done | Failed, str] | None = None
+    missed = False
     async with aclosing(services.streams.follow(run_id, after)) as events:
         async for event in events:
             if is_over() and (event is None or not event.is_end):
                 return
             if event is not None:
+                missed = missed or not _follows(event.id, after)
+                if missed and event.is_end:
+                    # Redis has lost some: its memory was full, or it was emptied.
+                    for retold in _retell(cast("Done | Failed", event.event), event.id):
+                        yield retold
                 after = event.id
                 yield event
                 if event.is_end:
@@ -49,8 +56,8 @@ async def follow_elsewhere(
             if over is not None:
                 # Everything was in the stream before the end was stored: what is not there now, never will be.
                 ended, ended_id = over
-                for missed in _retell(ended, after):
-                    yield missed
+                for retold in _retell(ended, after):
+                    yield retold
                 yield StreamedEvent.of(ended, ended_id)
                 return
             status = await services.queue.get(workspace_id, run_id)
@@ -63,6 +70,13 @@ async def follow_elsewhere(
             if status.ended is not None and status.ended_id is not None:
                 # The stream may have got all of it since it was looked at: once more.
                 over = status.ended, status.ended_id
+
+
+def _follows(event_id: str, after: str | None) -> bool:
+    """Whether nothing is missing between the two."""
+    attempt, number = order_of(event_id)
+    before = (1, 0) if after is None else order_of(after)
+    return (attempt, number) == (before[0], before[1] + 1) or (attempt > before[0] and number == 1)
 
 
 def _retell(ended: Done | Failed, after: str | None) -> list[StreamedEvent]:

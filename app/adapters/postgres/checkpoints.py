@@ -19,6 +19,7 @@ from operator import itemgetter
 from secrets import token_hex
 from time import time_ns
 from typing import Any, NamedTuple
+from uuid import UUID
 
 import ormsgpack
 import zstandard
@@ -33,6 +34,7 @@ from langgraph.checkpoint.base import (
     get_serializable_checkpoint_metadata,
     writes_sort_key,
 )
+from langgraph.checkpoint.base import id as ids
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from psycopg.rows import DictRow
 
@@ -245,11 +247,12 @@ class PackedSaver(AsyncPostgresSaver):
 
     async def aclose(self) -> None:
         """Store what is buffered. What cannot be stored now is lost, and logged."""
-        for thread_id in list(self._buffers):
-            try:
-                await self.flush(thread_id)
-            except Exception:
-                logger.exception("states of thread %s are lost", thread_id)
+        threads = list(self._buffers)
+        # All at once: with a database that hangs, each takes as long as all.
+        ends = await asyncio.gather(*(self.flush(thread_id) for thread_id in threads), return_exceptions=True)
+        for thread_id, end in zip(threads, ends, strict=True):
+            if isinstance(end, Exception):
+                logger.error("states of thread %s are lost", thread_id, exc_info=end)
         for buffer in self._buffers.values():
             if buffer.timer is not None:
                 buffer.timer.cancel()
@@ -326,7 +329,10 @@ class PackedSaver(AsyncPostgresSaver):
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """As stock, with what is buffered stored first."""
         await self._store_buffered(_read_place(config)[0])
-        return await super().aget_tuple(config)
+        found = await super().aget_tuple(config)
+        if found is not None:
+            _go_on_from(found.checkpoint["id"])
+        return found
 
     async def alist(
         self,
@@ -505,6 +511,15 @@ def _read_place(config: RunnableConfig) -> tuple[str, str]:
 
 def _make_config(thread_id: str, namespace: str, checkpoint_id: str) -> RunnableConfig:
     return {"configurable": {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": checkpoint_id}}
+
+
+def _go_on_from(checkpoint_id: str) -> None:
+    """Let the ids that this process makes be greater. They are times, and the greatest is a thread's last state: that
+    of a server whose clock is behind would be forgotten by the next turn."""
+    read = UUID(checkpoint_id)
+    if read.version == 6:
+        ticks = ((read.int >> 80) << 12) | ((read.int >> 64) & 0xFFF)
+        ids._last_v6_timestamp = max(ids._last_v6_timestamp or 0, ticks)  # type: ignore[assignment]  # None at first
 
 
 def _open_pack(buffer: _Buffer, namespace: str) -> _Pack:

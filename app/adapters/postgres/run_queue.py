@@ -9,7 +9,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg.rows import DictRow
@@ -185,7 +185,7 @@ class PostgresRunQueue:
         if row is None:
             # It has ended, though the process died before the job was finished; or its thread was deleted.
             return None
-        lease = Lease(RunRequest(**row["request"]), row["attempt"], row["stop_requested"])
+        lease = Lease(_read_request(row["request"]), row["attempt"], row["stop_requested"])
         if run_id in self._held:
             # This process itself was away for too long, and is back.
             self._tell(self._on_lost, run_id)
@@ -233,5 +233,11 @@ class PostgresRunQueue:
             await connection.execute(queue_sql.HAND_BACK_JOBS, {"job_ids": orphans, "worker_id": worker_ids[0]})
 
 
+def _read_request(stored: dict[str, Any]) -> RunRequest:
+    """Without what only a newer version of askgraph knows of a run: an older one beside it executes it all the same."""
+    known = {field.name for field in fields(RunRequest)}
+    return RunRequest(**{name: value for name, value in stored.items() if name in known})
+
+
 def _read_status(row: DictRow | None) -> RunStatus | None:
-    return None if row is None else RunStatus(**row | {"request": RunRequest(**row["request"])})
+    return None if row is None else RunStatus(**row | {"request": _read_request(row["request"])})

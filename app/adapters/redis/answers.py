@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import logging
 import time
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -45,7 +46,7 @@ return 0
 
 # KEYS: the answer, the workspace's counts. ARGV: the documents' state.
 _GET = """
-local stored = redis.call('HMGET', KEYS[1], 'corpus', 'opening', 'last_id', 'done', 'sources')
+local stored = redis.call('HMGET', KEYS[1], 'corpus', 'opening', 'last_id', 'done', 'sources', 'sum')
 local found = stored[1] == ARGV[1]
 redis.call('HINCRBY', KEYS[2], found and 'hits' or 'misses', 1)
 return found and stored or {}
@@ -69,10 +70,10 @@ if not corpus then
 elseif not changing and redis.call('HGET', KEYS[2], 'epoch') == ARGV[6] then
   redis.call('HSET', KEYS[2], ARGV[1], corpus)
 end
-local stored = redis.call('HMGET', KEYS[1], 'corpus', 'opening', 'last_id', 'done', 'sources')
+local stored = redis.call('HMGET', KEYS[1], 'corpus', 'opening', 'last_id', 'done', 'sources', 'sum')
 if stored[1] ~= corpus then return {} end
 redis.call('HINCRBY', KEYS[5], 'hits', 1)
-redis.call('XADD', KEYS[6], '*', 'hit', ARGV[4], 'done', stored[4], 'last_id', stored[3],
+stored[7] = redis.call('XADD', KEYS[6], '*', 'hit', ARGV[4], 'done', stored[4], 'last_id', stored[3],
   'at', now[1] .. '.' .. string.format('%06d', now[2]))
 return stored
 """
@@ -127,7 +128,13 @@ class RedisAnswerCache:
         if isinstance(found, bytes):
             arguments += [await read_corpus(scope), found]
             found = await self._recall.call(keys, arguments)
-        return _read_answer(found) if found else None
+        if not found:
+            return None
+        *stored, note_id = found
+        answer = _read_answer(stored)
+        if answer is None:
+            await self._server.attempt(lambda: self._redis.xdel(self._hits_key, note_id))
+        return answer
 
     async def read_hits(self, limit: int) -> list[NotedHit]:
         async def read() -> list[tuple[bytes, dict[bytes, bytes]]]:
@@ -147,7 +154,7 @@ class RedisAnswerCache:
         now = time.time()
         index = self._index_key(key.workspace_id)
         fields: list[str | bytes] = ["corpus", key.corpus, "opening", answer.opening, "last_id", answer.last_id]
-        fields += ["done", answer.done, "sources", answer.sources]
+        fields += ["done", answer.done, "sources", answer.sources, "sum", _sum_up(answer)]
         fields += ["components", orjson.dumps(components), "stored_at", str(now)]
 
         async def store() -> None:
@@ -257,9 +264,24 @@ class RedisAnswerCache:
         return f"{self._prefix}:changes" if workspace_id is None else f"{self._prefix}:changes:{workspace_id}"
 
 
-def _read_answer(stored: list[bytes]) -> EncodedAnswer:
-    _, opening, last_id, done, sources = stored
-    return EncodedAnswer(opening, last_id.decode(), done, sources)
+def _read_answer(stored: list[bytes | None]) -> EncodedAnswer | None:
+    """None where it is not what was stored, be it by another hand or by a fault: nobody else would look at it before it
+    is sent."""
+    _, opening, last_id, done, sources, checksum = stored
+    if not (opening and last_id and done and sources):
+        return None
+    answer = EncodedAnswer(opening, last_id.decode("latin-1"), done, sources)
+    if checksum != _sum_up(answer).encode():
+        logger.warning("A stored answer is not what was stored, and is left alone.")
+        return None
+    return answer
+
+
+def _sum_up(answer: EncodedAnswer) -> str:
+    at = zlib.crc32(answer.opening)
+    for part in (answer.last_id.encode(), answer.done, answer.sources):
+        at = zlib.crc32(part, at)
+    return str(at)
 
 
 def _name_scope(scope: Scope) -> str:

@@ -28,7 +28,7 @@ GATHER_SECONDS = 0.01
 """How long the first event waits for others to be written with it: at 32 runs of 50 tokens a second that is 16 of them,
 at a sixth of the CPU that each alone would take. Neither whoever follows in the run's own process waits for it, nor
 `flush`."""
-BATCH = 1000
+BATCH = 200
 """Events written or read in one go, so that neither the server nor the loop stands still for long after an outage."""
 PENDING = 50_000
 """Events that wait while the server is gone, at most: half a minute of 32 runs, about 20 MB."""
@@ -144,6 +144,8 @@ class RedisRunStreams:
                 yield event
                 if event.is_end:
                     return
+            # A reader that takes them all at once must not keep the others, and the heartbeats, waiting.
+            await asyncio.sleep(0)
 
     async def request_stop(self, run_id: str) -> None:
         await self._server.attempt(lambda: self._server.client.publish(STOPS, run_id))
