@@ -1,9 +1,10 @@
-"""What a stored answer costs before the graph, beside the same answer through a run with its thread and state.
+"""What a stored answer costs before the graph, beside the same answer through a run with its thread and state, and
+beside an endpoint of Starlette that does nothing, which says how fast the machine is just then.
 
     python -m benchmarks.cached [HITS]     # 3,000 by default; under a minute
 
 The server is `askgraph serve` on the sample library in a process of its own, whose CPU is the kernel's count of it, the
-recording of its hits included; whoever asks is another process. Through a run goes the same question in a conversation
+recording of its hits included; whoever asks is another process. Of three rounds the quietest counts. Through a run goes the same question in a conversation
 whose thread the client names. Latency on the server is what `timings` says: from the checked question to the answer.
 Redis' round trips and Postgres' transactions, in which each statement stands alone, are the servers' own counts.
 """
@@ -27,10 +28,38 @@ from app.adapters.embedded import open_servers
 from benchmarks.streaming import start
 
 QUESTION = "How many days of holiday does an employee have?"
-CLIENTS = 8
+CLIENTS = (1, 32)
+ROUNDS = 3
 HITS = 3_000
 ROUND_TRIPS = ("evalsha", "xrange", "xdel", "exec")
 """Commands that the service sends by themselves; what a script calls is counted under its own name."""
+
+
+BARE = """
+import sys, uvicorn
+from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.routing import Route
+
+async def answer(request):
+    await request.body()
+    return Response(b'{"timings":{"total":0}}' + b" " * 3000, media_type="application/json")
+
+app = Starlette(routes=[Route("/", answer), Route("/api/chat", answer, methods=["POST"])])
+uvicorn.run(app, port=int(sys.argv[1]), log_config=None, access_log=False)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A server in a process of its own."""
+
+    port: int
+    pid: int
+
+    @classmethod
+    def at(cls, address: str, pid: int) -> "Served":
+        return cls(int(address.rsplit(":", 1)[1]), pid)
 
 
 @dataclass(slots=True)
@@ -44,37 +73,51 @@ class Asked:
 
 
 def main(hits: int = HITS) -> None:
-    """Start the server, measure both ways, and print them."""
+    """Start the servers, measure, and print."""
     with (
         tempfile.TemporaryDirectory(prefix="askgraph-bench-") as home,
-        start("/healthz", "-m", "app.cli", "serve", "--port", "PORT", ASKGRAPH_HOME=home) as (service, pid),
+        start("/healthz", "-m", "app.cli", "serve", "--port", "PORT", ASKGRAPH_HOME=home) as service,
+        start("/", "-c", BARE, "PORT") as bare,
     ):
-        asyncio.run(measure(Path(home), int(service.rsplit(":", 1)[1]), pid, hits))
+        asyncio.run(measure(Path(home), Served.at(*service), Served.at(*bare), hits))
 
 
-async def measure(home: Path, port: int, pid: int, hits: int) -> None:
-    """Print a row for each way."""
+async def measure(home: Path, service: Served, bare: Served, hits: int) -> None:
+    """Print a row for each way and number of clients."""
     async with open_servers(home) as servers:
         assert servers.database_url
         assert servers.redis_url
-        await ask(port, 1, 2)
-        print(f"stored answers, {CLIENTS} clients, one server process:")
-        print("                    hits/s  a core     CPU  server p50    p95  client p50  Redis  Postgres")
-        for name, count, in_threads in (("before the graph", hits, False), ("through a run", hits // 20, True)):
-            await ask(port, CLIENTS, CLIENTS * 4, in_threads=in_threads)
-            await asyncio.sleep(1.5)  # until all is recorded, and Postgres has added up its counts
-            counted = await count_calls(servers.database_url, servers.redis_url)
-            spent = read_cpu(pid)
-            asked = await ask(port, CLIENTS, count, in_threads=in_threads)
-            await asyncio.sleep(1.5)
-            spent = read_cpu(pid) - spent
-            trips, statements = await count_calls(servers.database_url, servers.redis_url) - counted
-            p50, p95 = np.percentile(asked.server_ms, (50, 95))
-            print(
-                f"  {name:<17}{count / asked.seconds:7.0f} {count / spent:7.0f} {spent / count * 1000:4.2f} ms"
-                f" {p50:8.2f} ms {p95:6.2f} {np.median(asked.client_ms):8.2f} ms {trips / count:6.2f} "
-                f"{statements / count:9.2f}"
-            )
+        await ask(service.port, 1, 2)
+        print("stored answers, one server process:")
+        print(
+            "                  clients hits/s  a core      CPU  x bare  server p50    p95  client p50  Redis  Postgres"
+        )
+        ways = [("before the graph", clients, hits, False) for clients in CLIENTS]
+        for name, clients, count, in_threads in (*ways, ("through a run", 8, hits // 20, True)):
+            rows = []
+            for _ in range(ROUNDS):
+                await ask(bare.port, clients, hits // 10)
+                spent_bare = read_cpu(bare.pid)
+                await ask(bare.port, clients, hits)
+                spent_bare = (read_cpu(bare.pid) - spent_bare) / hits
+                await ask(service.port, clients, clients * 4, in_threads=in_threads)
+                await asyncio.sleep(1.5)  # until all is recorded, and Postgres has added up its counts
+                counted = await count_calls(servers.database_url, servers.redis_url)
+                spent = read_cpu(service.pid)
+                asked = await ask(service.port, clients, count, in_threads=in_threads)
+                await asyncio.sleep(1.5)
+                spent = (read_cpu(service.pid) - spent) / count
+                trips, statements = (await count_calls(servers.database_url, servers.redis_url) - counted) / count
+                p50, p95 = np.percentile(asked.server_ms, (50, 95))
+                rows.append(
+                    (
+                        spent,
+                        f"  {name:<18}{clients:5} {count / asked.seconds:6.0f} {1 / spent:7.0f} {spent * 1000:5.2f} ms "
+                        f"{spent / spent_bare:7.1f} {p50:8.2f} ms {p95:6.2f} {np.median(asked.client_ms):8.2f} ms "
+                        f"{trips:6.2f} {statements:9.2f}",
+                    )
+                )
+            print(min(rows)[1])
 
 
 async def ask(port: int, clients: int, count: int, *, in_threads: bool = False) -> Asked:

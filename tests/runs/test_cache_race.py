@@ -6,6 +6,8 @@ import re
 import sys
 from asyncio.subprocess import PIPE
 
+import redis.asyncio
+
 from app.runs.cache import decode_done
 from app.runs.recall import Recall
 from app.runs.turns import Ask, Turns, collect
@@ -18,10 +20,16 @@ STEPS = 15
 
 CHANGE = """
 import asyncio, sys
+from app.adapters.redis.answers import RedisAnswerCache
 from app.services import open_services
 from app.settings import read_settings
 
+async def keep(self, workspace_id):
+    pass
+
 async def main():
+    # Changes drop the workspace's answers, too; here none may be given even where that comes late.
+    RedisAnswerCache.forget = keep
     async with open_services(read_settings(load_samples=False)) as services:
         document_id = None
         for step in range(100, 100 + int(sys.argv[1])):
@@ -71,17 +79,34 @@ async def test_no_answer_is_older_than_an_acknowledged_change(services: Services
             check(done, floor)
             await asyncio.sleep(0.01)
 
+    async def expire_often(client: redis.asyncio.Redis) -> None:
+        """What is known of the documents, so that each change meets something that is known."""
+        while not over:
+            for key in await client.keys("*:corpus:*"):
+                await client.unlink(key)
+            await asyncio.sleep(0.05)
+
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", CHANGE, str(STEPS), env=environment, stdout=PIPE
     )
     assert process.stdout is not None
-    async with Turns(services) as turns, Recall(services) as recall, asyncio.TaskGroup() as group:
-        group.create_task(ask_often(turns))
-        for _ in range(2):
-            group.create_task(recall_often(recall))
-        async for line in process.stdout:
-            acknowledged = int(line)
-        over = True
+    try:
+        async with (
+            redis.asyncio.Redis.from_url(environment["REDIS_URL"]) as client,
+            Turns(services) as turns,
+            Recall(services) as recall,
+            asyncio.TaskGroup() as group,
+        ):
+            group.create_task(expire_often(client))
+            group.create_task(ask_often(turns))
+            for _ in range(2):
+                group.create_task(recall_often(recall))
+            async for line in process.stdout:
+                acknowledged = int(line)
+            over = True
+    finally:
+        if not over:
+            process.kill()
     assert await process.wait() == 0
     assert acknowledged == 99 + STEPS
     # Otherwise nothing was put to the test.
