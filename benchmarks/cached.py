@@ -4,9 +4,10 @@ beside an endpoint of Starlette that does nothing, which says how fast the machi
     python -m benchmarks.cached [HITS]     # 3,000 by default; under a minute
 
 The server is `askgraph serve` on the sample library in a process of its own, whose CPU is the kernel's count of it, the
-recording of its hits included; whoever asks is another process. Of three rounds the quietest counts. Through a run goes the same question in a conversation
-whose thread the client names. Latency on the server is what `timings` says: from the checked question to the answer.
-Redis' round trips and Postgres' transactions, in which each statement stands alone, are the servers' own counts.
+recording of its hits included; whoever asks is another process. Of three rounds the quietest counts. Through a run goes
+the same question in a conversation whose thread the client names. Latency on the server is what `timings` says: from
+the checked question to the answer. Redis' round trips and Postgres' transactions, in which each statement stands alone,
+are the servers' own counts.
 """
 
 import asyncio
