@@ -191,9 +191,10 @@ KEY = CacheKey("default", QUESTION, "no conversation", None, "corpus", "standard
 @pytest.mark.parametrize("component", [field.name for field in fields(CacheKey)])
 def test_every_component_tells_answers_apart(component: str) -> None:
     """Also where chance does it as well: a workspace's `corpus` is a random number."""
-    other, address = replace(KEY, **{component: ("another",)}).address(), KEY.address()
+    change: dict[str, Any] = {component: "another"}
+    other, address = replace(KEY, **change).address(), KEY.address()
     if component == "corpus":
-        assert (other.digest, other.corpus) == (address.digest, ("another",))
+        assert (other.digest, other.corpus) == (address.digest, "another")
     else:
         assert (other.digest != address.digest, other.corpus) == (True, address.corpus)
 

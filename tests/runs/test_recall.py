@@ -152,8 +152,9 @@ async def test_a_note_that_cannot_be_read_does_not_keep_the_rest_waiting(
 ) -> None:
     async with redis.asyncio.Redis.from_url(redis_url) as client:
         [key] = await client.keys("*:answer:*")
-        spoilt = {"hit": b"[]", "done": b"\xff", "last_id": b"1-1", "at": b"0"}
-        await client.xadd(key.split(b":answer:")[0] + b":hits", spoilt)
+        assert isinstance(key, bytes)
+        hits = key.split(b":answer:")[0] + b":hits"
+        await client.xadd(hits, {b"hit": b"[]", b"done": b"\xff", b"last_id": b"1-1", b"at": b"0"})
     recalled = await serve(recall)
     await record_hits(services)
     assert await services.runs.get("default", recalled.run_id) is not None
