@@ -128,6 +128,8 @@ class ScriptLine:
         """Drop the connection, and whoever waits for a reply."""
         if self._sending is not None:
             await end_tasks(self._sending)
+        for _, reply in self._waiting:
+            reply.cancel()
         await self._connection.disconnect()
 
     async def _send(self) -> None:
