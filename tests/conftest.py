@@ -4,8 +4,9 @@
 
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
+from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -108,6 +109,17 @@ async def redis_server(redis_url: str) -> AsyncIterator["RedisServer"]:
     server = RedisServer(redis_url, timeout_seconds=10)
     yield server
     await server.close()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def sessions_of_the_model() -> Iterator[None]:
+    """Reading the model takes half a second, eight parts in ten of what opening services takes: it is read once, and all
+    embedders of this process compute with it."""
+    from app.adapters import onnx
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(onnx, "_open_session", cache(onnx._open_session))
+        yield
 
 
 @pytest.fixture(scope="session")
