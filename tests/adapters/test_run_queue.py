@@ -227,17 +227,19 @@ async def test_a_worker_that_ends_gives_back_what_it_does(start: Callable[[], Pr
     async with first.work(hand_back):
         assert (await held.leases.get()).attempt == 2
     async with second.work(cancelled.hold, drain_seconds=0):
-        assert (await cancelled.leases.get()).attempt == 3
+        # One that is told to stop may be just about to take it once more, and hands it back again.
+        taken = (await cancelled.leases.get()).attempt
+    assert taken >= 3
 
     async def fail(lease: Lease) -> None:
         failing.leases.put_nowait(lease)
-        if lease.attempt == 4:
+        if lease.attempt == taken + 1:
             raise RuntimeError("this attempt fails")
         await end(process.queue, lease)
 
     async with process.work(fail):
         await ended(process.queue, lease.request.run_id)
-    assert [failing.leases.get_nowait().attempt for _ in range(failing.leases.qsize())] == [4, 5]
+    assert [failing.leases.get_nowait().attempt for _ in range(failing.leases.qsize())] == [taken + 1, taken + 2]
 
 
 async def test_what_a_process_holds_at_its_end_is_others_at_once(start: Callable[[], Process]) -> None:
