@@ -47,7 +47,7 @@ from app.ingest.encoding import TwoModelEncoder
 from app.ingest.pipeline import Ingestion, PassageEncoder
 from app.runs.retention import prune, read_policy
 from app.settings import Settings, read_modes
-from domain.errors import ConfigurationError, EmbedderUnavailable
+from domain.errors import ConfigurationError, EmbedderUnavailable, UnknownMode
 from domain.ingestions import IngestionQueue
 from domain.ports import AnswerCache, DocumentStore, Embedder, Library, Reranker, TokenCounter
 from domain.profile import Profile
@@ -116,6 +116,12 @@ class Services:
     searches."""
     ping: Callable[[], Awaitable[None]]
     """Raises `DatabaseUnavailable` where the database does not answer."""
+
+    def find_mode(self, name: str) -> Profile:
+        """The mode of that name. Raises `UnknownMode`."""
+        if mode := self.modes.get(name):
+            return mode
+        raise UnknownMode(f"There is no mode {name!r}. There are: {', '.join(self.modes)}.")
 
     def make_context(self) -> Context:
         """The context of one run. Every call of the graph takes one: it is not checkpointed."""

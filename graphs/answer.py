@@ -47,6 +47,9 @@ RECURSION_LIMIT = 200
 does each of the six times that fifty sources, the most that a profile keeps, are halved for it. Anything beyond is a
 loop."""
 
+LAST = "abstain"
+"""As whose update a whole state is written that no node has made: what follows it is the end, whatever the state."""
+
 # LangGraph's default policy retries our own input errors and not timeouts, so what is retried is said here. Nodes
 # that write to the reader are not retried: the reader would see the beginning twice.
 AGAIN = RetryPolicy(max_attempts=2, initial_interval=0.1, retry_on=(Unavailable, NodeTimeoutError))

@@ -75,6 +75,15 @@ async def respond(
     return JSONResponse(describe_answer(ended, seen), headers=headers)
 
 
+async def number_events(events: AsyncGenerator[Event]) -> AsyncGenerator[StreamedEvent]:
+    """The events of what is no run, such as a rehearsal, numbered like those of one."""
+    number = 0
+    async with aclosing(events):
+        async for event in events:
+            number += 1
+            yield StreamedEvent.of(event, f"1-{number}")
+
+
 async def _collect_while_connected(
     request: Request, events: AsyncGenerator[StreamedEvent]
 ) -> tuple[Done | Failed, list[Event]] | None:

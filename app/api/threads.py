@@ -7,11 +7,10 @@ from starlette.responses import Response
 
 from app.api.dependencies import ServicesDep, TurnsDep, Workspace
 from app.api.schemas import ReplayRequest, ThreadId
-from app.api.streams import locate, respond
+from app.api.streams import locate, number_events, respond
 from app.runs.history import read_history
 from app.runs.rehearsal import Rehearsal
 from app.runs.replay import Replay, open_replay
-from app.runs.turns import number_events
 
 router = APIRouter(prefix="/api/threads", tags=["threads"])
 

@@ -20,7 +20,7 @@ from domain.documents import Candidate, Scope, Source
 from domain.errors import AskgraphError
 from domain.profile import Profile
 from domain.state import AnswerState, Route, Turn, TurnInput, add_costs, blank_question, remember
-from graphs.answer import RECURSION_LIMIT, build_answer_graph
+from graphs.answer import LAST, RECURSION_LIMIT, build_answer_graph
 from nodes.context import Context
 from nodes.route import route
 
@@ -104,9 +104,7 @@ class Asking:
         try:
             if question.history:
                 turns = await self._converse(turn, question.history, context)
-                await self._graph.aupdate_state(
-                    config, {**turn, **blank_question(), "turns": turns}, as_node="reconcile"
-                )
+                await self._graph.aupdate_state(config, {**turn, **blank_question(), "turns": turns}, as_node=LAST)
             return await self._run(question, turn, config, context)
         except AskgraphError as error:
             return Outcome(id=question.id, error=error.message)

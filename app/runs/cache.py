@@ -5,7 +5,7 @@ changes the key.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, cast
 
@@ -29,22 +29,20 @@ class CacheKey:
     corpus: str
     mode: str
     profile: str
-    prompts: str
     machine: str
+    prompts: str = ALL_VERSIONS
 
     @classmethod
     def of(cls, turn: TurnInput, turns: list[Turn], corpus: str, machine: str) -> "CacheKey":
         """The key of a question asked in a conversation of a corpus, answered by this machine."""
-        documents = turn["document_ids"]
         return cls(
             workspace_id=turn["workspace_id"],
             question=turn["question"],
             conversation=digest([[t["question"], t["answer"]] for t in turns]),
-            documents=None if documents is None else tuple(sorted(set(documents))),
+            documents=sort_documents(turn["document_ids"]),
             corpus=corpus,
             mode=turn["mode"],
             profile=digest(turn["profile"]),
-            prompts=ALL_VERSIONS,
             machine=machine,
         )
 
@@ -69,6 +67,11 @@ class CacheKey:
         return asdict(self)
 
 
+def sort_documents(document_ids: Iterable[str] | None) -> tuple[str, ...] | None:
+    """The chosen documents as the key has them, whatever order they were named in."""
+    return None if document_ids is None else tuple(sorted(set(document_ids)))
+
+
 def digest(value: Any) -> str:
     """SHA-256 of a JSON value, in hex."""
     return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()
@@ -91,6 +94,9 @@ def is_storable(done: Done) -> bool:
 
 _OWN = ("run_id", "thread_id", "cached", "usage", "cost", "timings", "trace_url")
 """What of `done` belongs to one asking."""
+
+UNPAID: Mapping[str, Any] = {"cached": True, "usage": [], "cost": 0.0, "trace_url": None}
+"""What of `done` an answer says that another run has written."""
 
 
 def encode_frame(event: StreamedEvent) -> bytes:
@@ -124,5 +130,4 @@ def decode_answer(answer: EncodedAnswer, own: Mapping[str, Any]) -> list[Event]:
 
 def decode_done(done: bytes, own: Mapping[str, Any]) -> Done:
     """The last event alone."""
-    unpaid = {"cached": True, "usage": [], "cost": 0.0, "trace_url": None}
-    return cast(Done, {"type": "done", **orjson.loads(done), **unpaid, **own})
+    return cast(Done, {"type": "done", **orjson.loads(done), **UNPAID, **own})

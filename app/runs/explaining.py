@@ -10,10 +10,9 @@ from app.runs.hits import settle_thread
 from app.runs.turns import Ask
 from app.services import Services
 from domain.documents import Scope
-from domain.errors import UnknownMode, UnknownThread
+from domain.errors import UnknownThread
 from domain.ports import StoredAnswer
-from domain.question import clean_question
-from domain.state import TurnInput, read_turns
+from domain.state import read_turns
 
 COMPARED = 500
 """The latest stored answers of the workspace among which the nearest is looked for."""
@@ -44,17 +43,7 @@ async def explain(services: Services, ask: Ask) -> Explanation:
 
     Raises `QuestionError`, `UnknownMode`, `UnknownDocument`, `UnknownThread`, `DatabaseUnavailable`.
     """
-    profile = services.modes.get(ask.mode)
-    if profile is None:
-        raise UnknownMode(f"There is no mode {ask.mode!r}. There are: {', '.join(services.modes)}.")
-    turn = TurnInput(
-        run_id="",
-        question=clean_question(ask.question),
-        workspace_id=ask.workspace_id,
-        document_ids=None if ask.document_ids is None else list(ask.document_ids),
-        mode=ask.mode,
-        profile=profile.model_dump(),
-    )
+    turn = ask.as_turn("", services.find_mode(ask.mode))
     turns = []
     if ask.thread_id is not None:
         await settle_thread(services, ask.workspace_id, ask.thread_id)

@@ -16,6 +16,7 @@ from domain.events import Done
 from domain.ports import NotedHit
 from domain.runs import RunRequest, ServedRun
 from domain.state import AnswerState, Turn, TurnInput, blank_question
+from graphs.answer import LAST
 from nodes.writing import finish_turn
 
 logger = logging.getLogger("askgraph.turns")
@@ -99,9 +100,8 @@ async def write_state(
     Raises `DatabaseUnavailable`.
     """
     config = configure(thread_id, state, attempt=attempt, **metadata)
-    # As `abstain`, because what follows that node is the end, whatever the state.
     with services.translating_errors():
-        await services.graph.aupdate_state(config, cast("dict[str, Any]", state), as_node="abstain")
+        await services.graph.aupdate_state(config, cast("dict[str, Any]", state), as_node=LAST)
 
 
 def _try_to_read_hit(services: Services, hit: NotedHit) -> ServedRun | None:

@@ -15,7 +15,7 @@ from langgraph.types import StateSnapshot
 
 from app.cancelling import end_tasks, keep_cancelling
 from app.runs.broadcast import Broadcast
-from app.runs.cache import CacheKey, decode_answer, encode_answer, is_storable
+from app.runs.cache import UNPAID, CacheKey, decode_answer, encode_answer, is_storable
 from app.runs.execution import Execution, fail, milliseconds_since, prepare_judgement, trace_id
 from app.runs.hits import ANSWERED_BEFORE, adopt, settle_thread, write_state
 from app.runs.records import log_turn, make_done, make_record, merge_state
@@ -26,11 +26,12 @@ from app.services import Services
 from domain.documents import Citation, Scope
 from domain.errors import AskgraphError, RunLost, Unavailable
 from domain.events import RESTART, Correction, Done, Event, Failed
-from domain.runs import Lease, RunState
+from domain.runs import Lease, RunRecord, RunState
 from domain.state import AnswerState, Turn, TurnInput, blank_question, read_turns
 from domain.streams import StreamedEvent
 from domain.tapes import Call, Tape
 from nodes.context import Context
+from nodes.scope import scope_of
 from nodes.writing import finish_turn
 
 logger = logging.getLogger("askgraph.turns")
@@ -71,6 +72,8 @@ class LiveRun:
         self._given_up = False
         self._left = False
         self._hurried = False
+        self._record: tuple[RunRecord, bytes | None] | None = None
+        """What is stored of the run with its end: however often that is tried, the same."""
 
     async def perform(self) -> None:
         """Execute the run, and store how it ended. Where the lease was lost, or the process drains, it ends elsewhere.
@@ -104,14 +107,13 @@ class LiveRun:
     def stop(self) -> None:
         """End the run with what it has written so far."""
         self._stopped = True
-        if self._work is not None and self._knows_turns:
-            keep_cancelling(self._work)
+        if self._knows_turns:
+            self._cancel_work()
 
     def give_up(self) -> None:
         """Stop without an end: another process has the lease."""
         self._given_up = True
-        if self._work is not None:
-            keep_cancelling(self._work)
+        self._cancel_work()
 
     def hurry(self) -> None:
         """The process is about to end: where the run's end cannot be stored, do not wait for a database that can.
@@ -125,14 +127,22 @@ class LiveRun:
     def leave(self) -> None:
         """Do not even let the step finish; another process takes it again."""
         self._left = True
+        self._cancel_work()
+
+    def _cancel_work(self) -> None:
         if self._work is not None:
             keep_cancelling(self._work)
 
     async def _hand_back(self) -> None:
-        with self._services.translating_errors():
-            await self._services.flush_states(self.request.thread_id)
-        await self._services.streams.flush(self.request.run_id)
+        await self._flush()
         await self._services.queue.hand_back(self._lease)
+
+    async def _flush(self) -> None:
+        """Return once the run's states are stored, and its events are where others can read them."""
+        with self._services.translating_errors():
+            await asyncio.gather(
+                self._services.flush_states(self.request.thread_id), self._services.streams.flush(self.request.run_id)
+            )
 
     async def _answer(self) -> tuple[Done | Failed, AnswerState]:
         """How the run ends, and its state then."""
@@ -157,7 +167,7 @@ class LiveRun:
             total_ms = milliseconds_since(self._started)
             return make_done(values, self.request.thread_id, total_ms, self._trace_url()), values
 
-        scope = Scope(turn["workspace_id"], None if turn["document_ids"] is None else tuple(turn["document_ids"]))
+        scope = scope_of(turn)
         corpus = await services.documents.corpus_fingerprint(scope)
         components = CacheKey.of(turn, self._turns, corpus, services.fingerprint)
         key = components.address()
@@ -245,18 +255,16 @@ class LiveRun:
     async def _adopt(self, done: Done, reason: str) -> tuple[Done, AnswerState]:
         """Another run's end as this one's. The turn is written into the thread, so that a follow-up can refer to it."""
         turn = self.request.turn
-        mine = done | {
+        mine = {
+            **done,
+            **UNPAID,
             "run_id": turn["run_id"],
             "thread_id": self.request.thread_id,
-            "cached": True,
-            "usage": [],
-            "cost": 0.0,
             "timings": {"total": round(milliseconds_since(self._started), 2)},
-            "trace_url": None,
         }
         state = adopt(turn, self._turns, done, reason)
         await self._write_state(state, cached="true")
-        return mine, state
+        return cast(Done, mine), state
 
     async def _write_state(self, state: AnswerState, **metadata: str) -> None:
         attempt = self._lease.attempt
@@ -348,7 +356,7 @@ class LiveRun:
                 if spoilt or sent:
                     raise
                 # What was made cannot be stored at all; that it failed can.
-                spoilt, self._calls = True, None
+                spoilt, self._calls, self._record = True, None, None
                 ended, run_state, state = fail(error, self.request.run_id), "failed", self._make_blank()
             finally:
                 if not storing.done():
@@ -359,13 +367,18 @@ class LiveRun:
             self._send(ended)
 
     async def _try_to_end(self, run_state: RunState, ended: Done | Failed, ended_id: str, state: AnswerState) -> bool:
-        services = self._services
         if run_state == "stopped":
             await self._write_state(state, stopped="true")
-        with services.translating_errors():
-            await asyncio.gather(
-                services.flush_states(self.request.thread_id), services.streams.flush(self.request.run_id)
-            )
+        await self._flush()
+        if self._record is None:
+            self._record = self._make_record(ended, state)
+        kept = await self._services.queue.end(self._lease, run_state, ended, ended_id, *self._record)
+        if kept:
+            log_turn(self._record[0])
+        return kept
+
+    def _make_record(self, ended: Done | Failed, state: AnswerState) -> tuple[RunRecord, bytes | None]:
+        """The run as it is kept, and its tape where it has one."""
         run = make_record(
             state,
             self.request.thread_id,
@@ -377,12 +390,12 @@ class LiveRun:
         )
         tape: bytes | None = None
         if self._calls is not None and self._context is not None:
-            tape, problem = encode_tape(Tape(describe(self._context), self._calls, [*self._sent, ended]))
+            sent = [event for event in self._sent if event is not ended]
+            tape, problem = encode_tape(Tape(describe(self._context), self._calls, [*sent, ended]))
             if problem:
                 logger.warning("run %s: %s", run.run_id, problem)
                 run = replace(run, warnings=[*run.warnings, problem])
-        log_turn(run)
-        return await services.queue.end(self._lease, run_state, ended, ended_id, run, tape)
+        return run, tape
 
     def _read_values(self, saved: StateSnapshot | None) -> AnswerState | None:
         """The saved state where it is this run's own."""

@@ -8,16 +8,15 @@ from types import TracebackType
 from typing import Self
 from uuid import uuid4
 
-from app.runs.cache import NO_CONVERSATION, CacheKey, digest
+from app.runs.cache import NO_CONVERSATION, CacheKey, digest, sort_documents
 from app.runs.execution import milliseconds_since
 from app.runs.hits import encode_hit, record_hits
 from app.runs.turns import Ask
 from app.services import Services
 from domain.documents import Scope
-from domain.errors import AskgraphError, UnknownMode
+from domain.errors import AskgraphError
 from domain.ports import EncodedAnswer
 from domain.question import clean_question
-from graphs.prompts import ALL_VERSIONS
 
 logger = logging.getLogger("askgraph.turns")
 
@@ -85,10 +84,8 @@ class Recall:
             return None
         started, at = time.perf_counter(), time.time()
         question = clean_question(ask.question)
-        profile = self._profiles.get(ask.mode)
-        if profile is None:
-            raise UnknownMode(f"There is no mode {ask.mode!r}. There are: {', '.join(self._profiles)}.")
-        documents = ask.document_ids and tuple(sorted(set(ask.document_ids)))
+        self._services.find_mode(ask.mode)
+        documents = sort_documents(ask.document_ids)
         key = CacheKey(
             workspace_id=ask.workspace_id,
             question=question,
@@ -96,8 +93,7 @@ class Recall:
             documents=documents,
             corpus="",
             mode=ask.mode,
-            profile=profile,
-            prompts=ALL_VERSIONS,
+            profile=self._profiles[ask.mode],
             machine=self._services.fingerprint,
         )
         run_id, thread_id = str(uuid4()), str(uuid4())

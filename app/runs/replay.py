@@ -33,14 +33,14 @@ from app.runs.turns import Branch, Started, Turns, read_events
 from app.services import Services
 from app.settings import merge_knobs
 from domain.documents import Scope
-from domain.errors import StateError, UnknownCheckpoint, UnknownMode, UnknownRun, UnknownTape, UnknownThread
+from domain.errors import StateError, UnknownCheckpoint, UnknownRun, UnknownTape, UnknownThread
 from domain.events import Event
 from domain.profile import Profile
 from domain.question import clean_question
 from domain.runs import RunRecord
 from domain.state import AnswerState, TurnInput
 from domain.tapes import Tape, TapeUse
-from graphs.answer import AnswerGraph
+from graphs.answer import LAST, AnswerGraph
 
 FIXED = {
     "run_id": "a replay has a run id of its own",
@@ -177,10 +177,7 @@ def _change(
 ) -> dict[str, Any]:
     values = _read_values(snapshot)
     if mode is not None:
-        profile = services.modes.get(mode)
-        if profile is None:
-            raise UnknownMode(f"There is no mode {mode!r}. There are: {', '.join(services.modes)}.")
-        values |= {"mode": mode, "profile": profile.model_dump()}
+        values |= {"mode": mode, "profile": services.find_mode(mode).model_dump()}
     values = apply_changes(values, changes)
     require_current(values, read_version(snapshot.metadata))
     return values
@@ -257,7 +254,7 @@ async def _write_state(
         # LangGraph takes no more from the start than the input; the conversation so far comes in beside it.
         given = {key: values[key] for key in TurnInput.__annotations__}
         updates = [
-            StateUpdate({key: value for key, value in values.items() if key not in given}, "reconcile"),
+            StateUpdate({key: value for key, value in values.items() if key not in given}, LAST),
             StateUpdate(given, node),
         ]
     config = await graph.abulk_update_state(
@@ -369,6 +366,6 @@ async def _find_node(graph: AnswerGraph, snapshot: StateSnapshot) -> str:
         return str(known)
     forked_from = json.loads(str((snapshot.metadata or {}).get("forked_from", "{}")))
     if not forked_from:
-        return "reconcile"
+        return LAST
     origin = await _read_checkpoint(graph, forked_from["thread_id"], forked_from["checkpoint_id"])
     return await _find_node(graph, origin)

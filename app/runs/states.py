@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from domain.errors import StateError
 from domain.profile import Profile
 from domain.state import STATE_VERSION, AnswerState, blank_question
-from graphs.answer import AnswerGraph
+from graphs.answer import LAST, AnswerGraph
 
 MIGRATED = "migrated"
 """Marks a state that was brought up to date, in its metadata."""
@@ -94,8 +94,8 @@ async def bring_up_to_date(graph: AnswerGraph, thread_id: str) -> StateSnapshot:
     version = read_version(snapshot.metadata)
     if not snapshot.values or version >= STATE_VERSION:
         return snapshot
-    # The node that ends a turn, whatever the mode; or the one that made the state, so that the same edges are taken.
-    node: str | None = "reconcile"
+    # Nothing follows a turn that has ended. Otherwise it is the node that made the state, for the same edges.
+    node: str | None = LAST
     if snapshot.tasks:
         # A step whose writes were stored, and whose own state was not any more, has its writes in the values.
         node = next((task.name for task in snapshot.tasks if task.result is not None), None)

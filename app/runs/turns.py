@@ -14,8 +14,9 @@ from app.runs.taping import Player
 from app.runs.watching import follow_elsewhere, read_status
 from app.services import Services
 from domain.documents import Scope
-from domain.errors import Draining, UnknownMode
+from domain.errors import Draining
 from domain.events import Done, Event, Failed
+from domain.profile import Profile
 from domain.question import clean_question
 from domain.runs import Lease, RunRequest, RunStatus, WhenBusy
 from domain.state import AnswerState, TurnInput
@@ -39,6 +40,17 @@ class Ask:
     document_ids: tuple[str, ...] | None = None
     mode: str = "standard"
     when_busy: WhenBusy = "queue"
+
+    def as_turn(self, run_id: str, profile: Profile) -> TurnInput:
+        """What the graph is given. Raises `QuestionError`."""
+        return TurnInput(
+            run_id=run_id,
+            question=clean_question(self.question),
+            workspace_id=self.workspace_id,
+            document_ids=None if self.document_ids is None else list(self.document_ids),
+            mode=self.mode,
+            profile=profile.model_dump(),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,21 +145,10 @@ class Turns:
         faults end the run with an `error` event.
         """
         services = self._services
-        question = clean_question(ask.question)
-        profile = services.modes.get(ask.mode)
-        if profile is None:
-            raise UnknownMode(f"There is no mode {ask.mode!r}. There are: {', '.join(services.modes)}.")
+        run_id = str(uuid4())
+        turn = ask.as_turn(run_id, services.find_mode(ask.mode))
         if ask.document_ids is not None:
             await services.documents.corpus_fingerprint(Scope(ask.workspace_id, ask.document_ids))
-        run_id = str(uuid4())
-        turn = TurnInput(
-            run_id=run_id,
-            question=question,
-            workspace_id=ask.workspace_id,
-            document_ids=None if ask.document_ids is None else list(ask.document_ids),
-            mode=ask.mode,
-            profile=profile.model_dump(),
-        )
         started = await self._accept(
             RunRequest(run_id, ask.thread_id or str(uuid4()), ask.workspace_id, turn, ask.thread_id is None),
             wait=ask.when_busy != "reject",
@@ -297,15 +298,6 @@ class Turns:
 def _say_draining() -> Failed:
     message = "This server is about to stop. The answer goes on elsewhere: come back for the rest of the run's events."
     return Failed(type="error", code=Draining().code, message=message, retryable=True)
-
-
-async def number_events(events: AsyncGenerator[Event]) -> AsyncGenerator[StreamedEvent]:
-    """The events of what is no run, such as a rehearsal, numbered like those of one."""
-    number = 0
-    async with aclosing(events):
-        async for event in events:
-            number += 1
-            yield StreamedEvent.of(event, f"1-{number}")
 
 
 async def read_events(streamed: AsyncGenerator[StreamedEvent]) -> AsyncGenerator[Event]:

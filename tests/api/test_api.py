@@ -11,9 +11,8 @@ import pytest
 from fastapi import Request
 from starlette.types import ASGIApp
 
-from app.api.streams import respond
+from app.api.streams import number_events, respond
 from app.main import make_app
-from app.runs.turns import number_events
 from app.services import Services, open_services
 from app.settings import Settings
 from domain.events import Event, Failed

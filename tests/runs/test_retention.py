@@ -6,6 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from langgraph.checkpoint.base import id as ids
 from psycopg.rows import dict_row
 
 from app.adapters.postgres import retention
@@ -229,9 +230,16 @@ async def test_of_older_runs_the_final_state_is_kept(
     ]
 
 
+@pytest.mark.parametrize("ahead", [timedelta(0), timedelta(hours=1)])
 async def test_runs_past_their_age_have_no_steps_where_their_thread_goes_on(
-    services: Services, library: dict[str, str], database_url: str
+    services: Services,
+    library: dict[str, str],
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    ahead: timedelta,
 ) -> None:
+    """Also of a process whose checkpoint ids are ahead of its clock, because it went on from one that was."""
+    monkeypatch.setattr(ids, "_last_v6_timestamp", ids.uuid6().time + int(ahead.total_seconds() * 10_000_000))
     first, last = await converse(services, 2)
     (row,) = await query(database_url, "SELECT started_at FROM runs WHERE run_id = %s", last["run_id"])
     cuts = Cuts(row["started_at"])

@@ -12,6 +12,7 @@ from uuid import UUID
 import pytest
 import pytest_asyncio
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.base import id as ids
 from redis.asyncio import Redis
 
 from app.adapters.redis.streams import WAIT_SECONDS
@@ -358,10 +359,12 @@ async def test_a_run_that_has_ended_leads_nobody(process: Process, model: OpenAI
         assert await client.keys("*:lead:*") == []
 
 
-async def test_a_turn_is_never_saved_as_earlier_than_the_one_before_it(process: Process) -> None:
+async def test_a_turn_is_never_saved_as_earlier_than_the_one_before_it(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Another server's clock was ahead when it saved the thread's last state."""
-    from langgraph.checkpoint.base.id import uuid6
-
+    # The tests that follow in this process have their own times back.
+    monkeypatch.setattr(ids, "_last_v6_timestamp", ids._last_v6_timestamp)
     started = await process.turns.start(Ask(QUESTION))
     await finish(process, started)
     graph = process.services.graph
@@ -373,7 +376,7 @@ async def test_a_turn_is_never_saved_as_earlier_than_the_one_before_it(process: 
     found = await saver.aget_tuple(state.config)
     assert found is not None
     ticks = int(then.timestamp() * 10_000_000) + 0x01B21DD213814000
-    identity = UUID(int=(ticks >> 12 << 80) | (6 << 76) | ((ticks & 0xFFF) << 64) | (2 << 62) | uuid6().int % 2**62)
+    identity = UUID(int=(ticks >> 12 << 80) | (6 << 76) | ((ticks & 0xFFF) << 64) | (2 << 62) | ids.uuid6().int % 2**62)
     later = found.checkpoint | {"id": str(identity), "ts": then.isoformat()}
     await saver.aput(found.config, later, found.metadata, {})
     ended, _ = await finish(process, await process.turns.start(Ask(OTHER, thread_id=started.thread_id)))

@@ -130,8 +130,11 @@ _LOCK_LONG: LiteralString = f"""
 _KEEP_IDLE: LiteralString = f"SELECT FROM threads AS thread WHERE thread_id = %(thread_id)s AND {_IS_IDLE}"
 
 _LIST_STEPS: LiteralString = """
-    SELECT checkpoint_id, metadata ->> 'run_id' AS run_id FROM checkpoints
-    WHERE thread_id = %(thread_id)s AND checkpoint_ns = ''
+    SELECT checkpoint_id, run.run_id, started_at < %(cut)s AS is_past
+    FROM checkpoints LEFT JOIN runs AS run
+        ON run.workspace_id = %(workspace)s AND run.thread_id = checkpoints.thread_id
+            AND run.run_id = metadata ->> 'run_id'
+    WHERE checkpoints.thread_id = %(thread_id)s AND checkpoint_ns = ''
     ORDER BY checkpoint_id DESC
 """
 
@@ -313,10 +316,14 @@ async def _thin(session: Session, thread_id: str, workspace_id: str, cut: dateti
     finals: dict[str, str | None] = {}
     seen: set[str | None] = set()
     run_id: str | None = None
-    for step in await session.fetch(_LIST_STEPS, thread_id=thread_id):
-        # A branch begins with states of no run: they are of the one that follows.
-        run_id = step["run_id"] or run_id
-        if _find_time(step["checkpoint_id"]) < cut:
+    is_past = False
+    for step in await session.fetch(_LIST_STEPS, thread_id=thread_id, workspace=workspace_id, cut=cut):
+        # Whether a state is past is its run's to say: the times in checkpoints' ids go ahead of the clock in a process
+        # that went on from one of another whose clock is ahead. A branch begins with states of no run: they are of the
+        # one that follows, as are those of a run that was never recorded.
+        if step["run_id"] is not None:
+            run_id, is_past = step["run_id"], step["is_past"]
+        if is_past:
             (gone if run_id in seen else finals)[step["checkpoint_id"]] = run_id
         seen.add(run_id)
     tapes = await _run(session, _DELETE_OLD_TAPES, workspace=workspace_id, thread_id=thread_id, cut=cut)
