@@ -15,8 +15,8 @@ from app.runs.records import make_done, merge_state
 from app.services import Services
 from domain.errors import AskgraphError, EmbedderUnavailable, InputError
 from domain.events import Done, Event, Failed
-from domain.state import TurnInput, blank_question
-from graphs.answer import RECURSION_LIMIT, AnswerGraph
+from domain.state import AnswerState, TurnInput, blank_question
+from graphs.answer import LAST, RECURSION_LIMIT, AnswerGraph
 from graphs.speculation import speculate
 from nodes.context import Context
 from nodes.local.direction import read_axes
@@ -120,6 +120,18 @@ def configure(thread_id: str, turn: Mapping[str, Any], *, attempt: int = 1, **mo
         metadata=metadata,
         recursion_limit=RECURSION_LIMIT,
     )
+
+
+async def write_state(
+    services: Services, thread_id: str, state: AnswerState, *, attempt: int = 1, **metadata: str
+) -> None:
+    """Make `state`, which no node has made, the thread's.
+
+    Raises `DatabaseUnavailable`.
+    """
+    config = configure(thread_id, state, attempt=attempt, **metadata)
+    with services.translating_errors():
+        await services.graph.aupdate_state(config, cast("dict[str, Any]", state), as_node=LAST)
 
 
 def trace_id(run_id: str, attempt: int) -> str:

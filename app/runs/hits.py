@@ -3,21 +3,17 @@
 import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
 
 import orjson
 
 from app.runs.cache import decode_done
-from app.runs.execution import configure
-from app.runs.records import log_turn, make_record, merge_state
+from app.runs.execution import write_state
+from app.runs.records import adopt, log_turn, make_record
 from app.services import Services
 from domain.errors import InputError
-from domain.events import Done
 from domain.ports import NotedHit
 from domain.runs import RunRequest, ServedRun
-from domain.state import AnswerState, Turn, TurnInput, blank_question
-from graphs.answer import LAST
-from nodes.writing import finish_turn
+from domain.state import TurnInput
 
 logger = logging.getLogger("askgraph.turns")
 
@@ -68,40 +64,6 @@ async def settle_thread(services: Services, workspace_id: str, thread_id: str) -
                 await write_state(services, thread_id, state, cached="true")
                 await services.flush_states(thread_id)
     return True
-
-
-def adopt(turn: TurnInput, turns: list[Turn], done: Done, reason: str) -> AnswerState:
-    """The state after a turn that another run has answered. `turns` are those of the thread before it."""
-    state = merge_state(
-        turn,
-        {
-            **blank_question(),
-            "turns": turns,
-            "standalone_question": done["standalone_question"],
-            "query": done["standalone_question"],
-            "route": done["route"],
-            "route_reason": reason,
-            "answer": done["answer"],
-            "answered_by": done["answered_by"],
-            "citations": done["citations"],
-            "confidence": done["confidence"],
-            "verification": done["verification"],
-        },
-    )
-    state["turns"] = finish_turn(state, done["answer"], done["citations"])
-    return state
-
-
-async def write_state(
-    services: Services, thread_id: str, state: AnswerState, *, attempt: int = 1, **metadata: str
-) -> None:
-    """Make `state`, which no node has made, the thread's.
-
-    Raises `DatabaseUnavailable`.
-    """
-    config = configure(thread_id, state, attempt=attempt, **metadata)
-    with services.translating_errors():
-        await services.graph.aupdate_state(config, cast("dict[str, Any]", state), as_node=LAST)
 
 
 def _try_to_read_hit(services: Services, hit: NotedHit) -> ServedRun | None:

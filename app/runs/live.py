@@ -16,9 +16,9 @@ from langgraph.types import StateSnapshot
 from app.cancelling import end_tasks, keep_cancelling
 from app.runs.broadcast import Broadcast
 from app.runs.cache import UNPAID, CacheKey, decode_answer, encode_answer, is_storable
-from app.runs.execution import Execution, fail, milliseconds_since, prepare_judgement, trace_id
-from app.runs.hits import ANSWERED_BEFORE, adopt, settle_thread, write_state
-from app.runs.records import log_turn, make_done, make_record, merge_state
+from app.runs.execution import Execution, fail, milliseconds_since, prepare_judgement, trace_id, write_state
+from app.runs.hits import ANSWERED_BEFORE, settle_thread
+from app.runs.records import adopt, log_turn, make_done, make_record, merge_state
 from app.runs.states import bring_up_to_date
 from app.runs.tapes import encode_tape, is_taped
 from app.runs.taping import Player, describe, fill, record

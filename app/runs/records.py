@@ -8,9 +8,10 @@ from typing import Any, cast
 from domain.events import Done, Failed
 from domain.ports import ModelUsage
 from domain.runs import RunRecord
-from domain.state import AnswerState, Step, Usage, add_costs
+from domain.state import AnswerState, Step, Turn, TurnInput, Usage, add_costs, blank_question
 from graphs.instrumentation import file_usage
 from graphs.prompts import find_versions
+from nodes.writing import finish_turn
 
 logger = logging.getLogger("askgraph.turns")
 
@@ -141,6 +142,28 @@ def log_turn(record: RunRecord) -> None:
 def merge_state(turn: Mapping[str, Any], changes: Mapping[str, Any]) -> AnswerState:
     """A whole state from a turn's input and what is known beyond it."""
     return cast(AnswerState, {"turns": [], **turn, **changes})
+
+
+def adopt(turn: TurnInput, turns: list[Turn], done: Done, reason: str) -> AnswerState:
+    """The state after a turn that another run has answered. `turns` are those of the thread before it."""
+    state = merge_state(
+        turn,
+        {
+            **blank_question(),
+            "turns": turns,
+            "standalone_question": done["standalone_question"],
+            "query": done["standalone_question"],
+            "route": done["route"],
+            "route_reason": reason,
+            "answer": done["answer"],
+            "answered_by": done["answered_by"],
+            "citations": done["citations"],
+            "confidence": done["confidence"],
+            "verification": done["verification"],
+        },
+    )
+    state["turns"] = finish_turn(state, done["answer"], done["citations"])
+    return state
 
 
 def _list_usage(steps: Sequence[Step]) -> list[Usage]:

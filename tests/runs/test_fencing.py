@@ -4,7 +4,8 @@ from uuid import uuid4
 
 import psycopg
 
-from app.runs.hits import adopt, write_state
+from app.runs.execution import write_state
+from app.runs.records import adopt
 from app.services import Services
 from app.settings import Settings
 from domain.runs import RunRequest
