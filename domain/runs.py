@@ -136,11 +136,7 @@ class Spending:
 
 
 class RunLog(Protocol):
-    """Keeps the records. Raises `DatabaseUnavailable`."""
-
-    async def record(self, run: RunRecord, tape: bytes | None = None) -> None:
-        """Keep the record, with the run's encoded tape. The tape goes with the run, and with its thread."""
-        ...
+    """The records, of which `RunQueue.end` keeps most. Raises `DatabaseUnavailable`."""
 
     async def record_served(self, runs: Sequence[ServedRun]) -> None:
         """Keep the records of such runs, of any workspaces, with how they stand and the threads that they begin. What
@@ -198,8 +194,9 @@ class RunQueue(Protocol):
         record: "RunRecord",
         tape: bytes | None = None,
     ) -> bool:
-        """Store how the run ended, its record and its tape, all or nothing; the thread's next run may begin. False,
-        and nothing stored, where the lease was lost or the run had ended."""
+        """Store how the run ended, its record and its encoded tape, all or nothing; the thread's next run may begin.
+        The tape goes with the run, and with its thread. False, and nothing stored, where the lease was lost or the run
+        had ended."""
         ...
 
     async def hand_back(self, lease: Lease) -> None:

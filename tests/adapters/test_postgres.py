@@ -6,6 +6,7 @@ from app.adapters.postgres.conversations import PostgresRunLog, PostgresThreadSt
 from app.adapters.postgres.documents import PostgresDocumentStore
 from app.adapters.postgres.library import PostgresLibrary
 from app.adapters.postgres.pool import Pool, open_pool
+from app.adapters.postgres.run_queue import PostgresRunQueue
 from tests.contracts.conversations import CostContract, RunLogContract, ThreadStoreContract
 from tests.contracts.document_store import DocumentStoreContract
 from tests.contracts.library import LibraryContract
@@ -30,6 +31,13 @@ async def library(pool: Pool) -> PostgresLibrary:
 @pytest_asyncio.fixture
 async def runs(pool: Pool) -> PostgresRunLog:
     return PostgresRunLog(pool)
+
+
+@pytest_asyncio.fixture
+async def queue(pool: Pool, database_url: str) -> AsyncIterator[PostgresRunQueue]:
+    queue = PostgresRunQueue(pool, database_url)
+    yield queue
+    await queue.close()
 
 
 @pytest_asyncio.fixture

@@ -1,18 +1,19 @@
 """What every `RunLog` and every `ThreadStore` must do. An adapter's tests inherit from the classes and provide the
-fixtures `runs` and `threads`, over an empty store."""
+fixtures `runs` and `threads`, over an empty store, and `queue`, which keeps records beside."""
 
 import asyncio
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
+from typing import cast
 
 import pytest
 import pytest_asyncio
 
 from domain.errors import UnknownThread
-from domain.runs import RunLog, RunRecord, Spending, ThreadStore
+from domain.events import Done
+from domain.runs import RunLog, RunQueue, RunRecord, ServedRun, Spending, ThreadStore
 from domain.state import Usage
-
-START = datetime(2026, 11, 21, 9, 30, 0, 123456, tzinfo=UTC)
+from tests.contracts.run_queue import ENDED_ID, FAILED, START, request
 
 GREETING = RunRecord("run-1", "thread-1", "a", "fast", "Hello", START)
 ANSWER = RunRecord(
@@ -61,30 +62,51 @@ ANSWER = RunRecord(
 )
 
 
+RECORDS = [GREETING, ANSWER, replace(ANSWER, document_ids=[])]
+
+
+async def keep(queue: RunQueue, run: RunRecord) -> None:
+    """Keep the record with the end of its run."""
+    lease = await queue.accept(request(run.thread_id, run.workspace_id, run.run_id), wait=False)
+    assert lease is not None
+    assert await queue.end(lease, "failed", FAILED, ENDED_ID, run)
+
+
+def serve(run: RunRecord) -> ServedRun:
+    """The record as that of a run whose answer was there already."""
+    asked = request(run.thread_id, run.workspace_id, run.run_id)
+    ended = cast(Done, {"type": "done", "run_id": run.run_id, "answer": run.answer})
+    return ServedRun(asked, run, ended, ENDED_ID, run.started_at)
+
+
 class RunLogContract:
-    @pytest.mark.parametrize("run", [GREETING, ANSWER, replace(ANSWER, document_ids=[])])
-    async def test_reads_back_what_was_recorded(self, runs: RunLog, run: RunRecord) -> None:
-        await runs.record(run)
+    @pytest.mark.parametrize("run", RECORDS)
+    async def test_reads_back_what_was_recorded(self, runs: RunLog, queue: RunQueue, run: RunRecord) -> None:
+        await keep(queue, run)
         assert await runs.get("a", run.run_id) == run
 
-    async def test_lists_a_thread_oldest_first(self, runs: RunLog) -> None:
-        await runs.record(ANSWER)
-        await runs.record(GREETING)
-        await runs.record(replace(GREETING, run_id="run-3", thread_id="thread-2"))
+    @pytest.mark.parametrize("run", RECORDS)
+    async def test_reads_back_what_was_recorded_of_stored_answers(self, runs: RunLog, run: RunRecord) -> None:
+        await runs.record_served([serve(run)])
+        assert await runs.get("a", run.run_id) == run
+
+    async def test_lists_a_thread_oldest_first(self, runs: RunLog, queue: RunQueue) -> None:
+        await keep(queue, ANSWER)
+        await keep(queue, GREETING)
+        await keep(queue, replace(GREETING, run_id="run-3", thread_id="thread-2"))
         assert await runs.list_thread("a", "thread-1") == [GREETING, ANSWER]
         assert await runs.list_thread("a", "thread-3") == []
 
     async def test_a_run_recorded_again_is_the_same_run(self, runs: RunLog) -> None:
-        await runs.record(GREETING)
-        finished = replace(GREETING, answer="Hello!", route="conversational")
-        await runs.record(finished)
-        assert await runs.list_thread("a", "thread-1") == [finished]
+        await runs.record_served([serve(GREETING)])
+        await runs.record_served([serve(replace(GREETING, answer="Hello!", route="conversational"))])
+        assert await runs.list_thread("a", "thread-1") == [GREETING]
 
-    async def test_workspaces_do_not_see_each_other(self, runs: RunLog) -> None:
-        await runs.record(GREETING)
+    async def test_workspaces_do_not_see_each_other(self, runs: RunLog, queue: RunQueue) -> None:
+        await keep(queue, GREETING)
         assert await runs.get("b", GREETING.run_id) is None
         assert await runs.list_thread("b", GREETING.thread_id) == []
-        await runs.record(replace(GREETING, workspace_id="b", question="Other"))
+        await keep(queue, replace(GREETING, workspace_id="b", thread_id="thread-2", question="Other"))
         assert await runs.get("a", GREETING.run_id) == GREETING
 
 
@@ -106,9 +128,9 @@ class CostContract:
     """What the log says of money."""
 
     @pytest_asyncio.fixture(autouse=True)
-    async def spent(self, runs: RunLog) -> None:
+    async def spent(self, queue: RunQueue) -> None:
         for workspace, mode, name, at, cached, usage in SPENT:
-            await runs.record(RunRecord(name, "t", workspace, mode, "?", at, cached=cached, usage=usage))
+            await keep(queue, RunRecord(name, f"of {workspace}", workspace, mode, "?", at, cached=cached, usage=usage))
 
     async def test_costs_are_summed_by_mode(self, runs: RunLog) -> None:
         costs, total = await runs.sum_costs(None, START - timedelta(days=7), "mode")

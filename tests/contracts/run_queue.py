@@ -2,6 +2,7 @@
 empty store, `other`, a second process over the same, and `runs`, the log that it keeps the records in."""
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
@@ -11,11 +12,12 @@ from domain.errors import ThreadBusy, UnknownThread
 from domain.events import Failed
 from domain.runs import Lease, RunLog, RunQueue, RunRecord, RunRequest, RunState
 from domain.state import TurnInput
-from tests.contracts.conversations import START
+
+START = datetime(2026, 11, 21, 9, 30, 0, 123456, tzinfo=UTC)
 
 
-def request(thread_id: str = "thread-1", workspace_id: str = "a", **more: Any) -> RunRequest:
-    run_id = str(uuid4())
+def request(thread_id: str = "thread-1", workspace_id: str = "a", run_id: str | None = None, **more: Any) -> RunRequest:
+    run_id = run_id or str(uuid4())
     turn = TurnInput(
         run_id=run_id,
         question='How long is the "warranty"? 🏛',

@@ -3,9 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import fields
 from datetime import datetime
-from typing import Any
 
 import orjson
 from psycopg.rows import DictRow
@@ -47,13 +45,6 @@ class PostgresRunLog:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def record(self, run: RunRecord, tape: bytes | None = None) -> None:
-        async with open_session(self._pool, run.workspace_id) as session:
-            if tape is None:
-                await session.execute(sql.RECORD_RUN, **list_columns(run))
-            else:
-                await session.execute(sql.RECORD_TAPED_RUN, tape=tape, **list_columns(run))
-
     async def record_served(self, runs: Sequence[ServedRun]) -> None:
         async with open_session(self._pool, "") as session:
             await session.execute(sql.RECORD_SERVED_RUNS, runs=Jsonb(runs, orjson.dumps))
@@ -79,14 +70,6 @@ class PostgresRunLog:
             rows = await session.fetch(sql.SUM_COSTS[by], since=since, everywhere=workspace_id is None)
         *spent, together = [Spending(**row) for row in rows]
         return spent, together
-
-
-def list_columns(run: RunRecord) -> dict[str, Any]:
-    """The record as its row has it."""
-    return {
-        field.name: Jsonb(value) if isinstance(value := getattr(run, field.name), list | dict) else value
-        for field in fields(run)
-    }
 
 
 def _read_run(row: DictRow) -> RunRecord:

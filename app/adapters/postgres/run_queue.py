@@ -16,7 +16,6 @@ from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
 from app.adapters.postgres import queue_sql, sql
-from app.adapters.postgres.conversations import list_columns
 from app.adapters.postgres.jobs import RETRY_SECONDS, Task
 from app.adapters.postgres.pool import Pool, open_session
 from app.adapters.postgres.presence import Connection, Presence
@@ -138,7 +137,7 @@ class PostgresRunQueue:
         async with open_session(self._pool, lease.request.workspace_id) as session:
             row = await session.fetch_one(
                 sql.END_RUN,
-                **list_columns(record)
+                **_list_columns(record)
                 | {
                     "state": state,
                     "ended": Jsonb(ended),
@@ -231,6 +230,14 @@ class PostgresRunQueue:
         ]
         if orphans:
             await connection.execute(queue_sql.HAND_BACK_JOBS, {"job_ids": orphans, "worker_id": worker_ids[0]})
+
+
+def _list_columns(record: RunRecord) -> dict[str, Any]:
+    """The record as its row has it."""
+    return {
+        field.name: Jsonb(value) if isinstance(value := getattr(record, field.name), list | dict) else value
+        for field in fields(record)
+    }
 
 
 def _read_request(stored: dict[str, Any]) -> RunRequest:

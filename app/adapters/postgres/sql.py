@@ -262,20 +262,32 @@ CREATE_WORKSPACE: LiteralString = """
     INSERT INTO workspaces (workspace_id) VALUES (%(workspace_id)s) ON CONFLICT DO NOTHING
 """
 
+NUMBER_ARRIVAL: LiteralString = "SELECT nextval('arrivals') AS number"
+
+CONFIRM_DOCUMENT: LiteralString = """
+    UPDATE documents SET arrival = greatest(arrival, %(arrival)s)
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+        AND content_hash = %(content_hash)s
+    RETURNING document_id
+"""
+
 # Also the lock that makes changes of one document follow each other, taken in ascending order. clock_timestamp,
-# because a change that had to wait began, for now(), before the one it waited for.
+# because a change that had to wait began, for now(), before the one it waited for. What came later stays.
 UPSERT_DOCUMENTS: LiteralString = f"""
     INSERT INTO documents
-        (workspace_id, document_id, source, title, media_type, content_hash, pages, characters, chunks, text)
-    SELECT %(workspace_id)s, n.*
+        (workspace_id, document_id, source, title, media_type, content_hash, pages, characters, chunks, text, arrival)
+    SELECT %(workspace_id)s, n.document_id, n.source, n.title, n.media_type, n.content_hash, n.pages, n.characters,
+        n.chunks, n.text, coalesce(n.arrival, nextval('arrivals'))
     FROM unnest(%(document_ids)s::uuid[], %(sources)s::text[], %(titles)s::text[], %(media_types)s::text[],
                 %(content_hashes)s::text[], %(pages)s::int[], %(characters)s::int[], %(chunks)s::int[],
-                %(texts)s::text[]) AS n (document_id)
+                %(texts)s::text[], %(arrivals)s::bigint[])
+        AS n (document_id, source, title, media_type, content_hash, pages, characters, chunks, text, arrival)
     ORDER BY n.document_id
     ON CONFLICT (document_id) DO UPDATE SET
         title = excluded.title, media_type = excluded.media_type, content_hash = excluded.content_hash,
         pages = excluded.pages, characters = excluded.characters, chunks = excluded.chunks, text = excluded.text,
-        updated_at = clock_timestamp()
+        arrival = excluded.arrival, updated_at = clock_timestamp()
+    WHERE documents.arrival <= excluded.arrival
     RETURNING {_DOCUMENT}
 """
 
@@ -468,20 +480,6 @@ _RUN_VALUES: LiteralString = (
     "%(warnings)s, %(error)s, %(forked_from)s, %(answered_by)s, %(degraded)s, %(prompts)s"
 )
 
-# A run that is resumed after a crash is recorded again under its id.
-_AGAIN: LiteralString = f"ON CONFLICT (workspace_id, run_id) DO UPDATE SET ({_RUN}) = ROW (excluded.*)"
-
-RECORD_RUN: LiteralString = f"INSERT INTO runs ({_RUN}) VALUES ({_RUN_VALUES}) {_AGAIN}"
-
-# In one statement, because a tape must cost next to nothing. A thread that was deleted meanwhile has none.
-RECORD_TAPED_RUN: LiteralString = f"""
-    WITH run AS ({RECORD_RUN})
-    INSERT INTO tapes (workspace_id, run_id, thread_id, tape)
-    SELECT workspace_id, %(run_id)s, thread_id, %(tape)s
-    FROM threads WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
-    ON CONFLICT (workspace_id, run_id) DO UPDATE SET tape = excluded.tape, created_at = now()
-"""
-
 GET_RUN: LiteralString = f"""
     SELECT {_RUN} FROM runs WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
 """
@@ -610,11 +608,10 @@ END_RUN: LiteralString = f"""
     unlocked AS (
         UPDATE procrastinate_jobs SET lock = NULL FROM ended WHERE id = job_id AND %(by_worker)s
     ),
-    record AS (INSERT INTO runs ({_RUN}) SELECT {_RUN_VALUES} FROM ended {_AGAIN}),
+    record AS (INSERT INTO runs ({_RUN}) SELECT {_RUN_VALUES} FROM ended),
     tape AS (
         INSERT INTO tapes (workspace_id, run_id, thread_id, tape)
         SELECT %(workspace_id)s, run_id, thread_id, %(tape)s FROM ended WHERE %(tape)s::bytea IS NOT NULL
-        ON CONFLICT (workspace_id, run_id) DO UPDATE SET tape = excluded.tape, created_at = now()
     )
     SELECT (
         SELECT pg_notify(
@@ -662,15 +659,19 @@ ACCEPT_INGESTION: LiteralString = f"""
     RETURNING {_INGESTION}
 """
 
-BEGIN_INGESTION: LiteralString = """
+_HAS_LEASE: LiteralString = "EXISTS (SELECT FROM procrastinate_jobs WHERE id = %(lease)s AND status = 'doing')"
+
+BEGIN_INGESTION: LiteralString = f"""
     UPDATE ingestions SET state = 'running'
     WHERE workspace_id = %(workspace_id)s AND ingestion_id = %(ingestion_id)s AND state IN ('queued', 'running')
-    RETURNING source, media_type, content
+        AND {_HAS_LEASE}
+    RETURNING source, media_type, content, arrival
 """
 
-END_INGESTION: LiteralString = """
+END_INGESTION: LiteralString = f"""
     UPDATE ingestions SET state = %(state)s, report = %(report)s, ended_at = now(), content = NULL
-    WHERE workspace_id = %(workspace_id)s AND ingestion_id = %(ingestion_id)s AND state = 'running'
+    WHERE workspace_id = %(workspace_id)s AND ingestion_id = %(ingestion_id)s AND state = 'running' AND {_HAS_LEASE}
+    RETURNING ingestion_id
 """
 
 GET_INGESTION: LiteralString = f"""
