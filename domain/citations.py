@@ -6,12 +6,15 @@ markers that hold.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from domain.documents import Box, Citation, Source
 from domain.profile import CitationStyle
 from domain.sentences import split_sentences
+from domain.terms import analyse
 
 _LONGEST_MARKER = 200
 """Characters between the brackets; bounds what the stream holds back."""
@@ -237,32 +240,87 @@ def _may_become_marker(content: str) -> bool:
     )
 
 
-def make_snippet(text: str, limit: int = 200) -> str:
-    """The beginning of `text`, at most `limit` characters: whole sentences where at least half of the limit is
-    filled by them, else whole words and an ellipsis."""
+def make_snippet(text: str, statements: Sequence[str] = (), limit: int = 200) -> str:
+    """What of `text` the `statements` rest on, at most `limit` characters: for each the sentence that shares most with
+    it, then those beside while there is room; the beginning where none shares anything.
+
+    Whole sentences where they fit, else whole words. An ellipsis stands for what is left out.
+    """
     text = text.strip()
     if len(text) <= limit:
         return text
-    ends = [end for _, end in split_sentences(text[: limit + 1]) if end <= limit]
-    # The last sentence found may only have been cut short by the limit.
-    if ends and not re.search(r"[.!?…。！？][\"'”’»)\]]*$", text[: ends[-1]]):
-        ends.pop()
-    if ends and ends[-1] >= limit // 2:
-        return text[: ends[-1]]
-    head = text[: limit - 1]
-    cut = head.rstrip() if text[limit - 1].isspace() else re.sub(r"\s+\S*$", "", head)
-    return cut.rstrip(" ,;:–-") + "…"
+    sentences = split_sentences(text)
+    terms = [set(analyse(text[start:end])) for start, end in sentences]
+    spread = Counter(chain.from_iterable(terms))
+    wanted = [set(analyse(strip_markers(statement))) for statement in statements]
+
+    def weigh(place: int, words: set[str]) -> float:
+        # What stands in many sentences tells none of them apart.
+        return sum(1 / spread[term] for term in terms[place] & words)
+
+    def show(places: set[int]) -> str:
+        return _show(text, [sentences[place] for place in sorted(places)])
+
+    everything = set[str]().union(*wanted)
+    nearest = [max(range(len(sentences)), key=lambda place: weigh(place, words)) for words in wanted]
+    nearest = [place for place in dict.fromkeys(nearest) if weigh(place, everything)] or [0]
+    kept: set[int] = set()
+    for place in nearest:
+        if len(show(kept | {place})) <= limit:
+            kept.add(place)
+    if not kept:
+        return _show(text, [_cut_words(text, sentences[nearest[0]], everything, limit)])
+    while beside := [
+        place
+        for place in sorted({k + step for k in kept for step in (1, -1)} - kept)
+        if 0 <= place < len(sentences) and len(show(kept | {place})) <= limit
+    ]:
+        kept.add(max(beside, key=lambda place: (weigh(place, everything), -min(abs(place - near) for near in nearest))))
+    return show(kept)
 
 
-def cite(source: Source, span: tuple[int, int] | None = None) -> Citation:
+def _show(text: str, spans: Sequence[tuple[int, int]]) -> str:
+    """The spans of `text`, in order, with an ellipsis for what is between and around them."""
+    shown, position = "", 0
+    for start, end in spans:
+        between = text[position:start]
+        shown += (" … " if shown else "… ") if between.strip() else between
+        shown += text[start:end]
+        position = end
+    return f"{shown} …" if text[position:].strip() else shown
+
+
+def _cut_words(text: str, sentence: tuple[int, int], wanted: set[str], limit: int) -> tuple[int, int]:
+    """Where in a long sentence most wanted words stand together, as a span of whole words with some on either side."""
+    room = limit - len("…  …")
+    words = list(re.compile(r"\S+").finditer(text, *sentence))
+    found = [not wanted.isdisjoint(analyse(word.group())) for word in words]
+    stretches: list[tuple[int, int, int]] = []
+    last = 0
+    for first, word in enumerate(words):
+        while last < len(words) and words[last].end() - word.start() <= room:
+            last += 1
+        end = words[last - 1].end() if last > first else word.start() + room
+        stretches.append((sum(found[first:last]), word.start(), end))
+    most = max(held for held, _, _ in stretches)
+    best = [stretch for stretch in stretches if stretch[0] == most]
+    _, start, end = best[len(best) // 2 if most else 0]
+    return start, end
+
+
+def cite(source: Source, span: tuple[int, int] | None = None, statements: Sequence[str] = ()) -> Citation:
     """The citation of a whole source, or of `span` within it (offsets of the document).
 
-    `text` is what stands at `start`-`end`: all of a span, because it is what is being cited; of a whole source a
-    snippet, its beginning. `bbox` encloses the lines that the span touches on its first page.
+    `text` is all of a span, because it is what is being cited; of a whole source a snippet: what the `statements` rest
+    on. `bbox` encloses the lines that the span touches on its first page.
     """
     start, end = span or (source["start"], source["end"])
     touched = [line for line in source["lines"] if line["start"] < end and line["end"] > start]
     page = touched[0]["page"] if touched else source["page"]
+    if span:
+        text = source["text"][start - source["start"] : end - source["start"]]
+    else:
+        text = make_snippet(source["text"], statements)
     return Citation(
         marker=source["number"],
         document_id=source["document_id"],
@@ -274,7 +332,7 @@ def cite(source: Source, span: tuple[int, int] | None = None) -> Citation:
         heading_path=source["heading_path"],
         start=start,
         end=end,
-        text=source["text"][start - source["start"] : end - source["start"]] if span else make_snippet(source["text"]),
+        text=text,
         score=source["score"],
     )
 

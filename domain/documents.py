@@ -112,6 +112,15 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
+class Arrival:
+    """When a file came, among all that come: of two of one source, the later one is kept, whichever is read first."""
+
+    number: int
+    lease: int | None = None
+    """The job of the worker that reads it: once another worker has been given the file, nothing of it is stored."""
+
+
+@dataclass(frozen=True, slots=True)
 class Scope:
     """Where a question may look: a workspace, and within it all documents or only those named."""
 
@@ -194,7 +203,8 @@ class Source(TypedDict):
 
 
 class Citation(TypedDict):
-    """Where a statement of the answer comes from. `text` is the snippet at `start`-`end` of the document."""
+    """Where a statement of the answer comes from. `text` is what stands at `start`-`end` of the document; of a
+    whole chunk, a snippet of that: what the answer's statements rest on."""
 
     marker: int
     document_id: str
@@ -245,7 +255,8 @@ class DocumentReport:
     """What became of one file."""
 
     source: str
-    status: Literal["added", "updated", "unchanged", "failed"]
+    status: Literal["added", "updated", "unchanged", "superseded", "failed"]
+    """`superseded`: a later version of it was stored first, and stays."""
     document_id: str | None = None
     title: str | None = None
     pages: int | None = None

@@ -25,6 +25,7 @@ class DegradeInput(TypedDict):
     """What degrade reads."""
 
     profile: dict[str, Any]
+    standalone_question: str
     sources: list[Source]
     set_aside: list[Source]
     confidence: float
@@ -85,7 +86,8 @@ async def degrade(state: DegradeInput, runtime: Runtime[Context]) -> DegradeUpda
     if answerer != asked:
         sources, set_aside = [*sources, *set_aside], []
     if sources != state["sources"]:
-        runtime.stream_writer(Sources(type="sources", citations=[cite(source) for source in sources]))
+        shown = [cite(source, statements=[state["standalone_question"]]) for source in sources]
+        runtime.stream_writer(Sources(type="sources", citations=shown))
     return DegradeUpdate(answerer=answerer, sources=sources, set_aside=set_aside)
 
 

@@ -96,7 +96,8 @@ async def generate(state: GenerateInput, runtime: Runtime[Context]) -> GenerateU
     sources = state["sources"]
     if failure is None:
         sources = fit_sources(merge(sources), profile.generate.source_tokens, context.tokens)
-        runtime.stream_writer(Sources(type="sources", citations=[cite(source) for source in sources]))
+        shown = [cite(source, statements=[state["standalone_question"]]) for source in sources]
+        runtime.stream_writer(Sources(type="sources", citations=shown))
     draft = state["answer"]
     writer = AnswerWriter(hold_back if draft else runtime.stream_writer)
     opening = CAVEAT if state["confidence"] < profile.grade.sufficient else ""

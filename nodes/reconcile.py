@@ -9,7 +9,7 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from domain.citations import cite, find_markers
+from domain.citations import find_markers
 from domain.documents import Citation, Claim, Source, Verification
 from domain.errors import UnsupportedAnswer
 from domain.ports import ChatModel, Message
@@ -21,7 +21,7 @@ from nodes.judgement import ask_or_none
 from nodes.prompting import disarm, show_sources
 from nodes.scope import profile_of
 from nodes.verify import check_claims
-from nodes.writing import Answered, AnswerWriter, Prose, finish_turn, hold_back
+from nodes.writing import Answered, AnswerWriter, Prose, cite_statements, finish_turn, hold_back
 
 PROMPT = """An answer contains claims that its sources do not support. Rewrite each listed claim as one sentence that
 the sources do support, with the source's number in square brackets, or give an empty string where they support
@@ -91,7 +91,7 @@ async def reconcile(state: ReconcileInput, runtime: Runtime[Context]) -> Reconci
     answer, citations = knobs.fallback, list[Citation]()
     if repairs or any(claim["verdict"] == "supported" and claim["markers"] for claim in claims):
         answer = _replace(state["answer"], unsupported, repairs)
-        citations = _cite_again(answer, state["citations"], state["sources"])
+        citations = _cite_again(answer, state)
     elif state["answered_by"] != LOCAL:
         failure = Failure(code=UnsupportedAnswer().code, given_up=state["answered_by"], message=reason)
         return WithdrawnUpdate(verification=verification, failure=failure)
@@ -115,12 +115,14 @@ def _replace(answer: str, unsupported: list[Claim], repairs: dict[int, str]) -> 
     return answer.strip()
 
 
-def _cite_again(answer: str, citations: Sequence[Citation], sources: Sequence[Source]) -> list[Citation]:
-    """The citations of the answer as it stands now: a rewrite may cite what was not cited before."""
-    known = {citation["marker"]: citation for citation in citations}
+def _cite_again(answer: str, state: ReconcileInput) -> list[Citation]:
+    """The citations of the answer as it stands now: a rewrite may cite what was not cited before. A quotation's place
+    in its source stays."""
+    sources = state["sources"]
+    quoted = {c["marker"]: c for c in state["citations"] if state["answered_by"] == LOCAL}
     markers = find_markers(answer, [source["chunk_id"] for source in sources])
     numbers = dict.fromkeys(number for marker in markers for number in marker.numbers)
-    return [known.get(number) or cite(sources[number - 1]) for number in numbers]
+    return [quoted.get(citation["marker"], citation) for citation in cite_statements(answer, numbers, sources)]
 
 
 async def _ask_model(

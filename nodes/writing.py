@@ -1,6 +1,6 @@
 """Writing an answer while somebody reads it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from domain.citations import MarkerStream, cite
@@ -9,6 +9,7 @@ from domain.events import CitationUsed, Content, Correction
 from domain.hyperlinks import LinkStream
 from domain.profile import CitationStyle
 from domain.state import Route, Turn, TurnInput, remember
+from nodes.local.verification import split_claims
 
 CAVEAT = "The documents may answer this only in part. "
 """Opens an answer of low confidence."""
@@ -53,6 +54,16 @@ def hold_back(event: Any) -> None:
     """For the writer of a draft, which nobody reads."""
 
 
+def cite_statements(answer: str, numbers: Iterable[int], sources: Sequence[Source]) -> list[Citation]:
+    """The citations of the sources `numbers`, each with the text that the answer's statements with its marker rest
+    on."""
+    claims = split_claims(answer, [source["chunk_id"] for source in sources])
+    return [
+        cite(sources[number - 1], statements=[answer[c.start : c.end] for c in claims if number in c.markers])
+        for number in numbers
+    ]
+
+
 class Prose:
     """What a language model writes, on its way to the reader: markers that hold, in one style, and neither images nor
     links that are in none of the sources nor in the question (`domain/hyperlinks.py`)."""
@@ -74,13 +85,17 @@ class Prose:
         self._write(self._markers.feed(self._links.feed(text)))
 
     def finish(self) -> None:
-        """Write the rest, when no more text comes."""
+        """Write the rest, when no more text comes. The citations then know all statements that they stand for, and not
+        only the first."""
         self._write([*self._markers.feed(self._links.finish()), *self._markers.finish()])
+        used = [citation["marker"] for citation in self._writer.citations]
+        self._writer.citations = cite_statements(self._writer.text, used, self._sources)
 
     def _write(self, pieces: list[str | int]) -> None:
         for piece in pieces:
             if isinstance(piece, int):
-                self._writer.cite(cite(self._sources[piece - 1]))
+                for citation in cite_statements(self._writer.text, [piece], self._sources):
+                    self._writer.cite(citation)
             else:
                 self._writer.write(piece)
 

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import re
 
 import pytest
 
@@ -134,12 +135,40 @@ def test_a_quotation_loses_what_reads_as_a_marker() -> None:
 def test_a_snippet_ends_at_a_sentence_where_it_can() -> None:
     first = "The warranty of the device lasts for twenty-four months from the date of purchase by the customer."
     assert make_snippet(f"{first} {'More text follows here. ' * 20}").startswith(first)
-    assert make_snippet(f"{first} {'Word ' * 60}", limit=120) == first
+    assert make_snippet(f"{first} {'Word ' * 60}", limit=120) == f"{first} …"
     cut = make_snippet("word " * 100, limit=50)
-    assert cut.endswith("word…")
+    assert cut.endswith("word …")
     assert len(cut) <= 50
     assert make_snippet("short") == "short"
-    assert len(make_snippet("x" * 500)) <= 200
+    assert 180 < len(make_snippet("x" * 500)) <= 200
+
+
+FILLER = "The device is sold in boxes of cardboard. "
+WARRANTY = "The warranty lasts for 36 months."
+CLAIMS = "Claims are handled by Petra Lindqvist."
+
+
+def test_a_snippet_holds_what_statements_rest_on() -> None:
+    text = f"{FILLER * 9}{WARRANTY} {FILLER * 9}{CLAIMS} {FILLER * 9}"
+    assert WARRANTY not in make_snippet(text)
+    one = make_snippet(text, ["You have a warranty of 36 months [1]."])
+    assert WARRANTY in one
+    assert one.startswith(f"… {FILLER}")
+    assert one.endswith("cardboard. …")
+    assert 150 < len(one) <= 200
+    both = make_snippet(text, ["Petra Lindqvist handles claims.", "It lasts 36 months.", "Unheard of."])
+    assert both.index(WARRANTY) < both.index(" … ") < both.index(CLAIMS)
+    assert len(both) <= 200
+    assert make_snippet(text, ["Unheard of."]) == make_snippet(text)
+    assert make_snippet(f"{WARRANTY} {FILLER * 9}", ["36 months"]).startswith(WARRANTY)
+
+
+def test_a_snippet_of_a_sentence_that_is_too_long_holds_the_words_that_were_meant() -> None:
+    words = "alpha " * 60 + "the warranty is 36 months " + "omega " * 60
+    cut = make_snippet(words, ["A warranty of 36 months."])
+    assert re.fullmatch(r"… (alpha )+the warranty is 36 months( omega)+ …", cut)
+    assert 190 < len(cut) <= 200
+    assert make_snippet(words).startswith("alpha alpha")
 
 
 def line(start: int, end: int, page: int, y: float) -> TextLine:
