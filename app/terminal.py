@@ -175,6 +175,8 @@ def print_ingest(report: IngestReport) -> None:
     for d in report.documents:
         if d.status == "failed":
             err.print(f"[red]failed[/red]     {escape(d.source)}: {escape(d.error or '')}")
+        elif d.status == "superseded":
+            out.print(f"superseded {escape(d.source)}: {escape(d.note or '')}")
         else:
             pages = f", {d.pages} pages" if d.pages else ""
             note = f" ({escape(d.note)})" if d.note else ""

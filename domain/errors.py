@@ -23,6 +23,7 @@
     │   ├── UnknownIngestion
     │   ├── UnknownTape
     │   └── UnknownCheckpoint
+    ├── Superseded                 a later version of the document is stored, or another worker has this one
     ├── RunLost                    the processes that executed it died, one after the other
     ├── ThreadBusy                 the thread's other question is not answered yet
     ├── Unavailable                a part we depend on did not answer; asking again may help
@@ -144,6 +145,10 @@ class UnknownTape(NotFound):
 
 class UnknownCheckpoint(NotFound):
     """There is no such checkpoint in this thread."""
+
+
+class Superseded(AskgraphError):
+    """A later version of this document is stored already, and was kept."""
 
 
 class RunLost(AskgraphError):

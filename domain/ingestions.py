@@ -6,8 +6,9 @@ from typing import Literal, Protocol
 
 from domain.documents import DocumentReport
 
-IngestionState = Literal["queued", "running", "done", "failed"]
-"""The last two are ends. `failed`: the file did not become a document; its report says why."""
+IngestionState = Literal["queued", "running", "done", "superseded", "failed"]
+"""The last three are ends. `superseded`: a later version of the document was stored first, and stays. `failed`: the
+file did not become a document; its report says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +26,9 @@ class IngestionStatus:
 
 
 class IngestionQueue(Protocol):
-    """Files that wait, or are read by some worker: those of one source in the order in which they came. A file is kept
-    until its ingestion has ended. Raises `DatabaseUnavailable`."""
+    """Files that wait, or are read by some worker: those of one source in the order in which they came. What a
+    worker reads whose file was meanwhile given to another is not stored. A file is kept until its ingestion has ended.
+    Raises `DatabaseUnavailable`."""
 
     async def accept(
         self, workspace_id: str, source: str, content: bytes, media_type: str | None = None

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from domain.documents import Chunk, Document, Match, ParsedDocument, Passage, Scope
+from domain.documents import Arrival, Chunk, Document, Match, ParsedDocument, Passage, Scope
 
 Vector = NDArray[np.float32]
 Schema = TypeVar("Schema", bound=BaseModel)
@@ -204,9 +204,22 @@ class DocumentStore(Protocol):
         """Content hashes of the chunks that the document has now."""
         ...
 
+    async def number_arrival(self, workspace_id: str) -> Arrival:
+        """That of a file that has just come: later than all before."""
+        ...
+
+    async def confirm(self, workspace_id: str, document: Document, arrival: Arrival) -> bool:
+        """Note that what has come is what the document holds, so that nothing earlier replaces it. False where it
+        holds something else by now."""
+        ...
+
     async def replace(self, workspace_id: str, content: "DocumentContent") -> Document:
         """Make the document consist of exactly the content's chunks, in one transaction, and advance the corpus
-        generation. Chunks whose hash is already stored keep their row and vectors (their position may change)."""
+        generation. Chunks whose hash is already stored keep their row and vectors (their position may change).
+
+        Raises `Superseded` where what the document holds came later than the content, or the content's arrival has
+        lost its lease.
+        """
         ...
 
     async def load(self, workspace_id: str, contents: Iterable["DocumentContent"]) -> Sequence[Document]:
@@ -256,6 +269,8 @@ class DocumentContent:
     chunks: Sequence[Chunk]
     embeddings: dict[str, ChunkVectors]
     """Vectors by content hash, of the chunks that are not stored yet."""
+    arrival: Arrival | None = None
+    """None: it comes as it is stored."""
 
 
 @dataclass(frozen=True, slots=True)

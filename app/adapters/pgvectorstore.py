@@ -28,7 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from app.adapters.postgres.library import parse_ids
 from app.adapters.postgres.pool import QUERY_SECONDS, WAIT_SECONDS, Pool, translated_errors
 from app.toml_files import list_problems, read_toml
-from domain.documents import Box, Document, Line, Match, Passage, Scope
+from domain.documents import Arrival, Box, Document, Line, Match, Passage, Scope
 from domain.errors import ConfigurationError, DatabaseUnavailable, InputError, LibraryChanged, UnknownDocument
 from domain.ports import DocumentContent, Vector
 
@@ -456,8 +456,14 @@ class PgVectorStoreDocuments:
     def __init__(self, table: Table) -> None:
         self._table = table
 
-    async def find(self, workspace_id: str, source: str) -> Document | None:
+    async def number_arrival(self, workspace_id: str) -> Arrival:
         # Asked by whoever is about to add a document, so that nothing is read or embedded first.
+        raise InputError(_READ_ONLY)
+
+    async def confirm(self, workspace_id: str, document: Document, arrival: Arrival) -> bool:
+        raise InputError(_READ_ONLY)
+
+    async def find(self, workspace_id: str, source: str) -> Document | None:
         raise InputError(_READ_ONLY)
 
     async def find_by_hash(self, workspace_id: str, content_hash: str) -> Document | None:

@@ -11,8 +11,8 @@ from typing import Protocol
 
 from app.ingest.chunking import OVERLAP, SIZE, split
 from app.ingest.reading import MAX_BYTES, find_kind, read_document
-from domain.documents import Chunk, Document, DocumentReport, IngestReport, ParsedDocument, embedding_text
-from domain.errors import DocumentError, OversizedDocument, UnreadableDocument, UnsupportedDocument
+from domain.documents import Arrival, Chunk, Document, DocumentReport, IngestReport, ParsedDocument, embedding_text
+from domain.errors import DocumentError, OversizedDocument, Superseded, UnreadableDocument, UnsupportedDocument
 from domain.ports import AnswerCache, ChunkVectors, DocumentContent, DocumentStore
 
 MAX_NAME = 1024
@@ -68,12 +68,15 @@ class Ingestion:
         data: bytes,
         *,
         media_type: str | None = None,
+        arrival: Arrival | None = None,
         progress: Progress | None = None,
     ) -> DocumentReport:
-        """Add a file, or replace what `source` held before; only chunks that are not stored are embedded.
+        """Add a file, or replace what `source` held before; only chunks that are not stored are embedded. Unless
+        `arrival` says when it came, it comes now.
 
         Content that is known already, from this source or another, is left alone: the report is ``unchanged`` and
-        names the document that has it. A file that cannot be read gives a report with status ``failed``.
+        names the document that has it. A file that cannot be read gives a report with status ``failed``; one of whose
+        source a later file was stored meanwhile, ``superseded``.
 
         Raises `DatabaseUnavailable` and `EmbedderUnavailable`.
         """
@@ -82,17 +85,22 @@ class Ingestion:
         except DocumentError as error:
             return _report_failure(ascii(source[:MAX_NAME]), error)
         content_hash = hashlib.sha256(data).hexdigest()
+        arrival = arrival or await self._store.number_arrival(workspace_id)
         existing = await self._store.find(workspace_id, source)
         # a source whose content has changed is updated even to what another source says: its old text must go
         known = existing or await self._store.find_by_hash(workspace_id, content_hash)
-        if known is not None and known.content_hash == content_hash:
+        if (
+            known is not None
+            and known.content_hash == content_hash
+            and (known is not existing or await self._store.confirm(workspace_id, known, arrival))
+        ):
             note = None if known.source == source else f"The library has the same content as {known.source}."
             return DocumentReport(source, "unchanged", known.id, known.title, known.pages, known.chunks, note=note)
         try:
             parsed, chunks = await asyncio.to_thread(self._prepare, source, data, media_type)
         except DocumentError as error:
             return _report_failure(source, error)
-        return await self._keep(workspace_id, source, content_hash, parsed, chunks, existing, progress)
+        return await self._keep(workspace_id, source, content_hash, arrival, parsed, chunks, existing, progress)
 
     async def add_parsed(
         self, workspace_id: str, source: str, parsed: ParsedDocument, content_hash: str
@@ -102,11 +110,16 @@ class Ingestion:
 
         Raises `DatabaseUnavailable` and `EmbedderUnavailable`.
         """
+        arrival = await self._store.number_arrival(workspace_id)
         existing = await self._store.find(workspace_id, source)
-        if existing is not None and existing.content_hash == content_hash:
+        if (
+            existing is not None
+            and existing.content_hash == content_hash
+            and await self._store.confirm(workspace_id, existing, arrival)
+        ):
             return DocumentReport(source, "unchanged", existing.id, existing.title, existing.pages, existing.chunks)
         chunks = await asyncio.to_thread(self._split, parsed)
-        return await self._keep(workspace_id, source, content_hash, parsed, chunks, existing, None)
+        return await self._keep(workspace_id, source, content_hash, arrival, parsed, chunks, existing, None)
 
     async def add_paths(
         self,
@@ -147,6 +160,7 @@ class Ingestion:
         workspace_id: str,
         source: str,
         content_hash: str,
+        arrival: Arrival,
         parsed: ParsedDocument,
         chunks: Sequence[Chunk],
         existing: Document | None,
@@ -155,8 +169,11 @@ class Ingestion:
         stored = await self._store.stored_hashes(workspace_id, existing.id) if existing else frozenset()
         new = [chunk for chunk in chunks if chunk.content_hash not in stored]
         vectors = await self._embed(source, parsed, new, progress)
-        content = DocumentContent(source, content_hash, parsed, chunks, vectors)
-        document = await self._store.replace(workspace_id, content)
+        content = DocumentContent(source, content_hash, parsed, chunks, vectors, arrival)
+        try:
+            document = await self._store.replace(workspace_id, content)
+        except Superseded as error:
+            return DocumentReport(source, "superseded", note=error.message)
         if existing is not None:
             await self._cache.forget(workspace_id)  # no cached answer quotes what the document no longer says
         return DocumentReport(
@@ -253,7 +270,7 @@ def _find_files(path: Path) -> tuple[list[Path | DocumentReport], int]:
         return [path], 0
     if not path.is_dir():
         problem = "It is neither a file nor a folder." if path.exists() else "There is no such file or folder."
-        return [_report_failure(str(path), UnreadableDocument(f"{path}: {problem} Check the path."))], 0
+        return [_report_failure(str(path), UnreadableDocument(f"{problem} Check the path."))], 0
     files: list[Path | DocumentReport] = []
     passed_over = 0
     for folder, folders, names in os.walk(path):
@@ -269,7 +286,7 @@ def _find_files(path: Path) -> tuple[list[Path | DocumentReport], int]:
     if files:
         return files, passed_over
     problem = "The folder holds no Markdown, plain text, HTML, PDF or DOCX file."
-    return [_report_failure(str(path), UnsupportedDocument(f"{path}: {problem}"))], passed_over
+    return [_report_failure(str(path), UnsupportedDocument(problem))], passed_over
 
 
 def _load(path: Path, max_bytes: int) -> bytes:
@@ -277,11 +294,11 @@ def _load(path: Path, max_bytes: int) -> bytes:
         size = path.stat().st_size
         if size > max_bytes:
             raise OversizedDocument(
-                f"{path.name}: The file has {size / 1e6:.1f} MB; {max_bytes / 1e6:.0f} MB are the limit. Split it."
+                f"The file has {size / 1e6:.1f} MB; {max_bytes / 1e6:.0f} MB are the limit. Split it."
             )
         return path.read_bytes()
     except OSError as error:
-        raise UnreadableDocument(f"{path.name}: {error.strerror}. Check its permissions and retry.") from error
+        raise UnreadableDocument(f"{error.strerror}. Check its permissions and retry.") from error
 
 
 def _report_failure(source: str, error: DocumentError) -> DocumentReport:

@@ -1,20 +1,28 @@
 """What becomes of files when a worker dies, or what it needs does not answer."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 
 import pytest
 import pytest_asyncio
 
+from app.adapters.late_interaction import LateInteractionEncoder
+from app.adapters.onnx import OnnxEmbedder
 from app.adapters.postgres import presence
+from app.adapters.postgres.documents import PostgresDocumentStore
 from app.adapters.postgres.ingestions import Ingest, PostgresIngestionQueue
 from app.adapters.postgres.pool import Pool, open_pool
 from app.adapters.postgres.run_queue import PostgresRunQueue
-from domain.documents import DocumentReport
+from app.adapters.redis.answers import RedisAnswerCache
+from app.adapters.redis.connection import RedisServer
+from app.ingest.pipeline import Ingestion
+from domain.documents import Arrival, DocumentReport
 from domain.errors import EmbedderUnavailable, InputError
 from domain.ingestions import IngestionStatus
+from domain.ports import ChunkVectors
 from domain.runs import Lease
+from tests.conftest import HANDBOOK, MANUAL
 
 CONTENT = bytes(range(256))
 
@@ -51,6 +59,13 @@ def work(queue: PostgresRunQueue) -> AbstractAsyncContextManager[None]:
     return queue.work(refuse, drain_seconds=0)
 
 
+def fall_silent(queue: PostgresRunQueue) -> None:
+    """What the others see of a process that is frozen."""
+    queue.stop_taking()
+    assert queue._presence._beating is not None
+    queue._presence._beating.cancel()
+
+
 async def ended(ingestions: PostgresIngestionQueue, ingestion_id: str) -> IngestionStatus:
     async with asyncio.timeout(20):
         while (status := await ingestions.get("a", ingestion_id)) is None or status.report is None:  # noqa: ASYNC110
@@ -72,7 +87,9 @@ async def test_what_does_not_answer_is_tried_again(
 ) -> None:
     tried: list[tuple[str, str, bytes, str | None]] = []
 
-    async def ingest(workspace_id: str, source: str, data: bytes, *, media_type: str | None) -> DocumentReport:
+    async def ingest(
+        workspace_id: str, source: str, data: bytes, *, media_type: str | None, arrival: Arrival
+    ) -> DocumentReport:
         tried.append((workspace_id, source, data, media_type))
         if len(tried) == 1:
             raise EmbedderUnavailable
@@ -93,7 +110,9 @@ async def test_what_does_not_answer_is_tried_again(
 async def test_an_error_that_stays_ends_it(
     start: Start, ingestions: PostgresIngestionQueue, pool: Pool, error: Exception, code: str
 ) -> None:
-    async def ingest(workspace_id: str, source: str, data: bytes, *, media_type: str | None) -> DocumentReport:
+    async def ingest(
+        workspace_id: str, source: str, data: bytes, *, media_type: str | None, arrival: Arrival
+    ) -> DocumentReport:
         raise error
 
     accepted = await ingestions.accept("a", "f.md", CONTENT)
@@ -112,20 +131,81 @@ async def test_another_worker_reads_what_a_dead_one_had(
     monkeypatch.setattr(presence, "STALLED_SECONDS", 0.6)
     begun = asyncio.Event()
 
-    async def hang(workspace_id: str, source: str, data: bytes, *, media_type: str | None) -> DocumentReport:
+    async def hang(
+        workspace_id: str, source: str, data: bytes, *, media_type: str | None, arrival: Arrival
+    ) -> DocumentReport:
         begun.set()
         await asyncio.Event().wait()
         raise AssertionError
 
-    async def ingest(workspace_id: str, source: str, data: bytes, *, media_type: str | None) -> DocumentReport:
+    async def ingest(
+        workspace_id: str, source: str, data: bytes, *, media_type: str | None, arrival: Arrival
+    ) -> DocumentReport:
         return DocumentReport(source, "added")
 
     accepted = await ingestions.accept("a", "f.md", CONTENT)
     dead, living = start(hang), start(ingest)
     async with work(dead):
         await begun.wait()
-        dead.stop_taking()
-        assert dead._presence._beating is not None
-        dead._presence._beating.cancel()
+        fall_silent(dead)
         async with work(living):
             assert (await ended(ingestions, accepted.ingestion_id)).state == "done"
+
+
+class HeldEncoder:
+    """Computes vectors as the other does, but not before it is let go."""
+
+    def __init__(self, encoder: LateInteractionEncoder) -> None:
+        self._encoder = encoder
+        self.begun, self.let_go = asyncio.Event(), asyncio.Event()
+
+    async def encode(self, texts: Sequence[str]) -> list[ChunkVectors]:
+        self.begun.set()
+        await self.let_go.wait()
+        return await self._encoder.encode(texts)
+
+
+@pytest.mark.parametrize("what_came_next", ["a later version", "its deletion"])
+async def test_a_worker_that_was_frozen_stores_nothing_of_what_another_has_read(
+    start: Start,
+    ingestions: PostgresIngestionQueue,
+    pool: Pool,
+    embedder: OnnxEmbedder,
+    redis_server: RedisServer,
+    monkeypatch: pytest.MonkeyPatch,
+    what_came_next: str,
+) -> None:
+    monkeypatch.setattr(presence, "BEAT_SECONDS", 0.1)
+    monkeypatch.setattr(presence, "STALLED_SECONDS", 0.6)
+    documents, answers = PostgresDocumentStore(pool, embedder), RedisAnswerCache(redis_server)
+    encoder = LateInteractionEncoder(embedder)
+    held = HeldEncoder(encoder)
+    outcome: asyncio.Future[DocumentReport] = asyncio.get_running_loop().create_future()
+
+    async def ingest_late(
+        workspace_id: str, source: str, data: bytes, *, media_type: str | None, arrival: Arrival
+    ) -> DocumentReport:
+        slow = Ingestion(documents, held, answers)
+        outcome.set_result(await slow.add(workspace_id, source, data, media_type=media_type, arrival=arrival))
+        return outcome.result()
+
+    first = await ingestions.accept("a", "f.md", HANDBOOK)
+    frozen, living = start(ingest_late), start(Ingestion(documents, encoder, answers).add)
+    async with work(frozen):
+        await held.begun.wait()
+        fall_silent(frozen)
+        async with work(living):
+            status = await ended(ingestions, first.ingestion_id)
+            assert status.report
+            assert status.report.status == "added"
+            if what_came_next == "its deletion":
+                assert await documents.delete("a", status.report.document_id or "")
+            else:
+                second = await ingestions.accept("a", "f.md", MANUAL)
+                assert (await ended(ingestions, second.ingestion_id)).state == "done"
+            stored = await documents.list("a")
+            held.let_go.set()
+            assert (await outcome).status == "superseded"
+    assert await documents.list("a") == stored
+    assert [document.title for document in stored] == ([] if what_came_next == "its deletion" else ["Amsel manual"])
+    assert await ingestions.get("a", first.ingestion_id) == status

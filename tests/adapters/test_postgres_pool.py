@@ -10,7 +10,7 @@ from app.adapters.postgres import pool as pool_module
 from app.adapters.postgres.conversations import PostgresThreadStore
 from app.adapters.postgres.documents import PostgresDocumentStore
 from app.adapters.postgres.library import PostgresLibrary
-from app.adapters.postgres.pool import open_pool, ping
+from app.adapters.postgres.pool import open_pool, open_session, ping
 from domain.documents import Scope
 from domain.errors import DatabaseUnavailable, InputError
 from tests.contracts.corpus import store
@@ -45,6 +45,30 @@ async def test_dropped_connections_are_replaced_unnoticed(
             await asyncio.gather(*(documents.list("a") for _ in range(8)))
         await store(documents, "a", "x.md", ["It works."])
         assert len(await PostgresLibrary(pool).search_lexical(Scope("a"), "works", 5)) == 1
+
+
+async def test_a_process_that_is_away_in_the_middle_of_a_change_keeps_nothing_locked(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(pool_module._SETTINGS, "idle_in_transaction_session_timeout", "100ms")
+    async with open_pool(database_url) as pool:
+        documents = PostgresDocumentStore(pool)
+        document = await store(documents, "a", "x.md", ["It works."])
+
+        async def be_away() -> None:
+            async with open_session(pool, "a", transaction=True) as session:
+                await session.execute("SELECT FROM documents FOR UPDATE")
+                locked.set()
+                await resumed.wait()
+                await session.execute("SELECT")
+
+        locked, resumed = asyncio.Event(), asyncio.Event()
+        away = asyncio.create_task(be_away())
+        await locked.wait()
+        assert await documents.delete("a", document.id)
+        resumed.set()
+        with pytest.raises(DatabaseUnavailable):
+            await away
 
 
 async def test_a_database_that_goes_away_and_comes_back(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,7 @@ async def follow(client: httpx.AsyncClient, address: str) -> dict[str, Any]:
     async with asyncio.timeout(20):
         while True:
             status: dict[str, Any] = (await client.get(address)).json()
-            if status["state"] in ("done", "failed"):
+            if status["ended_at"]:
                 return status
             await asyncio.sleep(0.05)
 
@@ -79,6 +79,20 @@ async def test_two_files_of_one_source_keep_their_order(client: httpx.AsyncClien
     assert (earlier["report"]["status"], later["report"]["status"]) == ("added", "updated")
     [document] = await services.documents.list("default")
     assert "Amsel" in (await services.documents.get_text("default", document.id) or "")
+
+
+async def test_a_file_that_waited_while_a_later_one_was_added_says_so(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    waiting = await upload(client, ("guide.md", HANDBOOK))
+    later = await client.post("/api/documents", files={"files": ("guide.md", MANUAL)})
+    assert later.json()["documents"][0]["status"] == "added"
+    async with work(services):
+        status = await follow(client, waiting.headers["location"])
+    assert (status["state"], status["report"]["status"], status["report"]["error"]) == ("superseded",) * 2 + (None,)
+    assert "later version" in status["report"]["note"]
+    [document] = await services.documents.list("default")
+    assert document.title == "Amsel manual"
 
 
 async def test_what_cannot_become_a_document_is_refused_at_once(client: httpx.AsyncClient, services: Services) -> None:

@@ -154,6 +154,30 @@ async def test_a_source_that_comes_to_say_what_another_says_loses_its_old_text(
     assert [document.title for document in await store.list(TEAM)] == ["Guide", "Guide"]
 
 
+async def test_of_two_files_of_one_source_the_later_one_is_kept(
+    ingestion: Ingestion, store: PostgresDocumentStore
+) -> None:
+    earlier = await store.number_arrival(TEAM)
+    later = await ingestion.add(TEAM, "guide.md", GUIDE.encode())
+    fingerprint = await store.corpus_fingerprint(Scope(TEAM))
+    report = await ingestion.add(TEAM, "guide.md", b"# Draft\n\nOld words.", arrival=earlier)
+    assert report == DocumentReport(
+        "guide.md", "superseded", note="A later version of this document is stored already, and was kept."
+    )
+    assert await store.corpus_fingerprint(Scope(TEAM)) == fingerprint
+
+    # Where the later one changes nothing, it is the later one all the same.
+    earlier = await store.number_arrival(TEAM)
+    assert (await ingestion.add(TEAM, "guide.md", GUIDE.encode())).status == "unchanged"
+    assert (await ingestion.add(TEAM, "guide.md", b"Old words.", arrival=earlier)).status == "superseded"
+    # But not where it could not be read.
+    earlier = await store.number_arrival(TEAM)
+    assert (await ingestion.add(TEAM, "guide.md", b"\x89PNG\r\n\x1a\n\0\0\0")).status == "failed"
+    assert (await ingestion.add(TEAM, "guide.md", b"New words.", arrival=earlier)).status == "updated"
+    assert later.document_id
+    assert await store.get_text(TEAM, later.document_id) == "New words."
+
+
 async def test_a_bad_file_leaves_what_was_stored(ingestion: Ingestion, store: PostgresDocumentStore) -> None:
     first = await ingestion.add(TEAM, "guide.md", GUIDE.encode())
     report = await ingestion.add(TEAM, "guide.md", b"\x89PNG\r\n\x1a\n\0\0\0")

@@ -13,14 +13,14 @@ from pgvector.psycopg import SparseVector  # type: ignore[import-untyped]
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
-from app.adapters.postgres import sql, vector_index
+from app.adapters.postgres import queue_sql, sql, vector_index
 from app.adapters.postgres.embedding_model import hold_index
 from app.adapters.postgres.lexical import TERM_IDS, weigh_chunk
 from app.adapters.postgres.library import parse_ids
 from app.adapters.postgres.pool import Integers, Pool, Session, open_session
 from app.adapters.postgres.vocabulary import list_words, update_vocabulary
-from domain.documents import Chunk, Document, Scope, embedding_text
-from domain.errors import DatabaseUnavailable, UnknownDocument
+from domain.documents import Arrival, Chunk, Document, Scope, embedding_text
+from domain.errors import DatabaseUnavailable, Superseded, UnknownDocument
 from domain.ports import ChunkVectors, DocumentContent, Embedder
 
 BATCH_CHUNKS = 2_000
@@ -63,9 +63,9 @@ class _Row:
 class PostgresDocumentStore:
     """Documents and their chunks in PostgreSQL.
 
-    Every change locks, in this order: the index, to share; the documents' rows by ascending id; the frequencies of its
-    terms by ascending id; the workspace's row. Changes of one document therefore follow each other, and none waits in
-    a circle.
+    Every change locks, in this order: the lease of what it stores and the index, to share; the documents' rows by
+    ascending id; the frequencies of its terms by ascending id; the workspace's row. Changes of one document therefore
+    follow each other, and none waits in a circle.
     """
 
     def __init__(
@@ -118,6 +118,22 @@ class PostgresDocumentStore:
             rows = await session.fetch(sql.STORED_CHUNKS, document_ids=parse_ids([document_id]))
         return frozenset(row["content_hash"] for row in rows)
 
+    async def number_arrival(self, workspace_id: str) -> Arrival:
+        async with open_session(self._pool, workspace_id) as session:
+            row = await session.fetch_one(sql.NUMBER_ARRIVAL)
+        assert row is not None
+        return Arrival(row["number"])
+
+    async def confirm(self, workspace_id: str, document: Document, arrival: Arrival) -> bool:
+        async with open_session(self._pool, workspace_id) as session:
+            row = await session.fetch_one(
+                sql.CONFIRM_DOCUMENT,
+                document_ids=parse_ids([document.id]),
+                content_hash=document.content_hash,
+                arrival=arrival.number,
+            )
+        return row is not None
+
     async def replace(self, workspace_id: str, content: DocumentContent) -> Document:
         """As the port says. Raises `DatabaseUnavailable` where another change of the same document has meanwhile
         removed a chunk whose vectors the content counts on."""
@@ -162,6 +178,8 @@ class PostgresDocumentStore:
             for chunk_id, chunk in identify_chunks(document_id, content.chunks).items()
         }
         async with self._change(workspace_id) as session:
+            for content in batch:
+                await _hold_lease(session, content.arrival)
             await hold_index(session, self._embedder)
             if is_load:
                 await session.execute(sql.ALLOW_LONG_PENDING_LIST)
@@ -177,7 +195,10 @@ class PostgresDocumentStore:
                 characters=[len(content.parsed.text) for content in contents.values()],
                 chunks=[len(content.chunks) for content in contents.values()],
                 texts=[content.parsed.text for content in contents.values()],
+                arrivals=[content.arrival and content.arrival.number for content in contents.values()],
             )
+            if len(rows) < len(contents):
+                raise Superseded
             stored = await session.fetch(sql.STORED_CHUNKS, document_ids=list(contents))
             known = {row["chunk_id"] for row in stored}
             new = {chunk_id: row for chunk_id, row in wanted.items() if chunk_id not in known}
@@ -251,6 +272,14 @@ class PostgresDocumentStore:
             (str(row["document_id"]), row["content_hash"], row["updated_at"].isoformat(), row["model"]) for row in rows
         )
         return f"documents {blake2b(repr(states).encode(), digest_size=16).hexdigest()}"
+
+
+async def _hold_lease(session: Session, arrival: Arrival | None) -> None:
+    """Keep the lease, if the file was read under one, until the change is committed."""
+    if arrival is None or arrival.lease is None:
+        return
+    if await session.fetch_one(queue_sql.HOLD_LEASE, lease=arrival.lease) is None:
+        raise Superseded
 
 
 def _make_batches(contents: Iterable[DocumentContent]) -> Generator[list[DocumentContent]]:

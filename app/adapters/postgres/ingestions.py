@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 from app.adapters.postgres import sql
 from app.adapters.postgres.jobs import Job, Task
 from app.adapters.postgres.pool import Pool, open_session
-from domain.documents import DocumentReport
+from domain.documents import Arrival, DocumentReport
 from domain.errors import AskgraphError, Unavailable
 from domain.ingestions import IngestionStatus
 
@@ -35,7 +35,7 @@ class Ingest(Protocol):
     """Brings a file into the library, or says in its report why it is no document. Raises `Unavailable`."""
 
     async def __call__(
-        self, workspace_id: str, source: str, data: bytes, *, media_type: str | None
+        self, workspace_id: str, source: str, data: bytes, *, media_type: str | None, arrival: Arrival
     ) -> DocumentReport: ...
 
 
@@ -73,15 +73,16 @@ class PostgresIngestionQueue:
 
     async def _perform(self, job: Job, ingest: Ingest, workspace_id: str, ingestion_id: str) -> float | None:
         async with open_session(self._pool, workspace_id) as session:
-            row = await session.fetch_one(sql.BEGIN_INGESTION, ingestion_id=ingestion_id)
+            row = await session.fetch_one(sql.BEGIN_INGESTION, ingestion_id=ingestion_id, lease=job.id)
         if row is None:
-            # The worker before has died between the end of the ingestion and that of the job.
+            # The worker before has died between the end of the ingestion and that of the job; or this one was away
+            # for so long that the job is another's.
             return None
-        source = row["source"]
+        source, arrival = row["source"], Arrival(row["arrival"], lease=job.id)
         try:
             if job.attempts >= MAX_ATTEMPTS:
                 raise AskgraphError(f"The file was tried {MAX_ATTEMPTS} times. See the log, and send it again.")
-            report = await ingest(workspace_id, source, row["content"], media_type=row["media_type"])
+            report = await ingest(workspace_id, source, row["content"], media_type=row["media_type"], arrival=arrival)
         except Unavailable as error:
             delay = min(2.0**job.attempts, MAX_DELAY)
             logger.warning("The ingestion of %s waits %.0f s: %s", source, delay, error.message)
@@ -93,12 +94,15 @@ class PostgresIngestionQueue:
             message = "Something went wrong inside askgraph; its log says what."
             report = DocumentReport(source, "failed", error=message, code="internal_error")
         async with open_session(self._pool, workspace_id) as session:
-            await session.execute(
+            ended = await session.fetch_one(
                 sql.END_INGESTION,
                 ingestion_id=ingestion_id,
-                state="failed" if report.status == "failed" else "done",
+                lease=job.id,
+                state=report.status if report.status in ("failed", "superseded") else "done",
                 report=Jsonb(asdict(report)),
             )
+        if ended is None:
+            logger.warning("The ingestion of %s is another worker's by now.", source)
         return None
 
 

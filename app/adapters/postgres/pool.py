@@ -35,6 +35,10 @@ TRUSTED_SECONDS = 5.0
 """For how long after its last use a connection is lent without asking the server, unless the server has said
 something: what ends a connection, be it a restart or an administrator, is in its socket."""
 
+ABANDONED_SECONDS = 60.0
+"""How long a transaction may wait for its process before the server ends it: one that was frozen in the middle would
+keep from others what it has locked for as long as it is away."""
+
 _SETTINGS = {
     # Without iterative scans a filtered HNSW search returns too few rows; relaxed order is put right by sorting.
     "hnsw.iterative_scan": "relaxed_order",
@@ -47,6 +51,7 @@ _SETTINGS = {
     "enable_seqscan": "off",
     # The planner overestimates scans over arrays and vectors, and compiling them takes longer than running them.
     "jit": "off",
+    "idle_in_transaction_session_timeout": f"{ABANDONED_SECONDS:.0f}s",
 }
 
 
@@ -179,7 +184,14 @@ def translated_errors() -> Iterator[None]:
         yield
     except (psycopg.DataError, psycopg.errors.ProgramLimitExceeded, UnicodeEncodeError) as error:
         raise InputError(f"The database cannot hold this text: {error}") from error
-    except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, PoolClosed, TimeoutError) as error:
+    except (
+        psycopg.OperationalError,
+        psycopg.InterfaceError,
+        psycopg.errors.IdleInTransactionSessionTimeout,
+        PoolTimeout,
+        PoolClosed,
+        TimeoutError,
+    ) as error:
         raise DatabaseUnavailable from error
 
 

@@ -5,7 +5,7 @@ from typing import LiteralString
 
 # A new job takes the old one's place, before others of its thread: procrastinate finishes a job by its number alone,
 # and so a worker that was away and is back would finish what another one is doing. Locked first, so that of several
-# who find the same jobs one gives each back.
+# who find the same jobs one gives each back; whoever hands back its own waits for the other, and then it is done.
 _GIVE_BACK: LiteralString = """
     gone AS (DELETE FROM procrastinate_jobs USING found WHERE procrastinate_jobs.id = found.id),
     again AS (
@@ -24,7 +24,7 @@ HAND_BACK_JOBS: LiteralString = f"""
     WITH found AS (
         SELECT * FROM procrastinate_jobs
         WHERE id = ANY (%(job_ids)s) AND status = 'doing' AND worker_id = %(worker_id)s
-        FOR UPDATE SKIP LOCKED
+        ORDER BY id FOR UPDATE
     ),
     {_GIVE_BACK}
 """
@@ -42,6 +42,12 @@ RESCUE_JOBS: LiteralString = f"""
         FOR UPDATE SKIP LOCKED
     ),
     {_GIVE_BACK}
+"""
+
+# Keeps the job from being given back until the transaction ends, and does not hinder that its worker is
+# forgotten.
+HOLD_LEASE: LiteralString = """
+    SELECT FROM procrastinate_jobs WHERE id = %(lease)s AND status = 'doing' FOR KEY SHARE
 """
 
 REGISTER_WORKER: LiteralString = "SELECT worker_id FROM procrastinate_register_worker_v1()"
