@@ -69,10 +69,10 @@ async def add_documents(
         try:
             _check_name(name)
             if name in taken:
-                raise UnreadableDocument(f"Two files of this request are named {name}. Send the second one by itself.")
+                raise UnreadableDocument("Another file of this request has the same name. Send this one by itself.")
             taken.add(name)
             if file.size is not None and file.size > limit:
-                raise OversizedDocument(f"{name} is larger than {services.settings.max_document_mb} MB.")
+                raise OversizedDocument(f"The file is larger than {services.settings.max_document_mb} MB. Split it.")
             if not wait:
                 data = await file.read()
                 await asyncio.to_thread(check_file, name, data, media_type=file.content_type, max_bytes=limit)

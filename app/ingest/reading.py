@@ -3,8 +3,7 @@
 import io
 import re
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Literal
 
 from app.ingest.readers.docx import MEDIA_TYPE as DOCX
@@ -99,39 +98,29 @@ def read_document(
     """The document in a file. `source` is its path, name or address; what its extension says must be true of the
     content. Where it says nothing, the content decides, then `media_type`.
 
-    Raises a subclass of `DocumentError` whose message names the file, its problem and what to do.
+    Raises a subclass of `DocumentError` whose message says what is wrong and what to do. It does not name the file: who
+    reports it does.
     """
     kind = check_file(source, data, media_type=media_type, max_bytes=max_bytes)
-    with _named(source):
-        document = _read(kind, source, data)
-        if not document.text.strip():
-            raise EmptyDocument(f"The {kind} file holds no text that could be searched.")
-        if len(document.text) > MAX_CHARACTERS:
-            raise OversizedDocument(
-                f"The text has {len(document.text):,} characters; {MAX_CHARACTERS:,} are the limit. Split it."
-            )
+    document = _read(kind, source, data)
+    if not document.text.strip():
+        raise EmptyDocument(f"The {kind} file holds no text that could be searched.")
+    if len(document.text) > MAX_CHARACTERS:
+        raise OversizedDocument(
+            f"The text has {len(document.text):,} characters; {MAX_CHARACTERS:,} are the limit. Split it."
+        )
     return document
 
 
 def check_file(source: str, data: bytes, *, media_type: str | None = None, max_bytes: int = MAX_BYTES) -> Kind:
     """What kind of file it is. Raises as `read_document` does, for whatever can be told without reading the text."""
-    with _named(source):
-        if len(data) > max_bytes:
-            raise OversizedDocument(
-                f"The file has {len(data) / 1e6:.1f} MB; {max_bytes / 1e6:.0f} MB are the limit. Split it."
-            )
-        if not data.strip(b"\x00 \t\r\n"):
-            raise EmptyDocument("The file is empty. Check that it was saved or uploaded completely.")
-        return _decide(source, data, media_type)
-
-
-@contextmanager
-def _named(source: str) -> Iterator[None]:
-    """Problems name the file."""
-    try:
-        yield
-    except DocumentError as error:
-        raise type(error)(f"{_find_name(source)}: {error.message}") from error
+    if len(data) > max_bytes:
+        raise OversizedDocument(
+            f"The file has {len(data) / 1e6:.1f} MB; {max_bytes / 1e6:.0f} MB are the limit. Split it."
+        )
+    if not data.strip(b"\x00 \t\r\n"):
+        raise EmptyDocument("The file is empty. Check that it was saved or uploaded completely.")
+    return _decide(source, data, media_type)
 
 
 def _read(kind: Kind, source: str, data: bytes) -> ParsedDocument:

@@ -287,7 +287,10 @@ async def test_a_folder_without_documents_is_a_failure(ingestion: Ingestion, tmp
     (tmp_path / "table.csv").write_text("1,2")
     [report] = (await ingestion.add_paths(TEAM, [tmp_path])).documents
     assert (report.status, report.code) == ("failed", "unsupported_document")
-    assert str(tmp_path) in (report.error or "")
+    assert report.source == str(tmp_path)
+    assert str(tmp_path) not in (report.error or ""), "what reports it names it"
+    [missing] = (await ingestion.add_paths(TEAM, [tmp_path / "missing.md"])).documents
+    assert missing.error == "There is no such file or folder. Check the path."
 
 
 async def test_a_large_file_is_not_even_loaded(

@@ -123,12 +123,12 @@ def test_unusable_files_say_what_is_wrong(name: str, data: bytes, error: type[Do
     with pytest.raises(DocumentError) as caught:
         read_document(f"/some/folder/{name}", data)
     assert type(caught.value) is error
-    assert caught.value.message.startswith(f"{name}: ")
+    assert name not in caught.value.message, "who reports it names the file"
     assert hint in caught.value.message
 
 
 def test_a_file_over_the_limit_is_refused_before_it_is_read() -> None:
-    with pytest.raises(OversizedDocument, match=r"big.txt: The file has 3.0 MB; 2 MB are the limit"):
+    with pytest.raises(OversizedDocument, match=r"^The file has 3.0 MB; 2 MB are the limit"):
         read_document("big.txt", b"x" * 3_000_000, max_bytes=2_000_000)
 
 
