@@ -272,7 +272,7 @@ CONFIRM_DOCUMENT: LiteralString = """
 """
 
 # Also the lock that makes changes of one document follow each other, taken in ascending order. clock_timestamp,
-# because a change that had to wait began, for now(), before the one it waited for. What came later stays.
+# because a change that had to wait began, for now(), before the one it waited for. What came later stays; but what comes as it is stored comes now.
 UPSERT_DOCUMENTS: LiteralString = f"""
     INSERT INTO documents
         (workspace_id, document_id, source, title, media_type, content_hash, pages, characters, chunks, text, arrival)
@@ -286,8 +286,8 @@ UPSERT_DOCUMENTS: LiteralString = f"""
     ON CONFLICT (document_id) DO UPDATE SET
         title = excluded.title, media_type = excluded.media_type, content_hash = excluded.content_hash,
         pages = excluded.pages, characters = excluded.characters, chunks = excluded.chunks, text = excluded.text,
-        arrival = excluded.arrival, updated_at = clock_timestamp()
-    WHERE documents.arrival <= excluded.arrival
+        arrival = greatest(documents.arrival, excluded.arrival), updated_at = clock_timestamp()
+    WHERE documents.arrival <= excluded.arrival OR cardinality(array_remove(%(arrivals)s::bigint[], NULL)) = 0
     RETURNING {_DOCUMENT}
 """
 
