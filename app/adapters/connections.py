@@ -3,6 +3,7 @@ where a model is configured."""
 
 import asyncio
 import importlib
+import re
 import time
 from collections.abc import Mapping, Sequence
 
@@ -78,8 +79,9 @@ class Connections:
         await self._check(self._models)
 
     async def find_problem(self) -> str | None:
-        """The first thing that is wrong now, said so that a user can act; None where nothing is. What `check` found of
-        a model that nobody has asked since is looked at again, at most every 30 s."""
+        """The first thing that is wrong now, said so that a user can act, with the models that it is wrong with; None
+        where nothing is. What `check` found of a model that nobody has asked since is looked at again, at most every
+        30 s."""
         unasked = {
             name: model
             for name, model in self._models.items()
@@ -87,8 +89,13 @@ class Connections:
         }
         if unasked and time.monotonic() >= self._checked + RECHECK:
             await self._check(unasked)
-        found = (model.circuit.find_problem() for model in self._models.values())
-        return next((problem for problem in found if problem), None)
+        found = {name: problem for name, model in self._models.items() if (problem := model.circuit.find_problem())}
+        if not found:
+            return None
+        problem = next(iter(found.values()))
+        names = [name for name, other in found.items() if other == problem]
+        named = re.search(rf"(?<![\w-]){re.escape(split_name(names[0])[1])}(?![\w-])", problem)
+        return problem if named else f"{', '.join(names)}: {problem}"
 
     async def _check(self, models: Mapping[str, LangChainChat]) -> None:
         self._checked = time.monotonic()
