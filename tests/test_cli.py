@@ -1,13 +1,16 @@
-"""The installed command, run as its user runs it: from another directory, in a home of its own."""
+"""The command, run as its user runs it: from another directory, in a home of its own. Where nothing depends on that,
+it is not a process of its own, which takes seconds to import everything and to read the model."""
 
 import asyncio
 import json
+import logging
 import os
 import re
 import subprocess
 import sys
 from asyncio.subprocess import PIPE
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from signal import SIGINT
@@ -15,8 +18,10 @@ from typing import Any
 
 import psycopg
 import pytest
+from typer.testing import CliRunner
 
 from app.adapters.embedded import open_servers
+from app.cli import cli
 from tests.wire.openai import serve_openai
 
 ASKGRAPH = Path(sys.executable).with_name("askgraph")
@@ -37,7 +42,16 @@ def environment(home: Path) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "HOME": str(home), "ASKGRAPH_HOME": str(home / "data")}
 
 
-def run(home: Path, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[bytes]:
+@dataclass
+class Said:
+    """What a command wrote."""
+
+    stdout: str
+    stderr: str
+
+
+def run_installed(home: Path, *arguments: str, code: int = 0) -> Said:
+    """As a process of its own."""
     done = subprocess.run(
         [ASKGRAPH, *arguments],
         env=environment(home),
@@ -45,13 +59,25 @@ def run(home: Path, *arguments: str, code: int = 0) -> subprocess.CompletedProce
         capture_output=True,
         timeout=120,
         check=False,
+        encoding="utf-8",
     )
-    assert done.returncode == code, done.stderr.decode()
-    return done
+    assert done.returncode == code, done.stderr
+    return Said(done.stdout, done.stderr)
 
 
-def read(done: subprocess.CompletedProcess[bytes]) -> Any:
-    return json.loads(done.stdout)
+def run(home: Path, *arguments: str, code: int = 0) -> Said:
+    """The same in this process."""
+    level = logging.getLogger("askgraph").level
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(home)
+        done = CliRunner(env=environment(home)).invoke(cli, arguments, catch_exceptions=False)
+    logging.getLogger("askgraph").setLevel(level)
+    assert done.exit_code == code, done.stderr
+    return Said(done.stdout, done.stderr)
+
+
+def read(said: Said) -> Any:
+    return json.loads(said.stdout)
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +100,9 @@ def test_a_session_from_ingest_to_replay(home: Path, documents: Path) -> None:
     assert "36 months" in answer["answer"]
     keys = "answer citations route confidence verification thread_id run_id cached usage timings"
     assert set(keys.split()) <= set(answer)
-    assert read(run(home, "ask", "How long is the warranty of the Falke?", "--json"))["cached"]
+    assert read(run_installed(home, "ask", "How long is the warranty of the Falke?", "--json"))["cached"]
 
-    shown = run(home, "ask", "How long is the warranty of the Falke?", "--mode", "thorough").stdout.decode()
+    shown = run(home, "ask", "How long is the warranty of the Falke?", "--mode", "thorough").stdout
     assert "36 months" in shown
     assert "Sources" in shown
     assert "Falke › Warranty" in shown
@@ -84,17 +110,17 @@ def test_a_session_from_ingest_to_replay(home: Path, documents: Path) -> None:
     thread = answer["thread_id"]
     steps = read(run(home, "history", thread, "--json"))["steps"]
     checkpoint = next(s["checkpoint_id"] for s in steps if s["node"] == "rerank")
-    assert checkpoint in run(home, "history", thread).stdout.decode()
+    assert checkpoint in run(home, "history", thread).stdout
     replayed = read(run(home, "replay", thread, "--from", checkpoint, "--json"))
     assert replayed["answer"] == answer["answer"]
-    shown = run(home, "replay", thread, "--from", checkpoint).stdout.decode()
+    shown = run(home, "replay", thread, "--from", checkpoint).stdout
     [branch] = re.findall(r"thread (\S+)", shown)
     assert branch != thread
     assert read(run(home, "history", branch, "--json"))["steps"][0]["node"] == "fork"
     mode = run(home, "replay", thread, "--from", checkpoint, "--set", "mode=thorough", code=2)
-    assert b"--mode" in mode.stderr
-    assert b"cannot be set" in run(home, "replay", thread, "--from", checkpoint, "--set", "x=1", code=2).stderr
-    assert b"no checkpoint" in run(home, "replay", thread, "--from", "x", code=2).stderr
+    assert "--mode" in mode.stderr
+    assert "cannot be set" in run(home, "replay", thread, "--from", checkpoint, "--set", "x=1", code=2).stderr
+    assert "no checkpoint" in run(home, "replay", thread, "--from", "x", code=2).stderr
 
     [document] = read(run(home, "documents", "--json"))
     run(home, "delete", document["id"])
@@ -104,29 +130,29 @@ def test_a_session_from_ingest_to_replay(home: Path, documents: Path) -> None:
     costs = read(run(home, "costs", "--json"))
     modes = {spent["name"]: (spent["runs"], spent["cached"], spent["cost"]) for spent in costs["costs"]}
     assert modes == {"standard": (5, 1, 0), "thorough": (1, 0, 0)}
-    assert re.search(r"all +6 +1 +0 +0 +0 +0\.0000", run(home, "costs", "--by", "model").stdout.decode())
+    assert re.search(r"all +6 +1 +0 +0 +0 +0\.0000", run(home, "costs", "--by", "model").stdout)
 
 
 def test_a_conversation_that_is_kept_no_longer_goes(home: Path) -> None:
     run(home, "ask", "Hello!", "--workspace", "tidy", "--json")
-    assert b"All 4 states can be run on from." in run(home, "doctor", "states", "--workspace", "tidy").stdout
-    assert b"is no span of time" in run(home, "prune", "--older-than", "soon", code=2).stderr
+    assert "All 4 states can be run on from." in run(home, "doctor", "states", "--workspace", "tidy").stdout
+    assert "is no span of time" in run(home, "prune", "--older-than", "soon", code=2).stderr
     pruned = read(run(home, "prune", "--older-than", "0m", "--workspace", "tidy", "--json"))
     assert (pruned["threads"], pruned["runs"], pruned["states"]) == (1, 1, 4)
 
 
 def test_mistakes_are_said_in_one_line(home: Path) -> None:
-    for arguments in (
-        ("ask", ""),
-        ("ask", "How long?", "--mode", "nonsense"),
-        ("ask", "How long?", "--document", "nonsense"),
-        ("history", "nonsense"),
-        ("history", "../nonsense"),
-        ("ask", "How long?", "--thread", "no such thread"),
-        ("documents", "-w", "no such/ws"),
-        ("costs", "--since", "soon"),
+    for run_it, *arguments in (
+        (run_installed, "ask", ""),
+        (run, "ask", "How long?", "--mode", "nonsense"),
+        (run, "ask", "How long?", "--document", "nonsense"),
+        (run, "history", "nonsense"),
+        (run, "history", "../nonsense"),
+        (run, "ask", "How long?", "--thread", "no such thread"),
+        (run, "documents", "-w", "no such/ws"),
+        (run, "costs", "--since", "soon"),
     ):
-        said = run(home, *arguments, code=2).stderr.decode().strip()
+        said = run_it(home, *arguments, code=2).stderr.strip()
         assert said.startswith("askgraph: ")
         assert "\n" not in said
 
@@ -154,12 +180,12 @@ def test_listing_documents_does_not_load_the_web_framework() -> None:
 
 
 def test_the_version_is_said(tmp_path: Path) -> None:
-    assert run(tmp_path, "--version").stdout.decode().strip() == f"askgraph {version('askgraph')}"
+    assert run_installed(tmp_path, "--version").stdout.strip() == f"askgraph {version('askgraph')}"
 
 
 def test_the_graph_is_drawn_without_services(tmp_path: Path) -> None:
-    assert "reformulate" in run(tmp_path, "graph", "--format", "mermaid").stdout.decode()
-    run(tmp_path, "graph", "--format", "png", "--output", "graph.png")
+    assert "reformulate" in run(tmp_path, "graph", "--format", "mermaid").stdout
+    run_installed(tmp_path, "graph", "--format", "png", "--output", "graph.png")
     assert (tmp_path / "graph.png").read_bytes().startswith(b"\x89PNG")
     assert not (tmp_path / "data").exists()
 
@@ -184,7 +210,4 @@ def test_eval(home: Path) -> None:
 
     (folder / "queries.jsonl").write_text(json.dumps({"id": "1"}))
     refused = run(home, "eval", "birds", code=2)
-    assert (
-        refused.stderr.decode()
-        == f"askgraph: {folder.relative_to(home)}/queries.jsonl, line 1: question: Field required.\n"
-    )
+    assert refused.stderr == f"askgraph: {folder.relative_to(home)}/queries.jsonl, line 1: question: Field required.\n"
