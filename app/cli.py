@@ -409,8 +409,11 @@ def count_cached(workspace: WorkspaceOption = "default") -> None:
     """Count the workspace's questions that found their answer stored, that did not, and that shared another's run."""
 
     async def work(services: "Services") -> int:
+        from app.terminal import count
+
         counts = await services.answers.count(workspace)
-        print(f"{counts.hits} hits, {counts.misses} misses, of which {counts.shared} shared a run")
+        hits, misses = count(counts.hits, "hit"), count(counts.misses, "miss", "misses")
+        print(f"{hits}, {misses}, of which {counts.shared} shared a run")
         return 0
 
     _run(_with_services(work))
@@ -501,7 +504,7 @@ def evaluate(
     async def work(services: "Services") -> int:
         from app.evaluation.evaluation import Options, evaluate
         from app.evaluation.report import list_metrics, write_report
-        from app.terminal import print_evaluation, show_work
+        from app.terminal import count, print_evaluation, show_work
 
         options = Options(out, workspace, keep, fresh)
         with show_work() as progress:
@@ -510,8 +513,8 @@ def evaluate(
             for result in each.results:
                 if result.resumed:
                     print(
-                        f"{each.set.name}, {result.profile}: {result.resumed} answers are those of a run that was "
-                        "interrupted; --fresh asks them again.",
+                        f"{each.set.name}, {result.profile}: {count(result.resumed, 'answer')} of a run that was "
+                        "interrupted taken over; --fresh asks again.",
                         file=sys.stderr,
                     )
             if each.kept is not None:

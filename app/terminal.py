@@ -32,6 +32,11 @@ _FLIPS = 20
 """Questions named of those that came out differently; the report has them all."""
 
 
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """`1 chunk`, `1,200 chunks`."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
 async def print_events(events: AsyncIterator[Event]) -> int:
     """The answer as it is written, then its sources. The exit code: of a strict replay, whether it was as recorded."""
     compared: Compared | None = None
@@ -98,22 +103,23 @@ def print_costs(report: dict[str, Any]) -> None:
         unknown = " + ?" if spent["unpriced"] else ""
         table.add_row(escape(name), *counts, f"{spent['cost']:.4f}{unknown}", style="bold" if spent is total else None)
     out.print(f"Since {report['since']}:")
-    out.print(table)
+    _print_table(table)
     if total["unpriced"]:
-        out.print(f"{total['unpriced']:,} calls of models without a price are not in the dollars.")
+        out.print(f"Not in the dollars: {count(total['unpriced'], 'call')} of models without a price.")
 
 
 def print_pruned(pruned: Pruned, *, dry_run: bool) -> None:
     """What was deleted, or would have been."""
-    for line, count in (
-        ("threads", pruned.threads),
-        ("threads of which older runs keep their final states only", pruned.thinned),
-        ("runs; what they cost stays known", pruned.runs),
-        ("tapes", pruned.tapes),
-        ("states", pruned.states),
-        ("values of states", pruned.values),
+    for number, noun, rest in (
+        (pruned.threads, "thread", ""),
+        (pruned.thinned, "thread", " of which older runs keep their final states only"),
+        (pruned.runs, "run", "; what was spent stays known"),
+        (pruned.tapes, "tape", ""),
+        (pruned.states, "state", ""),
+        (pruned.values, "value", " of states"),
     ):
-        out.print(f"{count:>10,} {line}")
+        figure, _, named = count(number, noun).partition(" ")
+        out.print(f"{figure:>10} {named}{rest}")
     freed = f"{pruned.bytes / 1e6:,.1f} MB"
     out.print(f"Nothing was deleted; {freed} would be free." if dry_run else f"{freed} are free for what comes.")
 
@@ -121,9 +127,11 @@ def print_pruned(pruned: Pruned, *, dry_run: bool) -> None:
 def print_examination(found: Examination) -> None:
     """How many states there are of each version, which cannot be run on from, and what to do about them."""
     for version, states in sorted(found.versions.items()):
-        out.print(f"version {version}{' (today)' if version == STATE_VERSION else '':<8} {states:>10,} states")
+        figure, _, named = count(states, "state").partition(" ")
+        out.print(f"version {version}{' (today)' if version == STATE_VERSION else '':<8} {figure:>10} {named}")
     if not found.failed:
-        out.print(f"All {found.states:,} states can be run on from.")
+        all_of_them = "The one state" if found.states == 1 else f"All {found.states:,} states"
+        out.print(f"{all_of_them} can be run on from.")
         return
     for failure in found.failures:
         err.print(
@@ -133,7 +141,7 @@ def print_examination(found: Examination) -> None:
         )
     if found.failed > len(found.failures):
         err.print(f"… and {found.failed - len(found.failures):,} more.")
-    err.print(f"[red]{found.failed:,} of {found.states:,} states cannot be run on from.[/red]")
+    err.print(f"[red]{found.failed:,} of {count(found.states, 'state')} cannot be run on from.[/red]")
     if any(failure.readable for failure in found.failures):
         err.print(
             "Those that fail: give the field a value as you run on, askgraph replay THREAD --from CHECKPOINT --set"
@@ -163,11 +171,13 @@ def print_history(steps: Sequence[HistoryStep]) -> None:
 def print_documents(documents: Sequence[Document]) -> None:
     """The documents of a workspace."""
     table = Table(box=None, pad_edge=False)
-    for column in ("id", "title", "pages", "chunks", "source"):
+    # An id that is broken over two lines cannot be copied.
+    table.add_column("id", min_width=max((len(d.id) for d in documents), default=0))
+    for column in ("title", "pages", "chunks", "source"):
         table.add_column(column, justify="right" if column in ("pages", "chunks") else "left", overflow="fold")
     for d in documents:
         table.add_row(d.id, escape(d.title), str(d.pages or ""), str(d.chunks), escape(d.source))
-    out.print(table)
+    _print_table(table)
 
 
 def print_ingest(report: IngestReport) -> None:
@@ -178,14 +188,14 @@ def print_ingest(report: IngestReport) -> None:
         elif d.status == "superseded":
             out.print(f"superseded {escape(d.source)}: {escape(d.note or '')}")
         else:
-            pages = f", {d.pages} pages" if d.pages else ""
+            pages = f", {count(d.pages, 'page')}" if d.pages else ""
             note = f" ({escape(d.note)})" if d.note else ""
-            out.print(f"{d.status:<10} {escape(d.source)}: {d.chunks} chunks, {d.embedded} new{pages}{note}")
+            out.print(f"{d.status:<10} {escape(d.source)}: {count(d.chunks, 'chunk')}, {d.embedded} new{pages}{note}")
     taken = len(report.documents) - len(report.failed)
     rate = f" ({report.chunks / report.seconds:.0f} chunks/s)" if report.seconds and report.chunks else ""
-    counts = [f"{taken} documents", f"{report.chunks} chunks written", f"{len(report.failed)} failed"]
+    counts = [count(taken, "document"), f"{count(report.chunks, 'chunk')} written", f"{len(report.failed)} failed"]
     if report.passed_over:
-        counts.append(f"{report.passed_over} files of other types passed over")
+        counts.append(f"{count(report.passed_over, 'file')} of other types passed over")
     out.print(f"{', '.join(counts)}, {report.seconds:.1f} s{rate}")
 
 
@@ -194,11 +204,11 @@ def print_reindexing(report: Reindexed, embeddings: str) -> None:
     if not report.switched:
         out.print(f"The index is of {report.model} already.")
         return
-    spent = f", {report.tokens} tokens" if report.usage else ""
+    spent = f", {count(report.tokens, 'token')}" if report.usage else ""
     cost = f", ${report.cost:.4f}" if report.cost else ""
     out.print(
-        f"{report.chunks} chunks embedded with {report.model}{spent}{cost}. What serves them searches by words until "
-        f"it is started again with ASKGRAPH_EMBEDDINGS={embeddings}."
+        f"{count(report.chunks, 'chunk')} embedded with {report.model}{spent}{cost}. What serves them searches by "
+        f"words until it is started again with ASKGRAPH_EMBEDDINGS={embeddings}."
     )
 
 
@@ -236,12 +246,13 @@ def print_evaluation(evaluated: Sequence["Evaluated"], page: Path) -> None:
         for name in dict.fromkeys(name for result in each.results for name in result.metrics):
             values = [_format(result.metrics.get(name)) for result in each.results]
             table.add_row(name, *values, *(_format(c.differences.get(name), "+") for c in comparisons))
-        out.print(table)
+        _print_table(table)
         for comparison in comparisons:
             tests = ", ".join(f"{name} p = {value:.3g}" for name, value in comparison.p_values.items())
             out.print(
-                f"{escape(comparison.after)} against {escape(comparison.before)}: {len(comparison.gained)} questions "
-                f"gained, {len(comparison.lost)} lost; paired permutation test: {tests}"
+                f"{escape(comparison.after)} against {escape(comparison.before)}: "
+                f"{count(len(comparison.gained), 'question')} gained, {len(comparison.lost)} lost; "
+                f"paired permutation test: {tests}"
             )
             for sign, ids in (("+", comparison.gained), ("-", comparison.lost)):
                 if ids:
@@ -275,6 +286,11 @@ def show_work() -> Iterator[Callable[[str, int, int], None]]:
             progress.update(tasks[label], completed=done, total=total)
 
         yield update
+
+
+def _print_table(table: Table) -> None:
+    """In full where nobody watches: a program reads rows, not what fits a screen."""
+    (out if out.is_terminal else Console(file=out.file, width=1_000_000)).print(table)
 
 
 def _format(value: float | None, sign: str = "") -> str:

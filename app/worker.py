@@ -7,7 +7,7 @@ from importlib.metadata import version
 from app.runs.turns import Turns
 from app.services import open_services
 from app.settings import read_settings
-from app.terminal import out
+from app.terminal import count, out
 from nodes.local.routing import prepare
 
 
@@ -24,7 +24,7 @@ async def run_worker(concurrency: int) -> int:
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.add_signal_handler(number, told.set)
             out.print(
-                f"[bold]askgraph {version('askgraph')} worker[/bold] is ready: {concurrency} runs at once, "
+                f"[bold]askgraph {version('askgraph')} worker[/bold] is ready: {count(concurrency, 'run')} at once, "
                 f"{services.parts['database']}"
             )
             await told.wait()

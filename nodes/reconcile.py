@@ -82,11 +82,12 @@ async def reconcile(state: ReconcileInput, runtime: Runtime[Context]) -> Reconci
     repairs = await _check_rewrites(unsupported, rewrites or [], state, knobs.citation_style, context)
 
     withdrawn = len(unsupported) - len(repairs)
-    reason = f"{withdrawn} of {len(claims)} statements were withdrawn because the sources do not support them."
+    stated = f"{len(claims)} statement{'' if len(claims) == 1 else 's'}"
+    reason = f"{withdrawn} of {stated} withdrawn: the sources do not say so."
     if not claims:
         reason = "The answer was withdrawn because it cites no source."
     elif repairs:
-        reason = f"{len(repairs)} of {len(claims)} statements were rewritten from the sources; {withdrawn} withdrawn."
+        reason = f"{len(repairs)} of {stated} rewritten from the sources; {withdrawn} withdrawn."
     verification = Verification(status="reconciled", claims=claims)
     answer, citations = knobs.fallback, list[Citation]()
     if repairs or any(claim["verdict"] == "supported" and claim["markers"] for claim in claims):

@@ -143,8 +143,8 @@ def _draw_metrics(each: Evaluated, comparisons: Sequence[Comparison]) -> str:
 def _draw_comparison(comparison: Comparison) -> str:
     tests = ", ".join(f"{name} p = {value:.3g}" for name, value in comparison.p_values.items())
     return (
-        f"<p>{escape(comparison.after)} against {escape(comparison.before)}: {len(comparison.gained)} questions come "
-        f"out right only with the first, {len(comparison.lost)} only with the second. Paired permutation test: "
+        f"<p>{escape(comparison.after)} against {escape(comparison.before)}: questions that come out right only with "
+        f"the first: {len(comparison.gained)}; only with the second: {len(comparison.lost)}. Paired permutation test: "
         f"{escape(tests)}.</p>"
     )
 

@@ -110,7 +110,7 @@ async def test_where_nothing_of_a_draft_is_left_the_sources_are_quoted(settings:
     assert {claim["verdict"] for claim in second["claims"]} == {"supported"}
     [correction] = [event for event in events if event["type"] == "correction"]
     assert (correction["answer"], correction["citations"]) == (done["answer"], done["citations"])
-    assert correction["reason"].startswith("1 of 1 statements were withdrawn")
+    assert correction["reason"].startswith("1 of 1 statement withdrawn")
     assert "Sensor S1 of the Falke was calibrated" in done["answer"]
     assert "Paris" not in done["answer"]
     steps = [event["step"] for event in events if event["type"] == "thinking"]
