@@ -272,7 +272,8 @@ CONFIRM_DOCUMENT: LiteralString = """
 """
 
 # Also the lock that makes changes of one document follow each other, taken in ascending order. clock_timestamp,
-# because a change that had to wait began, for now(), before the one it waited for. What came later stays; but what comes as it is stored comes now.
+# because a change that had to wait began, for now(), before the one it waited for. What came later stays; but what
+# comes as it is stored comes now.
 UPSERT_DOCUMENTS: LiteralString = f"""
     INSERT INTO documents
         (workspace_id, document_id, source, title, media_type, content_hash, pages, characters, chunks, text, arrival)
