@@ -23,6 +23,7 @@
     │   ├── UnknownIngestion
     │   ├── UnknownTape
     │   └── UnknownCheckpoint
+    ├── DamagedState               a saved state cannot be read; its thread cannot go on from there
     ├── Superseded                 a later version of the document is stored, or another worker has this one
     ├── RunLost                    the processes that executed it died, one after the other
     ├── ThreadBusy                 the thread's other question is not answered yet
@@ -145,6 +146,17 @@ class UnknownTape(NotFound):
 
 class UnknownCheckpoint(NotFound):
     """There is no such checkpoint in this thread."""
+
+
+class DamagedState(AskgraphError):
+    """A saved state of this conversation is damaged, so that it cannot go on. Ask in a new one."""
+
+    def __init__(self, thread_id: str | None = None, checkpoint_id: str | None = None) -> None:
+        super().__init__(
+            thread_id
+            and f"A saved state of this conversation is damaged, so that it cannot go on (thread {thread_id}, "
+            f"checkpoint {checkpoint_id}). Ask in a new one; `askgraph doctor states` lists what is damaged."
+        )
 
 
 class Superseded(AskgraphError):

@@ -118,12 +118,13 @@ class SavedState:
 
 
 class SavedStates(Protocol):
-    """All checkpoints. Raises `DatabaseUnavailable`."""
+    """Checkpoints. Raises `DatabaseUnavailable`."""
 
     async def count(self, workspace_id: str | None) -> int:
         """Of the workspace, or of all."""
         ...
 
-    def read(self, workspace_id: str | None) -> AsyncIterator[SavedState]:
-        """Of the workspace, or of all, by thread and oldest first; a few at a time."""
+    def read(self, workspace_id: str | None, thread_id: str | None = None) -> AsyncIterator[SavedState]:
+        """Of the workspace, or of all, and of the thread where one is named; by thread and oldest first, a few at a
+        time."""
         ...

@@ -10,7 +10,16 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from domain.errors import AskgraphError, InputError, ModelError, NotFound, OversizedDocument, ThreadBusy, Unavailable
+from domain.errors import (
+    AskgraphError,
+    DamagedState,
+    InputError,
+    ModelError,
+    NotFound,
+    OversizedDocument,
+    ThreadBusy,
+    Unavailable,
+)
 from domain.events import Failed
 
 logger = logging.getLogger("askgraph.api")
@@ -20,6 +29,7 @@ _STATUS: list[tuple[type[AskgraphError], int]] = [
     (InputError, 422),
     (NotFound, 404),
     (ThreadBusy, 409),
+    (DamagedState, 409),
     (Unavailable, 503),
     (ModelError, 502),
     (AskgraphError, 500),

@@ -1,15 +1,17 @@
 """A thread's saved states, step by step."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 from typing_extensions import TypedDict
 
 from app.runs.hits import settle_thread
 from app.runs.states import MIGRATED, THINNED, migrate, read_version
 from app.services import Services
-from domain.errors import UnknownThread
+from domain.errors import DamagedState, UnknownThread
+from domain.retention import SavedState
 
 _WRITTEN = {"cached": "cache", "stopped": "stop", MIGRATED: "migration"}
 """What a state is marked with that no node has made, and what is said of it."""
@@ -24,7 +26,8 @@ class HistoryStep(TypedDict):
     node: str
     """The node that ran; `__start__` where a question came in, `cache` where a cached answer was remembered, `stop`
     where somebody stopped the run, `fork` where a replay began, `migration` where a state that an older version saved
-    was brought up to date, `thinned` where only the final state of a run is kept."""
+    was brought up to date, `thinned` where only the final state of a run is kept, `damaged` where what is stored cannot
+    be read."""
     changed: dict[str, Any]
     """The new values of the state's fields that differ from the step before."""
     ms: float | None
@@ -32,6 +35,7 @@ class HistoryStep(TypedDict):
     next: list[str]
     """What runs next; empty at the end of a turn."""
     created_at: str
+    """Empty where it cannot be read."""
 
 
 async def read_history(services: Services, workspace_id: str, thread_id: str) -> list[HistoryStep]:
@@ -40,21 +44,34 @@ async def read_history(services: Services, workspace_id: str, thread_id: str) ->
     Raises `UnknownThread` where the workspace has no such thread or nothing was saved in it, and
     `DatabaseUnavailable`.
     """
-    await settle_thread(services, workspace_id, thread_id)
+    config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
+    saved: Sequence[StateSnapshot | SavedState]
     with services.translating_errors():
-        if not await services.threads.exists(workspace_id, thread_id):
-            raise UnknownThread(f"There is no thread {thread_id!r} in this workspace.")
-        snapshots = [s async for s in services.graph.aget_state_history({"configurable": {"thread_id": thread_id}})]
-    if not snapshots:
+        try:
+            await settle_thread(services, workspace_id, thread_id)
+            if not await services.threads.exists(workspace_id, thread_id):
+                raise UnknownThread(f"There is no thread {thread_id!r} in this workspace.")
+            saved = [snapshot async for snapshot in services.graph.aget_state_history(config)][::-1]
+        except DamagedState:
+            saved = [state async for state in _read_one_by_one(services, thread_id)]
+    if not saved:
         raise UnknownThread(f"Thread {thread_id!r} has no saved states.")
-    by_id = {checkpoint_id_of(snapshot): snapshot for snapshot in snapshots}
+    by_id = {checkpoint_id_of(state): state for state in saved if isinstance(state, StateSnapshot)}
     steps = []
-    for snapshot in reversed(snapshots):
-        parent = by_id.get(parent_id_of(snapshot) or "")
+    for state in saved:
+        if isinstance(state, SavedState):
+            steps.append(_describe_damaged(state))
         # The state in which LangGraph files the input has not been through a node yet; the next one shows it.
-        if (snapshot.metadata or {}).get("source") != "input":
-            steps.append(_describe(snapshot, parent, by_id))
+        elif (state.metadata or {}).get("source") != "input":
+            steps.append(_describe(state, by_id.get(parent_id_of(state) or ""), by_id))
     return steps
+
+
+async def _read_one_by_one(services: Services, thread_id: str) -> AsyncIterator[StateSnapshot | SavedState]:
+    """The thread's states, oldest first; of those that are damaged, what is known of them."""
+    async for saved in services.states.read(None, thread_id):
+        config: RunnableConfig = {"configurable": {"thread_id": thread_id, "checkpoint_id": saved.checkpoint_id}}
+        yield saved if saved.unreadable else await services.graph.aget_state(config)
 
 
 def checkpoint_id_of(snapshot: StateSnapshot) -> str:
@@ -79,6 +96,19 @@ def parent_id_of(snapshot: StateSnapshot) -> str | None:
 
 def _read_values(snapshot: StateSnapshot) -> Mapping[str, Any]:
     return migrate(snapshot.values, read_version(snapshot.metadata))
+
+
+def _describe_damaged(saved: SavedState) -> HistoryStep:
+    return HistoryStep(
+        checkpoint_id=saved.checkpoint_id,
+        parent_checkpoint_id=None,
+        run_id=saved.metadata.get("run_id"),
+        node="damaged",
+        changed={},
+        ms=None,
+        next=[],
+        created_at="",
+    )
 
 
 def _describe(snapshot: StateSnapshot, parent: StateSnapshot | None, by_id: Mapping[str, StateSnapshot]) -> HistoryStep:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from operator import add
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, LiteralString
 from uuid import uuid4
 
 import pytest
@@ -27,7 +27,7 @@ from typing_extensions import TypedDict
 from app.adapters.postgres import checkpoints
 from app.adapters.postgres.checkpoints import PackedSaver, open_saver
 from app.adapters.postgres.pool import Pool, open_pool
-from domain.errors import DatabaseUnavailable, InputError
+from domain.errors import DamagedState, DatabaseUnavailable, InputError
 from tests.adapters.dying_run import build_run
 
 Do = Callable[[], Awaitable[None]]
@@ -368,6 +368,29 @@ async def test_a_value_is_stored_once_and_goes_with_its_last_checkpoint(pool: Po
     assert gone == {"size": 0, "packs": 0}
     assert before["size"] < 2 * 50_000
     assert (before["packs"], after["packs"]) == (5, 2)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE checkpoint_blobs SET blob = substring(blob FOR length(blob) / 2)",
+        "UPDATE checkpoint_blobs SET blob = set_byte(blob, length(blob) / 2, 255 - get_byte(blob, length(blob) / 2))",
+        "UPDATE checkpoint_blobs SET blob = ''",
+        "DELETE FROM checkpoint_blobs",
+    ],
+)
+async def test_a_damaged_pack_is_said_to_be_damaged(pool: Pool, saver: PackedSaver, damage: LiteralString) -> None:
+    config = thread()
+    checkpoint = empty_checkpoint()
+    checkpoint["channel_values"] = {"said": [f"The answer to question {n} is {n * n}." for n in range(50)]}
+    checkpoint["channel_versions"] = {"said": "1"}
+    await saver.aput(put_into(config, None), checkpoint, {"source": "loop", "step": 0}, {})
+    assert await read(saver, config) == checkpoint["channel_values"]
+    async with pool.connection() as connection:
+        await connection.execute(damage)
+    for reading in (saver.aget_tuple(config), anext(saver.alist(config))):
+        with pytest.raises(DamagedState, match=f"thread {config['configurable']['thread_id']}, checkpoint "):
+            await reading
 
 
 async def test_closing_stores_what_is_buffered(pool: Pool, elsewhere: PackedSaver) -> None:

@@ -63,6 +63,18 @@ async def test_an_error_in_the_stream_says_what_to_do(page: Page, script: Script
     await expect(page.get_by_role("button", name="Try again")).to_be_visible()
 
 
+async def test_a_damaged_conversation_is_left_for_a_new_one(page: Page, script: Script) -> None:
+    script.steps = [{"node": "damaged", "run_id": "r-0", "changed": {}, "next": []}]
+    failed = event("error", code="damaged_state", message="A saved state is damaged.", retryable=False)
+    await page.goto(f"{await script([failed], [event('content', token='36 months.'), done('36 months.', [])])}#thread=t-0")
+    await expect(page.locator("#trouble")).to_contain_text("damaged")
+    await ask(page, "How long?")
+    await expect(page.locator("#turns .note.bad")).to_contain_text("A saved state is damaged.")
+    await page.get_by_role("button", name="Ask in a new conversation").click()
+    await expect(page.locator(".answer")).to_have_text(["36 months."])
+    assert script.asked == ["How long?"] * 2
+
+
 async def test_a_refused_question_says_why(page: Page, script: Script) -> None:
     body = {"error": {"code": "question_error", "message": "The question is too long.", "retryable": False}}
     await page.goto(await script((422, body), (502, {})))

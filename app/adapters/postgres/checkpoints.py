@@ -39,7 +39,7 @@ from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from psycopg.rows import DictRow
 
 from app.adapters.postgres.pool import QUERY_SECONDS, Pool, translated_errors
-from domain.errors import DatabaseUnavailable
+from domain.errors import DamagedState, DatabaseUnavailable
 
 logger = logging.getLogger("askgraph.checkpoints")
 
@@ -186,7 +186,7 @@ class _Pack:
     def encode(self) -> bytes:
         blobs = [(*place, *blob) for place, blob in self.blobs.items()]
         content = ormsgpack.packb((blobs, self.checkpoints, self.writes))
-        return zstandard.ZstdCompressor(level=_LEVEL).compress(content)
+        return zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True).compress(content)
 
 
 class _Unpacked(NamedTuple):
@@ -366,13 +366,21 @@ class PackedSaver(AsyncPostgresSaver):
     aget_delta_channel_history = BaseCheckpointSaver.aget_delta_channel_history
 
     async def _load_checkpoint_tuple(self, value: DictRow) -> CheckpointTuple:
+        """Raises `DamagedState`."""
+        try:
+            return await self._unpack_checkpoint_tuple(value)
+        except Exception as error:
+            # Nothing is asked of the database here: whatever it is, it comes of the bytes that were stored.
+            raise DamagedState(value["thread_id"], value["checkpoint_id"]) from error
+
+    async def _unpack_checkpoint_tuple(self, value: DictRow) -> CheckpointTuple:
         name, checkpoint_id = value["checkpoint"].get("pack"), value["checkpoint_id"]
         if name is None:
             stocks = await super()._load_checkpoint_tuple({**value, "pending_writes": None})
             return stocks._replace(pending_writes=self._read_writes(checkpoint_id, [], value["pending_writes"]))
         packs = {channel.decode(): _unpack(bytes(body)) for channel, _, body in value["channel_values"] or []}
         if lost := value["checkpoint"]["channel_versions"].keys() - packs:
-            raise LookupError(f"the checkpoint {checkpoint_id} refers to packs that are gone: {', '.join(lost)}")
+            raise LookupError(f"packs that it refers to are gone: {', '.join(sorted(lost))}")
         checkpoint = self.serde.loads_typed(packs[name].checkpoints[checkpoint_id])
         places: _Places = {}
         for channel, version in checkpoint["channel_versions"].items():

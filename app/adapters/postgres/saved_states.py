@@ -3,19 +3,20 @@
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, LiteralString
 
-import psycopg
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from psycopg.rows import DictRow
 
 from app.adapters.postgres.pool import Pool, open_session, translated_errors
+from domain.errors import DamagedState
 from domain.retention import SavedState
 
 PAGE = 500
 """Ids that are listed at once."""
 
 _IN_SCOPE: LiteralString = """
-    (
+    (%(within)s::text IS NULL OR checkpoints.thread_id = %(within)s)
+    AND (
         %(only)s::text IS NULL
         OR EXISTS (
             SELECT FROM threads WHERE threads.thread_id = checkpoints.thread_id AND threads.workspace_id = %(only)s
@@ -53,16 +54,16 @@ class PostgresSavedStates:
 
     async def count(self, workspace_id: str | None) -> int:
         async with open_session(self._pool, workspace_id or "") as session:
-            row = await session.fetch_one(_COUNT, only=workspace_id)
+            row = await session.fetch_one(_COUNT, only=workspace_id, within=None)
         assert row is not None
         return int(row["states"])
 
-    async def read(self, workspace_id: str | None) -> AsyncIterator[SavedState]:
+    async def read(self, workspace_id: str | None, thread_id: str | None = None) -> AsyncIterator[SavedState]:
         last: Mapping[str, Any] = {"thread_id": "", "checkpoint_ns": "", "checkpoint_id": ""}
         while True:
             place = {key: last[key] for key in ("thread_id", "checkpoint_ns", "checkpoint_id")}
             async with open_session(self._pool, workspace_id or "") as session:
-                rows = await session.fetch(_LIST, only=workspace_id, page=PAGE, **place)
+                rows = await session.fetch(_LIST, only=workspace_id, within=thread_id, page=PAGE, **place)
             for row in rows:
                 if (saved := await self._load(row)) is not None:
                     yield saved
@@ -78,13 +79,13 @@ class PostgresSavedStates:
         with translated_errors():
             try:
                 found = await self._saver.aget_tuple(RunnableConfig(configurable=place))
+            except DamagedState as damaged:
+                why = _describe(damaged.__cause__ or damaged)
+                unreadable = await self._find_unreadable(place) or {"checkpoint": why}
+            else:
                 if found is None:
                     return None
                 values = found.checkpoint["channel_values"]
-            except psycopg.Error:
-                raise
-            except Exception as error:  # noqa: BLE001 - whatever damaged bytes come to
-                unreadable = await self._find_unreadable(place) or {"checkpoint": _describe(error)}
         return SavedState(row["thread_id"], row["checkpoint_id"], row["metadata"], values, unreadable)
 
     async def _find_unreadable(self, place: Mapping[str, Any]) -> dict[str, str]:
@@ -102,6 +103,6 @@ class PostgresSavedStates:
         return unreadable
 
 
-def _describe(error: Exception) -> str:
+def _describe(error: BaseException) -> str:
     """What went wrong in reading bytes, with its kind: the message alone says little."""
     return f"{type(error).__name__}: {error}"
