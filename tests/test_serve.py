@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -137,17 +138,17 @@ def test_a_kill_in_the_middle_of_an_answer_loses_nothing(home: Path) -> None:
         assert turns[-1]["answer"] == done["answer"]
 
 
-def test_a_port_in_use_is_said_in_one_line(home: Path) -> None:
-    with serve(home) as served:
-        port = served.address.rsplit(":", 1)[1]
-        second = subprocess.run(
-            [ASKGRAPH, "serve", "--port", port],
-            env={"PATH": os.environ["PATH"], "HOME": str(home), "ASKGRAPH_HOME": str(home / "data")},
+def test_a_port_in_use_is_said_in_one_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        refused = subprocess.run(
+            [ASKGRAPH, "serve", "--port", str(port)],
+            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "ASKGRAPH_HOME": str(tmp_path / "data")},
             capture_output=True,
             text=True,
             timeout=60,
             check=False,
         )
-    assert second.returncode == 1
-    assert second.stderr.startswith(f"askgraph: Cannot listen on 127.0.0.1:{port}")
-    assert "Traceback" not in second.stderr
+    assert refused.returncode == 1
+    assert refused.stderr.startswith(f"askgraph: Cannot listen on 127.0.0.1:{port}")
+    assert "Traceback" not in refused.stderr

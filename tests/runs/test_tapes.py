@@ -56,11 +56,13 @@ async def read_tape(services: Services, run_id: str) -> Tape:
 
 
 @asynccontextmanager
-async def serve(settings: Settings, **behaviour: Any) -> AsyncIterator[tuple[Services, OpenAIServer, AsyncExitStack]]:
+async def serve(
+    settings: Settings, *, model_timeout: float = 5, **behaviour: Any
+) -> AsyncIterator[tuple[Services, OpenAIServer, AsyncExitStack]]:
     """Services with a model, its server, and what stops the server: the services stay."""
     async with AsyncExitStack() as stack, AsyncExitStack() as serving:
         server = await serving.enter_async_context(serve_openai(api_key=KEY, **behaviour))
-        connected = with_models(settings, server, openai_api_key=SecretStr(KEY), model_timeout=5)
+        connected = with_models(settings, server, openai_api_key=SecretStr(KEY), model_timeout=model_timeout)
         services = await stack.enter_async_context(open_services(connected))
         await services.ingestion.add("default", "handbook.md", HANDBOOK)
         await services.ingestion.add("default", "manual.md", MANUAL)
@@ -120,8 +122,8 @@ async def test_a_run_with_models_is_repeated_when_their_server_is_gone(settings:
         {"fault": "refusal"},
         {"model_faults": {"gpt-4.1-mini": "cut"}},
         {"model_faults": {"gpt-4.1-mini": "content_filter"}},
-        {"fault": "stall_before"},
-        {"model_faults": {"gpt-4.1-mini": "stall_within"}},
+        {"fault": "stall_before", "model_timeout": 1},
+        {"model_faults": {"gpt-4.1-mini": "stall_within"}, "model_timeout": 1},
     ],
     ids=str,
 )
@@ -161,7 +163,7 @@ async def test_what_was_done_ahead_in_vain_is_on_the_bill_of_the_replay_too(sett
 
 
 async def test_what_a_budget_cut_short_is_cut_short_again(settings: Settings) -> None:
-    async with serve(settings, fault="stall_before") as (services, _, serving):
+    async with serve(settings, model_timeout=1, fault="stall_before") as (services, _, serving):
         hasty = services.modes["standard"].model_copy(update={"budget": Budget(seconds=0.3), "speculate": False})
         done = await ask(replace(services, modes={"standard": hasty}))
         assert {given_up["code"] for given_up in done["degraded"]} == {"over_budget"}
