@@ -20,6 +20,7 @@ os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"
 # A shell starts what runs in the background with Ctrl-C ignored, and every process that a test starts would inherit it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+import certifi
 import psycopg
 import pytest
 import pytest_asyncio
@@ -119,6 +120,18 @@ def sessions_of_the_model() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(onnx, "_open_session", cache(onnx._open_session))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Every client of a provider reads the certificates of all authorities, which takes 40 ms of CPU, several times a
+    test. Nobody here is asked for a certificate, so that one of them will do."""
+    end = "-----END CERTIFICATE-----\n"
+    file = tmp_path_factory.mktemp("authorities") / "one.pem"
+    file.write_text(certifi.contents().partition(end)[0] + end)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SSL_CERT_FILE", str(file))
         yield
 
 
