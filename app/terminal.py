@@ -117,6 +117,7 @@ def print_pruned(pruned: Pruned, *, dry_run: bool) -> None:
         (pruned.tapes, "tape", ""),
         (pruned.states, "state", ""),
         (pruned.values, "value", " of states"),
+        (pruned.ingestions, "ingestion", " that ended; the documents stay"),
     ):
         figure, _, named = count(number, noun).partition(" ")
         out.print(f"{figure:>10} {named}{rest}")
@@ -160,7 +161,7 @@ def print_history(steps: Sequence[HistoryStep]) -> None:
             run = step["run_id"]
             out.print(f"\n[bold]run {run}[/bold]")
         ms = f"{step['ms']:.1f} ms" if step["ms"] is not None else ""
-        following = ", ".join(step["next"]) or "end"
+        following = ", ".join(step["next"]) or ("" if step["node"] == "damaged" else "end")
         out.print(
             f"[bold cyan]{step['node']:<12}[/bold cyan] {ms:>10}  → {following:<12} [dim]{step['checkpoint_id']}[/dim]"
         )

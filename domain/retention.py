@@ -77,6 +77,8 @@ class Pruned:
     """Checkpoints."""
     values: int = 0
     """Values of checkpoints, and what steps wrote."""
+    ingestions: int = 0
+    """What became of files that were taken in to be read later."""
     bytes: int = 0
 
     def __add__(self, other: "Pruned") -> "Pruned":
@@ -101,6 +103,10 @@ class Retention(Protocol):
 
     async def delete_orphans(self, cuts: Cuts, *, after: str, dry_run: bool) -> tuple[Pruned, str | None]:
         """States whose thread does not exist, and runs past the cut whose thread does not."""
+        ...
+
+    async def delete_ingestions(self, cuts: Cuts, *, after: str, dry_run: bool) -> tuple[Pruned, str | None]:
+        """Ingestions that have ended before the cut, all at once; not the documents."""
         ...
 
 

@@ -19,8 +19,8 @@ async def prune(
     dry_run: bool = False,
 ) -> Pruned:
     """Delete the threads that `policy` keeps no longer, of one workspace or of all; then, of threads that go on, the
-    steps of older runs; then, where no workspace is named, what belongs to no thread. In batches, so that it may be
-    interrupted at any time, and called again.
+    steps of older runs; then ingestions that have ended as long ago; then, where no workspace is named, what belongs to
+    no thread. In batches, so that it may be interrupted at any time, and called again.
 
     Raises `DatabaseUnavailable`.
     """
@@ -28,6 +28,7 @@ async def prune(
     stages: list[Callable[..., Awaitable[tuple[Pruned, str | None]]]] = [
         partial(retention.delete_threads, cuts),
         partial(retention.thin_threads, cuts, policy.steps_of),
+        partial(retention.delete_ingestions, cuts),
     ]
     if workspace_id is None:
         stages.append(partial(retention.delete_orphans, cuts))

@@ -272,3 +272,25 @@ def test_a_policy_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) 
         read_settings()
     with pytest.raises(InputError, match="'soon' is no span of time"):
         override_policy(Policy(), "soon", None, None)
+
+
+async def test_ingestions_go_by_their_end(services: Services, database_url: str) -> None:
+    policy = Policy(timedelta(days=30), {"legal": None, "acme": timedelta(days=7)})
+    for workspace, days in (("default", 60), ("default", 20), ("legal", 60), ("acme", 20), ("acme", None)):
+        accepted = await services.ingestions.accept(workspace, f"{days}.md", b"Words.")
+        await query(
+            database_url,
+            "UPDATE ingestions SET ended_at = now() - make_interval(days => %s) WHERE ingestion_id = %s",
+            days,
+            accepted.ingestion_id,
+        )
+    counted = await prune(services.retention, policy, dry_run=True)
+    assert (counted.ingestions, counted.bytes > 0) == (2, True)
+    assert (await prune(services.retention, policy, workspace_id="default")).ingestions == 1
+    assert (await prune(services.retention, policy)).ingestions == 1
+    left = await query(database_url, "SELECT workspace_id, source FROM ingestions ORDER BY 1, 2")
+    assert [(row["workspace_id"], row["source"]) for row in left] == [
+        ("acme", "None.md"),
+        ("default", "20.md"),
+        ("legal", "60.md"),
+    ]

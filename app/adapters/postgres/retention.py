@@ -206,6 +206,13 @@ def _skip_through(table: LiteralString) -> LiteralString:
     """
 
 
+# Those that have not ended have no time of their end.
+_DELETE_INGESTIONS: LiteralString = _delete(
+    "ingestions",
+    "pg_column_size(row)",
+    f"(%(only)s::text IS NULL OR row.workspace_id = %(only)s) AND ended_at < {_CUT.replace('{row}', 'row')}",
+)
+
 _FIND_ORPHANS: LiteralString = f"""
     SELECT thread_id, (
         SELECT max(checkpoint_id) FROM checkpoints WHERE checkpoints.thread_id = orphan.thread_id
@@ -279,6 +286,13 @@ class PostgresRetention:
             if dry_run:
                 raise psycopg.Rollback
         return pruned, last
+
+    async def delete_ingestions(self, cuts: Cuts, *, after: str, dry_run: bool) -> tuple[Pruned, str | None]:
+        async with open_session(self._pool, "", transaction=True) as session:
+            gone = await _run(session, _DELETE_INGESTIONS, **_spread(cuts))
+            if dry_run:
+                raise psycopg.Rollback
+        return Pruned(ingestions=gone.rows, bytes=gone.bytes), None
 
 
 def _find_time(checkpoint_id: str) -> datetime:
