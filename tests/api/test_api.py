@@ -16,6 +16,7 @@ from app.main import make_app
 from app.services import Services, open_services
 from app.settings import Settings
 from domain.events import Event, Failed
+from tests.asking import with_models
 from tests.wire.openai import serve_openai
 
 QUESTION = {"question": "How long is the warranty of the Falke?"}
@@ -299,41 +300,42 @@ async def test_two_files_of_one_name_do_not_replace_each_other(client: httpx.Asy
     assert [d["status"] for d in report["documents"]] == ["added", "failed"]
 
 
-@pytest.mark.parametrize(("on_disconnect", "state"), [("cancel", "stopped"), ("continue", "done")])
+@pytest.mark.parametrize(("on_disconnect", "state", "ttft"), [("cancel", "stopped", 60), ("continue", "done", 0)])
 async def test_a_client_that_leaves_a_json_answer_stops_its_run_where_it_said_so(
-    services: Services, library: dict[str, str], client: httpx.AsyncClient, on_disconnect: str, state: str
+    settings: Settings, library: dict[str, str], on_disconnect: str, state: str, ttft: float
 ) -> None:
-    answer = (await client.post("/api/chat?stream=false", json=QUESTION)).json()
-    thread_id = answer["thread_id"]
-    async with _live(services) as app:
-        question = "How long is the warranty of the Amsel?"
-        body = json.dumps({"question": question, "thread_id": thread_id, "on_disconnect": on_disconnect})
-        messages = iter([{"type": "http.request", "body": body.encode(), "more_body": False}])
+    messages = iter([QUESTION | {"thread_id": "left", "on_disconnect": on_disconnect}])
 
-        async def receive() -> dict[str, Any]:
-            if message := next(messages, None):
-                return message
-            # Until the run is under way.
-            while not await services.queue.list_unfinished("default", thread_id):  # noqa: ASYNC110
-                await asyncio.sleep(0.001)
-            return {"type": "http.disconnect"}
+    async def receive() -> dict[str, Any]:
+        if message := next(messages, None):
+            return {"type": "http.request", "body": json.dumps(message).encode(), "more_body": False}
+        # Until the run is under way, or over already.
+        while not (  # noqa: ASYNC110 - what is waited for happens in the database
+            await services.queue.list_unfinished("default", "left")
+            or await services.runs.list_thread("default", "left")
+        ):
+            await asyncio.sleep(0.001)
+        return {"type": "http.disconnect"}
 
-        async def send(message: Any) -> None:
-            pass
+    async def send(message: Any) -> None:
+        pass
 
-        scope = {
-            "type": "http",
-            "http_version": "1.1",
-            "method": "POST",
-            "path": "/api/chat",
-            "raw_path": b"/api/chat",
-            "query_string": b"stream=false",
-            "headers": [(b"content-type", b"application/json")],
-        }
-        await app(scope, receive, send)
-    runs = [run for run in await services.runs.list_thread("default", thread_id) if run.run_id != answer["run_id"]]
-    statuses = [await services.queue.get("default", run.run_id) for run in runs]
-    assert [status.state for status in statuses if status is not None] == [state]
+    scope = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": "POST",
+        "path": "/api/chat",
+        "raw_path": b"/api/chat",
+        "query_string": b"stream=false",
+        "headers": [(b"content-type", b"application/json")],
+    }
+    async with serve_openai(ttft=ttft) as server, open_services(with_models(settings, server)) as services:
+        async with _live(services) as app:
+            await app(scope, receive, send)
+        (run,) = await services.runs.list_thread("default", "left")
+        status = await services.queue.get("default", run.run_id)
+        assert status is not None
+        assert status.state == state
 
 
 async def test_costs_are_those_of_the_workspace(client: httpx.AsyncClient) -> None:
