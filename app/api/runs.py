@@ -8,7 +8,7 @@ from starlette.responses import Response
 from app.api.dependencies import ServicesDep, TurnsDep, Workspace
 from app.api.streams import respond
 from app.descriptions import describe_run
-from app.runs.watching import read_status
+from app.runs.following import read_status
 from domain.errors import InputError
 from domain.streams import order_of
 
@@ -42,7 +42,7 @@ async def events(
         if ended_id is not None and order_of(last_event_id) >= order_of(ended_id):
             # There is nothing more, and a browser's EventSource would ask for ever after anything but this.
             return Response(status_code=204)
-    return await respond(request, await turns.watch(workspace, run_id, last_event_id or None), stream)
+    return await respond(request, await turns.follow_run(workspace, run_id, last_event_id or None), stream)
 
 
 @router.post("/{run_id}/cancel")

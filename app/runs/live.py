@@ -42,7 +42,7 @@ MAX_ATTEMPTS = 5
 PATIENCE_SECONDS = 5.0
 """How long the reader of a whole answer waits for its end where that cannot be stored."""
 
-Watch = Callable[[str, str], AsyncGenerator[StreamedEvent]]
+Follow = Callable[[str, str], AsyncGenerator[StreamedEvent]]
 """Follows another run of a workspace."""
 
 
@@ -50,12 +50,12 @@ class LiveRun:
     """A run while this process executes it: from a stored answer, from a run that answers the same question now, or by
     the graph. Whatever happens, it ends once; see `perform`."""
 
-    def __init__(self, services: Services, lease: Lease, watch: Watch, *, player: Player | None = None) -> None:
+    def __init__(self, services: Services, lease: Lease, follow: Follow, *, player: Player | None = None) -> None:
         self.request = lease.request
         self.broadcast = Broadcast(lease.request.run_id, lease.attempt, services.streams)
         self._services = services
         self._lease = lease
-        self._watch = watch
+        self._follow = follow
         self._player = player
         self._started_at = datetime.now(UTC)
         self._started = perf_counter()
@@ -186,7 +186,7 @@ class LiveRun:
                 # an ended run is stored; and one that waits for a process must not be waited for by one.
                 await services.answers.release(key, leader)
                 continue
-            shared = await self._follow(leader)
+            shared = await self._share(leader)
             if shared is not None:
                 return shared
         try:
@@ -237,10 +237,10 @@ class LiveRun:
         assert execution.ended is not None
         return execution.ended, execution.state
 
-    async def _follow(self, leader: str) -> tuple[Done | Failed, AnswerState] | None:
+    async def _share(self, leader: str) -> tuple[Done | Failed, AnswerState] | None:
         """Send what the run sends that answers the same question now. None where it was stopped, or is gone."""
         ended: Event | None = None
-        async with aclosing(self._watch(self.request.workspace_id, leader)) as events:
+        async with aclosing(self._follow(self.request.workspace_id, leader)) as events:
             async for streamed in events:
                 ended = streamed.event
                 if not streamed.is_end:

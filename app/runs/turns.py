@@ -9,9 +9,9 @@ from types import TracebackType
 from typing import Any, Self, cast
 from uuid import uuid4
 
+from app.runs.following import follow_elsewhere, read_status
 from app.runs.live import LiveRun
 from app.runs.taping import Player
-from app.runs.watching import follow_elsewhere, read_status
 from app.services import Services
 from domain.documents import Scope
 from domain.errors import Draining
@@ -192,7 +192,9 @@ class Turns:
                     return
         yield StreamedEvent.of(_say_draining(), "")
 
-    async def watch(self, workspace_id: str, run_id: str, after: str | None = None) -> AsyncGenerator[StreamedEvent]:
+    async def follow_run(
+        self, workspace_id: str, run_id: str, after: str | None = None
+    ) -> AsyncGenerator[StreamedEvent]:
         """The events of any run past the id `after`: those of the past and those to come.
 
         Raises `UnknownRun`.
@@ -246,7 +248,7 @@ class Turns:
         return Started(request.run_id, request.thread_id, request.workspace_id, live)
 
     def _begin(self, lease: Lease, player: Player | None) -> LiveRun:
-        live = LiveRun(self._services, lease, self._watch_other, player=player)
+        live = LiveRun(self._services, lease, self._follow_other, player=player)
         self._live[lease.request.run_id] = live
         return live
 
@@ -265,7 +267,7 @@ class Turns:
             if self._live.get(live.request.run_id) is live:
                 del self._live[live.request.run_id]
 
-    async def _watch_other(self, workspace_id: str, run_id: str) -> AsyncGenerator[StreamedEvent]:
+    async def _follow_other(self, workspace_id: str, run_id: str) -> AsyncGenerator[StreamedEvent]:
         """The events of a run that is being executed. They end early where nobody executes it any more: the run that
         follows it may be what keeps it from being begun again."""
         live = self._live.get(run_id)

@@ -8,11 +8,11 @@ import redis.asyncio
 
 from app.descriptions import describe_answer
 from app.runs.cache import CacheKey
+from app.runs.following import read_status
 from app.runs.history import read_history
 from app.runs.hits import record_hits, settle_thread
 from app.runs.recall import Recall, Recalled
 from app.runs.turns import Ask, Turns, collect
-from app.runs.watching import read_status
 from app.services import Services, open_services
 from app.settings import Settings
 from domain.documents import Scope

@@ -87,7 +87,7 @@ async def read_until_content(process: Process, started: Started) -> list[Streame
 
 
 async def read_all(process: Process, run_id: str, after: str | None = None) -> list[StreamedEvent]:
-    async with aclosing(await process.turns.watch("default", run_id, after)) as events:
+    async with aclosing(await process.turns.follow_run("default", run_id, after)) as events:
         return [event async for event in events]
 
 
@@ -151,7 +151,7 @@ async def test_a_run_that_ends_while_its_follower_looks_how_it_stands_is_followe
 ) -> None:
     model.behaviour.ttft = 2 * WAIT_SECONDS
     started = await process.turns.start(Ask(QUESTION, mode="fast"))
-    followed = await other.turns.watch("default", started.run_id)
+    followed = await other.turns.follow_run("default", started.run_id)
     executing = asyncio.create_task(finish(process, started))
     look = other.services.queue.get
 
@@ -170,7 +170,7 @@ async def test_an_unknown_run_and_one_of_another_workspace_are_refused(process: 
     await finish(process, started)
     for workspace_id, run_id in (("default", "none"), ("legal", started.run_id)):
         with pytest.raises(UnknownRun):
-            await process.turns.watch(workspace_id, run_id)
+            await process.turns.follow_run(workspace_id, run_id)
         with pytest.raises(UnknownRun):
             await process.turns.stop(workspace_id, run_id)
 
