@@ -21,9 +21,13 @@ os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"
 # A shell starts what runs in the background with Ctrl-C ignored, and every process that a test starts would inherit it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+import pytest
+
+# Before they are imported, so that what they assert is shown with its values.
+pytest.register_assert_rewrite("tests.contracts", "tests.asking")
+
 import certifi
 import psycopg
-import pytest
 import pytest_asyncio
 import redis.asyncio
 import uvloop
