@@ -209,11 +209,33 @@ async def test_a_second_question_waits_for_the_first(page: Page, script: Script)
     await expect(page.locator(".step").last).to_have_text("Waiting for the answer before it…")
     await expect(page.locator(".question").last).to_be_in_viewport()
     await expect(page.locator(".answer").first).to_be_in_viewport()
-    await page.get_by_role("button", name="Stop").click()
+    await page.get_by_role("button", name="Stop: one").click()
     await expect(page.locator(".answer")).to_have_text(["First", "Second"])
     await expect(page.locator(".badge")).to_have_text(["Stopped"])
     assert script.asked == ["one", "two"]
     assert script.stopped == ["r-1"]
+
+
+async def test_of_two_answers_each_has_its_own_stop(page: Page, script: Script) -> None:
+    second = [event("thinking", step="retrieve"), WAIT, done("", [], stopped=True)]
+    await page.goto(await script([*tokens("First"), WAIT, WAIT, done("First.", [], route="conversational")], second))
+    await send(page, "one")
+    await expect(page.get_by_role("button", name="Stop")).to_have_count(1)
+    await send(page, "two")
+    stops = page.get_by_role("button", name="Stop")
+    await expect(stops).to_have_count(2)
+    await expect(page.locator("#stop")).to_be_hidden()
+    await expect(page.locator(".step").last).to_have_text("Searching…")
+    await page.locator(".turn").last.get_by_role("button", name="Stop").focus()
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".turn").last.locator(".badge")).to_have_text("Stopped")
+    await expect(page.locator(".turn").first).to_have_class("turn working")
+    await expect(page.locator("#stop")).to_be_visible()
+    await expect(page.get_by_label("Question")).to_be_focused()
+    assert script.stopped == ["r-2"]
+    script.go_on()
+    await expect(page.locator(".answer").first).to_have_text("First.")
+    await expect(page.locator(".badge")).to_have_text(["Stopped"])
 
 
 async def test_no_more_questions_wait_than_a_browser_has_connections_for(page: Page, script: Script) -> None:
@@ -222,7 +244,7 @@ async def test_no_more_questions_wait_than_a_browser_has_connections_for(page: P
         await send(page, str(number))
     await expect(page.get_by_role("button", name="Ask", exact=True)).to_be_disabled()
     await expect(page.get_by_label("Question")).to_have_value("4")
-    await page.get_by_role("button", name="Stop").click()
+    await page.get_by_role("button", name="Stop: 0").click()
     await expect(page.get_by_role("button", name="Ask", exact=True)).to_be_enabled()
     assert script.asked == ["0", "1", "2", "3"]
 

@@ -66,7 +66,9 @@ async def test_an_error_in_the_stream_says_what_to_do(page: Page, script: Script
 async def test_a_damaged_conversation_is_left_for_a_new_one(page: Page, script: Script) -> None:
     script.steps = [{"node": "damaged", "run_id": "r-0", "changed": {}, "next": []}]
     failed = event("error", code="damaged_state", message="A saved state is damaged.", retryable=False)
-    await page.goto(f"{await script([failed], [event('content', token='36 months.'), done('36 months.', [])])}#thread=t-0")
+    await page.goto(
+        f"{await script([failed], [event('content', token='36 months.'), done('36 months.', [])])}#thread=t-0"
+    )
     await expect(page.locator("#trouble")).to_contain_text("damaged")
     await ask(page, "How long?")
     await expect(page.locator("#turns .note.bad")).to_contain_text("A saved state is damaged.")
@@ -109,7 +111,7 @@ async def test_a_correction_is_shown_openly(page: Page, script: Script) -> None:
                 event("verification", status="unsupported", claims=[claim]),
                 event(
                     "correction",
-                    reason="1 of 1 statements was rewritten.",
+                    reason="1 of 1 statement rewritten.",
                     answer="It is 25 [1].",
                     citations=[citation(1)],
                 ),
@@ -118,7 +120,7 @@ async def test_a_correction_is_shown_openly(page: Page, script: Script) -> None:
         )
     )
     await ask(page, "q")
-    await expect(page.locator("#turns .withdrawn .note")).to_contain_text("1 of 1 statements was rewritten.")
+    await expect(page.locator("#turns .withdrawn .note")).to_contain_text("1 of 1 statement rewritten.")
     await expect(page.locator("del")).to_have_text("It is 30 [1].")
     await expect(page.locator(".answer")).to_have_text("It is 25 1.")
     await expect(page.locator(".claims")).to_contain_text("Not supported (20 %): “It is 30.” It says 25.")
@@ -218,3 +220,34 @@ async def test_the_cache_is_named(page: Page, script: Script) -> None:
     await page.goto(await script([done("A [1].", [citation(1)], cached=True)]))
     await ask(page, "q")
     await expect(page.locator(".badge.cached")).to_have_text(re.compile("cache", re.IGNORECASE))
+
+
+async def test_a_source_shows_which_of_its_words_the_answer_has_from_it(page: Page, script: Script) -> None:
+    passage = (
+        "… The week has 38.5 hours, spread\nover five days. Overtime must be\napproved beforehand by the team lead. …"
+    )
+    table = "Meals\n\nAbsence | Allowance\na full day | 28 euros"
+    answer = (
+        "The team lead approves overtime, which must be approved before [1]. A day has 28 euros [2]. No hours here."
+    )
+    cited = [citation(1, text=passage), citation(2, text=table), citation(3, text="Quoted whole.")]
+    await page.goto(await script([done(f"{answer} Quoted whole [3].", cited)]))
+    await ask(page, "q")
+    shown = page.locator(".snippet")
+    await expect(shown.nth(0)).to_have_text(passage.replace("\n", " "))
+    await expect(shown.nth(0).locator("mark:not(:text-matches('^ $'))")).to_have_text(
+        ["Overtime", "must", "approved", "team", "lead"]
+    )
+    assert await shown.nth(1).inner_text() == "Meals\nAbsence | Allowance\na full day | 28 euros"
+    await expect(shown.nth(1).locator("mark").last).to_have_text("euros")
+    await expect(shown.nth(2).locator("mark")).to_have_count(0)
+
+
+async def test_a_caveat_is_said_once(page: Page, script: Script) -> None:
+    caveat = "The documents may answer this only in part."
+    both = [done(f"{words}It is 30 [1].", [citation(1)], confidence=0.5) for words in ("", f"{caveat} ")]
+    await page.goto(await script(*[[each] for each in both]))
+    for _ in both:
+        await ask(page, "q")
+    await expect(page.locator(".caveat")).to_have_text([caveat])
+    await expect(page.locator(".facts").first).to_contain_text("standard · 12 ms")
