@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-import uvloop
 
 from domain.errors import AskgraphError, InputError, NotFound, StateError
 
@@ -136,10 +135,26 @@ def ask(
 @cli.command()
 def ingest(
     paths: Annotated[list[Path], typer.Argument(help="Files and folders: Markdown, text, HTML, PDF, DOCX.")],
+    background: Annotated[
+        bool, typer.Option("--background", help="Only hand the files over: a server or worker reads them later.")
+    ] = False,
     workspace: WorkspaceOption = "default",
     as_json: JsonOption = False,
 ) -> None:
     """Add documents, or bring them up to date. The same content twice changes nothing."""
+
+    async def queue(services: "Services") -> int:
+        from app.descriptions import describe_handed_over
+        from app.ingest.background import hand_over
+        from app.terminal import print_handed_over
+
+        max_bytes = services.settings.max_document_mb * 1_000_000
+        handed = await hand_over(services.ingestions, workspace, paths, max_bytes=max_bytes)
+        if as_json:
+            print(json.dumps(describe_handed_over(handed), ensure_ascii=False))
+        else:
+            print_handed_over(handed, workspace)
+        return 1 if handed.refused else 0
 
     async def work(services: "Services") -> int:
         from app.descriptions import describe_ingest
@@ -153,6 +168,29 @@ def ingest(
         else:
             print_ingest(report)
         return 1 if report.failed else 0
+
+    _run(_with_services(queue if background else work))
+
+
+@cli.command()
+def ingestions(
+    limit: Annotated[int, typer.Option(help="Only so many of the latest.", min=1)] = 100,
+    workspace: WorkspaceOption = "default",
+    as_json: JsonOption = False,
+) -> None:
+    """List files that were handed over to be read later: those that wait or are being read, and what became of the
+    others."""
+
+    async def work(services: "Services") -> int:
+        from app.descriptions import describe_ingestion
+        from app.terminal import print_ingestions
+
+        found = await services.ingestions.list(workspace, limit)
+        if as_json:
+            print(json.dumps([describe_ingestion(status) for status in found], ensure_ascii=False))
+        else:
+            print_ingestions(found)
+        return 0
 
     _run(_with_services(work))
 
@@ -350,7 +388,8 @@ def prune(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Delete nothing; say what would go.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete conversations that are kept no longer: states, runs and tapes. What runs have cost stays known.
+    """Delete conversations that are kept no longer: states, runs and tapes; and ingestions that ended as long ago. What
+    runs have cost stays known, and documents stay.
 
     Where no workspace is named, those that ASKGRAPH_RETENTION names keep at least what it says. Threads in which a run
     is not over stay. Questions are answered meanwhile.
@@ -562,7 +601,7 @@ def main() -> None:
 def _run(work: Coroutine[Any, Any, int]) -> None:
     """Run a command to its exit code, with an error of ours said in one line."""
     try:
-        code = uvloop.run(work)
+        code = asyncio.run(work)
     except AskgraphError as error:
         _fail(error)
     except KeyboardInterrupt:

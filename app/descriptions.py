@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from app.ingest.background import HandedOver
 from app.ingest.reindexing import Reindexed
 from domain.documents import Document, IngestReport
 from domain.events import Done, Event, data_of
@@ -38,6 +39,16 @@ def describe_ingest(report: IngestReport) -> dict[str, Any]:
         "failed": len(report.failed),
         "passed_over": report.passed_over,
         "seconds": report.seconds,
+    }
+
+
+def describe_handed_over(handed: HandedOver) -> dict[str, Any]:
+    """Files that wait to be read, and those that were refused."""
+    return {
+        "documents": [asdict(report) for report in handed.refused],
+        "failed": len(handed.refused),
+        "passed_over": handed.passed_over,
+        "ingestions": [describe_ingestion(status) for status in handed.ingestions],
     }
 
 

@@ -11,11 +11,13 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from app.ingest.background import HandedOver
 from app.ingest.reindexing import Reindexed
 from app.runs.examination import Examination
 from app.runs.history import HistoryStep
-from domain.documents import Citation, Document, IngestReport, name_place
+from domain.documents import Citation, Document, DocumentReport, IngestReport, name_place
 from domain.events import Compared, Event
+from domain.ingestions import IngestionStatus
 from domain.retention import Pruned
 from domain.state import STATE_VERSION
 
@@ -181,11 +183,46 @@ def print_documents(documents: Sequence[Document]) -> None:
     _print_table(table)
 
 
+def print_handed_over(handed: HandedOver, workspace_id: str) -> None:
+    """The files that wait, and how to follow them; and those that were refused."""
+    for report in handed.refused:
+        _print_failure(report)
+    for status in handed.ingestions:
+        out.print(f"{status.state:<10} {status.ingestion_id} {escape(status.source)}")
+    counts = [f"{count(len(handed.ingestions), 'file')} to be read", f"{len(handed.refused)} failed"]
+    if handed.passed_over:
+        counts.append(f"{count(handed.passed_over, 'file')} of other types passed over")
+    out.print(", ".join(counts))
+    if handed.ingestions:
+        option = "" if workspace_id == "default" else f" -w {workspace_id}"
+        out.print("A running `askgraph serve` or `askgraph worker` reads them; where none runs, the next one does.")
+        out.print(f"How they stand: askgraph ingestions{option}")
+
+
+def print_ingestions(statuses: Sequence[IngestionStatus]) -> None:
+    """How each ingestion stands, and why where it did not become a document."""
+    table = Table(box=None, pad_edge=False)
+    # An id that is broken over two lines cannot be copied.
+    table.add_column("id", min_width=max((len(status.ingestion_id) for status in statuses), default=0))
+    for column in ("state", "accepted", "source", ""):
+        table.add_column(column, overflow="fold")
+    for status in statuses:
+        report = status.report
+        said = report and (report.error or report.note or f"{report.status}, {count(report.chunks, 'chunk')}")
+        accepted = f"{status.accepted_at:%Y-%m-%d %H:%M:%S}"
+        table.add_row(status.ingestion_id, status.state, accepted, escape(status.source), escape(said or ""))
+    _print_table(table)
+
+
+def _print_failure(report: DocumentReport) -> None:
+    err.print(f"[red]failed[/red]     {escape(report.source)}: {escape(report.error or '')}")
+
+
 def print_ingest(report: IngestReport) -> None:
     """What became of each file."""
     for d in report.documents:
         if d.status == "failed":
-            err.print(f"[red]failed[/red]     {escape(d.source)}: {escape(d.error or '')}")
+            _print_failure(d)
         elif d.status == "superseded":
             out.print(f"superseded {escape(d.source)}: {escape(d.note or '')}")
         else:

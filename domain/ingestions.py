@@ -1,5 +1,6 @@
 """Files that were taken in, to be read and embedded later."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
@@ -37,3 +38,7 @@ class IngestionQueue(Protocol):
         ...
 
     async def get(self, workspace_id: str, ingestion_id: str) -> IngestionStatus | None: ...
+
+    async def list(self, workspace_id: str, limit: int) -> Sequence[IngestionStatus]:
+        """The latest, those that came last first."""
+        ...

@@ -89,6 +89,21 @@ def documents(home: Path) -> Path:
     return folder
 
 
+def test_files_are_handed_over_and_listed(home: Path, documents: Path) -> None:
+    arguments = ("ingest", "--background", str(documents / "falke.md"), "missing.md", "-w", "later")
+    handed = read(run(home, *arguments, "--json", code=1))
+    assert [report["code"] for report in handed["documents"]] == ["unreadable_document"]
+    [first] = handed["ingestions"]
+    shown = run(home, *arguments, code=1)
+    assert "askgraph ingestions -w later" in shown.stdout
+    assert "There is no such file" in shown.stderr
+    second, listed = read(run(home, "ingestions", "-w", "later", "--json"))
+    assert (second["ingestion_id"] in shown.stdout, listed) == (True, first)
+    listing = run(home, "ingestions", "-w", "later").stdout
+    assert first["ingestion_id"] in listing
+    assert "queued" in listing
+
+
 @pytest.mark.timeout(400)
 def test_a_session_from_ingest_to_replay(home: Path, documents: Path) -> None:
     report = read(run(home, "ingest", str(documents), "--json", code=1))

@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -10,13 +9,11 @@ from pathlib import Path
 from typing import Protocol
 
 from app.ingest.chunking import OVERLAP, SIZE, split
-from app.ingest.reading import MAX_BYTES, find_kind, read_document
+from app.ingest.files import MAX_NAME, check_name, find_files, load, report_failure
+from app.ingest.reading import MAX_BYTES, read_document
 from domain.documents import Arrival, Chunk, Document, DocumentReport, IngestReport, ParsedDocument, embedding_text
-from domain.errors import DocumentError, OversizedDocument, Superseded, UnreadableDocument, UnsupportedDocument
+from domain.errors import DocumentError, Superseded
 from domain.ports import AnswerCache, ChunkVectors, DocumentContent, DocumentStore
-
-MAX_NAME = 1024
-"""Characters of a path or name; a database index holds no more than about 2,700 bytes of it."""
 
 BATCH = 32
 """Chunks handed to the embedder at once."""
@@ -81,9 +78,9 @@ class Ingestion:
         Raises `DatabaseUnavailable` and `EmbedderUnavailable`.
         """
         try:
-            _check_name(source)
+            check_name(source)
         except DocumentError as error:
-            return _report_failure(ascii(source[:MAX_NAME]), error)
+            return report_failure(ascii(source[:MAX_NAME]), error)
         content_hash = hashlib.sha256(data).hexdigest()
         arrival = arrival or await self._store.number_arrival(workspace_id)
         existing = await self._store.find(workspace_id, source)
@@ -99,7 +96,7 @@ class Ingestion:
         try:
             parsed, chunks = await asyncio.to_thread(self._prepare, source, data, media_type)
         except DocumentError as error:
-            return _report_failure(source, error)
+            return report_failure(source, error)
         return await self._keep(workspace_id, source, content_hash, arrival, parsed, chunks, existing, progress)
 
     async def add_parsed(
@@ -139,7 +136,7 @@ class Ingestion:
         files: list[Path | DocumentReport] = []
         passed_over = 0
         for path in paths:
-            found, others = await asyncio.to_thread(_find_files, Path(path))
+            found, others = await asyncio.to_thread(find_files, Path(path))
             files += found
             passed_over += others
         reports = await self._add_files(workspace_id, list(dict.fromkeys(files)), progress)
@@ -206,10 +203,10 @@ class Ingestion:
                 return file
             await free.acquire()
             try:
-                data = await asyncio.to_thread(_load, file, self._max_bytes)
+                data = await asyncio.to_thread(load, file, self._max_bytes)
             except DocumentError as error:
                 free.release()
-                return _report_failure(str(file), error)
+                return report_failure(str(file), error)
             return group.create_task(add(file, data))
 
         try:
@@ -243,63 +240,3 @@ class Ingestion:
             if progress is not None:
                 progress(source, len(vectors), len(hashes))
         return vectors
-
-
-def _check_name(source: str) -> None:
-    """Refuse a name that the database cannot hold or index."""
-    if not source.isprintable() or not _is_unicode(source):
-        raise UnreadableDocument("The file's name holds characters that are not text. Rename it.")
-    if len(source) > MAX_NAME:
-        raise UnreadableDocument(f"The file's name has more than {MAX_NAME} characters. Shorten it.")
-
-
-def _is_unicode(text: str) -> bool:
-    """False where a file name's bytes were no UTF-8, which Python carries as lone surrogates."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _find_files(path: Path) -> tuple[list[Path | DocumentReport], int]:
-    """The files that a path stands for, resolved and sorted, or the report of why there are none; and how many files
-    of no supported type it also holds."""
-    path = path.expanduser().resolve()
-    if path.is_file():
-        return [path], 0
-    if not path.is_dir():
-        problem = "It is neither a file nor a folder." if path.exists() else "There is no such file or folder."
-        return [_report_failure(str(path), UnreadableDocument(f"{problem} Check the path."))], 0
-    files: list[Path | DocumentReport] = []
-    passed_over = 0
-    for folder, folders, names in os.walk(path):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            file = Path(folder, name)
-            if name.startswith(".") or not file.is_file():
-                continue
-            if find_kind(name) is None:
-                passed_over += 1
-            else:
-                files.append(file.resolve())
-    if files:
-        return files, passed_over
-    problem = "The folder holds no Markdown, plain text, HTML, PDF or DOCX file."
-    return [_report_failure(str(path), UnsupportedDocument(problem))], passed_over
-
-
-def _load(path: Path, max_bytes: int) -> bytes:
-    try:
-        size = path.stat().st_size
-        if size > max_bytes:
-            raise OversizedDocument(
-                f"The file has {size / 1e6:.1f} MB; {max_bytes / 1e6:.0f} MB are the limit. Split it."
-            )
-        return path.read_bytes()
-    except OSError as error:
-        raise UnreadableDocument(f"{error.strerror}. Check its permissions and retry.") from error
-
-
-def _report_failure(source: str, error: DocumentError) -> DocumentReport:
-    return DocumentReport(source, "failed", error=error.message, code=error.code)

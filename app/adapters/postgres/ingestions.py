@@ -1,6 +1,7 @@
 """Files that wait to be read, and the job that reads one."""
 
 import logging
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Protocol
 from uuid import uuid4
@@ -66,6 +67,11 @@ class PostgresIngestionQueue:
         async with open_session(self._pool, workspace_id) as session:
             row = await session.fetch_one(sql.GET_INGESTION, ingestion_id=ingestion_id)
         return None if row is None else _read_status(row)
+
+    async def list(self, workspace_id: str, limit: int) -> Sequence[IngestionStatus]:
+        async with open_session(self._pool, workspace_id) as session:
+            rows = await session.fetch(sql.LIST_INGESTIONS, limit=limit)
+        return [_read_status(row) for row in rows]
 
     def task(self, ingest: Ingest) -> Task:
         """What a worker is to do with the files."""

@@ -679,3 +679,7 @@ GET_INGESTION: LiteralString = f"""
     SELECT {_INGESTION} FROM ingestions
     WHERE workspace_id = %(workspace_id)s AND ingestion_id = %(ingestion_id)s
 """
+
+LIST_INGESTIONS: LiteralString = f"""
+    SELECT {_INGESTION} FROM ingestions WHERE workspace_id = %(workspace_id)s ORDER BY arrival DESC LIMIT %(limit)s
+"""

@@ -1,0 +1,57 @@
+"""Files of this machine that are handed to the workers, to be read later."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from app.ingest.files import MAX_NAME, check_name, find_files, load, report_failure
+from app.ingest.reading import check_file
+from domain.documents import DocumentReport
+from domain.errors import DocumentError
+from domain.ingestions import IngestionQueue, IngestionStatus
+
+
+@dataclass(slots=True)
+class HandedOver:
+    """What became of the files."""
+
+    ingestions: list[IngestionStatus] = field(default_factory=list)
+    refused: list[DocumentReport] = field(default_factory=list)
+    """Those that can be seen at once to be no documents."""
+    passed_over: int = 0
+    """Files in folders that are of no supported type."""
+
+
+async def hand_over(
+    queue: IngestionQueue, workspace_id: str, paths: Sequence[Path | str], *, max_bytes: int
+) -> HandedOver:
+    """Have files, and folders with all that is in them, read by whichever worker has time. They are copied: what
+    becomes of the files themselves does not matter any more.
+
+    Raises `DatabaseUnavailable`; what was handed over before that is read all the same.
+    """
+    handed = HandedOver()
+    files: dict[Path | DocumentReport, None] = {}
+    for path in paths:
+        found, others = await asyncio.to_thread(find_files, Path(path))
+        files |= dict.fromkeys(found)
+        handed.passed_over += others
+    for file in files:
+        if isinstance(file, DocumentReport):
+            handed.refused.append(file)
+            continue
+        source = str(file)
+        try:
+            check_name(source)
+        except DocumentError as error:
+            handed.refused.append(report_failure(ascii(source[:MAX_NAME]), error))
+            continue
+        try:
+            data = await asyncio.to_thread(load, file, max_bytes)
+            await asyncio.to_thread(check_file, source, data, max_bytes=max_bytes)
+        except DocumentError as error:
+            handed.refused.append(report_failure(source, error))
+        else:
+            handed.ingestions.append(await queue.accept(workspace_id, source, data))
+    return handed

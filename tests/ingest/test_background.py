@@ -1,0 +1,43 @@
+"""Files of this machine that are handed to the workers."""
+
+import asyncio
+from pathlib import Path
+
+from app.ingest.background import hand_over
+from app.services import Services
+from domain.runs import Lease
+from tests.conftest import HANDBOOK, MANUAL
+
+
+async def _refuse(lease: Lease) -> None:
+    raise AssertionError("nobody has asked anything")
+
+
+async def test_files_are_handed_over_and_read_by_a_worker(services: Services, tmp_path: Path) -> None:
+    folder = tmp_path / "handbook"
+    folder.mkdir()
+    for name, content in (("a.md", HANDBOOK), ("b.md", b" "), ("c.pdf", MANUAL), ("d.zip", b"PK"), ("\x07.md", MANUAL)):
+        (folder / name).write_bytes(content)
+    missing = str(tmp_path / "missing.md")
+    handed = await hand_over(services.ingestions, "default", [folder, folder / "a.md", missing], max_bytes=10_000)
+    source = str(folder / "a.md")
+    assert [(status.source, status.state) for status in handed.ingestions] == [(source, "queued")]
+    assert sorted(report.code or "" for report in handed.refused) == [
+        "empty_document",
+        "mistyped_document",
+        "unreadable_document",
+        "unreadable_document",
+    ]
+    assert all(report.source.isprintable() for report in handed.refused)
+    assert handed.passed_over == 1
+    # What was handed over is a copy.
+    (folder / "a.md").unlink()
+    second = await services.ingestions.accept("default", "later.md", MANUAL)
+    await services.ingestions.accept("other", "of another workspace.md", MANUAL)
+    async with services.queue.work(_refuse), asyncio.timeout(20):
+        while {status.state for status in await services.ingestions.list("default", 10)} != {"done"}:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    listed = await services.ingestions.list("default", 10)
+    assert [status.ingestion_id for status in listed] == [second.ingestion_id, handed.ingestions[0].ingestion_id]
+    assert list(await services.ingestions.list("default", 1)) == listed[:1]
+    assert [document.source for document in await services.documents.list("default")] == [source, "later.md"]
