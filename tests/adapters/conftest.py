@@ -1,11 +1,17 @@
-"""A network between the tests and the server, which can fail."""
+"""A network between the tests and the server, which can fail, and models that are asked again sooner."""
 
 import asyncio
 import socket
 from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
 
+import pytest
 import pytest_asyncio
+
+
+@pytest.fixture
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.adapters.chat.PAUSES", (0.01, 0.02))
 
 
 class Relay:

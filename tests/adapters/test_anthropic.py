@@ -1,45 +1,25 @@
 """Claude by `anthropic:NAME`: langchain-anthropic and Anthropic's SDK, over the real protocol."""
 
-import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
 import pytest_asyncio
 
-from app.adapters.connections import Connections
-from app.adapters.prices import read_prices
-from app.adapters.providers import Access
-from domain.errors import (
-    AskgraphError,
-    ContextTooLong,
-    ModelError,
-    ModelRefused,
-    ModelRejectedKey,
-    ModelReplyCut,
-    ModelTimeout,
-    ModelUnavailable,
-)
-from domain.ports import ChatModel, Message
-from tests.contracts.chat_model import Call, ChatModelContract, Sink, call
+from domain.errors import AskgraphError, ContextTooLong, ModelError, ModelRefused, ModelRejectedKey, ModelUnavailable
+from domain.ports import ChatModel
+from tests.contracts.chat_model import Call, Sink, call
+from tests.contracts.provider import Provider, ProviderContract, connect
 from tests.wire.anthropic import AnthropicServer, Fault, serve_anthropic
 
 NAME = "anthropic:claude-haiku-4-5"
+PROVIDER = Provider(NAME, "claude-opus-5", "ANTHROPIC_API_KEY", serve_anthropic)
+
+pytestmark = pytest.mark.usefixtures("short_pauses")
 
 
-@pytest.fixture(autouse=True)
-def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.adapters.chat.PAUSES", (0.01, 0.02))
-
-
-@asynccontextmanager
-async def connect(server: AnthropicServer, timeout: float = 10) -> AsyncIterator[tuple[Connections, ChatModel]]:
-    access = {"anthropic": Access("key", server.base_url)}
-    connections = Connections(access, timeout=timeout, prices=read_prices())
-    models = connections.connect({"large": NAME}, [], {})
-    assert models.large is not None
-    yield connections, models.large
-    await connections.close()
+@pytest.fixture
+def provider() -> Provider:
+    return PROVIDER
 
 
 @pytest_asyncio.fixture
@@ -50,11 +30,11 @@ async def server() -> AsyncIterator[AnthropicServer]:
 
 @pytest_asyncio.fixture
 async def model(server: AnthropicServer) -> AsyncIterator[ChatModel]:
-    async with connect(server) as (_, model):
+    async with connect(server, NAME) as (_, model):
         yield model
 
 
-class TestContract(ChatModelContract):
+class TestContract(ProviderContract):
     """`LangChainChat` over Anthropic's protocol."""
 
 
@@ -108,93 +88,7 @@ async def test_repairs_once_with_the_error_in_hand(model: ChatModel, server: Ant
     ],
 )
 async def test_a_fault_becomes_the_domain_error(how: Call, fault: Fault, expected: type[AskgraphError]) -> None:
-    async with serve_anthropic(fault=fault) as server, connect(server) as (_, model):
+    async with PROVIDER.open(fault=fault) as (_, _, model):
         with pytest.raises(AskgraphError) as caught:
             await call(model, how)
     assert type(caught.value) is expected
-
-
-@pytest.mark.parametrize("how", ["judge", "stream"])
-@pytest.mark.parametrize("fault", ["rate_limit", "server_error"])
-async def test_a_passing_fault_is_not_noticed(how: Call, fault: Fault) -> None:
-    async with serve_anthropic(faults=[fault, fault]) as server, connect(server) as (_, model):
-        await call(model, how)
-        assert len(server.requests) == 3
-
-
-async def test_an_error_as_the_first_event_is_tried_again() -> None:
-    async with serve_anthropic(faults=["early_stream_error"]) as server, connect(server) as (_, model):
-        assert "six weeks" in await call(model, "stream")
-        assert len(server.requests) == 2
-
-
-@pytest.mark.parametrize("how", ["judge", "stream"])
-async def test_does_not_wait_for_longer_than_a_reader_would(how: Call) -> None:
-    async with serve_anthropic(fault="rate_limit", retry_after=60) as server, connect(server, 60) as (_, model):
-        async with asyncio.timeout(10):
-            with pytest.raises(ModelUnavailable):
-                await call(model, how)
-        assert len(server.requests) == 1
-
-
-@pytest.mark.parametrize(
-    ("how", "fault"), [("judge", "stall_before"), ("stream", "stall_before"), ("stream", "stall_within")]
-)
-async def test_a_server_that_says_nothing_is_a_timeout(how: Call, fault: Fault) -> None:
-    async with serve_anthropic(fault=fault) as server, connect(server, 0.2) as (_, model):
-        with pytest.raises(ModelTimeout):
-            await call(model, how)
-
-
-@pytest.mark.parametrize("fault", ["cut", "no_finish", "stream_error"])
-async def test_a_reply_that_was_not_finished_is_no_reply(fault: Fault) -> None:
-    sink = Sink()
-    async with serve_anthropic(fault=fault) as server, connect(server) as (_, model):
-        with pytest.raises(ModelReplyCut):
-            await call(model, "stream", sink)
-    assert len(sink.usage) == 1, "a call that was cut costs all the same"
-
-
-async def test_a_reply_that_reached_its_length_ends_without_an_error() -> None:
-    async with serve_anthropic(fault="length") as server, connect(server) as (_, model):
-        assert await call(model, "stream")
-
-
-@pytest.mark.parametrize("fault", ["length", "malformed", "prose", "misfit"])
-async def test_a_judgement_that_cannot_be_used_is_an_error(fault: Fault) -> None:
-    async with serve_anthropic(fault=fault) as server, connect(server) as (_, model):
-        with pytest.raises(ModelError):
-            await call(model, "judge")
-        assert len(server.requests) <= 2
-
-
-async def test_leaving_a_stream_closes_the_connection(model: ChatModel, server: AnthropicServer) -> None:
-    server.behaviour.rate = 20
-    stream = model.stream([Message("user", "Hello!")], Sink(), temperature=0, max_tokens=50)
-    async for _ in stream:
-        break
-    await stream.aclose()  # type: ignore[attr-defined]
-    await asyncio.wait_for(server.abandoned.wait(), 10)
-
-
-@pytest.mark.parametrize(
-    ("behaviour", "said"),
-    [
-        ({}, None),
-        ({"api_key": "another"}, "ANTHROPIC_API_KEY"),
-        ({"models": ("claude-opus-5",)}, "'claude-haiku-4-5'"),
-    ],
-)
-async def test_the_check_says_what_is_wrong(behaviour: dict[str, str], said: str | None) -> None:
-    async with serve_anthropic(**behaviour) as server, connect(server) as (connections, _):
-        await connections.check()
-        problem = await connections.find_problem()
-    assert problem is None if said is None else said in (problem or "")
-
-
-async def test_the_check_says_that_nobody_answers() -> None:
-    async with serve_anthropic() as server:
-        pass
-    async with connect(server) as (connections, _):
-        await connections.check()
-        assert "does not answer" in (await connections.find_problem() or "")

@@ -17,10 +17,7 @@ from tests.wire.openai import Fault, OpenAIServer, serve_openai
 
 MESSAGES = [Message("system", "You judge."), Message("user", "Judge.")]
 
-
-@pytest.fixture(autouse=True)
-def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.adapters.chat.PAUSES", (0.01, 0.02))
+pytestmark = pytest.mark.usefixtures("short_pauses")
 
 
 @pytest_asyncio.fixture

@@ -2,54 +2,33 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 import pytest_asyncio
 from pydantic import SecretStr
 
-from app.adapters.connections import Connections
-from app.adapters.prices import read_prices
-from app.adapters.providers import Access
 from app.services import open_services
 from app.settings import Settings
-from domain.errors import (
-    AskgraphError,
-    ContextTooLong,
-    ModelError,
-    ModelRefused,
-    ModelRejectedKey,
-    ModelReplyCut,
-    ModelTimeout,
-    ModelUnavailable,
-)
-from domain.ports import ChatModel, Message
+from domain.errors import AskgraphError, ContextTooLong, ModelError, ModelRefused, ModelRejectedKey, ModelUnavailable
+from domain.ports import ChatModel
 from tests.asking import ask
-from tests.contracts.chat_model import Call, ChatModelContract, Sink, call
+from tests.contracts.chat_model import Call, Sink, call
+from tests.contracts.provider import Provider, ProviderContract, connect
 from tests.wire.google import Fault, GoogleServer, serve_google
 
 pytest.importorskip("langchain_google_genai", reason="needs the extra: pip install -e '.[google]'")
 
 NAME = "google_genai:gemini-2.5-flash"
+PROVIDER = Provider(NAME, "gemini-3-pro", "GOOGLE_API_KEY", serve_google)
 HANDBOOK = b"# Handbook\n\nThe Falke has a warranty of 36 months. Claims are handled by Petra Lindqvist in Malmo.\n"
 
-
-@pytest.fixture(autouse=True)
-def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.adapters.chat.PAUSES", (0.01, 0.02))
+pytestmark = pytest.mark.usefixtures("short_pauses")
 
 
-@asynccontextmanager
-async def connect(
-    server: GoogleServer, timeout: float = 10, name: str = NAME
-) -> AsyncIterator[tuple[Connections, ChatModel]]:
-    access = {"google_genai": Access("key", server.base_url)}
-    connections = Connections(access, timeout=timeout, prices=read_prices())
-    models = connections.connect({"large": name}, [], {})
-    assert models.large is not None
-    yield connections, models.large
-    await connections.close()
+@pytest.fixture
+def provider() -> Provider:
+    return PROVIDER
 
 
 @pytest_asyncio.fixture
@@ -60,11 +39,11 @@ async def server() -> AsyncIterator[GoogleServer]:
 
 @pytest_asyncio.fixture
 async def model(server: GoogleServer) -> AsyncIterator[ChatModel]:
-    async with connect(server) as (_, model):
+    async with connect(server, NAME) as (_, model):
         yield model
 
 
-class TestContract(ChatModelContract):
+class TestContract(ProviderContract):
     """`LangChainChat` over the Gemini API."""
 
 
@@ -106,7 +85,7 @@ async def test_the_server_is_not_told_to_end_a_stream_that_flows(model: ChatMode
 async def test_thinks_as_little_as_the_model_can(
     server: GoogleServer, name: str, thinking: dict[str, Any] | None, room: int, own_temperature: bool
 ) -> None:
-    async with connect(server, name=f"google_genai:{name}") as (_, model):
+    async with connect(server, f"google_genai:{name}") as (_, model):
         await call(model, "stream")
     config = server.requests[0]["generationConfig"]
     assert config.get("thinkingConfig") == thinking
@@ -117,7 +96,7 @@ async def test_thinks_as_little_as_the_model_can(
 @pytest.mark.parametrize("how", ["judge", "stream"])
 async def test_thoughts_are_paid_for_and_what_was_cached_costs_less(how: Call) -> None:
     sink = Sink()
-    async with serve_google(thoughts=70, cached=5) as server, connect(server) as (_, model):
+    async with PROVIDER.open(thoughts=70, cached=5) as (_, _, model):
         await call(model, how, sink)
     [usage] = sink.usage
     assert usage.model == NAME
@@ -157,7 +136,7 @@ async def test_repairs_once_with_the_error_in_hand(model: ChatModel, server: Goo
     ],
 )
 async def test_a_fault_becomes_the_domain_error(how: Call, fault: Fault, expected: type[AskgraphError]) -> None:
-    async with serve_google(fault=fault) as server, connect(server) as (_, model):
+    async with PROVIDER.open(fault=fault) as (server, _, model):
         with pytest.raises(AskgraphError) as caught:
             await call(model, how)
         asked = 3 if expected is ModelUnavailable else 2 if (how, fault) == ("judge", "empty") else 1
@@ -165,25 +144,11 @@ async def test_a_fault_becomes_the_domain_error(how: Call, fault: Fault, expecte
     assert type(caught.value) is expected
 
 
-@pytest.mark.parametrize("how", ["judge", "stream"])
-@pytest.mark.parametrize("fault", ["rate_limit", "server_error"])
-async def test_a_passing_fault_is_not_noticed(how: Call, fault: Fault) -> None:
-    async with serve_google(faults=[fault, fault]) as server, connect(server) as (_, model):
-        await call(model, how)
-        assert len(server.requests) == 3
-
-
-async def test_an_error_as_the_first_event_is_tried_again() -> None:
-    async with serve_google(faults=["early_stream_error"]) as server, connect(server) as (_, model):
-        assert "six weeks" in await call(model, "stream")
-        assert len(server.requests) == 2
-
-
 @pytest.mark.parametrize(
     ("how", "fault"), [("stream", "rate_limit"), ("judge", "busy_gateway"), ("stream", "overloaded")]
 )
 async def test_is_not_asked_before_the_provider_says(how: Call, fault: Fault) -> None:
-    async with serve_google(faults=[fault], retry_after=4) as server, connect(server) as (_, model):
+    async with PROVIDER.open(faults=[fault], retry_after=4) as (server, _, model):
         # The wait itself would make the test slow: our own pauses end long before this.
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.5):
@@ -191,75 +156,12 @@ async def test_is_not_asked_before_the_provider_says(how: Call, fault: Fault) ->
         assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize(("how", "fault"), [("judge", "rate_limit"), ("stream", "busy_gateway")])
-async def test_does_not_wait_for_longer_than_a_reader_would(how: Call, fault: Fault) -> None:
-    async with serve_google(fault=fault, retry_after=60) as server, connect(server, 60) as (_, model):
+async def test_does_not_wait_for_longer_than_a_reader_would_whoever_says_so() -> None:
+    async with PROVIDER.open(60, fault="busy_gateway", retry_after=60) as (server, _, model):
         async with asyncio.timeout(10):
             with pytest.raises(ModelUnavailable):
-                await call(model, how)
+                await call(model, "stream")
         assert len(server.requests) == 1
-
-
-@pytest.mark.parametrize(
-    ("how", "fault"), [("judge", "stall_before"), ("stream", "stall_before"), ("stream", "stall_within")]
-)
-async def test_a_server_that_says_nothing_is_a_timeout(how: Call, fault: Fault) -> None:
-    async with serve_google(fault=fault) as server, connect(server, 0.2) as (_, model):
-        with pytest.raises(ModelTimeout):
-            await call(model, how)
-
-
-@pytest.mark.parametrize("how", ["judge", "stream"])
-async def test_a_server_that_is_gone_is_unavailable(how: Call) -> None:
-    async with serve_google() as server:
-        pass
-    async with connect(server) as (_, model):
-        with pytest.raises(ModelUnavailable):
-            await call(model, how)
-
-
-@pytest.mark.parametrize("fault", ["cut", "no_finish", "stream_error"])
-async def test_a_reply_that_was_not_finished_is_no_reply(fault: Fault) -> None:
-    sink = Sink()
-    async with serve_google(fault=fault) as server, connect(server) as (_, model):
-        with pytest.raises(ModelReplyCut):
-            await call(model, "stream", sink)
-    [usage] = sink.usage
-    assert usage.output_tokens > 0, "a call that was cut costs all the same"
-
-
-async def test_a_reply_that_reached_its_length_ends_without_an_error() -> None:
-    sink = Sink()
-    async with serve_google(fault="length") as server, connect(server) as (_, model):
-        assert await call(model, "stream", sink)
-    assert sink.usage[0].full
-
-
-@pytest.mark.parametrize("fault", ["length", "prose", "misfit"])
-async def test_a_judgement_that_cannot_be_used_is_an_error(fault: Fault) -> None:
-    async with serve_google(fault=fault) as server, connect(server) as (_, model):
-        with pytest.raises(ModelError):
-            await call(model, "judge")
-        assert len(server.requests) <= 2
-
-
-async def test_leaving_a_stream_closes_the_connection(model: ChatModel, server: GoogleServer) -> None:
-    server.behaviour.rate = 20
-    stream = model.stream([Message("user", "Hello!")], Sink(), temperature=0, max_tokens=50)
-    async for _ in stream:
-        break
-    await stream.aclose()  # type: ignore[attr-defined]
-    await asyncio.wait_for(server.abandoned.wait(), 10)
-
-
-async def test_cancelling_a_stream_closes_the_connection(model: ChatModel, server: GoogleServer) -> None:
-    server.behaviour.fault = "stall_within"
-    stream = model.stream([Message("user", "Hello!")], Sink(), temperature=0, max_tokens=50)
-    await anext(stream)
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.1):
-            await anext(stream)
-    await asyncio.wait_for(server.abandoned.wait(), 10)
 
 
 async def test_writes_and_judges_a_whole_answer(settings: Settings) -> None:
@@ -278,26 +180,3 @@ async def test_writes_and_judges_a_whole_answer(settings: Settings) -> None:
         ("verify", "google_genai:gemini-3.5-flash"),
     }
     assert done["cost"]
-
-
-@pytest.mark.parametrize(
-    ("behaviour", "said"),
-    [
-        ({}, None),
-        ({"api_key": "another"}, "GOOGLE_API_KEY"),
-        ({"models": ("gemini-3-pro",)}, "'gemini-2.5-flash'"),
-    ],
-)
-async def test_the_check_says_what_is_wrong(behaviour: dict[str, Any], said: str | None) -> None:
-    async with serve_google(**behaviour) as server, connect(server) as (connections, _):
-        await connections.check()
-        problem = await connections.find_problem()
-    assert problem is None if said is None else said in (problem or "")
-
-
-async def test_the_check_says_that_nobody_answers() -> None:
-    async with serve_google() as server:
-        pass
-    async with connect(server) as (connections, _):
-        await connections.check()
-        assert "does not answer" in (await connections.find_problem() or "")

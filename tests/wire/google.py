@@ -2,10 +2,9 @@
 
 The protocol is that of https://ai.google.dev/api/generate-content, its errors those of
 https://github.com/googleapis/googleapis/blob/master/google/rpc/status.proto; what the model says comes from
-`tests/wire/answers.py`. `python -m tests.wire.google --port 8100` serves until it is interrupted.
+`tests/wire/answers.py`.
 """
 
-import argparse
 import asyncio
 import json
 import re
@@ -13,9 +12,8 @@ import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -276,18 +274,3 @@ async def serve_google(**behaviour: Any) -> AsyncIterator[GoogleServer]:
     async with serve_app(server.app) as address:
         server.base_url = address
         yield server
-
-
-def main() -> None:
-    """Serve until interrupted."""
-    parser = argparse.ArgumentParser(description="The Gemini API on loopback")
-    parser.add_argument("--port", type=int, default=8100)
-    parser.add_argument("--rate", type=float, default=0.0, help="tokens a second; 0 is as fast as possible")
-    parser.add_argument("--fault", choices=get_args(Fault), default=None, help="for every request")
-    given = parser.parse_args()
-    server = GoogleServer(Behaviour(rate=given.rate, fault=given.fault))
-    uvicorn.run(server.app, host="127.0.0.1", port=given.port, log_level="warning", ws="none", lifespan="off")
-
-
-if __name__ == "__main__":
-    main()

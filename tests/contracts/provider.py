@@ -1,0 +1,160 @@
+"""What every `ChatModel` over a provider's own protocol and SDK must do. An adapter's tests inherit from the class and
+provide the fixtures `provider`, and `server` and `model`, a server of its and a model that asks it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pytest
+
+from app.adapters.connections import Connections
+from app.adapters.prices import read_prices
+from app.adapters.providers import Access
+from domain.errors import ModelError, ModelReplyCut, ModelTimeout, ModelUnavailable
+from domain.ports import ChatModel, Message
+from tests.contracts.chat_model import Call, ChatModelContract, Sink, call
+
+
+class Server(Protocol):
+    """A server of `tests/wire`."""
+
+    behaviour: Any
+    requests: list[dict[str, Any]]
+    abandoned: asyncio.Event
+    base_url: str
+
+
+@asynccontextmanager
+async def connect(server: Server, name: str, timeout: float = 10) -> AsyncIterator[tuple[Connections, ChatModel]]:
+    """The model of that name, asked on the server."""
+    access = {name.partition(":")[0]: Access("key", server.base_url)}
+    connections = Connections(access, timeout=timeout, prices=read_prices())
+    models = connections.connect({"large": name}, [], {})
+    assert models.large is not None
+    yield connections, models.large
+    await connections.close()
+
+
+@dataclass(frozen=True)
+class Provider:
+    """How a provider is reached."""
+
+    model: str
+    other_model: str
+    """Which the provider calls so, and which is not `model`."""
+    key: str
+    """What its key is called in the environment."""
+    serve: Callable[..., AbstractAsyncContextManager[Server]]
+
+    @asynccontextmanager
+    async def open(self, timeout: float = 10, **behaviour: Any) -> AsyncIterator[tuple[Server, Connections, ChatModel]]:
+        """A server that behaves so, and the model on it."""
+        async with (
+            self.serve(**behaviour) as server,
+            connect(server, self.model, timeout) as (connections, model),
+        ):
+            yield server, connections, model
+
+
+judged_or_streamed = pytest.mark.parametrize("how", ["judge", "stream"])
+
+
+class ProviderContract(ChatModelContract):
+    @judged_or_streamed
+    @pytest.mark.parametrize("fault", ["rate_limit", "server_error"])
+    async def test_a_passing_fault_is_not_noticed(self, provider: Provider, how: Call, fault: str) -> None:
+        async with provider.open(faults=[fault, fault]) as (server, _, model):
+            await call(model, how)
+            assert len(server.requests) == 3
+
+    async def test_an_error_as_the_first_event_is_tried_again(self, provider: Provider) -> None:
+        async with provider.open(faults=["early_stream_error"]) as (server, _, model):
+            assert "six weeks" in await call(model, "stream")
+            assert len(server.requests) == 2
+
+    @judged_or_streamed
+    async def test_does_not_wait_for_longer_than_a_reader_would(self, provider: Provider, how: Call) -> None:
+        async with provider.open(60, fault="rate_limit", retry_after=60) as (server, _, model):
+            async with asyncio.timeout(10):
+                with pytest.raises(ModelUnavailable):
+                    await call(model, how)
+            assert len(server.requests) == 1
+
+    @pytest.mark.parametrize(
+        ("how", "fault"), [("judge", "stall_before"), ("stream", "stall_before"), ("stream", "stall_within")]
+    )
+    async def test_a_server_that_says_nothing_is_a_timeout(self, provider: Provider, how: Call, fault: str) -> None:
+        async with provider.open(0.2, fault=fault) as (_, _, model):
+            with pytest.raises(ModelTimeout):
+                await call(model, how)
+
+    @judged_or_streamed
+    async def test_a_server_that_is_gone_is_unavailable(self, provider: Provider, how: Call) -> None:
+        async with provider.serve() as server:
+            pass
+        async with connect(server, provider.model) as (_, model):
+            with pytest.raises(ModelUnavailable):
+                await call(model, how)
+
+    @pytest.mark.parametrize("fault", ["cut", "no_finish", "stream_error"])
+    async def test_a_reply_that_was_not_finished_is_no_reply(self, provider: Provider, fault: str) -> None:
+        sink = Sink()
+        async with provider.open(fault=fault) as (_, _, model):
+            with pytest.raises(ModelReplyCut):
+                await call(model, "stream", sink)
+        [usage] = sink.usage
+        assert usage.output_tokens > 0, "a call that was cut costs all the same"
+
+    async def test_a_reply_that_reached_its_length_ends_without_an_error(self, provider: Provider) -> None:
+        sink = Sink()
+        async with provider.open(fault="length") as (_, _, model):
+            assert await call(model, "stream", sink)
+        assert sink.usage[0].full
+
+    @pytest.mark.parametrize("fault", ["length", "malformed", "prose", "misfit"])
+    async def test_a_judgement_that_cannot_be_used_is_an_error(self, provider: Provider, fault: str) -> None:
+        async with provider.open(fault=fault) as (server, _, model):
+            with pytest.raises(ModelError):
+                await call(model, "judge")
+            assert len(server.requests) <= 2
+
+    async def test_leaving_a_stream_closes_the_connection(self, model: ChatModel, server: Server) -> None:
+        server.behaviour.rate = 20
+        stream = model.stream([Message("user", "Hello!")], Sink(), temperature=0, max_tokens=50)
+        async for _ in stream:
+            break
+        await stream.aclose()  # type: ignore[attr-defined]
+        await asyncio.wait_for(server.abandoned.wait(), 10)
+
+    async def test_cancelling_a_stream_closes_the_connection(self, model: ChatModel, server: Server) -> None:
+        server.behaviour.fault = "stall_within"
+        stream = model.stream([Message("user", "Hello!")], Sink(), temperature=0, max_tokens=50)
+        await anext(stream)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await anext(stream)
+        await asyncio.wait_for(server.abandoned.wait(), 10)
+
+    async def test_the_check_finds_nothing_wrong(self, provider: Provider) -> None:
+        async with provider.open() as (_, connections, _):
+            await connections.check()
+            assert await connections.find_problem() is None
+
+    async def test_the_check_says_that_the_key_is_wrong(self, provider: Provider) -> None:
+        async with provider.open(api_key="another") as (_, connections, _):
+            await connections.check()
+            assert provider.key in (await connections.find_problem() or "")
+
+    async def test_the_check_says_that_the_model_is_unknown(self, provider: Provider) -> None:
+        async with provider.open(models=(provider.other_model,)) as (_, connections, _):
+            await connections.check()
+            assert repr(provider.model.partition(":")[2]) in (await connections.find_problem() or "")
+
+    async def test_the_check_says_that_nobody_answers(self, provider: Provider) -> None:
+        async with provider.serve() as server:
+            pass
+        async with connect(server, provider.model) as (connections, _):
+            await connections.check()
+            assert "does not answer" in (await connections.find_problem() or "")
