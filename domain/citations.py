@@ -242,7 +242,7 @@ def _may_become_marker(content: str) -> bool:
 
 def make_snippet(text: str, statements: Sequence[str] = (), limit: int = 200) -> str:
     """What of `text` the `statements` rest on, at most `limit` characters: for each the sentence that shares most with
-    it, then those beside while there is room; the beginning where none shares anything.
+    it, then those beside while there is room; the beginning where none shares anything. Statements have no markers.
 
     Whole sentences where they fit, else whole words. An ellipsis stands for what is left out.
     """
@@ -252,7 +252,7 @@ def make_snippet(text: str, statements: Sequence[str] = (), limit: int = 200) ->
     sentences = split_sentences(text)
     terms = [set(analyse(text[start:end])) for start, end in sentences]
     spread = Counter(chain.from_iterable(terms))
-    wanted = [set(analyse(strip_markers(statement))) for statement in statements]
+    wanted = [set(analyse(statement)) for statement in statements]
 
     def weigh(place: int, words: set[str]) -> float:
         # What stands in many sentences tells none of them apart.

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from domain.citations import MarkerStream, cite
+from domain.citations import MarkerStream, cite, strip_markers
 from domain.documents import Citation, Source
 from domain.events import CitationUsed, Content, Correction
 from domain.hyperlinks import LinkStream
@@ -59,7 +59,10 @@ def cite_statements(answer: str, numbers: Iterable[int], sources: Sequence[Sourc
     on."""
     claims = split_claims(answer, [source["chunk_id"] for source in sources])
     return [
-        cite(sources[number - 1], statements=[answer[c.start : c.end] for c in claims if number in c.markers])
+        cite(
+            sources[number - 1],
+            statements=[strip_markers(answer[claim.start : claim.end]) for claim in claims if number in claim.markers],
+        )
         for number in numbers
     ]
 
