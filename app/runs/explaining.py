@@ -6,11 +6,10 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from app.runs.cache import NO_CONVERSATION, CacheKey
-from app.runs.hits import settle_thread
+from app.runs.hits import require_thread
 from app.runs.turns import Ask
 from app.services import Services
 from domain.documents import Scope
-from domain.errors import UnknownThread
 from domain.ports import StoredAnswer
 from domain.state import read_turns
 
@@ -46,9 +45,7 @@ async def explain(services: Services, ask: Ask) -> Explanation:
     turn = ask.as_turn("", services.find_mode(ask.mode))
     turns = []
     if ask.thread_id is not None:
-        await settle_thread(services, ask.workspace_id, ask.thread_id)
-        if not await services.threads.exists(ask.workspace_id, ask.thread_id):
-            raise UnknownThread(f"There is no thread {ask.thread_id!r} in this workspace.")
+        await require_thread(services, ask.workspace_id, ask.thread_id)
         with services.translating_errors():
             snapshot = await services.graph.aget_state({"configurable": {"thread_id": ask.thread_id}})
         turns = read_turns(snapshot.values.get("turns"))

@@ -7,7 +7,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 from typing_extensions import TypedDict
 
-from app.runs.hits import settle_thread
+from app.runs.hits import require_thread
 from app.runs.states import MIGRATED, THINNED, migrate, read_version
 from app.services import Services
 from domain.errors import DamagedState, UnknownThread
@@ -48,9 +48,7 @@ async def read_history(services: Services, workspace_id: str, thread_id: str) ->
     saved: Sequence[StateSnapshot | SavedState]
     with services.translating_errors():
         try:
-            await settle_thread(services, workspace_id, thread_id)
-            if not await services.threads.exists(workspace_id, thread_id):
-                raise UnknownThread(f"There is no thread {thread_id!r} in this workspace.")
+            await require_thread(services, workspace_id, thread_id)
             saved = [snapshot async for snapshot in services.graph.aget_state_history(config)][::-1]
         except DamagedState:
             saved = [state async for state in _read_one_by_one(services, thread_id)]

@@ -10,7 +10,7 @@ from app.runs.cache import decode_done
 from app.runs.execution import write_state
 from app.runs.records import adopt, log_turn, make_record
 from app.services import Services
-from domain.errors import InputError
+from domain.errors import InputError, UnknownThread
 from domain.ports import NotedHit
 from domain.runs import RunRequest, ServedRun
 from domain.state import TurnInput
@@ -64,6 +64,16 @@ async def settle_thread(services: Services, workspace_id: str, thread_id: str) -
                 await write_state(services, thread_id, state, cached="true")
                 await services.flush_states(thread_id)
     return True
+
+
+async def require_thread(services: Services, workspace_id: str, thread_id: str) -> None:
+    """Settle the thread.
+
+    Raises `UnknownThread` where the workspace has none of that id, and `DatabaseUnavailable`.
+    """
+    await settle_thread(services, workspace_id, thread_id)
+    if not await services.threads.exists(workspace_id, thread_id):
+        raise UnknownThread(f"There is no thread {thread_id!r} in this workspace.")
 
 
 def _try_to_read_hit(services: Services, hit: NotedHit) -> ServedRun | None:

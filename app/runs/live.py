@@ -19,7 +19,7 @@ from app.runs.cache import UNPAID, CacheKey, decode_answer, encode_answer, is_st
 from app.runs.execution import Execution, fail, milliseconds_since, prepare_judgement, trace_id, write_state
 from app.runs.hits import ANSWERED_BEFORE, settle_thread
 from app.runs.records import adopt, log_turn, make_done, make_record, merge_state
-from app.runs.states import bring_up_to_date
+from app.runs.states import bring_up_to_date, read_values
 from app.runs.tapes import encode_tape, is_taped
 from app.runs.taping import Player, describe, fill, record
 from app.services import Services
@@ -401,7 +401,7 @@ class LiveRun:
         """The saved state where it is this run's own."""
         if saved is None or saved.values.get("run_id") != self.request.run_id:
             return None
-        values = {**blank_question(), "turns": [], **saved.values}
+        values = read_values(saved)
         if saved.next == ("route",):
             # Which resets what the thread's last question has left there.
             values |= blank_question()

@@ -23,17 +23,17 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from app.runs.execution import Execution, prepare_judgement
 from app.runs.history import checkpoint_id_of, node_of, parent_id_of
-from app.runs.hits import record_hits, settle_thread
+from app.runs.hits import record_hits, require_thread
 from app.runs.records import STOPPED
 from app.runs.rehearsal import Rehearsal, repeat_measures
-from app.runs.states import THINNED, complete, read_version, require_current
+from app.runs.states import THINNED, read_values, read_version, require_current
 from app.runs.tapes import read_tape
 from app.runs.taping import Player, play
 from app.runs.turns import Branch, Started, Turns, read_events
 from app.services import Services
 from app.settings import merge_knobs
 from domain.documents import Scope
-from domain.errors import StateError, UnknownCheckpoint, UnknownRun, UnknownTape, UnknownThread
+from domain.errors import StateError, UnknownCheckpoint, UnknownRun, UnknownTape
 from domain.events import Event
 from domain.profile import Profile
 from domain.question import clean_question
@@ -94,9 +94,8 @@ async def open_replay(services: Services, turns: Turns, replay: Replay) -> Start
         thread_id = run.thread_id
     if thread_id is None or (run is None and replay.checkpoint_id is None):
         raise StateError("Name the run to replay, or the checkpoint to run on from.")
-    await settle_thread(services, replay.workspace_id, thread_id)
+    await require_thread(services, replay.workspace_id, thread_id)
     with services.translating_errors():
-        await _require_thread(services, replay.workspace_id, thread_id)
         if replay.checkpoint_id is not None:
             start = await _read_checkpoint(services.graph, thread_id, replay.checkpoint_id)
             if run is not None and start.values["run_id"] != run.run_id:
@@ -156,7 +155,7 @@ async def _prepare(
     if run.error == STOPPED:
         raise StateError("This run was stopped before its end: there is nothing to compare a strict replay with.")
     values = _change(services, start, replay.changes, replay.mode)
-    recorded = _read_values((await _read_run(services.graph, run))[-1])
+    recorded = read_values((await _read_run(services.graph, run))[-1])
     node = await _find_node(services.graph, start)
     await prepare_judgement(services, values)
     graph = await _begin_in_memory(services.graph, run.thread_id, values, node)
@@ -168,14 +167,10 @@ async def _prepare(
     return Rehearsal(execution, graph, player, recorded, tape.events)
 
 
-def _read_values(snapshot: StateSnapshot) -> dict[str, Any]:
-    return complete(snapshot.values, read_version(snapshot.metadata))
-
-
 def _change(
     services: Services, snapshot: StateSnapshot, changes: Mapping[str, Any], mode: str | None
 ) -> dict[str, Any]:
-    values = _read_values(snapshot)
+    values = read_values(snapshot)
     if mode is not None:
         values |= {"mode": mode, "profile": services.find_mode(mode).model_dump()}
     values = apply_changes(values, changes)
@@ -305,11 +300,6 @@ async def _begin_in_memory(graph: AnswerGraph, thread_id: str, values: Mapping[s
     if not await _write_state(in_memory, thread_id, values, node):
         raise StateError("Nothing is left to run from this checkpoint: it ends a turn. Choose an earlier one.")
     return in_memory
-
-
-async def _require_thread(services: Services, workspace_id: str, thread_id: str) -> None:
-    if not await services.threads.exists(workspace_id, thread_id):
-        raise UnknownThread(f"There is no thread {thread_id!r} in this workspace.")
 
 
 async def _read_run(graph: AnswerGraph, run: RunRecord) -> list[StateSnapshot]:

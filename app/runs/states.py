@@ -63,6 +63,11 @@ def complete(values: Mapping[str, Any], version: int) -> dict[str, Any]:
     return {**blank_question(), "turns": [], **migrate(values, version)}
 
 
+def read_values(snapshot: StateSnapshot) -> dict[str, Any]:
+    """The saved state as one of today."""
+    return complete(snapshot.values, read_version(snapshot.metadata))
+
+
 def find_problem(values: Mapping[str, Any], version: int = STATE_VERSION) -> tuple[str, str] | None:
     """What keeps this version's nodes from reading a complete state: the field, with where in it, and why."""
     if version > STATE_VERSION:
