@@ -3,19 +3,19 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from domain.citations import strip_markers
 from domain.documents import Source
 from domain.errors import EmbedderUnavailable
 from domain.ports import Embedder
-from domain.sentences import JUDGED, split_sentences
 from domain.state import Turn
-from domain.tables import is_value
 from domain.terms import analyse
+from nodes.local.expectation import drop_kind, meet_expectation
+from nodes.local.focus import carry_focus, find_documents, find_focus, share_terms
 from nodes.local.ranges import Amount, compare, read_amounts
+from nodes.local.statements import Statement, split_statements
 
 _EMBEDDED = 8
 """Passages that are embedded, about 5 ms each; the others are left behind by their words and their source. Where one
@@ -34,6 +34,19 @@ EXPECTED = 0.15
 CARRIED = 0.3
 """Share of a word's weight where the user did not type it in this turn, but the conversation before it held it."""
 
+FOCUS = 0.5
+"""What the similarity with the question without its subject counts: else the sentence that names the subject most
+goes before the one that answers (docs/decisions/0051-what-is-asked-of-a-subject.md)."""
+
+FOCUS_HELD = 0.15
+"""What holding all words of the question but its subject's counts."""
+
+CONTINUED = 0.1
+"""Gained by a document that the last answer cites, where the question leans on the conversation."""
+
+SUBJECT = 0.3
+"""Share of a word's weight where it names the subject, and is not what is asked of it."""
+
 RELEVANCE = 0.1
 """What the relevance of the source counts: between two like sentences, the better document's."""
 
@@ -49,61 +62,15 @@ CLOSE_IF_NEW = 0.2
 EQUALLY = 0.8
 """Share of the question's terms, by weight, that a further row of a table must have of what its best row has."""
 
-_LONGEST_LIST = 700
-"""Characters of a list that is quoted whole with its lead-in."""
-
-_MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
-_DATE = rf"\b\d{{4}}\b|\b(?:{_MONTHS})\b|\bcentur|\b\d{{1,2}}[:.]\d\d\b|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\b\d+\w* (?:day|week|month|year)s?\b|\b(?:daily|weekly|monthly|yearly|annually)\b"  # noqa: E501
-_QUANTITY = (
-    r"\b\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|hundred|thousand|[mb]illion|half|"
-    r"third|quarter|once|twice|no limit|unlimited)\b"
-)
-_FREQUENCY = (
-    r"\b(?:every|each|per|once|twice|times|hourly|daily|nightly|weekly|monthly|quarterly|yearly|annual(?:ly)?|interval|"
-    r"regularly|continuously|always|never|rarely|often|\d+ (?:minute|hour|day|week|month|year)s?)\b"
-)
-_REASON = r"\b(?:because|due to|since|therefore|so that|in order|as a result|reason|caused?|led to|to avoid|thus)\b"
-_EXPECTATIONS: tuple[tuple[re.Pattern[str], re.Pattern[str] | None], ...] = tuple(
-    (re.compile(asked, re.IGNORECASE), re.compile(given, re.IGNORECASE) if given else None)
-    for asked, given in (
-        (r"^\W*(?:since |until )?when\b|\b(?:what|which) (?:year|date|day|month|decade|century|time)\b", _DATE),
-        (r"\bhow (?:often|frequently)\b", _FREQUENCY),
-        (
-            r"\bhow (?:many|much|long|old|far|large|big|tall|high|fast|deep|wide|soon|late)\b|"
-            r"\bhow (?:heavy|thick|hot|cold)\b|\bwhat (?:(?:is|are|was|were) the )?(?:\w+ )?"
-            r"(?:percentage|percent|number|amount|fraction|proportion|price|fee|fare|cost|weight|height|length|speed)\b",
-            _QUANTITY,
-        ),
-        (r"^\W*why\b|\bwhat (?:caused|causes|reason)\b", _REASON),
-        (r"^\W*(?:who|whom|whose|where)\b|\b(?:what|which) (?:person|company|city|country|state|place|region)\b", None),
-    )
-)
-"""A kind of question and what an answer to it holds; None stands for a name that the question does not have."""
-
 _AGAIN = re.compile(
     r"\W*(?:(?:and|or|but) (?:what about |how about )?|(?:what|how) about )(?:for |in |of |with )?(?:the|an?|my|our)\b",
     re.IGNORECASE,
 )
 """How a question begins that asks the last one of something else."""
 
-_NAME = re.compile(r"(?<=[^.!?:] )[A-Z]\w+")
 _ENUMERATION = re.compile(
     r"^\W*(?:list|name|enumerate)\b|\b(?:what|which) (?:are|were|\w+s\b)|\bwhat all\b|\bsteps\b", re.IGNORECASE
 )
-_LEANING = re.compile(r"^(?:it|its|they|their|he|his|she|her|this|these|those|such|however|but)\b", re.IGNORECASE)
-_ITEM = re.compile(r"(?:[-*+•▪◦‣●○–—]|\(?\d{1,3}[.)]|\(?[a-z][.)])\s")
-_RULE = re.compile(r"[\s|:=+-]+")
-_FOOTER = re.compile(r"(?:[^|]{0,100}\W)?page \d+(?: of \d+)?|[A-Z]? ?[-–—]? ?\d+ ?[-–—]?|\d+ of \d+", re.IGNORECASE)
-"""A running title or page number between the paragraphs of a PDF."""
-_NUMBERING = re.compile(r"(?:\d{1,2}(?:\.\d{1,2})*\.?|[A-Z]\.) ")
-_LABEL = re.compile(r"(?=.{1,80}$)[A-Z0-9][^.!?:;=@\d]*[^\W\d]\)?", re.DOTALL)
-"""Looks like a heading or a row's label: short, begins with a capital, holds no figure and does not end as a sentence
-does."""
-_LONGEST_LABEL = 8
-"""Words."""
-_SHOUTED = 3
-"""Words in capitals from which a line is a title, whatever else it holds; fewer may be a code that answers."""
-_VERB = re.compile(r"\b(?:is|are|was|were|has|have|had|do|does|did|can|may|must|will|shall|should|not)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,46 +82,6 @@ class Quote:
     end: int
     text: str
     score: float
-
-
-@dataclass(frozen=True)
-class _Passage:
-    """A sentence, item or row that may be quoted, and what it needs before it to be understood."""
-
-    source: Source
-    start: int
-    end: int
-    lead: tuple[int, int] | None = None
-    around: tuple[tuple[int, int], ...] = ()
-    table: int | None = None
-    """Where the table of a row begins."""
-    enclosed: frozenset[str] = frozenset()
-    """Terms of the question's numbers that are within a range stated here."""
-
-    @property
-    def text(self) -> str:
-        return self.source["text"][self.start : self.end]
-
-    @cached_property
-    def terms(self) -> frozenset[str]:
-        return self.enclosed.union(analyse(self.text))
-
-    @property
-    def block(self) -> tuple[int, int]:
-        """The paragraph, list or table it stands in."""
-        above = self.source["text"].rfind("\n\n", 0, self.start)
-        return self.source["number"], above if self.table is None else self.table
-
-    @property
-    def context(self) -> str:
-        spans = [self.lead, *self.around] if self.lead else self.around
-        near = (self.source["text"][slice(*span)] for span in spans)
-        return " ".join([self.source["title"], *self.source["heading_path"], *near])
-
-    def quote(self, span: tuple[int, int], score: float) -> Quote:
-        offset = self.source["start"]
-        text = self.source["text"][slice(*span)]
-        return Quote(self.source["number"], offset + span[0], offset + span[1], text, score)
 
 
 async def extract(
@@ -178,23 +105,41 @@ async def extract(
     one?" asks for the kind of thing that the last question did.
     """
     typed = typed or question
-    passages = [passage for source in sources for passage in _split(source)]
-    passages = [p for p in passages if not p.text.endswith(":") or _meet_expectation(question, p.text) >= 0]
+    passages = [passage for source in sources for passage in split_statements(source)]
+    passages = [p for p in passages if not p.text.endswith(":") or meet_expectation(question, p.text) >= 0]
     passages = _drop_excluding(passages, read_amounts(question))
-    kind = question
+    kind, continued = question, list[str]()
+    title = " ".join((sources[0]["title"], *sources[0]["heading_path"])) if sources else ""
+    focus, asked = find_focus(question, title), question
     if typed != question and last is not None:
+        continued = last["documents"]
         passages = _drop_said(passages, typed, last["answer"])
-        kind = last["question"] if _AGAIN.match(typed) else question
-    wanted = _weigh_terms(question, typed, passages)
+        if _AGAIN.match(typed):
+            kind = last["question"]
+            focus = carry_focus(last["standalone_question"] or kind, typed, title)
+            asked = f"{typed} {focus.text}" if focus else question
+    wanted = _weigh_terms(asked, typed, focus.subject if focus else (), passages)
+    about = find_documents(focus, sources) if focus else set()
     merit = [
-        COVERAGE * _cover(wanted, passage) + EXPECTED * _meet_expectation(kind, passage.text) for passage in passages
+        COVERAGE * _cover(wanted, passage)
+        + EXPECTED * meet_expectation(kind, passage.text)
+        + CONTINUED * (passage.source["title"] in continued)
+        + (FOCUS_HELD * share_terms(focus, passage) if focus and passage.source["document_id"] in about else 0)
+        for passage in passages
     ]
     relevance = [passage.source["score"] for passage in passages]
     promising = sorted(range(len(passages)), key=lambda i: -(merit[i] + PROMISE * relevance[i]))
     chosen = promising[: max(_EMBEDDED, max_sentences)]
     if not chosen:
         return []
-    similarities = await _compare(question, [_show(passages[i]) for i in chosen], embedder)
+    texts = [passages[i].shown for i in chosen]
+    similarities = await _compare(question, texts, embedder)
+    if focus is not None:
+        nearness = await _compare(focus.text, texts, embedder)
+        similarities = [
+            similarity + FOCUS * near * (passages[i].source["document_id"] in about)
+            for i, similarity, near in zip(chosen, similarities, nearness, strict=True)
+        ]
     scored = sorted(
         (
             (similarity + merit[i] + RELEVANCE * relevance[i], passages[i])
@@ -205,7 +150,7 @@ async def extract(
     return _select(scored, wanted, bool(_ENUMERATION.search(question)), max_sentences)
 
 
-def _drop_excluding(passages: Sequence[_Passage], amounts: Sequence[Amount]) -> list[_Passage]:
+def _drop_excluding(passages: Sequence[Statement], amounts: Sequence[Amount]) -> list[Statement]:
     """Without what states another range than the one of its paragraph, list or table that encloses an amount."""
     for amount in amounts:
         fits = [compare(amount, passage.text) for passage in passages]
@@ -218,18 +163,24 @@ def _drop_excluding(passages: Sequence[_Passage], amounts: Sequence[Amount]) -> 
     return list(passages)
 
 
-def _drop_said(passages: Sequence[_Passage], typed: str, said: str) -> list[_Passage]:
+def _drop_said(passages: Sequence[Statement], typed: str, said: str) -> list[Statement]:
     """Without what the last answer quoted, unless it holds more of the typed words than all else does, or, where none
-    of them says anything ("Since when?"), the kind of thing asked for."""
-    words = set(analyse(typed))
+    of them says anything ("Since when?"), the kind of thing asked for. A row, whose other cells may be asked for now,
+    only gives way to another row with more of those words."""
+    words = set(analyse(drop_kind(typed)))
     known = " ".join(said.split())
     again = [" ".join(strip_markers(passage.text).split()) in known for passage in passages]
-    most = max((len(words & p.terms) for p, old in zip(passages, again, strict=True) if not old), default=-1)
-    return [
-        passage
-        for passage, old in zip(passages, again, strict=True)
-        if not old or len(words & passage.terms) > most or (not words and _meet_expectation(typed, passage.text) > 0)
-    ]
+    others = [passage for passage, old in zip(passages, again, strict=True) if not old]
+    most = max((len(words & other.terms) for other in others), default=-1)
+    most_in_rows = max((len(words & other.terms) for other in others if other.table is not None), default=-1)
+
+    def stays(passage: Statement) -> bool:
+        held = len(words & passage.terms)
+        if passage.table is not None and held >= most_in_rows:
+            return True
+        return held > most or (not words and meet_expectation(typed, passage.text) > 0)
+
+    return [passage for passage, old in zip(passages, again, strict=True) if not old or stays(passage)]
 
 
 async def _compare(question: str, texts: Sequence[str], embedder: Embedder) -> list[float]:
@@ -240,113 +191,32 @@ async def _compare(question: str, texts: Sequence[str], embedder: Embedder) -> l
         return [0.0] * len(texts)
 
 
-def _split(source: Source) -> Iterator[_Passage]:
-    """What of a source may be quoted. Headings, ruled lines, running titles and labels without a value are no
-    answers."""
-    text = source["text"]
-    titles = {source["title"], *source["heading_path"]}
-    spans = split_sentences(text)
-    labels = [_is_label(text, span) for span in spans]
-    heading: tuple[tuple[int, int], ...] = ()
-    previous: tuple[tuple[int, int], ...] = ()
-    lead: tuple[int, int] | None = None
-    header: tuple[int, int] | None = None
-    table: int | None = None
-    for position, (start, end) in enumerate(spans):
-        piece = text[start:end]
-        if _RULE.fullmatch(piece) or _FOOTER.fullmatch(piece):
-            continue
-        around = (*heading, *previous)
-        announced = lead if previous == (lead,) else None
-        previous = ((start, end),)
-        is_row = " | " in piece or "\t" in piece
-        cells = [cell for cell in re.split(r"[|\t]", piece) if cell.strip()]
-        # of several labels one below the other, the first names the list that the others are
-        is_list = (
-            labels[position]
-            and position > 0
-            and labels[position - 1]
-            and labels[position + 1 : position + 2] != [False]
-        )
-        if piece.startswith("#") or piece in titles or (len(spans) > 1 and labels[position] and not is_list):
-            heading, lead, header, table = previous, None, None, None
-        elif is_row and len(cells) < 2:
-            continue
-        elif is_row and table is None:
-            table = start
-            ruled = any(_RULE.fullmatch(text[slice(*span)]) for span in spans[position + 1 : position + 2])
-            if ruled or not any(map(is_value, cells[1:])):
-                header = (announced[0] if announced else start, end)
-            else:
-                yield _Passage(source, start, end, announced, heading, table)
-        elif is_row:
-            yield _Passage(source, start, end, header, heading, table)
-        elif piece.endswith(":"):
-            header, table, lead, last = None, None, (start, end), end
-            for item_start, item_end in spans[position + 1 :]:
-                if not _ITEM.match(text[item_start:item_end]) or item_end - start > _LONGEST_LIST:
-                    break
-                last = item_end
-            # Where what it announces is gone (a formula, a picture), it may still say what is asked for.
-            if last > end or position + 1 == len(spans):
-                yield _Passage(source, start, last, None, around)
-        elif _ITEM.match(piece):
-            header = table = None
-            yield _Passage(source, start, end, lead, around)
-        else:
-            header = table = lead = None
-            leans = spans[position - 1] if position and _LEANING.match(piece) and not labels[position - 1] else None
-            yield _Passage(source, start, end, announced or leans, around)
-
-
-def _is_label(text: str, span: tuple[int, int]) -> bool:
-    """Whether a line of its own looks like a heading or like what a table's rows are called."""
-    piece = _NUMBERING.sub("", text[slice(*span)], count=1)
-    alone = text[: span[0]].rstrip(" ")[-1:] in ("", "\n") and text[span[1] :].lstrip(" ")[:1] in ("", "\n")
-    if not alone or "|" in piece or _VERB.search(piece.lower()):
-        return False
-    shouted = piece.isupper() and piece[-1] not in ".!?" and len(piece.split()) >= _SHOUTED
-    return shouted or (len(piece.split()) <= _LONGEST_LABEL and _LABEL.fullmatch(piece) is not None)
-
-
-def _show(passage: _Passage) -> str:
-    """What is embedded: an item, a row or "It is" means little without what it leans on."""
-    text = f"{passage.source['text'][slice(*passage.lead)]} {passage.text}" if passage.lead else passage.text
-    return text[:JUDGED]
-
-
-def _weigh_terms(question: str, typed: str, passages: Sequence[_Passage]) -> dict[str, float]:
+def _weigh_terms(
+    question: str, typed: str, subject: Collection[str], passages: Sequence[Statement]
+) -> dict[str, float]:
     """The question's terms by how few of the passages have them (the idf of BM25), adding up to 1."""
     # In the question's order: sums over a set would differ between processes in the last bit, and break ties anew.
     terms = dict.fromkeys(analyse(question))
-    own = set(analyse(typed))
+    own = set(analyse(drop_kind(typed) if typed != question else typed))
     held = Counter(term for passage in passages for term in terms.keys() & passage.terms)
     weights = {
-        t: math.log(1 + (len(passages) - held[t] + 0.5) / (held[t] + 0.5)) * (1 if t in own else CARRIED) for t in terms
+        t: math.log(1 + (len(passages) - held[t] + 0.5) / (held[t] + 0.5))
+        * (1 if t in own else CARRIED)
+        * (SUBJECT if t in subject else 1)
+        for t in terms
     }
     total = sum(weights.values())
     return {term: weight / total for term, weight in weights.items()}
 
 
-def _cover(wanted: dict[str, float], passage: _Passage) -> float:
+def _cover(wanted: dict[str, float], passage: Statement) -> float:
     own = passage.terms
     around = set(analyse(passage.context))
     return sum(w if t in own else CONTEXT * w if t in around else 0.0 for t, w in wanted.items())
 
 
-def _meet_expectation(question: str, text: str) -> int:
-    """1 where the text holds the kind of thing asked for, -1 where it does not, 0 where any sentence may answer."""
-    for asked, given in _EXPECTATIONS:
-        if asked.search(question):
-            if given is not None:
-                return 1 if given.search(text) else -1
-            known = set(re.findall(r"\w+", question.lower()))
-            return 1 if any(name.lower() not in known for name in _NAME.findall(text)) else -1
-    return 0
-
-
 def _select(
-    scored: Sequence[tuple[float, _Passage]], wanted: dict[str, float], enumerating: bool, max_sentences: int
+    scored: Sequence[tuple[float, Statement]], wanted: dict[str, float], enumerating: bool, max_sentences: int
 ) -> list[Quote]:
     best = scored[0][0]
     quotes: list[Quote] = []
@@ -370,7 +240,7 @@ def _select(
                 continue
         spans = [passage.lead, (passage.start, passage.end)] if passage.lead else [(passage.start, passage.end)]
         for span in spans[-(max_sentences - len(quotes)) :]:
-            quote = passage.quote(span, score)
+            quote = _quote(passage, span, score)
             place = (passage.source["document_id"], quote.start, quote.end)
             words = " ".join(quote.text.lower().split())
             if words in texts or any(_overlap(place, other) for other in places):
@@ -384,7 +254,13 @@ def _select(
     return sorted(quotes, key=lambda quote: (-merit[quote.number], quote.number, quote.start))
 
 
-def _completes(best: _Passage, passage: _Passage) -> bool:
+def _quote(passage: Statement, span: tuple[int, int], score: float) -> Quote:
+    offset = passage.source["start"]
+    text = passage.source["text"][slice(*span)]
+    return Quote(passage.source["number"], offset + span[0], offset + span[1], text, score)
+
+
+def _completes(best: Statement, passage: Statement) -> bool:
     """Whether a sentence comes next in the paragraph of the best one."""
     between = passage.source["text"][best.end : passage.start]
     return passage.source is best.source and between.isspace() and "\n" not in between

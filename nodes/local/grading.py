@@ -1,9 +1,10 @@
 """Predicts, without a language model, whether sources hold the answer to a question.
 
 Similarity says whether the sources are about what is asked; questions about other things are told apart well. Of
-questions about the very matter of a source, those are told apart that depart from it in a word (contrast.py).
+questions about the very matter of a source, those are told apart that depart from it in a word (contrast.py), or ask of
+a subject what nothing said of it comes near to (focus.py).
 Constants: benchmarks/fit_grading.py; figures and what was tried in vain: docs/decisions/0012-local-grading.md and
-0022-what-a-question-changes.md.
+0022-what-a-question-changes.md, 0051-what-is-asked-of-a-subject.md.
 """
 
 import math
@@ -17,6 +18,7 @@ from domain.ports import Embedder
 from domain.sentences import JUDGED, split_sentences
 from domain.terms import analyse, content_words
 from nodes.local.contrast import find_departure, share_wording
+from nodes.local.focus import Focus, choose_texts, find_focus, measure_absence
 
 _READ = 3
 """Sources in which the sentences nearest to the question are looked for."""
@@ -30,9 +32,10 @@ _SWAPPED = 0.5
 _NAME = re.compile(r"(?<=[\w,] )[A-ZÀ-Þ][^\W\d_A-Z]+\b(?!-)")
 """A word in capitals within the question. Codes and acronyms are left out: texts write them in many ways."""
 
-_WEIGHTS = (-4.23, 5.66, 4.72, -2.87, -1.76)
+_WEIGHTS = (-4.16, 5.66, 4.72, -2.87, -1.76, -2.0)
 """Log-odds: intercept and one weight per sign. Fitted on answerable, unanswerable and unrelated questions of five
-public sets and of small libraries made from one of them."""
+public sets and of small libraries made from one of them; the last, with .07 of the intercept to make up for it, was
+chosen beside them (docs/decisions/0051-what-is-asked-of-a-subject.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,8 @@ class Signs:
     the place of one."""
     unknown_names: float
     """The question names something or somebody, and the sources none of it."""
+    absence: float
+    """What is asked of the subject named is far from everything that the sources say about that subject."""
 
 
 async def grade(question: str, sources: Sequence[Source], embedder: Embedder) -> Grade:
@@ -76,11 +81,15 @@ async def read_signs(question: str, sources: Sequence[Source], embedder: Embedde
     held = {term for source in sources for term in analyse(_read(source))} if names else set()
     sentences = _find_nearest_sentences(question, sources[:_READ])
     departure = find_departure(question, sentences[0]) if sentences else None
+    focus = find_focus(question, _read_title(sources[0]))
+    texts = choose_texts(focus, sources) if focus else {}
+    similarity, nearness = await _compare(question, sources[0], sentences, focus, list(texts), embedder)
     return Signs(
         relevance=weigh_by_rank([source["score"] for source in sources]),
-        similarity=await _compare(question, sources[0], sentences, embedder),
+        similarity=similarity,
         departure=0.0 if departure is None else 1.0 if departure.opposed else _SWAPPED * departure.swapped,
         unknown_names=float(bool(names) and not names & held),
+        absence=measure_absence(texts.values(), nearness) if nearness else 0.0,
     )
 
 
@@ -96,22 +105,35 @@ def find_missing(question: str, sources: Sequence[Source]) -> list[str]:
     return [word for word in dict.fromkeys(content_words(question)) if not covered.intersection(analyse(word))]
 
 
-async def _compare(question: str, source: Source, sentences: Sequence[str], embedder: Embedder) -> float:
-    """The highest cosine of the question with the source and the sentences. That with the source is new only where
-    the lexical leg alone found it."""
+async def _compare(
+    question: str,
+    source: Source,
+    sentences: Sequence[str],
+    focus: Focus | None,
+    about: Sequence[str],
+    embedder: Embedder,
+) -> tuple[float, list[float]]:
+    """The highest cosine of the question with the source and the sentences, and those of its focus with `about`.
+    The one with the source is new only where the lexical leg alone found it."""
     known = source["dense"]
     texts = [*(sentence[:JUDGED] for sentence in sentences), *([_read(source)] if known is None else [])]
     if not texts:
-        return known or 0.0
+        return known or 0.0, []
     try:
-        similarities = await embedder.embed_passages(texts) @ await embedder.embed_query(question)
+        embedded = await embedder.embed_passages([*texts, *about, *([focus.text] if focus and about else [])])
+        similarities = embedded[: len(texts)] @ await embedder.embed_query(question)
     except EmbedderUnavailable:
-        return source["score"] if known is None else known
-    return max(float(similarities.max()), known or 0.0)
+        return source["score"] if known is None else known, []
+    nearness = embedded[len(texts) : -1] @ embedded[-1] if about else []
+    return max(float(similarities.max()), known or 0.0), [float(each) for each in nearness]
 
 
 def _read(source: Source) -> str:
-    return " ".join((source["title"], *source["heading_path"], source["text"]))
+    return f"{_read_title(source)} {source['text']}"
+
+
+def _read_title(source: Source) -> str:
+    return " ".join((source["title"], *source["heading_path"]))
 
 
 def _find_nearest_sentences(question: str, sources: Sequence[Source]) -> list[str]:

@@ -34,6 +34,9 @@ _WHOLE = re.compile(
 )
 """How a whole question begins; anything else may be a fragment."""
 
+_CARRIED = re.compile(r"(?<=[?.!]) \(([^()]*)\)$")
+"""What a question took along from the conversation; no reader would write it so."""
+
 OWN_WORDS = 3
 """With fewer meaningful words before it, a pronoun points out of the question; with fewer in all, a fragment does not
 say what it is about (benchmarks/standalone.py)."""
@@ -58,6 +61,12 @@ def make_standalone(question: str, turns: Sequence[Turn]) -> str:
         if extended != question:
             return extended
     return question
+
+
+def part_carried(question: str) -> tuple[str, str]:
+    """The question as typed, and the words that `make_standalone` or `add_background` put behind it."""
+    match = _CARRIED.search(question)
+    return (question[: match.start()], match[1]) if match else (question, "")
 
 
 def add_background(question: str, turns: Sequence[Turn]) -> str:

@@ -220,6 +220,57 @@ async def test_a_follow_up_does_not_repeat_the_last_answer(embedder: OnnxEmbedde
     assert [quote.text for quote in quotes] == ["Up to five unused days may be carried over."]
 
 
+def turn(question: str, answer: str, title: str = "Handbook") -> Turn:
+    return Turn(
+        run_id="",
+        question=question,
+        standalone_question=question,
+        route="needs_retrieval",
+        answer=answer,
+        documents=[title],
+    )
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer"), [("And its backup?", "weekly"), ("And the Kestrel?", "64 GB"), ("Who owns it?", "Research")]
+)
+async def test_a_follow_up_about_a_row_gets_the_row_that_is_meant(
+    typed: str, answer: str, embedder: OnnxEmbedder
+) -> None:
+    text = (
+        "| Server | Memory | Owner | Backup |\n|---|---|---|---|\n| Kestrel | 64 GB | Finance | daily |\n"
+        "| Merlin | 128 GB | Research | weekly |\n| Osprey | 256 GB | Sales | hourly |"
+    )
+    last = turn("How much memory does Merlin have?", "| Merlin | 128 GB | Research | weekly | [1]")
+    quotes = await extract(
+        f"{typed} (memory Merlin)", [source(1, text)], embedder, max_sentences=3, typed=typed, last=last
+    )
+    assert [answer in quote.text for quote in quotes[1:]] == [True]
+
+
+async def test_in_which_month_is_answered_by_a_month_of_the_same_document(embedder: OnnxEmbedder) -> None:
+    shower = source(1, "The emergency shower was last tested on 4 March 2026. It is flushed first.", title="Lab rules")
+    servers = source(2, "Servers are patched on the first Tuesday of the month.", title="Servers")
+    last = turn("When was the emergency shower tested?", shower["text"].split(". ")[0] + ". [1]", "Lab rules")
+    typed = "In which month?"
+    quotes = await extract(
+        f"{typed} (emergency shower tested)", [servers, shower], embedder, max_sentences=1, typed=typed, last=last
+    )
+    assert "March" in quotes[0].text
+
+
+async def test_a_sentence_that_names_the_subject_does_not_go_before_the_one_that_answers(
+    embedder: OnnxEmbedder,
+) -> None:
+    title = "Prices and warranty of the W200 and the W400"
+    delivery = source(
+        1, "The W200 is delivered within one week, the W400 within four weeks.", document="d", title=title
+    )
+    warranty = source(2, "The warranty lasts 36 months for machines and 24 for parts.", document="d", title=title)
+    quotes = await quotes_of("How long is the warranty of the W400?", [delivery, warranty], embedder, 1)
+    assert "36 months" in quotes[0].text
+
+
 async def test_what_a_colon_announces_comes_with_it(embedder: OnnxEmbedder) -> None:
     text = (
         "For travel we pay an allowance:\n\n| Absence | Allowance |\n|---|---|\n| 8 hours | 14 euros |\n\nMeals vary."
