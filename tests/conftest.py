@@ -5,8 +5,8 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING
@@ -33,7 +33,7 @@ import redis.asyncio
 import uvloop
 from psycopg.sql import SQL, Identifier
 
-from app.adapters.embedded import Servers, open_servers
+from app.adapters.embedded import Servers, open_servers, postgres
 
 if TYPE_CHECKING:
     from app.adapters.onnx import OnnxEmbedder
@@ -43,12 +43,11 @@ if TYPE_CHECKING:
 
 TEMPLATE = "template_of_tests"
 
+# The loop of tests is that of every command. Named by pytest-asyncio's hook it would be a parameter of each test, with
+# which all that lives for the session, the servers too, would begin anew.
+asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
+
 _numbers = count(1)
-
-
-def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """The loop of tests is that of every command."""
-    return {"uvloop": uvloop.new_event_loop}
 
 
 def _replace_database(url: str, name: str) -> str:
@@ -63,7 +62,11 @@ async def _administer(url: str, statement: SQL, **names: Identifier) -> None:
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def servers(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Servers]:
     """Postgres and Valkey, for the whole session."""
-    async with open_servers(tmp_path_factory.mktemp("servers")) as running:
+    async with AsyncExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:
+            # Nothing outlives the session, so that no commit, and no database that goes, need wait for a disk.
+            patch.setitem(postgres.SETTINGS, "fsync", "off")
+            running = await stack.enter_async_context(open_servers(tmp_path_factory.mktemp("servers")))
         yield running
 
 
