@@ -251,3 +251,10 @@ async def test_a_caveat_is_said_once(page: Page, script: Script) -> None:
         await ask(page, "q")
     await expect(page.locator(".caveat")).to_have_text([caveat])
     await expect(page.locator(".facts").first).to_contain_text("standard · 12 ms")
+
+
+async def test_an_empty_library_does_not_look_as_if_it_could_be_opened(page: Page, script: Script) -> None:
+    await page.goto(await script())
+    summary = page.locator("#library summary")
+    await expect(summary).to_contain_text("No documents yet")
+    await expect(summary).to_have_css("list-style-type", "none")
