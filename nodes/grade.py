@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 
 from domain.documents import Candidate, Source
 from domain.ports import ChatModel, Message
-from domain.state import Attempt, Level
+from domain.state import Attempt, Level, Turn
 from nodes.context import Context
 from nodes.judgement import ask_or_none
 from nodes.local.complexity import is_reranked
@@ -37,6 +37,8 @@ RETRY_MARGIN = 0.05
 class GradeInput(TypedDict):
     """What grade reads."""
 
+    question: str
+    turns: list[Turn]
     standalone_question: str
     query: str
     candidates: list[Candidate]
@@ -110,7 +112,13 @@ async def _judge(state: GradeInput, context: Context) -> Attempt:
             "The sources were graded without the language model",
         )
     if grading is None:
-        local = await grade_locally(question, context.read_cosines(sources), context.sentences)
+        local = await grade_locally(
+            question,
+            context.read_cosines(sources),
+            context.sentences,
+            typed=state["question"],
+            last=state["turns"][-1] if state["turns"] else None,
+        )
         grading = Grading(confidence=local.confidence, missing=local.missing[:10])
     return attempt | {"confidence": round(grading.confidence, 4), "missing": grading.missing}
 

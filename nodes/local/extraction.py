@@ -13,7 +13,7 @@ from domain.ports import Embedder
 from domain.state import Turn
 from domain.terms import analyse
 from nodes.local.expectation import drop_kind, meet_expectation
-from nodes.local.focus import carry_focus, find_documents, find_focus, share_terms
+from nodes.local.focus import asks_again, find_documents, read_focus, share_terms
 from nodes.local.ranges import Amount, compare, read_amounts
 from nodes.local.statements import Statement, split_statements
 
@@ -62,12 +62,6 @@ CLOSE_IF_NEW = 0.2
 EQUALLY = 0.8
 """Share of the question's terms, by weight, that a further row of a table must have of what its best row has."""
 
-_AGAIN = re.compile(
-    r"\W*(?:(?:and|or|but) (?:what about |how about )?|(?:what|how) about )(?:for |in |of |with )?(?:the|an?|my|our)\b",
-    re.IGNORECASE,
-)
-"""How a question begins that asks the last one of something else."""
-
 _ENUMERATION = re.compile(
     r"^\W*(?:list|name|enumerate)\b|\b(?:what|which) (?:are|were|\w+s\b)|\bwhat all\b|\bsteps\b", re.IGNORECASE
 )
@@ -110,13 +104,12 @@ async def extract(
     passages = _drop_excluding(passages, read_amounts(question))
     kind, continued = question, list[str]()
     title = " ".join((sources[0]["title"], *sources[0]["heading_path"])) if sources else ""
-    focus, asked = find_focus(question, title), question
+    focus, asked = read_focus(question, title, typed, last), question
     if typed != question and last is not None:
         continued = last["documents"]
         passages = _drop_said(passages, typed, last["answer"])
-        if _AGAIN.match(typed):
+        if asks_again(typed):
             kind = last["question"]
-            focus = carry_focus(last["standalone_question"] or kind, typed, title)
             asked = f"{typed} {focus.text}" if focus else question
     wanted = _weigh_terms(asked, typed, focus.subject if focus else (), passages)
     about = find_documents(focus, sources) if focus else set()

@@ -1,7 +1,7 @@
 """What a question asks of its subject, and whether a passage about the subject comes near to that.
 
 "How long is the warranty of the WS-400?" resembles every sentence about the WS-400. The question without its subject,
-"How long is the warranty of the", does not resemble "The WS-400 is delivered within four weeks".
+"is the warranty of the", does not resemble "The WS-400 is delivered within four weeks".
 docs/decisions/0051-what-is-asked-of-a-subject.md.
 """
 
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from domain.documents import Source
+from domain.state import Turn
 from domain.terms import analyse
 from nodes.local.expectation import meet_expectation
 from nodes.local.standalone import part_carried
@@ -21,6 +22,12 @@ _ASKS = re.compile(
     re.IGNORECASE,
 )
 """How a question begins that asks something of its subject. "Does it" and "tell me about" may be about all of it."""
+
+_AGAIN = re.compile(
+    r"\W*(?:(?:and|or|but) (?:what about |how about )?|(?:what|how) about )(?:for |in |of |with )?(?:the|an?|my|our)\b",
+    re.IGNORECASE,
+)
+"""How a question begins that asks the last one of something else."""
 
 _LONGEST = 3
 """Meaningful words of a focus. A question that asks more is about its subject and much else: its similarity as a whole
@@ -41,6 +48,9 @@ _EXPECTED = 0.1
 _FAR, _NEAR = 0.25, 0.4
 """Nearness up to which nothing about the subject answers, and from which it may."""
 
+_MEASURE = re.compile(r"\bhow (?:long|many|much|often|far|old|big|large|high|fast)\b ?", re.IGNORECASE)
+"""Of "How long is the warranty" the warranty is asked for: "within two weeks" is near to the rest."""
+
 _PHRASE_END = re.compile(r"[,;:?!]$|['’]s?$")
 
 
@@ -51,7 +61,7 @@ class Focus:
     question: str
     """As typed, without what the conversation lent it."""
     text: str
-    """It without its subject."""
+    """It without its subject and measure."""
     terms: frozenset[str]
     """Of `text`."""
     subject: frozenset[str]
@@ -76,14 +86,24 @@ def find_focus(question: str, title: str) -> Focus | None:
         if subject & set(analyse(words[place])) or known.issuperset(analyse(words[place]))
     }
     text = " ".join(word for place, word in enumerate(words) if place not in named)
+    attribute = _MEASURE.sub("", text)
+    text = attribute if analyse(attribute) else text
     terms = frozenset(analyse(text))
     return Focus(typed, text, terms, subject) if 0 < len(terms) <= _LONGEST else None
 
 
-def carry_focus(last: str, question: str, title: str) -> Focus | None:
-    """The focus of the `last` question where it is asked again of something else: "And the WS-200?"."""
-    focus = find_focus(last, title)
-    subject = frozenset(analyse(" ".join(_find_names(question))))
+def asks_again(question: str) -> bool:
+    """Whether it asks the question before it of something else: "And the WS-200?"."""
+    return _AGAIN.match(question) is not None
+
+
+def read_focus(question: str, title: str, typed: str, last: Turn | None) -> Focus | None:
+    """The focus of a question that was `typed` as a follow-up to the `last` turn: that of the last question, where it
+    is asked again."""
+    if last is None or typed == question or not asks_again(typed):
+        return find_focus(question, title)
+    focus = find_focus(last["standalone_question"] or last["question"], title)
+    subject = frozenset(analyse(" ".join(_find_names(typed))))
     return replace(focus, subject=subject) if focus and subject else None
 
 

@@ -16,9 +16,10 @@ from domain.documents import Source
 from domain.errors import EmbedderUnavailable
 from domain.ports import Embedder
 from domain.sentences import JUDGED, split_sentences
+from domain.state import Turn
 from domain.terms import analyse, content_words
 from nodes.local.contrast import find_departure, share_wording
-from nodes.local.focus import Focus, choose_texts, find_focus, measure_absence
+from nodes.local.focus import Focus, choose_texts, measure_absence, read_focus
 
 _READ = 3
 """Sources in which the sentences nearest to the question are looked for."""
@@ -65,23 +66,28 @@ class Signs:
     """What is asked of the subject named is far from everything that the sources say about that subject."""
 
 
-async def grade(question: str, sources: Sequence[Source], embedder: Embedder) -> Grade:
-    """How likely it is that `sources`, best first, answer the question. 0 where there are none."""
+async def grade(
+    question: str, sources: Sequence[Source], embedder: Embedder, *, typed: str | None = None, last: Turn | None = None
+) -> Grade:
+    """How likely it is that `sources`, best first, answer the question. 0 where there are none. `typed` is what the
+    user wrote, where `question` carries words of the conversation beside it, after the `last` turn."""
     if not sources:
         return Grade(0.0, content_words(question))
-    signs = await read_signs(question, sources, embedder)
+    signs = await read_signs(question, sources, embedder, typed=typed, last=last)
     log_odds = sum(weight * value for weight, value in zip(_WEIGHTS, (1.0, *astuple(signs)), strict=True))
     return Grade(1 / (1 + math.exp(-log_odds)), find_missing(question, sources))
 
 
-async def read_signs(question: str, sources: Sequence[Source], embedder: Embedder) -> Signs:
+async def read_signs(
+    question: str, sources: Sequence[Source], embedder: Embedder, *, typed: str | None = None, last: Turn | None = None
+) -> Signs:
     """The signs of one question and at least one source. Embeds what of them is not known from the search; where the
     embedder is down, the relevance has to do."""
     names = set(analyse(" ".join(_NAME.findall(question))))
     held = {term for source in sources for term in analyse(_read(source))} if names else set()
     sentences = _find_nearest_sentences(question, sources[:_READ])
     departure = find_departure(question, sentences[0]) if sentences else None
-    focus = find_focus(question, _read_title(sources[0]))
+    focus = read_focus(question, _read_title(sources[0]), typed or question, last)
     texts = choose_texts(focus, sources) if focus else {}
     similarity, nearness = await _compare(question, sources[0], sentences, focus, list(texts), embedder)
     return Signs(

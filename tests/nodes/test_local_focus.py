@@ -4,6 +4,7 @@ import pytest
 
 from app.adapters.onnx import OnnxEmbedder
 from domain.documents import Source
+from domain.state import Turn
 from nodes.local.focus import find_documents, find_focus
 from nodes.local.grading import grade, read_signs
 from tests.sources import make_source
@@ -32,7 +33,8 @@ SERVERS = make_source(
 @pytest.mark.parametrize(
     ("question", "text"),
     [
-        ("How long is the warranty of the Amsel K3?", "How long is the warranty of the"),
+        ("How long is the warranty of the Amsel K3?", "is the warranty of the"),
+        ("How long is the Amsel K3?", "How long is the"),
         ("Who designed the Amsel juice press?", "Who designed the"),
         ("What is Ada Brandt's extension?", "What is extension?"),
         ("In which month? (founded Drossel)", "In which month?"),
@@ -96,6 +98,17 @@ async def test_what_is_missing_costs_confidence(embedder: OnnxEmbedder) -> None:
     said = await grade("Who designed the Amsel K3?", [PRESS, MILL], embedder)
     missing = await grade("Who owns the Amsel K3?", [PRESS, MILL], embedder)
     assert missing.confidence < said.confidence - 0.05
+
+
+async def test_the_last_question_asked_again_of_another_subject_keeps_its_focus(embedder: OnnxEmbedder) -> None:
+    asked = "How long is the warranty of the Drossel M5?"
+    last = Turn(
+        run_id="", question=asked, standalone_question=asked, route="needs_retrieval", answer="36 months.", documents=[]
+    )
+    typed = "And the Amsel K3?"
+    signs = await read_signs(f"{typed} (warranty Drossel M5)", [PRESS, MILL], embedder, typed=typed, last=last)
+    assert signs.absence > 0.3
+    assert (await read_signs(typed, [PRESS, MILL], embedder)).absence == 0
 
 
 def test_a_document_names_the_subject_wherever_it_does() -> None:

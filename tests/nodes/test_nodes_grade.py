@@ -46,6 +46,8 @@ async def test_a_retry_has_to_be_clearly_better(
     )
     graded = await grade(
         GradeInput(
+            question=QUESTION,
+            turns=[],
             standalone_question=QUESTION,
             query="retry",
             candidates=ranked["candidates"],
