@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+import uvloop
 
 from domain.errors import AskgraphError, InputError, NotFound, StateError
 
@@ -601,7 +602,7 @@ def main() -> None:
 def _run(work: Coroutine[Any, Any, int]) -> None:
     """Run a command to its exit code, with an error of ours said in one line."""
     try:
-        code = asyncio.run(work)
+        code = uvloop.run(work)
     except AskgraphError as error:
         _fail(error)
     except KeyboardInterrupt:
