@@ -3,6 +3,8 @@ lives. Those about one run are in `sql`."""
 
 from typing import LiteralString
 
+from app.adapters.postgres.sql import UNFINISHED
+
 # A new job takes the old one's place, before others of its thread: procrastinate finishes a job by its number alone,
 # and so a worker that was away and is back would finish what another one is doing. Locked first, so that of several
 # who find the same jobs one gives each back; whoever hands back its own waits for the other, and then it is done.
@@ -61,11 +63,11 @@ BEAT: LiteralString = """
     UPDATE procrastinate_workers SET last_heartbeat = now() WHERE id = ANY (%(worker_ids)s) RETURNING id
 """
 
-LIST_HELD_RUNS: LiteralString = """
+LIST_HELD_RUNS: LiteralString = f"""
     SELECT id AS job_id, worker_id, args ->> 'run_id' AS run_id, attempt, coalesce(stop_requested, false) AS stop
     FROM procrastinate_jobs AS job
     LEFT JOIN accepted_runs AS run
         ON run.workspace_id = args ->> 'workspace_id' AND run.run_id = args ->> 'run_id'
-        AND state IN ('queued', 'running')
+        AND {UNFINISHED}
     WHERE job.status = 'doing' AND worker_id = ANY (%(worker_ids)s) AND queue_name = %(queue)s
 """

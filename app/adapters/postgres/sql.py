@@ -530,6 +530,9 @@ GET_TAPE: LiteralString = """
 
 # --- the queue of runs ------------------------------------------------------------------------------------------
 
+# Of runs, and of ingestions.
+UNFINISHED: LiteralString = "state IN ('queued', 'running')"
+
 # A run holds its thread by procrastinate's unique index on the locks of jobs that are being done: whoever comes second
 # waits. The thread's row, which the claim locks, lets concurrent accepts follow each other. No row where another
 # workspace owns the thread; no job where the thread is busy and the run shall not wait.
@@ -544,7 +547,7 @@ ACCEPT_RUN: LiteralString = f"""
         INSERT INTO procrastinate_jobs (queue_name, task_name, lock, args, status, worker_id)
         SELECT job.*, 'doing', %(worker_id)s FROM job
         WHERE NOT EXISTS (
-            SELECT FROM accepted_runs WHERE thread_id = %(thread_id)s AND state IN ('queued', 'running')
+            SELECT FROM accepted_runs WHERE thread_id = %(thread_id)s AND {UNFINISHED}
         )
         ON CONFLICT (lock) WHERE status = 'doing' DO NOTHING
         RETURNING id
@@ -586,9 +589,9 @@ RECORD_SERVED_RUNS: LiteralString = f"""
     ON CONFLICT DO NOTHING
 """
 
-BEGIN_RUN: LiteralString = """
+BEGIN_RUN: LiteralString = f"""
     UPDATE accepted_runs SET state = 'running', attempt = attempt + 1, started_at = now()
-    WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s AND state IN ('queued', 'running')
+    WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s AND {UNFINISHED}
     RETURNING request, attempt, stop_requested
 """
 
@@ -599,7 +602,7 @@ END_RUN: LiteralString = f"""
         UPDATE accepted_runs
         SET state = %(state)s, ended = %(ended)s, ended_id = %(ended_id)s, ended_at = now()
         WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
-            AND attempt = %(attempt)s AND state IN ('queued', 'running')
+            AND attempt = %(attempt)s AND {UNFINISHED}
         RETURNING thread_id, run_id, job_id
     ),
     deleted AS (
@@ -620,7 +623,7 @@ END_RUN: LiteralString = f"""
             json_build_object('type', 'job_inserted', 'job_id', next.job_id)::text
         )::text
         FROM accepted_runs AS next
-        WHERE next.thread_id = ended.thread_id AND next.job_id <> ended.job_id AND state IN ('queued', 'running')
+        WHERE next.thread_id = ended.thread_id AND next.job_id <> ended.job_id AND {UNFINISHED}
         ORDER BY next.job_id LIMIT 1
     ) AS woken
     FROM ended
@@ -634,12 +637,12 @@ GET_RUN_STATUS: LiteralString = f"""
 
 LIST_UNFINISHED_RUNS: LiteralString = f"""
     SELECT {_STATUS} FROM accepted_runs
-    WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s AND state IN ('queued', 'running')
+    WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s AND {UNFINISHED}
     ORDER BY state = 'running' DESC, attempt > 0 DESC, job_id
 """
 
 REQUEST_RUN_STOP: LiteralString = f"""
-    UPDATE accepted_runs SET stop_requested = stop_requested OR state IN ('queued', 'running')
+    UPDATE accepted_runs SET stop_requested = stop_requested OR {UNFINISHED}
     WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
     RETURNING {_STATUS}
 """
@@ -664,7 +667,7 @@ _HAS_LEASE: LiteralString = "EXISTS (SELECT FROM procrastinate_jobs WHERE id = %
 
 BEGIN_INGESTION: LiteralString = f"""
     UPDATE ingestions SET state = 'running'
-    WHERE workspace_id = %(workspace_id)s AND ingestion_id = %(ingestion_id)s AND state IN ('queued', 'running')
+    WHERE workspace_id = %(workspace_id)s AND ingestion_id = %(ingestion_id)s AND {UNFINISHED}
         AND {_HAS_LEASE}
     RETURNING source, media_type, content, arrival
 """
