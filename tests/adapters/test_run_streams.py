@@ -15,6 +15,12 @@ from tests.adapters.conftest import Relay
 from tests.contracts.run_streams import PATIENCE_SECONDS, RunStreamsContract, append, make_events, read
 
 
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is tested does not depend on how long a follower waits."""
+    monkeypatch.setattr("app.adapters.redis.streams.WAIT_SECONDS", 0.2)
+
+
 @asynccontextmanager
 async def open_streams(url: str, **limits: Any) -> AsyncIterator[RedisRunStreams]:
     """What one process has."""

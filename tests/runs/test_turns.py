@@ -15,7 +15,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.base import id as ids
 from redis.asyncio import Redis
 
-from app.adapters.redis.streams import WAIT_SECONDS
+from app.adapters.redis import streams
 from app.runs.history import read_history
 from app.runs.replay import Replay, run_replay
 from app.runs.turns import Ask, Started, Turns, collect, read_events
@@ -132,7 +132,10 @@ async def test_a_run_goes_on_without_its_reader_and_is_followed_from_where_the_r
     assert (status.state, status.ended_id) == ("done", here[-1].id)
 
 
-async def test_a_run_whose_stream_has_expired_is_told_from_its_row(process: Process, redis_url: str) -> None:
+async def test_a_run_whose_stream_has_expired_is_told_from_its_row(
+    process: Process, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "WAIT_SECONDS", 0.2)
     started = await process.turns.start(Ask(QUESTION))
     ended, _ = await finish(process, started)
     await process.services.streams.flush(started.run_id)
@@ -149,7 +152,7 @@ async def test_a_run_whose_stream_has_expired_is_told_from_its_row(process: Proc
 async def test_a_run_that_ends_while_its_follower_looks_how_it_stands_is_followed_event_by_event(
     process: Process, other: Process, model: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model.behaviour.ttft = 2 * WAIT_SECONDS
+    model.behaviour.ttft = 2 * streams.WAIT_SECONDS
     started = await process.turns.start(Ask(QUESTION, mode="fast"))
     followed = await other.turns.follow_run("default", started.run_id)
     executing = asyncio.create_task(finish(process, started))
@@ -221,6 +224,7 @@ async def test_a_second_question_of_a_thread_waits_for_the_first(process: Proces
     waiting = await process.services.queue.get("default", second.run_id)
     assert waiting is not None
     assert waiting.state == "queued"
+    model.behaviour.rate = 0
     (one, _), (two, _) = await asyncio.gather(finish(process, first), finish(process, second))
     assert one["type"] == two["type"] == "done"
     assert [turn["question"] for turn in await read_turns(process, first.thread_id)] == [QUESTION, OTHER]
@@ -234,6 +238,7 @@ async def test_a_question_that_does_not_wait_is_refused_in_a_busy_thread(
     for asked in (process, other):
         with pytest.raises(ThreadBusy):
             await asked.turns.start(Ask(OTHER, thread_id=first.thread_id, when_busy="reject"))
+    model.behaviour.rate = 0
     await finish(process, first)
     ended, _ = await finish(
         other, await other.turns.start(Ask(OTHER, first.thread_id and "default", first.thread_id, when_busy="reject"))
@@ -260,6 +265,7 @@ async def test_a_run_that_waits_can_be_stopped(process: Process, model: OpenAISe
     first = await process.turns.start(Ask(QUESTION))
     second = await process.turns.start(Ask(OTHER, thread_id=first.thread_id))
     await process.turns.stop("default", second.run_id)
+    model.behaviour.rate = 0
     (one, _), (two, events) = await asyncio.gather(finish(process, first), finish(process, second))
     assert one["type"] == two["type"] == "done"
     assert (one["stopped"], two["stopped"], two["answer"]) == (False, True, "")
