@@ -11,9 +11,8 @@ from uuid import uuid4
 import openai
 import pytest
 from langchain_core.runnables import RunnableConfig
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from langsmith import utils
-from typing_extensions import TypedDict
 
 from app.adapters.langsmith import open_tracing
 from app.adapters.openai import OpenAIChat
@@ -22,22 +21,9 @@ from app.services import open_services
 from app.settings import Settings
 from domain.ports import Message
 from nodes.context import Ledger
+from tests.adapters.two_steps import State, build
 from tests.wire.langsmith import PROJECT_ID, TENANT_ID, serve_langsmith
 from tests.wire.openai import serve_openai
-
-
-class State(TypedDict):
-    text: str
-
-
-def build() -> StateGraph[State, None, State, State]:
-    graph: StateGraph[State, None, State, State] = StateGraph(State)
-    graph.add_node("first", lambda state: {"text": state["text"] + "1"})
-    graph.add_node("second", lambda state: {"text": state["text"] + "2"})
-    graph.add_edge(START, "first")
-    graph.add_edge("first", "second")
-    graph.add_edge("second", END)
-    return graph
 
 
 @pytest.fixture(autouse=True)
@@ -190,7 +176,7 @@ def test_the_queue_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 SILENT_TURNS = """
 import asyncio
 from app.adapters.langsmith import open_tracing
-from tests.adapters.test_langsmith import build
+from tests.adapters.two_steps import build
 
 async def run():
     graph = build().compile()
