@@ -13,6 +13,7 @@ from uuid import UUID
 import psycopg
 
 from app.adapters.postgres.pool import Pool, Session, open_session
+from app.adapters.postgres.sql import UNFINISHED
 from domain.retention import Cuts, Pruned
 
 BATCH = 200
@@ -44,10 +45,10 @@ _IS_PAST: LiteralString = f"""
     )
 """
 
-_IS_IDLE: LiteralString = """
+_IS_IDLE: LiteralString = f"""
     NOT EXISTS (
         SELECT FROM accepted_runs
-        WHERE accepted_runs.thread_id = thread.thread_id AND state IN ('queued', 'running')
+        WHERE accepted_runs.thread_id = thread.thread_id AND {UNFINISHED}
     )
 """
 
