@@ -14,6 +14,12 @@ KEEP = "keep"
 """A span without an end."""
 
 
+def parse_age(text: str) -> timedelta | None:
+    """The span that `text` names in hours, days or weeks; None where it is none. Not in minutes, because who says `3m`
+    of what is deleted may mean months."""
+    return None if text.strip().endswith("m") else parse_span(text)
+
+
 @dataclass(frozen=True, slots=True)
 class Cuts:
     """Before when a thread's last run must have begun for the thread to go; None where none goes."""
@@ -41,9 +47,9 @@ class Policy:
         by_workspace: dict[str, timedelta | None] = {}
         for part in filter(None, map(str.strip, text.split(","))):
             name, separator, span = part.rpartition("=")
-            read = None if span.strip() == KEEP else parse_span(span)
+            read = None if span.strip() == KEEP else parse_age(span)
             if read is None and span.strip() != KEEP:
-                raise ValueError(f"{part!r} names no span; give one in m, h, d or w, as in 90d or acme=7d, or {KEEP}")
+                raise ValueError(f"{part!r} names no span; give one in h, d or w, as in 90d or acme=7d, or {KEEP}")
             if separator:
                 by_workspace[name.strip()] = read
             else:

@@ -7,8 +7,7 @@ from functools import partial
 
 from app.settings import Settings
 from domain.errors import InputError
-from domain.retention import Policy, Pruned, Retention
-from domain.spans import parse_span
+from domain.retention import Policy, Pruned, Retention, parse_age
 
 
 async def prune(
@@ -56,9 +55,9 @@ def override_policy(policy: Policy, older_than: str | None, steps_of: int | None
         policy = replace(policy, steps_of=steps_of)
     if older_than is None:
         return policy
-    span = parse_span(older_than)
+    span = parse_age(older_than)
     if span is None:
-        raise InputError(f"{older_than!r} is no span of time. Give one in m, h, d or w, as in 30d.")
+        raise InputError(f"{older_than!r} is no span of time. Give one in hours, days or weeks: 12h, 30d, 8w.")
     own = {
         name: None if kept is None else max(kept, span)
         for name, kept in policy.by_workspace.items()

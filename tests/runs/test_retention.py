@@ -270,8 +270,9 @@ def test_a_policy_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("ASKGRAPH_RETENTION", "90")
     with pytest.raises(ConfigurationError, match="'90' names no span"):
         read_settings()
-    with pytest.raises(InputError, match="'soon' is no span of time"):
-        override_policy(Policy(), "soon", None, None)
+    for unclear in ("soon", "3m"):
+        with pytest.raises(InputError, match=f"'{unclear}' is no span of time"):
+            override_policy(Policy(), unclear, None, None)
 
 
 async def test_ingestions_go_by_their_end(services: Services, database_url: str) -> None:
