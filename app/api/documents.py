@@ -64,6 +64,8 @@ async def add_documents(
     accepted: list[IngestionStatus] = []
     # The name identifies the document, so the second of two would silently replace the first.
     taken: set[str] = set()
+    # All have come now, however long the first takes: what comes meanwhile is later.
+    arrival = await services.documents.number_arrival(workspace) if wait else None
     for file in files:
         name = PurePath((file.filename or "").replace("\\", "/")).name
         try:
@@ -82,7 +84,10 @@ async def add_documents(
             shown = replace_surrogates(name[:MAX_NAME])
             reports.append(DocumentReport(source=shown, status="failed", error=error.message, code=error.code))
             continue
-        reports.append(await services.ingestion.add(workspace, name, await file.read(), media_type=file.content_type))
+        data = await file.read()
+        reports.append(
+            await services.ingestion.add(workspace, name, data, media_type=file.content_type, arrival=arrival)
+        )
     report = IngestReport(documents=reports, seconds=round(perf_counter() - started, 3))
     if accepted:
         body = describe_ingest(report) | {"ingestions": [describe_ingestion(status) for status in accepted]}

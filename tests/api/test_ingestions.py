@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 
 from app.main import make_app
@@ -93,6 +94,24 @@ async def test_a_file_that_waited_while_a_later_one_was_added_says_so(
     assert "later version" in status["report"]["note"]
     [document] = await services.documents.list("default")
     assert document.title == "Amsel manual"
+
+
+async def test_the_second_file_of_a_request_does_not_replace_what_came_while_the_first_was_read(
+    client: httpx.AsyncClient, services: Services, database_url: str
+) -> None:
+    [slow] = (await client.post("/api/documents", files={"files": ("slow.md", b"Old words.")})).json()["documents"]
+    async with await psycopg.AsyncConnection.connect(database_url) as blocker:
+        await blocker.execute("SELECT FROM documents WHERE document_id = %s FOR UPDATE", [slow["document_id"]])
+        both = [("files", ("slow.md", b"New words.")), ("files", ("guide.md", HANDBOOK))]
+        request = asyncio.create_task(client.post("/api/documents", files=both))
+        waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        while (await blocker.execute(waiting)).rowcount == 0:
+            await blocker.execute("SELECT pg_sleep(0.01), pg_stat_clear_snapshot()")
+        later = await client.post("/api/documents", files={"files": ("guide.md", MANUAL)})
+        assert later.json()["documents"][0]["status"] == "added"
+    reports = (await request).json()["documents"]
+    assert [report["status"] for report in reports] == ["updated", "superseded"]
+    assert "Amsel manual" in [document.title for document in await services.documents.list("default")]
 
 
 async def test_what_cannot_become_a_document_is_refused_at_once(client: httpx.AsyncClient, services: Services) -> None:
