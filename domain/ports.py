@@ -217,8 +217,8 @@ class DocumentStore(Protocol):
         """Make the document consist of exactly the content's chunks, in one transaction, and advance the corpus
         generation. Chunks whose hash is already stored keep their row and vectors (their position may change).
 
-        Raises `Superseded` where what the document holds came later than the content, or the content's arrival has
-        lost its lease.
+        Raises `Superseded` where what the document holds came later than the content, or the document was deleted
+        later, or the content's arrival has lost its lease.
         """
         ...
 

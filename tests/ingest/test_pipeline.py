@@ -1,5 +1,6 @@
 """Ingestion into a real database with the real model: what is written, what is left alone, what fails alone."""
 
+import asyncio
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -176,6 +177,44 @@ async def test_of_two_files_of_one_source_the_later_one_is_kept(
     assert (await ingestion.add(TEAM, "guide.md", b"New words.", arrival=earlier)).status == "updated"
     assert later.document_id
     assert await store.get_text(TEAM, later.document_id) == "New words."
+
+
+async def test_a_deleted_document_does_not_come_back_with_what_came_before(
+    ingestion: Ingestion, store: PostgresDocumentStore
+) -> None:
+    stored = await ingestion.add(TEAM, "guide.md", GUIDE.encode())
+    assert stored.document_id
+    for _ in range(2):
+        earlier = await store.number_arrival(TEAM)
+        assert await store.delete(TEAM, stored.document_id)
+        late = await ingestion.add(TEAM, "guide.md", b"Old words.", arrival=earlier)
+        assert late == DocumentReport(
+            "guide.md",
+            "superseded",
+            note="This document was deleted after the file came. Add it again to have it back.",
+        )
+        assert await store.list(TEAM) == []
+        assert (await ingestion.add(TEAM, "guide.md", GUIDE.encode())).status == "added"
+
+
+async def test_a_deletion_that_an_earlier_file_waits_for_comes_before_it(
+    ingestion: Ingestion, store: PostgresDocumentStore, pool: Pool
+) -> None:
+    stored = await ingestion.add(TEAM, "guide.md", GUIDE.encode())
+    assert stored.document_id
+    earlier = await store.number_arrival(TEAM)
+    async with pool.connection() as connection, connection.transaction():
+        await connection.execute("SELECT FROM documents WHERE document_id = %s FOR UPDATE", (stored.document_id,))
+        waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        deleting = asyncio.create_task(store.delete(TEAM, stored.document_id))
+        while (await connection.execute(waiting)).rowcount < 1:  # noqa: ASYNC110 - the waiting is Postgres'
+            await asyncio.sleep(0.01)
+        adding = asyncio.create_task(ingestion.add(TEAM, "guide.md", b"Old words.", arrival=earlier))
+        while (await connection.execute(waiting)).rowcount < 2:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    assert await deleting
+    assert (await adding).status == "superseded"
+    assert await store.list(TEAM) == []
 
 
 async def test_a_bad_file_leaves_what_was_stored(ingestion: Ingestion, store: PostgresDocumentStore) -> None:

@@ -184,6 +184,7 @@ class PostgresDocumentStore:
             if is_load:
                 await session.execute(sql.ALLOW_LONG_PENDING_LIST)
             await session.execute(sql.CREATE_WORKSPACE)
+            arrivals = [content.arrival and content.arrival.number for content in contents.values()]
             rows = await session.fetch(
                 sql.UPSERT_DOCUMENTS,
                 document_ids=list(contents),
@@ -195,10 +196,12 @@ class PostgresDocumentStore:
                 characters=[len(content.parsed.text) for content in contents.values()],
                 chunks=[len(content.chunks) for content in contents.values()],
                 texts=[content.parsed.text for content in contents.values()],
-                arrivals=[content.arrival and content.arrival.number for content in contents.values()],
+                arrivals=arrivals,
             )
             if len(rows) < len(contents):
                 raise Superseded
+            if await session.fetch_one(sql.FIND_DELETED, document_ids=list(contents), arrivals=arrivals) is not None:
+                raise Superseded("This document was deleted after the file came. Add it again to have it back.")
             stored = await session.fetch(sql.STORED_CHUNKS, document_ids=list(contents))
             known = {row["chunk_id"] for row in stored}
             new = {chunk_id: row for chunk_id, row in wanted.items() if chunk_id not in known}

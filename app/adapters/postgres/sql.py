@@ -299,8 +299,24 @@ LOCK_DOCUMENT: LiteralString = """
 """
 
 DELETE_DOCUMENT: LiteralString = """
-    DELETE FROM documents
-    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+    WITH gone AS (
+        DELETE FROM documents
+        WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+        RETURNING document_id
+    )
+    INSERT INTO deleted_documents (document_id, workspace_id, arrival)
+    SELECT document_id, %(workspace_id)s, nextval('arrivals') FROM gone
+    ON CONFLICT (document_id) DO UPDATE SET arrival = excluded.arrival
+"""
+
+# Asked by who holds the documents' rows, in a statement of its own: another would not see a deletion that it had to
+# wait for.
+FIND_DELETED: LiteralString = """
+    SELECT FROM deleted_documents AS gone
+    JOIN unnest(%(document_ids)s::uuid[], %(arrivals)s::bigint[]) AS n (document_id, arrival)
+        ON n.document_id = gone.document_id AND n.arrival < gone.arrival
+    WHERE workspace_id = %(workspace_id)s
+    LIMIT 1
 """
 
 # Chunks first: a document that goes looks for its chunks one by one.
