@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from domain.terms import analyse, content_words
@@ -74,8 +75,14 @@ def read_amounts(question: str) -> list[Amount]:
     return amounts
 
 
-def read_ranges(text: str) -> Iterator[Range]:
-    """The ranges that a text states, in order."""
+@lru_cache(maxsize=256)
+def read_ranges(text: str) -> tuple[Range, ...]:
+    """The ranges that a text states, in order. Kept for a while: every amount of a question is compared with the same
+    texts, and a question may be nothing but amounts."""
+    return tuple(_find_ranges(text))
+
+
+def _find_ranges(text: str) -> Iterator[Range]:
     for match in _RANGE.finditer(text):
         ends = {name: _read_number(number) for name, number in match.groupdict().items() if number}
         low, high = -math.inf, math.inf
