@@ -203,8 +203,9 @@ async def test_a_deletion_that_an_earlier_file_waits_for_comes_before_it(
     stored = await ingestion.add(TEAM, "guide.md", GUIDE.encode())
     assert stored.document_id
     earlier = await store.number_arrival(TEAM)
-    async with pool.connection() as connection, connection.transaction():
-        await connection.execute("SELECT FROM documents WHERE document_id = %s FOR UPDATE", (stored.document_id,))
+    async with pool.connection() as holding, pool.connection() as connection, holding.transaction():
+        await holding.execute("SELECT FROM documents WHERE document_id = %s FOR UPDATE", (stored.document_id,))
+        # Not asked by who holds it: within a transaction the answer would be the same each time.
         waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
         deleting = asyncio.create_task(store.delete(TEAM, stored.document_id))
         while (await connection.execute(waiting)).rowcount < 1:  # noqa: ASYNC110 - the waiting is Postgres'
