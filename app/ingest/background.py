@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.ingest.files import MAX_NAME, check_name, find_files, load, report_failure
+from app.ingest.files import find_files, load, refuse_name, report_failure
 from app.ingest.reading import check_file
 from domain.documents import DocumentReport
 from domain.errors import DocumentError
@@ -42,10 +42,8 @@ async def hand_over(
             handed.refused.append(file)
             continue
         source = str(file)
-        try:
-            check_name(source)
-        except DocumentError as error:
-            handed.refused.append(report_failure(ascii(source[:MAX_NAME]), error))
+        if refused := refuse_name(source):
+            handed.refused.append(refused)
             continue
         try:
             data = await asyncio.to_thread(load, file, max_bytes)

@@ -11,12 +11,15 @@ MAX_NAME = 1024
 """Characters of a path or name; a database index holds no more than about 2,700 bytes of it."""
 
 
-def check_name(source: str) -> None:
-    """Raises `UnreadableDocument` for a name that the database cannot hold or index."""
+def refuse_name(source: str) -> DocumentReport | None:
+    """The report of a file whose name the database cannot hold or index; None for any other."""
     if not source.isprintable() or not _is_unicode(source):
-        raise UnreadableDocument("The file's name holds characters that are not text. Rename it.")
-    if len(source) > MAX_NAME:
-        raise UnreadableDocument(f"The file's name has more than {MAX_NAME} characters. Shorten it.")
+        problem = "The file's name holds characters that are not text. Rename it."
+    elif len(source) > MAX_NAME:
+        problem = f"The file's name has more than {MAX_NAME} characters. Shorten it."
+    else:
+        return None
+    return report_failure(ascii(source[:MAX_NAME]), UnreadableDocument(problem))
 
 
 def _is_unicode(text: str) -> bool:

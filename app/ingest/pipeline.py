@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from app.ingest.chunking import OVERLAP, SIZE, split
-from app.ingest.files import MAX_NAME, check_name, find_files, load, report_failure
+from app.ingest.files import find_files, load, refuse_name, report_failure
 from app.ingest.reading import MAX_BYTES, read_document
 from domain.documents import Arrival, Chunk, Document, DocumentReport, IngestReport, ParsedDocument, embedding_text
 from domain.errors import DocumentError, Superseded
@@ -77,10 +77,8 @@ class Ingestion:
 
         Raises `DatabaseUnavailable` and `EmbedderUnavailable`.
         """
-        try:
-            check_name(source)
-        except DocumentError as error:
-            return report_failure(ascii(source[:MAX_NAME]), error)
+        if refused := refuse_name(source):
+            return refused
         content_hash = hashlib.sha256(data).hexdigest()
         arrival = arrival or await self._store.number_arrival(workspace_id)
         existing = await self._store.find(workspace_id, source)
