@@ -24,6 +24,7 @@ from nodes.judgement import within
 from nodes.local.conclusion import conclude
 from nodes.local.extraction import Quote, extract
 from nodes.local.ranges import compare, read_amounts
+from nodes.local.statements import read_title
 from nodes.neighbours import merge
 from nodes.prompting import disarm, fit_sources, show_sources
 from nodes.scope import profile_of
@@ -169,7 +170,7 @@ async def _quote(
         return
     by_number = {source["number"]: source for source in sources}
     best = max(quotes, key=lambda quote: quote.score)
-    place = " ".join([by_number[best.number]["title"], *by_number[best.number]["heading_path"]])
+    place = read_title(by_number[best.number])
     conclusion = None if opening or best.text[0].isdigit() else conclude(question, best.text, place)
     writer.write(opening or (f"{conclusion[0].upper()}{conclusion[1:]}. " if conclusion else ""))
     spans: dict[int, tuple[int, int]] = {}

@@ -15,7 +15,7 @@ from domain.terms import analyse
 from nodes.local.expectation import drop_kind, meet_expectation
 from nodes.local.focus import asks_again, find_documents, read_focus, share_terms
 from nodes.local.ranges import Amount, compare, read_amounts
-from nodes.local.statements import Statement, split_statements
+from nodes.local.statements import Statement, read_title, split_statements
 
 _EMBEDDED = 8
 """Passages that are embedded, about 5 ms each; the others are left behind by their words and their source. Where one
@@ -103,7 +103,7 @@ async def extract(
     passages = [p for p in passages if not p.text.endswith(":") or meet_expectation(question, p.text) >= 0]
     passages = _drop_excluding(passages, read_amounts(question))
     kind, continued = question, list[str]()
-    title = " ".join((sources[0]["title"], *sources[0]["heading_path"])) if sources else ""
+    title = read_title(sources[0]) if sources else ""
     focus, asked = read_focus(question, title, typed, last), question
     if typed != question and last is not None:
         continued = last["documents"]

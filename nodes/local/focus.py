@@ -14,7 +14,7 @@ from domain.state import Turn
 from domain.terms import analyse
 from nodes.local.expectation import meet_expectation
 from nodes.local.standalone import part_carried
-from nodes.local.statements import Statement, split_statements
+from nodes.local.statements import Statement, read_whole, split_statements
 
 _ASKS = re.compile(
     r"\W*(?:(?:and|but|so|then)\s+)?(?:(?:at|by|in|on|for|from|to|with|of|since|until|under)\s+)?"
@@ -127,8 +127,7 @@ def find_documents(focus: Focus, sources: Iterable[Source]) -> set[str]:
     """The documents whose sources name most of the subject."""
     texts: dict[str, set[str]] = {}
     for source in sources:
-        said = " ".join((source["title"], *source["heading_path"], source["text"]))
-        texts.setdefault(source["document_id"], set()).update(analyse(said))
+        texts.setdefault(source["document_id"], set()).update(analyse(read_whole(source)))
     named = {document_id: len(focus.subject & terms) for document_id, terms in texts.items()}
     most = max(named.values(), default=0)
     return {document_id for document_id, count in named.items() if most and count == most}

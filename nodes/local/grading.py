@@ -20,6 +20,7 @@ from domain.state import Turn
 from domain.terms import analyse, content_words
 from nodes.local.contrast import find_departure, share_wording
 from nodes.local.focus import Focus, choose_texts, measure_absence, read_focus
+from nodes.local.statements import read_title, read_whole
 
 _READ = 3
 """Sources in which the sentences nearest to the question are looked for."""
@@ -84,10 +85,10 @@ async def read_signs(
     """The signs of one question and at least one source. Embeds what of them is not known from the search; where the
     embedder is down, the relevance has to do."""
     names = set(analyse(" ".join(_NAME.findall(question))))
-    held = {term for source in sources for term in analyse(_read(source))} if names else set()
+    held = {term for source in sources for term in analyse(read_whole(source))} if names else set()
     sentences = _find_nearest_sentences(question, sources[:_READ])
     departure = find_departure(question, sentences[0]) if sentences else None
-    focus = read_focus(question, _read_title(sources[0]), typed or question, last)
+    focus = read_focus(question, read_title(sources[0]), typed or question, last)
     texts = choose_texts(focus, sources) if focus else {}
     similarity, nearness = await _compare(question, sources[0], sentences, focus, list(texts), embedder)
     return Signs(
@@ -107,7 +108,7 @@ def weigh_by_rank(scores: Sequence[float]) -> float:
 
 def find_missing(question: str, sources: Sequence[Source]) -> list[str]:
     """The question's meaningful words, names and numbers whose stem is in no source, in order."""
-    covered = {term for source in sources for term in analyse(_read(source))}
+    covered = {term for source in sources for term in analyse(read_whole(source))}
     return [word for word in dict.fromkeys(content_words(question)) if not covered.intersection(analyse(word))]
 
 
@@ -122,7 +123,7 @@ async def _compare(
     """The highest cosine of the question with the source and the sentences, and those of its focus with `about`.
     The one with the source is new only where the lexical leg alone found it."""
     known = source["dense"]
-    texts = [*(sentence[:JUDGED] for sentence in sentences), *([_read(source)] if known is None else [])]
+    texts = [*(sentence[:JUDGED] for sentence in sentences), *([read_whole(source)] if known is None else [])]
     if not texts:
         return known or 0.0, []
     try:
@@ -132,14 +133,6 @@ async def _compare(
         return source["score"] if known is None else known, []
     nearness = embedded[len(texts) : -1] @ embedded[-1] if about else []
     return max(float(similarities.max()), known or 0.0), [float(each) for each in nearness]
-
-
-def _read(source: Source) -> str:
-    return f"{_read_title(source)} {source['text']}"
-
-
-def _read_title(source: Source) -> str:
-    return " ".join((source["title"], *source["heading_path"]))
 
 
 def _find_nearest_sentences(question: str, sources: Sequence[Source]) -> list[str]:

@@ -70,6 +70,16 @@ class Statement:
         return text[:JUDGED]
 
 
+def read_title(source: Source) -> str:
+    """The source's title and headings."""
+    return " ".join((source["title"], *source["heading_path"]))
+
+
+def read_whole(source: Source) -> str:
+    """All that the source says, its title and headings included."""
+    return f"{read_title(source)} {source['text']}"
+
+
 def split_statements(source: Source) -> Iterator[Statement]:
     """What of a source may be quoted. Headings, ruled lines, running titles and labels without a value are no
     answers."""
