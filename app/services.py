@@ -48,12 +48,17 @@ from app.ingest.pipeline import Ingestion, PassageEncoder
 from app.runs.retention import prune, read_policy
 from app.settings import Settings, read_modes
 from domain.errors import ConfigurationError, EmbedderUnavailable, UnknownMode
-from domain.ingestions import IngestionQueue
-from domain.ports import AnswerCache, DocumentStore, Embedder, Library, Reranker, TokenCounter
+from domain.ports.answers import AnswerCache
+from domain.ports.documents import DocumentStore
+from domain.ports.embedding import Embedder
+from domain.ports.ingestions import IngestionQueue
+from domain.ports.library import Library
+from domain.ports.models import TokenCounter
+from domain.ports.reranking import Reranker
+from domain.ports.retention import Retention, SavedStates
+from domain.ports.runs import RunLog, RunQueue, ThreadStore
+from domain.ports.streams import RunStreams
 from domain.profile import Profile
-from domain.retention import Retention, SavedStates
-from domain.runs import RunLog, RunQueue, ThreadStore
-from domain.streams import RunStreams
 from graphs.answer import AnswerGraph, build_answer_graph
 from nodes.context import TIERS, Context, Models, Tier
 

@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domain.documents import Chunk, ParsedDocument
-from domain.ports import ChunkVectors, DocumentContent, Vector
+from domain.ports.documents import ChunkVectors, DocumentContent
+from domain.ports.embedding import Vector
 
 SEED = 20261122
 DIMENSION = 384

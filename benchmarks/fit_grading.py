@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from app.adapters.onnx import OnnxEmbedder
 from benchmarks.retrieval import Corpus, Query, load_corpus, read_lines
 from benchmarks.standalone import read_turns
-from domain.terms import analyse
+from domain.text.terms import analyse
 from nodes.local.grading import read_signs
 from nodes.local.standalone import make_standalone
 

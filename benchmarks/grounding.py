@@ -28,7 +28,7 @@ from benchmarks.latency import make_questions
 from domain.documents import Source
 from domain.errors import UnsupportedAnswer
 from domain.profile import MODES, Profile
-from domain.terms import content_words
+from domain.text.terms import content_words
 from nodes.verify import check_claims
 from tests.wire.llama import NAME, serve_llama
 

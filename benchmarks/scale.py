@@ -38,7 +38,8 @@ from app.services import Services, open_services
 from app.settings import read_settings
 from benchmarks.corpus import CHUNKS_PER_DOCUMENT, DIMENSION, Question, make_documents, make_questions
 from domain.documents import Candidate, Scope
-from domain.ports import UsageSink, Vector
+from domain.ports.embedding import Vector
+from domain.ports.models import UsageSink
 from domain.profile import MODES
 from domain.state import blank_question
 from nodes.rerank import RerankInput, rerank

@@ -17,7 +17,7 @@ import numpy as np
 from app.adapters.onnx import OnnxEmbedder
 from benchmarks.retrieval import KNOBS, LEG, SCOPE, Corpus, Query, load_corpus, score
 from domain.documents import Match
-from domain.ports import Library
+from domain.ports.library import Library
 from domain.state import Turn
 from nodes.fusion import blend, fuse
 from nodes.legs import complete

@@ -30,7 +30,7 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from app.adapters.openai import OpenAIChat
-from domain.ports import Message, ModelUsage
+from domain.ports.models import Message, ModelUsage
 
 TTFT, RATE = 0.2, 50
 LENGTH = 1000

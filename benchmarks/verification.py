@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from app.adapters.onnx import OnnxEmbedder
 from benchmarks.retrieval import Query, read_lines
 from domain.documents import Source
-from domain.sentences import split_sentences
+from domain.text.sentences import split_sentences
 from nodes.local.verification import SUPPORTED, check
 
 Array = NDArray[Any]

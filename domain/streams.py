@@ -1,9 +1,8 @@
 """The stream of a run's events, which any process can follow."""
 
 import re
-from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import cast
 
 import orjson
 
@@ -48,31 +47,3 @@ def order_of(event_id: str) -> tuple[int, int]:
         raise ValueError(event_id)
     attempt, number = event_id.split("-")
     return int(attempt), int(number)
-
-
-class RunStreams(Protocol):
-    """Never raises for a server that is gone: a run and those who follow it in its own process do without; others find
-    how the run ended in `domain.runs.RunQueue`."""
-
-    def append(self, run_id: str, event: StreamedEvent) -> None:
-        """Add an event at the end. Returns at once; what was appended is stored in order, many in one go. An id that is
-        not greater than the stream's last is dropped."""
-        ...
-
-    async def flush(self, run_id: str) -> None:
-        """Return once everything appended so far is stored, or the server is gone."""
-        ...
-
-    def follow(self, run_id: str, after: str | None = None) -> AsyncGenerator[StreamedEvent | None]:
-        """The events past the id `after`, those that are there and then those that come, to the end of the stream. None
-        whenever nothing has come for a while, or the server is gone: whoever follows can see then what became of the
-        run. It goes on for as long as it is followed."""
-        ...
-
-    async def request_stop(self, run_id: str) -> None:
-        """Tell whichever process executes the run."""
-        ...
-
-    def on_stop(self, tell: Callable[[str], None]) -> None:
-        """Call `tell` with the id of each run that any process asks to stop, also of runs elsewhere."""
-        ...

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from domain.errors import AskgraphError
 from domain.events import Event
-from domain.ports import ModelUsage
+from domain.ports.models import ModelUsage
 
 TapeUse = Literal["off", "strict", "fill"]
 """What a replay does with the tape. `off`: calls everything anew. `strict`: calls nothing. `fill`: calls what the tape

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from langgraph.runtime import Runtime
 
 from domain.events import Thinking
-from domain.ports import ModelUsage
+from domain.ports.models import ModelUsage
 from domain.state import AnswerState, Degradation, Step, Usage
 from graphs.execution import Node
 from graphs.speculation import SpeculatingContext

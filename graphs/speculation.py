@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from langgraph.runtime import Runtime
 
-from domain.ports import ModelUsage
+from domain.ports.models import ModelUsage
 from domain.state import AnswerState
 from graphs.decisions import decide_route
 from graphs.execution import Node, Outcome

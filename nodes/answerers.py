@@ -1,7 +1,7 @@
 """Who may write the answer, in the order in which they are asked: the profile's model, those to fall back on, and at
 last this machine, which quotes."""
 
-from domain.ports import ChatModel
+from domain.ports.models import ChatModel
 from domain.profile import GenerateKnobs
 from nodes.context import Models
 

@@ -10,7 +10,10 @@ from typing import Any, Literal, TypeVar
 
 from domain.documents import Candidate, Source
 from domain.errors import StateError
-from domain.ports import ChatModel, Embedder, Library, ModelUsage, Reranker, TokenCounter
+from domain.ports.embedding import Embedder
+from domain.ports.library import Library
+from domain.ports.models import ChatModel, ModelUsage, TokenCounter
+from domain.ports.reranking import Reranker
 from domain.profile import ModelKnobs
 from domain.state import Degradation, Step
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
-from domain.ports import ChatModel, Message
+from domain.ports.models import ChatModel, Message
 from domain.state import Turn
 from nodes.answerers import LOCAL
 from nodes.context import Context

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from domain.ports import Vector
+from domain.ports.embedding import Vector
 
 
 def diversify(relevance: Sequence[float], embeddings: Vector, keep: int, mmr_lambda: float) -> list[int]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, Field
 
 from domain.documents import Candidate
-from domain.ports import ChatModel, Message
+from domain.ports.models import ChatModel, Message
 from domain.profile import RetrievalKnobs
 from nodes.context import Context
 from nodes.judgement import ask_or_none

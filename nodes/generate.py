@@ -9,15 +9,16 @@ from collections.abc import Sequence
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
-from domain.citations import cite, render_marker, strip_markers
+from domain.citations import cite
 from domain.documents import Citation, Source
 from domain.errors import ContextTooLong, ModelError, ModelTimeout, ModelUnavailable, UnsupportedAnswer
 from domain.events import Sources
-from domain.hyperlinks import strip_links
-from domain.ports import ChatModel, Message
+from domain.ports.models import ChatModel, Message
 from domain.profile import Profile
 from domain.state import Degradation, Failure, Level, Turn
-from domain.terms import content_words
+from domain.text.hyperlinks import strip_links
+from domain.text.markers import render_marker, strip_markers
+from domain.text.terms import content_words
 from nodes.answerers import LOCAL, find_model, list_answerers
 from nodes.context import Context, Ledger
 from nodes.judgement import within

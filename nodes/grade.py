@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from domain.documents import Candidate, Source
-from domain.ports import ChatModel, Message
+from domain.ports.models import ChatModel, Message
 from domain.state import Attempt, Level, Turn
 from nodes.context import Context
 from nodes.judgement import ask_or_none

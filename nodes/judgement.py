@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from domain.errors import AskgraphError, ModelError, ModelTimeout, ModelUnavailable, OverBudget
-from domain.ports import ChatModel
+from domain.ports.models import ChatModel
 from domain.state import Degradation
 from nodes.answerers import LOCAL
 from nodes.context import Ledger

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Sequence
 
 from domain.documents import Match, Scope
-from domain.ports import Library, Vector
+from domain.ports.embedding import Vector
+from domain.ports.library import Library
 
 Leg = Sequence[Match]
 

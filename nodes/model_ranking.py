@@ -3,7 +3,7 @@
 from pydantic import BaseModel, Field
 
 from domain.documents import Source
-from domain.ports import ChatModel, Message
+from domain.ports.models import ChatModel, Message
 from nodes.context import Context
 from nodes.judgement import ask_or_none
 from nodes.prompting import show_sources

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 
 from domain.documents import Passage, Scope, Source, TextLine
-from domain.ports import Library
-from domain.sentences import split_sentences
-from domain.tables import BAR, find_tables
+from domain.ports.library import Library
+from domain.text.sentences import split_sentences
+from domain.text.tables import BAR, find_tables
 
 ABOVE, BELOW = 4, 1
 """Chunks that are looked at beside a source. The header of most tables is within the four above."""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from domain.documents import Source, name_place
-from domain.ports import TokenCounter
+from domain.ports.models import TokenCounter
 
 _UNSEEN = r"[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]*"
 """Characters that a reader does not see, and a model may not either."""

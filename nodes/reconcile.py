@@ -9,12 +9,12 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from domain.citations import find_markers
 from domain.documents import Citation, Claim, Source, Verification
 from domain.errors import UnsupportedAnswer
-from domain.ports import ChatModel, Message
+from domain.ports.models import ChatModel, Message
 from domain.profile import CitationStyle
 from domain.state import Failure, Level, Turn
+from domain.text.markers import find_markers
 from nodes.answerers import LOCAL
 from nodes.context import Context
 from nodes.judgement import ask_or_none

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from domain.documents import Candidate, Source
-from domain.ports import ChatModel, Message
+from domain.ports.models import ChatModel, Message
 from domain.profile import RetrievalKnobs
 from domain.state import Attempt
 from nodes.context import Context

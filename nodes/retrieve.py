@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from domain.documents import Candidate, Match, Scope
 from domain.errors import EmbedderUnavailable
-from domain.ports import Vector
+from domain.ports.embedding import Vector
 from domain.profile import RetrievalKnobs
 from nodes.context import Context
 from nodes.expansion import expand, merge

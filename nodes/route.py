@@ -10,7 +10,7 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 
 from domain.errors import EmbedderUnavailable, UnknownMode
-from domain.ports import ChatModel, Message
+from domain.ports.models import ChatModel, Message
 from domain.profile import MODES
 from domain.question import clean_question
 from domain.state import PerQuestion, Route, Turn, TurnInput, blank_question, read_turns

@@ -6,10 +6,11 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from domain.citations import find_markers
 from domain.documents import Citation, Claim, Source, Verification
 from domain.events import Verified
-from domain.ports import ChatModel, Embedder, Message
+from domain.ports.embedding import Embedder
+from domain.ports.models import ChatModel, Message
+from domain.text.markers import find_markers
 from nodes.context import Context
 from nodes.judgement import ask_or_none
 from nodes.local.commands import gives_orders

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from domain.citations import MarkerStream, cite, strip_markers
+from domain.citations import cite
 from domain.documents import Citation, Source
 from domain.events import CitationUsed, Content, Correction
-from domain.hyperlinks import LinkStream
 from domain.profile import CitationStyle
 from domain.state import Route, Turn, TurnInput, remember
+from domain.text.hyperlinks import LinkStream
+from domain.text.markers import MarkerStream, strip_markers
 from nodes.local.verification import split_claims
 
 CAVEAT = "The documents may answer this only in part. "
@@ -69,7 +70,7 @@ def cite_statements(answer: str, numbers: Iterable[int], sources: Sequence[Sourc
 
 class Prose:
     """What a language model writes, on its way to the reader: markers that hold, in one style, and neither images nor
-    links that are in none of the sources nor in the question (`domain/hyperlinks.py`)."""
+    links that are in none of the sources nor in the question (`domain/text/hyperlinks.py`)."""
 
     def __init__(self, writer: AnswerWriter, question: str, sources: Sequence[Source], style: CitationStyle) -> None:
         self._writer = writer

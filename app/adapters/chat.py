@@ -35,7 +35,7 @@ from domain.errors import (
     ModelTimeout,
     ModelUnavailable,
 )
-from domain.ports import Message, ModelUsage, Schema, UsageSink
+from domain.ports.models import Message, ModelUsage, Schema, UsageSink
 
 Reply = TypeVar("Reply")
 

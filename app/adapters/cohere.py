@@ -24,8 +24,8 @@ from domain.errors import (
     ModelTimeout,
     ModelUnavailable,
 )
-from domain.ports import ModelUsage, UsageSink
-from domain.surrogates import replace_surrogates
+from domain.ports.models import ModelUsage, UsageSink
+from domain.text.surrogates import replace_surrogates
 
 try:
     import cohere

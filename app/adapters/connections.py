@@ -16,7 +16,7 @@ from app.adapters.openai import OpenAIChat
 from app.adapters.prices import PriceTable
 from app.adapters.providers import PACKAGES, Access, split_name
 from domain.errors import ConfigurationError
-from domain.ports import ChatModel
+from domain.ports.models import ChatModel
 from domain.profile import ModelKnobs
 from nodes.context import TIERS, Models, Tier
 

@@ -29,8 +29,8 @@ from tokenizers import Encoding, Tokenizer
 
 from domain.documents import Passage, Scope, embedding_text
 from domain.errors import ConfigurationError, EmbedderUnavailable
-from domain.ports import UsageSink
-from domain.surrogates import replace_surrogates
+from domain.ports.models import UsageSink
+from domain.text.surrogates import replace_surrogates
 
 WINDOW = 512
 """Tokens of a pair, where the tokenizer does not name fewer. The longer of the two is cut: in practice the passage."""

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from app.adapters.onnx import OnnxEmbedder
 from domain.documents import Passage, Scope, embedding_text
-from domain.ports import ChunkVectors, UsageSink, Vector
+from domain.ports.documents import ChunkVectors
+from domain.ports.embedding import Vector
+from domain.ports.models import UsageSink
 
 DIMENSIONS = 96
 PROJECTION_PATH = Path(__file__).parent / "data" / "token_projection.npy"

@@ -28,8 +28,9 @@ from onnxruntime.capi.onnxruntime_pybind11_state import (  # type: ignore[import
 from tokenizers import Tokenizer
 
 from domain.errors import ConfigurationError, EmbedderUnavailable
-from domain.ports import UsageSink, Vector
-from domain.surrogates import replace_surrogates
+from domain.ports.embedding import Vector
+from domain.ports.models import UsageSink
+from domain.text.surrogates import replace_surrogates
 
 MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 

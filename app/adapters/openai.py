@@ -36,7 +36,7 @@ from domain.errors import (
     ModelRejectedKey,
     ModelUnavailable,
 )
-from domain.ports import Schema
+from domain.ports.models import Schema
 
 # Models that think before they write. They take no temperature, and their thoughts count as output.
 _REASONS = re.compile(r"(gpt-5(-mini|-nano)?|o\d(-mini|-pro)?)(-\d{4}-\d{2}-\d{2})?")

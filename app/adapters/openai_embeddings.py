@@ -30,8 +30,9 @@ from domain.errors import (
     ModelRejectedKey,
     ModelUnavailable,
 )
-from domain.ports import ModelUsage, UsageSink, Vector
-from domain.surrogates import replace_surrogates
+from domain.ports.embedding import Vector
+from domain.ports.models import ModelUsage, UsageSink
+from domain.text.surrogates import replace_surrogates
 
 MAX_DIMENSION = 4_000
 """What a vector index in half precision takes (pgvector)."""

@@ -30,7 +30,8 @@ from app.adapters.postgres.pool import QUERY_SECONDS, WAIT_SECONDS, Pool, transl
 from app.toml_files import list_problems, read_toml
 from domain.documents import Arrival, Box, Document, Line, Match, Passage, Scope
 from domain.errors import ConfigurationError, DatabaseUnavailable, InputError, LibraryChanged, UnknownDocument
-from domain.ports import DocumentContent, Vector
+from domain.ports.documents import DocumentContent
+from domain.ports.embedding import Vector
 
 logger = logging.getLogger("askgraph.pgvectorstore")
 

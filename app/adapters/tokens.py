@@ -2,7 +2,7 @@
 
 import quicktok
 
-from domain.surrogates import replace_surrogates
+from domain.text.surrogates import replace_surrogates
 
 
 class O200kCounter:

@@ -19,7 +19,7 @@ from app.ingest.reading import check_file
 from domain.documents import DocumentReport, IngestReport
 from domain.errors import DocumentError, OversizedDocument, UnknownDocument, UnreadableDocument
 from domain.ingestions import IngestionStatus
-from domain.surrogates import replace_surrogates
+from domain.text.surrogates import replace_surrogates
 
 MAX_NAME = 255
 """Characters of a file name, as file systems have it."""

@@ -14,7 +14,7 @@ from uuid import uuid4
 import app.adapters.late_interaction
 import app.adapters.postgres.lexical
 import app.ingest
-import domain.terms
+import domain.text.terms
 from app.evaluation.sets import CorpusDocument, EvaluationSet, SetError
 from app.library import FOLDER
 from app.services import Services
@@ -129,7 +129,7 @@ def name_workspace(services: Services, wanted: EvaluationSet) -> str:
 
 
 def _find_index_code() -> list[Path]:
-    modules = (domain.terms, app.adapters.late_interaction, app.adapters.postgres.lexical)
+    modules = (domain.text.terms, app.adapters.late_interaction, app.adapters.postgres.lexical)
     files = [Path(str(module.__file__)) for module in modules]
     return [*files, *sorted(Path(app.ingest.__file__).parent.rglob("*.py"))]
 

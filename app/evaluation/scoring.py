@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from app.evaluation.asking import Outcome
 from app.evaluation.sets import ROUTES, EvaluationSet, Question
-from domain.citations import strip_markers
 from domain.state import Route, add_costs
+from domain.text.markers import strip_markers
 from nodes.writing import CAVEAT
 
 Pair = tuple[Question, Outcome]

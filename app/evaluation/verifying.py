@@ -11,7 +11,7 @@ from app.services import Services
 from domain.citations import cite
 from domain.documents import Source
 from domain.errors import AskgraphError
-from domain.sentences import split_sentences
+from domain.text.sentences import split_sentences
 from nodes.local.verification import SUPPORTED
 from nodes.verify import VerifyInput, verify
 

@@ -9,7 +9,8 @@ from app.ingest.files import find_files, load, refuse_name, report_failure
 from app.ingest.reading import check_file
 from domain.documents import DocumentReport
 from domain.errors import DocumentError
-from domain.ingestions import IngestionQueue, IngestionStatus
+from domain.ingestions import IngestionStatus
+from domain.ports.ingestions import IngestionQueue
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from functools import lru_cache
 from semantic_text_splitter import TextSplitter
 
 from domain.documents import Chunk, Line, ParsedDocument
-from domain.tables import Table, find_tables
+from domain.text.tables import Table, find_tables
 
 SIZE = 500
 OVERLAP = 50

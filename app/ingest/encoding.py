@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from app.ingest.pipeline import PassageEncoder
-from domain.ports import ChunkVectors, Embedder, ModelUsage
+from domain.ports.documents import ChunkVectors
+from domain.ports.embedding import Embedder
+from domain.ports.models import ModelUsage
 
 logger = logging.getLogger("askgraph.ingest")
 

@@ -13,7 +13,8 @@ from app.ingest.files import find_files, load, refuse_name, report_failure
 from app.ingest.reading import MAX_BYTES, read_document
 from domain.documents import Arrival, Chunk, Document, DocumentReport, IngestReport, ParsedDocument, embedding_text
 from domain.errors import DocumentError, Superseded
-from domain.ports import AnswerCache, ChunkVectors, DocumentContent, DocumentStore
+from domain.ports.answers import AnswerCache
+from domain.ports.documents import ChunkVectors, DocumentContent, DocumentStore
 
 BATCH = 32
 """Chunks handed to the embedder at once."""

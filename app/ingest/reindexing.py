@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import UUID
 
-from domain.ports import Embedder, ModelUsage, Vector
+from domain.ports.embedding import Embedder, Vector
+from domain.ports.models import ModelUsage
 from domain.state import add_costs
 
 BATCH = 256

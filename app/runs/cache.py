@@ -12,7 +12,7 @@ from typing import Any, cast
 import orjson
 
 from domain.events import Done, Event, data_of
-from domain.ports import AnswerKey, EncodedAnswer
+from domain.ports.answers import AnswerKey, EncodedAnswer
 from domain.state import Turn, TurnInput
 from domain.streams import StreamedEvent
 from graphs.prompts import ALL_VERSIONS

@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from domain.errors import InputError
-from domain.runs import CostKey, RunLog
-from domain.spans import parse_span
+from domain.ports.runs import RunLog
+from domain.runs import CostKey
+from domain.text.durations import parse_span
 
 
 async def read_costs(runs: RunLog, workspace_id: str | None, since: datetime, by: CostKey) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from app.runs.hits import require_thread
 from app.runs.turns import Ask
 from app.services import Services
 from domain.documents import Scope
-from domain.ports import StoredAnswer
+from domain.ports.answers import StoredAnswer
 from domain.state import read_turns
 
 COMPARED = 500

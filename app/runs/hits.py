@@ -11,7 +11,7 @@ from app.runs.execution import write_state
 from app.runs.records import adopt, log_turn, make_record
 from app.services import Services
 from domain.errors import InputError, UnknownThread
-from domain.ports import NotedHit
+from domain.ports.answers import NotedHit
 from domain.runs import RunRequest, ServedRun
 from domain.state import TurnInput
 

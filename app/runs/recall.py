@@ -15,7 +15,7 @@ from app.runs.turns import Ask
 from app.services import Services
 from domain.documents import Scope
 from domain.errors import AskgraphError
-from domain.ports import EncodedAnswer
+from domain.ports.answers import EncodedAnswer
 from domain.question import clean_question
 
 logger = logging.getLogger("askgraph.turns")

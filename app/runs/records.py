@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from domain.events import Done, Failed
-from domain.ports import ModelUsage
+from domain.ports.models import ModelUsage
 from domain.runs import RunRecord
 from domain.state import AnswerState, Step, Turn, TurnInput, Usage, add_costs, blank_question
 from graphs.instrumentation import file_usage

@@ -6,7 +6,7 @@ from app.runs.taping import Ports, pack, unpack
 from app.services import Services
 from app.settings import Settings
 from domain.errors import StateError, UnknownTape
-from domain.ports import ModelUsage
+from domain.ports.models import ModelUsage
 from domain.runs import RunRecord
 from domain.tapes import Call, Tape
 

@@ -23,7 +23,10 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from domain import errors
 from domain.errors import AskgraphError, NotOnTape, OverBudget
-from domain.ports import ChatModel, Embedder, Library, ModelUsage, Reranker, TokenCounter, UsageSink
+from domain.ports.embedding import Embedder
+from domain.ports.library import Library
+from domain.ports.models import ChatModel, ModelUsage, TokenCounter, UsageSink
+from domain.ports.reranking import Reranker
 from domain.tapes import Call, Tape
 from nodes.context import Context, Ledger, Models
 

@@ -3,7 +3,7 @@
 import re
 
 from domain.profile import RerankKnobs
-from domain.terms import content_words
+from domain.text.terms import content_words
 
 LONG = 9
 """Content words from which a question counts as complex, whatever it asks."""

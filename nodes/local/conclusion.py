@@ -7,7 +7,7 @@ stands, for the reader to conclude from.
 import re
 from itertools import takewhile
 
-from domain.terms import STOP_WORDS, analyse
+from domain.text.terms import STOP_WORDS, analyse
 
 _CLOSED = re.compile(
     r"^\W*(?:is|are|was|were|do|does|did|can|could|may|must|should|has|have|had|will|would)\b(?!.*\bor\b)",

@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from math import fsum
 
-from domain.terms import STOP_WORDS, analyse
+from domain.text.terms import STOP_WORDS, analyse
 
 _OPPOSITES = """
 increase rise grow gain climb expand raise | decrease fall decline drop shrink diminish reduce lower

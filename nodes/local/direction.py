@@ -7,7 +7,7 @@ apart along it are likely to contradict each other. One axis is for more against
 
 import numpy as np
 
-from domain.ports import Embedder, Vector
+from domain.ports.embedding import Embedder, Vector
 
 _AXES = (
     (

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from domain.citations import strip_markers
 from domain.documents import Source
 from domain.errors import EmbedderUnavailable
-from domain.ports import Embedder
+from domain.ports.embedding import Embedder
 from domain.state import Turn
-from domain.terms import analyse
+from domain.text.markers import strip_markers
+from domain.text.terms import analyse
 from nodes.local.expectation import drop_kind, meet_expectation
 from nodes.local.focus import asks_again, find_documents, read_focus, share_terms
 from nodes.local.ranges import Amount, compare, read_amounts

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from domain.documents import Source
 from domain.state import Turn
-from domain.terms import analyse
+from domain.text.terms import analyse
 from nodes.local.expectation import meet_expectation
 from nodes.local.standalone import part_carried
 from nodes.local.statements import Statement, read_whole, split_statements

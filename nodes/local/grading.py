@@ -14,10 +14,10 @@ from dataclasses import astuple, dataclass
 
 from domain.documents import Source
 from domain.errors import EmbedderUnavailable
-from domain.ports import Embedder
-from domain.sentences import JUDGED, split_sentences
+from domain.ports.embedding import Embedder
 from domain.state import Turn
-from domain.terms import analyse, content_words
+from domain.text.sentences import JUDGED, split_sentences
+from domain.text.terms import analyse, content_words
 from nodes.local.contrast import find_departure, share_wording
 from nodes.local.focus import Focus, choose_texts, measure_absence, read_focus
 from nodes.local.statements import read_title, read_whole

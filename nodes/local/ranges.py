@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from domain.terms import analyse, content_words
+from domain.text.terms import analyse, content_words
 
 _DIGITS = r"[€$£]?(?:\d{1,3}(?:[,'’]\d{3})+|\d+)(?:\.\d+)?(?:[km](?![^\W\d_])|\s(?:thousand|million)\b)?"
 _NUMBER = rf"(?<![\w.,/-]){_DIGITS}"

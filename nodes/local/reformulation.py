@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from domain.documents import Source
-from domain.sentences import split_sentences
-from domain.terms import analyse
+from domain.text.sentences import split_sentences
+from domain.text.terms import analyse
 from nodes.local.complexity import is_nested
 
 _SHORT = r"[A-Z][\w&-]{0,8}[A-Z\d]s?"

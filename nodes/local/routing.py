@@ -7,7 +7,7 @@ question that is wrongly turned away costs far more than a search in vain, so bo
 import re
 from collections.abc import Sequence
 
-from domain.ports import Embedder, Vector
+from domain.ports.embedding import Embedder, Vector
 from domain.state import Route
 
 _LONGEST_TALK = 24

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from domain.terms import content_words
+from domain.text.terms import content_words
 
 _WORD = re.compile(r"(?<![\w'’.@/-])[^\W\d_]+(?![\w@/]|[-.][^\W_]|['’](?!s\b)[^\W_])")
 """Words that stand alone. Parts of codes, names with joints, addresses and contractions are right as they are."""

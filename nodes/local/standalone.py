@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from domain.state import Turn
-from domain.terms import analyse, content_words
+from domain.text.terms import analyse, content_words
 
 _POINTERS = re.compile(
     r"""\b(?:this|these|those|former|latter|above|previous|mentioned|else|instead

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from domain.documents import Source
-from domain.sentences import JUDGED, split_sentences
-from domain.tables import is_value
-from domain.terms import analyse
+from domain.text.sentences import JUDGED, split_sentences
+from domain.text.tables import is_value
+from domain.text.terms import analyse
 
 _LONGEST_LIST = 700
 """Characters of a list that is quoted whole with its lead-in."""

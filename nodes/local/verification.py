@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
-from domain.citations import find_markers, strip_markers
 from domain.documents import Source, Verdict
 from domain.errors import EmbedderUnavailable
-from domain.ports import Embedder
-from domain.sentences import split_sentences
-from domain.terms import STOP_WORDS, analyse
+from domain.ports.embedding import Embedder
+from domain.text.markers import find_markers, strip_markers
+from domain.text.sentences import split_sentences
+from domain.text.terms import STOP_WORDS, analyse
 from nodes.local.direction import find_opposition, read_axes
 
 COVERED = 0.70

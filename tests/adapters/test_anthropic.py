@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 
 from domain.errors import AskgraphError, ContextTooLong, ModelError, ModelRefused, ModelRejectedKey, ModelUnavailable
-from domain.ports import ChatModel
+from domain.ports.models import ChatModel
 from tests.contracts.chat_model import Call, Sink, call
 from tests.contracts.provider import Provider, ProviderContract, connect
 from tests.wire.anthropic import AnthropicServer, Fault, serve_anthropic

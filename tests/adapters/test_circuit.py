@@ -11,7 +11,7 @@ from app.adapters import circuit
 from app.adapters.circuit import THRESHOLD, Circuit
 from app.adapters.openai import OpenAIChat
 from domain.errors import AskgraphError, ModelReplyCut, ModelTimeout, ModelUnavailable
-from domain.ports import Message
+from domain.ports.models import Message
 from tests.contracts.chat_model import Judgement, Sink
 from tests.wire.openai import Fault, OpenAIServer, serve_openai
 

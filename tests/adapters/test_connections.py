@@ -10,7 +10,7 @@ from app.adapters.connections import Connections
 from app.adapters.prices import read_prices
 from app.adapters.providers import Access
 from domain.errors import ConfigurationError, StateError
-from domain.ports import Message
+from domain.ports.models import Message
 from domain.profile import ModelKnobs
 from nodes.context import Models, Tier
 from tests.contracts.chat_model import Sink

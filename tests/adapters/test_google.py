@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from app.services import open_services
 from app.settings import Settings
 from domain.errors import AskgraphError, ContextTooLong, ModelError, ModelRefused, ModelRejectedKey, ModelUnavailable
-from domain.ports import ChatModel
+from domain.ports.models import ChatModel
 from tests.asking import ask
 from tests.contracts.chat_model import Call, Sink, call
 from tests.contracts.provider import Provider, ProviderContract, connect

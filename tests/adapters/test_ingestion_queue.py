@@ -20,7 +20,7 @@ from app.ingest.pipeline import Ingestion
 from domain.documents import Arrival, DocumentReport
 from domain.errors import EmbedderUnavailable, InputError
 from domain.ingestions import IngestionStatus
-from domain.ports import ChunkVectors
+from domain.ports.documents import ChunkVectors
 from domain.runs import Lease
 from tests.conftest import HANDBOOK, MANUAL
 

@@ -19,7 +19,7 @@ from app.adapters.openai import OpenAIChat
 from app.runs.turns import Ask, Turns, collect
 from app.services import open_services
 from app.settings import Settings
-from domain.ports import Message
+from domain.ports.models import Message
 from nodes.context import Ledger
 from tests.adapters.two_steps import State, build
 from tests.wire.langsmith import PROJECT_ID, TENANT_ID, serve_langsmith

@@ -7,7 +7,7 @@ from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.outputs import LLMResult
 
 from app.adapters.openai import OpenAIChat
-from domain.ports import Message
+from domain.ports.models import Message
 from tests.contracts.chat_model import SOURCE, Judgement, Sink
 from tests.wire.openai import serve_openai
 

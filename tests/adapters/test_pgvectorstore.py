@@ -33,7 +33,8 @@ from app.settings import Settings
 from domain.documents import Document, Scope
 from domain.errors import ConfigurationError, DatabaseUnavailable, InputError, LibraryChanged, UnknownDocument
 from domain.events import Done
-from domain.ports import DocumentContent, DocumentStore, Library
+from domain.ports.documents import DocumentContent, DocumentStore
+from domain.ports.library import Library
 from tests.conftest import HANDBOOK
 from tests.contracts.corpus import DIMENSION, store, vector_of
 from tests.contracts.library import BATTERY, INTERLEUKIN, VERSION, WARRANTY, LibraryContract

@@ -20,7 +20,8 @@ from app.adapters.postgres.migrations import upgrade
 from app.adapters.postgres.pool import open_pool
 from domain.documents import Scope
 from domain.errors import ConfigurationError, DatabaseUnavailable
-from domain.ports import UsageSink, Vector
+from domain.ports.embedding import Vector
+from domain.ports.models import UsageSink
 from tests.contracts.corpus import store, vector_of
 
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from domain.documents import Scope
-from domain.ports import AnswerCache, AnswerCounts, AnswerKey, EncodedAnswer
+from domain.ports.answers import AnswerCache, AnswerCounts, AnswerKey, EncodedAnswer
 
 KEY = AnswerKey("a", "digest", "corpus 1")
 EVERYTHING = Scope("a")

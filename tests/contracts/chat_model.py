@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from domain.ports import ChatModel, Message, ModelUsage
+from domain.ports.models import ChatModel, Message, ModelUsage
 
 SOURCE = """<source number="1" title="Handbook">
 The notice period is six weeks. Holidays are thirty days a year.

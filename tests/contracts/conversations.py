@@ -11,7 +11,8 @@ import pytest_asyncio
 
 from domain.errors import UnknownThread
 from domain.events import Done
-from domain.runs import RunLog, RunQueue, RunRecord, ServedRun, Spending, ThreadStore
+from domain.ports.runs import RunLog, RunQueue, ThreadStore
+from domain.runs import RunRecord, ServedRun, Spending
 from domain.state import Usage
 from tests.contracts.run_queue import ENDED_ID, FAILED, START, request
 

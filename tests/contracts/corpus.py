@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from domain.documents import Chunk, Document, Line, ParsedDocument
-from domain.ports import ChunkVectors, DocumentContent, DocumentStore, Vector
+from domain.ports.documents import ChunkVectors, DocumentContent, DocumentStore
+from domain.ports.embedding import Vector
 
 DIMENSION = 384
 

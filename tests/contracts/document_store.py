@@ -8,7 +8,8 @@ import pytest
 
 from domain.documents import Passage, Scope
 from domain.errors import InputError, UnknownDocument
-from domain.ports import ChunkVectors, DocumentContent, DocumentStore, Library
+from domain.ports.documents import ChunkVectors, DocumentContent, DocumentStore
+from domain.ports.library import Library
 from tests.contracts.corpus import content_of, digest, split, store, vector_of
 
 ALPHA, BETA, GAMMA = "Alpha comes first.", "Beta follows alpha.", "Gamma closes the row."

@@ -4,7 +4,7 @@ that understands English, real or over `tests/wire`."""
 import numpy as np
 import pytest
 
-from domain.ports import Embedder
+from domain.ports.embedding import Embedder
 
 PARIS = "Paris is the capital and largest city of France."
 BREAD = "Knead the dough for ten minutes and let it rise."

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from domain.documents import Scope
-from domain.ports import DocumentStore, Library
+from domain.ports.documents import DocumentStore
+from domain.ports.library import Library
 from tests.contracts.corpus import store, vector_of
 
 WARRANTY = "The Falke weather station has a warranty of 36 months."

@@ -13,7 +13,7 @@ from app.adapters.connections import Connections
 from app.adapters.prices import read_prices
 from app.adapters.providers import Access
 from domain.errors import ModelError, ModelReplyCut, ModelTimeout, ModelUnavailable
-from domain.ports import ChatModel, Message
+from domain.ports.models import ChatModel, Message
 from tests.contracts.chat_model import Call, ChatModelContract, Sink, call
 
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from domain.documents import Passage, Scope
-from domain.ports import Reranker
+from domain.ports.reranking import Reranker
 from nodes.context import Ledger
 
 SCOPE = Scope("default")

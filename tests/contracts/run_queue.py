@@ -10,7 +10,8 @@ import pytest
 
 from domain.errors import ThreadBusy, UnknownThread
 from domain.events import Failed
-from domain.runs import Lease, RunLog, RunQueue, RunRecord, RunRequest, RunState
+from domain.ports.runs import RunLog, RunQueue
+from domain.runs import Lease, RunRecord, RunRequest, RunState
 from domain.state import TurnInput
 
 START = datetime(2026, 11, 21, 9, 30, 0, 123456, tzinfo=UTC)

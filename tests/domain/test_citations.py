@@ -6,9 +6,11 @@ import re
 
 import pytest
 
-from domain.citations import MarkerStream, cite, find_markers, make_snippet, render_marker, strip_markers
+from domain.citations import cite
 from domain.documents import Source, TextLine
 from domain.profile import CitationStyle
+from domain.text.markers import MarkerStream, find_markers, render_marker, strip_markers
+from domain.text.snippets import make_snippet
 
 IDS = ["aa-1", "bb-2", "cc-3", "dd-4"]
 

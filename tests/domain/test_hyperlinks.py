@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.hyperlinks import REMOVED, LinkStream, strip_links
+from domain.text.hyperlinks import REMOVED, LinkStream, strip_links
 
 TEXTS = [
     "See https://intranet.example/a_(b) and [terms](https://good.example/doc), or /local/path.",

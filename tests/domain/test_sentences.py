@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from domain.sentences import split_sentences
+from domain.text.sentences import split_sentences
 
 
 def pieces(text: str) -> list[str]:

@@ -1,6 +1,6 @@
 """Tables found in text: where they begin and end, and what says what their rows are about."""
 
-from domain.tables import find_tables, is_value
+from domain.text.tables import find_tables, is_value
 
 REPORT = """\
 Rain fell often. It was measured as follows (in millimetres):

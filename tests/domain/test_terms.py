@@ -1,6 +1,6 @@
 import pytest
 
-from domain.terms import STOP_WORDS, analyse, content_words
+from domain.text.terms import STOP_WORDS, analyse, content_words
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,9 @@ from domain.errors import (
     UnknownThread,
 )
 from domain.events import Done, Event
-from domain.ports import Library, UsageSink, Vector
+from domain.ports.embedding import Vector
+from domain.ports.library import Library
+from domain.ports.models import UsageSink
 from domain.profile import ABSTENTION, GradeKnobs, Profile, RerankKnobs, RetrievalKnobs
 from graphs.answer import build_answer_graph
 

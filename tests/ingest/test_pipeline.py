@@ -19,7 +19,7 @@ from app.ingest.pipeline import Ingestion
 from app.library import FOLDER
 from domain.documents import DocumentReport, Scope, Source
 from domain.errors import DatabaseUnavailable
-from domain.ports import AnswerKey
+from domain.ports.answers import AnswerKey
 from nodes.neighbours import complete
 from tests.contracts.answer_cache import ANSWER, COMPONENTS
 

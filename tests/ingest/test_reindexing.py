@@ -27,7 +27,8 @@ from app.ingest.pipeline import Ingestion
 from app.ingest.reindexing import Reindexed, reindex
 from domain.documents import Scope
 from domain.errors import ConfigurationError, DatabaseUnavailable, EmbedderReplaced, EmbedderUnavailable
-from domain.ports import Embedder, UsageSink, Vector
+from domain.ports.embedding import Embedder, Vector
+from domain.ports.models import UsageSink
 from tests.wire.embeddings import EmbeddingsServer, serve_embeddings
 
 TEAM = "team"

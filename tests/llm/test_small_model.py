@@ -11,12 +11,12 @@ import pytest_asyncio
 from app.runs.turns import Ask, Turns, collect
 from app.services import Services, open_services
 from app.settings import Settings, merge_knobs
-from domain.citations import find_markers
 from domain.errors import ContextTooLong
 from domain.events import Done, Event
-from domain.ports import Message
+from domain.ports.models import Message
 from domain.profile import ABSTENTION, MODES, Profile
 from domain.state import AnswerState
+from domain.text.markers import find_markers
 from nodes.context import Ledger
 from tests.conftest import MANUAL
 from tests.wire.llama import NAME, WINDOW

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from domain.ports import Vector
+from domain.ports.embedding import Vector
 from nodes.diversity import diversify
 
 

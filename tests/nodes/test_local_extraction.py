@@ -6,9 +6,10 @@ import pytest
 
 from app.adapters.onnx import OnnxEmbedder
 from domain.documents import Source
-from domain.ports import UsageSink, Vector
-from domain.sentences import JUDGED
+from domain.ports.embedding import Vector
+from domain.ports.models import UsageSink
 from domain.state import Turn
+from domain.text.sentences import JUDGED
 from nodes.local.extraction import Quote, extract
 from tests.sources import make_source
 

@@ -6,7 +6,8 @@ from app.adapters.late_interaction import LateInteractionReranker
 from app.adapters.onnx import OnnxEmbedder
 from domain.documents import Match, Passage, Scope, Source
 from domain.errors import EmbedderUnavailable
-from domain.ports import UsageSink, Vector
+from domain.ports.embedding import Vector
+from domain.ports.models import UsageSink
 from domain.profile import RetrievalKnobs
 from nodes.context import Ledger
 from nodes.fusion import blend, fuse

@@ -11,7 +11,7 @@ from app.runs.cache import CacheKey, is_storable
 from app.runs.turns import Ask, Turns, collect
 from app.services import Services, open_services
 from app.settings import Settings
-from domain.ports import EncodedAnswer
+from domain.ports.answers import EncodedAnswer
 from tests.asking import QUESTION, ask, with_models
 from tests.wire.openai import serve_openai
 

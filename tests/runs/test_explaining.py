@@ -3,7 +3,7 @@
 from app.runs.explaining import explain
 from app.runs.turns import Ask
 from app.services import Services
-from domain.ports import AnswerCounts
+from domain.ports.answers import AnswerCounts
 from tests.asking import QUESTION, ask
 
 

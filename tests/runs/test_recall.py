@@ -18,7 +18,7 @@ from app.settings import Settings
 from domain.documents import Scope
 from domain.errors import QuestionError, UnknownDocument, UnknownMode
 from domain.events import Event
-from domain.ports import AnswerCounts
+from domain.ports.answers import AnswerCounts
 from tests.asking import QUESTION, ask
 
 

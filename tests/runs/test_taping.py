@@ -9,7 +9,7 @@ import pytest
 from typing_extensions import is_protocol
 
 from app.runs.taping import Player, describe, fill, pack, play, record, unpack
-from domain.ports import TokenCounter
+from domain.ports.models import TokenCounter
 from domain.tapes import Tape
 from nodes.context import Context
 

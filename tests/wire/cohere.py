@@ -25,7 +25,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from domain.terms import content_words
+from domain.text.terms import content_words
 from tests.wire.serving import serve_app
 
 Json = dict[str, Any]

@@ -22,7 +22,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from app.adapters.onnx import OnnxEmbedder
-from domain.ports import Vector
+from domain.ports.embedding import Vector
 from tests.wire.serving import serve_app
 
 Json = dict[str, Any]

@@ -7,7 +7,7 @@ import pytest_asyncio
 
 from app.adapters.openai import OpenAIChat
 from domain.documents import Source
-from domain.ports import Message
+from domain.ports.models import Message
 from domain.profile import ABSTENTION
 from nodes import generate, grade, reconcile, reformulate, route, verify
 from nodes.prompting import show_sources

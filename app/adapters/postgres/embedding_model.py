@@ -13,7 +13,7 @@ from psycopg.sql import SQL, Composed, Identifier, Literal
 
 from app.adapters.postgres.pool import Pool, Session, translated_errors
 from domain.errors import ConfigurationError, EmbedderReplaced
-from domain.ports import Embedder
+from domain.ports.embedding import Embedder
 
 _INLINE = 1_900
 """Dimensions up to which a vector fits into its row: a page holds 8 kB."""

@@ -15,7 +15,7 @@ from hashlib import blake2b
 
 from pgvector.psycopg import SparseVector  # type: ignore[import-untyped]
 
-from domain.terms import analyse
+from domain.text.terms import analyse
 
 K1 = 1.2
 B = 0.75

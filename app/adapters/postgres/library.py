@@ -18,7 +18,7 @@ from app.adapters.postgres.lexical import CANDIDATES, TERM_IDS, count_terms, pla
 from app.adapters.postgres.pool import Pool, Session, open_session
 from app.adapters.postgres.vocabulary import suggest_words
 from domain.documents import Line, Match, Passage, Scope
-from domain.ports import Embedder, Vector
+from domain.ports.embedding import Embedder, Vector
 
 NAMESAKES = 10
 """A title that more documents have names none of them."""

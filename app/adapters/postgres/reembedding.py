@@ -21,7 +21,7 @@ from app.adapters.postgres.embedding_model import describe_column, fetch_value, 
 from app.adapters.postgres.pool import Pool, translated_errors
 from domain.documents import embedding_text
 from domain.errors import ConfigurationError, DatabaseUnavailable
-from domain.ports import Embedder, Vector
+from domain.ports.embedding import Embedder, Vector
 
 _LOCK = 0x61736B68
 """Advisory lock of the one run that may be at it."""

@@ -16,7 +16,7 @@ from string import ascii_lowercase
 from app.adapters.postgres import sql
 from app.adapters.postgres.lexical import term_id
 from app.adapters.postgres.pool import Session
-from domain.terms import analyse, content_words
+from domain.text.terms import analyse, content_words
 
 SHORTEST, LONGEST = 4, 30
 """Letters of a word that is kept, and that may be completed."""

@@ -16,7 +16,7 @@ import orjson
 from app.adapters.redis.connection import RedisServer
 from app.cancelling import end_tasks
 from domain.documents import Scope
-from domain.ports import AnswerCounts, AnswerKey, EncodedAnswer, NotedHit, StoredAnswer
+from domain.ports.answers import AnswerCounts, AnswerKey, EncodedAnswer, NotedHit, StoredAnswer
 
 logger = logging.getLogger(__name__)
 

@@ -1,0 +1,97 @@
+"""The document store: documents and their chunks, written by ingestion."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from domain.documents import Arrival, Chunk, Document, ParsedDocument, Scope
+from domain.ports.embedding import Vector
+
+
+class DocumentStore(Protocol):
+    """Documents and their chunks, written.
+
+    Raises `DatabaseUnavailable`.
+    """
+
+    async def find(self, workspace_id: str, source: str) -> Document | None: ...
+
+    async def find_by_hash(self, workspace_id: str, content_hash: str) -> Document | None: ...
+
+    async def get(self, workspace_id: str, document_id: str) -> Document | None: ...
+
+    async def get_text(self, workspace_id: str, document_id: str) -> str | None: ...
+
+    async def list(self, workspace_id: str) -> Sequence[Document]: ...
+
+    async def stored_hashes(self, workspace_id: str, document_id: str) -> frozenset[str]:
+        """Content hashes of the chunks that the document has now."""
+        ...
+
+    async def number_arrival(self, workspace_id: str) -> Arrival:
+        """That of a file that has just come: later than all before."""
+        ...
+
+    async def confirm(self, workspace_id: str, document: Document, arrival: Arrival) -> bool:
+        """Note that what has come is what the document holds, so that nothing earlier replaces it. False where it
+        holds something else by now."""
+        ...
+
+    async def replace(self, workspace_id: str, content: "DocumentContent") -> Document:
+        """Make the document consist of exactly the content's chunks, in one transaction, and advance the corpus
+        generation. Chunks whose hash is already stored keep their row and vectors (their position may change).
+
+        Raises `Superseded` where what the document holds came later than the content, or the document was deleted
+        later, or the content's arrival has lost its lease.
+        """
+        ...
+
+    async def load(self, workspace_id: str, contents: Iterable["DocumentContent"]) -> Sequence[Document]:
+        """The same as `replace` for each, many times faster for many; in batches, each of which is stored whole or not
+        at all. Where one fails, those before it stay. The documents come in no particular order.
+
+        `contents` is consumed as it is stored, and may come from a generator. Each source may come once.
+        """
+        ...
+
+    async def delete(self, workspace_id: str, document_id: str) -> bool:
+        """Whether there was such a document. Removes its chunks and advances the corpus generation."""
+        ...
+
+    async def clear(self, workspace_id: str) -> None:
+        """Remove all documents of the workspace, and what is known of their words."""
+        ...
+
+    async def is_untouched(self, workspace_id: str) -> bool:
+        """Whether the workspace has never held a document."""
+        ...
+
+    async def corpus_fingerprint(self, scope: Scope) -> str:
+        """Changes whenever a document in scope changes, comes or goes. One cheap query.
+
+        Raises `UnknownDocument` where the scope names a document that does not exist.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkVectors:
+    """What ingestion computes for one chunk: its embedding, and its token vectors for late interaction."""
+
+    embedding: Vector
+    tokens: bytes = b""
+    """Encoded by `app/adapters/late_interaction.py`; empty where no local reranker is in use."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentContent:
+    """What a source is to hold, as `DocumentStore.replace` takes it."""
+
+    source: str
+    content_hash: str
+    parsed: ParsedDocument
+    chunks: Sequence[Chunk]
+    embeddings: dict[str, ChunkVectors]
+    """Vectors by content hash, of the chunks that are not stored yet."""
+    arrival: Arrival | None = None
+    """None: it comes as it is stored."""

@@ -1,0 +1,41 @@
+"""Embedding models: text to vectors."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domain.ports.models import UsageSink
+
+Vector = NDArray[np.float32]
+
+
+class Embedder(Protocol):
+    """Text to vectors of unit length. What a call costs, if anything, goes to `sink`.
+
+    Raises `EmbedderUnavailable`.
+    """
+
+    name: str
+    """Identifies the model; stored with the index, because vectors of two models cannot be compared."""
+    dimension: int
+
+    async def embed_query(self, text: str, sink: UsageSink | None = None) -> Vector:
+        """Shape (dimension,). Repeats are cheap."""
+        ...
+
+    async def embed_passages(self, texts: Sequence[str], sink: UsageSink | None = None) -> Vector:
+        """Shape (len(texts), dimension), in order. Text past the model's window is cut."""
+        ...
+
+
+class TokenEmbedder(Protocol):
+    """Text to one vector per token, for late interaction (ColBERT: Khattab & Zaharia, SIGIR 2020).
+
+    Raises `EmbedderUnavailable`.
+    """
+
+    async def embed_query_tokens(self, text: str) -> Vector:
+        """Shape (tokens, dimension), unit rows."""
+        ...

@@ -1,0 +1,66 @@
+"""The searchable library: what retrieval and the local judgement read."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from domain.documents import Match, Passage, Scope
+from domain.ports.embedding import Vector
+
+
+class Library(Protocol):
+    """The searchable chunks. Every method sees only `scope`.
+
+    Raises `DatabaseUnavailable`; `search_dense` also `EmbedderReplaced`.
+    """
+
+    async def search_dense(self, scope: Scope, embedding: Vector, limit: int) -> list[Match]:
+        """The nearest chunks by cosine similarity, best first."""
+        ...
+
+    async def search_lexical(self, scope: Scope, query: str, limit: int) -> list[Match]:
+        """The best chunks by BM25, best first; only chunks that share a term with the query."""
+        ...
+
+    async def search_titled(self, scope: Scope, names: Sequence[str], embedding: Vector) -> list[Match]:
+        """For each of the names that is a document's title, in any case and without what the title says in brackets at
+        its end, the chunk nearest to `embedding` in such documents. Nearest first. A title that many documents have
+        names none."""
+        ...
+
+    async def suggest_words(self, scope: Scope, words: Sequence[str], unfinished: str | None) -> dict[str, str]:
+        """What those of the words that nobody has written in the workspace probably mean: the nearest word that
+        somebody has, or one that begins with `unfinished`, the last of the words. `words` are levelled, as
+        `domain.terms.content_words` has them. Those that are right, or like nothing, are left out."""
+        ...
+
+    async def score_dense(self, scope: Scope, embedding: Vector, chunk_ids: Sequence[str]) -> list[Match]:
+        """The cosine similarity of each of these chunks, in no particular order."""
+        ...
+
+    async def score_lexical(self, scope: Scope, query: str, chunk_ids: Sequence[str]) -> list[Match]:
+        """BM25 of each of these chunks, in no particular order; 0 where a chunk shares no term with the query."""
+        ...
+
+    async def score_related(
+        self, scope: Scope, query: str, examples: Mapping[str, float], chunk_ids: Sequence[str]
+    ) -> list[Match]:
+        """How much each of these chunks says what the `examples` say beyond the query, in no particular order: BM25 of
+        the words that mark the examples, of which each has its share (chunk id to share), without the query's own."""
+        ...
+
+    async def read_passages(self, scope: Scope, chunk_ids: Sequence[str]) -> list[Passage]:
+        """In the order asked for. Chunks that are gone, or outside the scope, are left out."""
+        ...
+
+    async def read_embeddings(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, Vector]:
+        """By chunk id, shape (dimension,), unit length. Chunks that are gone, or outside the scope, are left out."""
+        ...
+
+    async def read_around(self, scope: Scope, chunk_ids: Sequence[str], before: int, after: int) -> list[Passage]:
+        """The chunks in scope that stand up to `before` places before, or `after` places after, one of these in its
+        document, with these; in no particular order."""
+        ...
+
+    async def read_titles(self, scope: Scope, limit: int) -> list[str]:
+        """Titles of the documents in scope, most recent first: what the library is about."""
+        ...

@@ -1,0 +1,70 @@
+"""Language models, and what their calls consume."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeVar
+
+from pydantic import BaseModel
+
+Schema = TypeVar("Schema", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelUsage:
+    """What calls to a model consumed."""
+
+    model: str
+    input_tokens: int
+    output_tokens: int
+    cost: float | None
+    """US dollars; None where the model's price is not known."""
+    full: bool = False
+    """Whether what the model wrote ends where its limit of tokens was reached."""
+
+
+class UsageSink(Protocol):
+    """Where a model reports what it consumed."""
+
+    def record(self, usage: ModelUsage) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a prompt."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class ChatModel(Protocol):
+    """A language model.
+
+    Raises `ModelUnavailable`, `ModelTimeout`, `ModelRefused`, `ModelRejectedKey`, `ContextTooLong`,
+    `ModelReplyCut` or `ModelError`.
+    """
+
+    name: str
+
+    async def judge(self, messages: Sequence[Message], schema: type[Schema], sink: UsageSink) -> Schema:
+        """A reply that fits `schema`. `ModelError` where the reply does not, after one repair."""
+        ...
+
+    def stream(
+        self,
+        messages: Sequence[Message],
+        sink: UsageSink,
+        *,
+        temperature: float,
+        max_tokens: int,
+        timeout: float | None = None,
+    ) -> AsyncIterator[str]:
+        """The reply's text as it comes. A stream that the provider did not finish raises `ModelReplyCut`; one that is
+        silent for `timeout` seconds, or for as long as the model waits by itself, `ModelTimeout`. A reply that reaches
+        `max_tokens` ends there; its usage says that it is `full`."""
+        ...
+
+
+class TokenCounter(Protocol):
+    """Counts tokens as large models see them."""
+
+    def count(self, text: str) -> int: ...

@@ -1,0 +1,112 @@
+"""Who executes which run, the records of runs, and who owns which thread."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from typing import Protocol
+
+from domain.events import Done, Failed
+from domain.runs import CostKey, Lease, RunRecord, RunRequest, RunState, RunStatus, ServedRun, Spending
+
+
+class RunLog(Protocol):
+    """The records, of which `RunQueue.end` keeps most. Raises `DatabaseUnavailable`."""
+
+    async def record_served(self, runs: Sequence[ServedRun]) -> None:
+        """Keep the records of such runs, of any workspaces, with how they stand and the threads that they begin. What
+        is kept already stays as it is."""
+        ...
+
+    async def get(self, workspace_id: str, run_id: str) -> RunRecord | None: ...
+
+    async def get_tape(self, workspace_id: str, run_id: str) -> bytes | None: ...
+
+    async def list_thread(self, workspace_id: str, thread_id: str) -> list[RunRecord]:
+        """Oldest first."""
+        ...
+
+    async def sum_costs(
+        self, workspace_id: str | None, since: datetime, by: CostKey
+    ) -> tuple[list[Spending], Spending]:
+        """What the runs since then consumed, dearest first, and all of them together. Of all workspaces where
+        `workspace_id` is None: for whoever runs the service, not for a tenant."""
+        ...
+
+
+class RunQueue(Protocol):
+    """Which runs were accepted, and who executes them: one at a time in a thread, in the order in which they came,
+    and each by one process, whose death is noticed. Raises `DatabaseUnavailable`."""
+
+    def work(
+        self, execute: Callable[[Lease], Awaitable[None]], *, concurrency: int = 8
+    ) -> AbstractAsyncContextManager[None]:
+        """Execute the runs that no process executes, so many at once: those that waited for another of their thread,
+        and those whose process has died. `execute` returns once it has ended the run or handed it back; where it does
+        neither, because it fails or is cancelled, the run is begun again. At the end of the context nothing more is
+        taken; what is being executed gets some seconds to end, and is cancelled then."""
+        ...
+
+    def stop_taking(self) -> None:
+        """Take no more runs from the queue; those that are being executed go on."""
+        ...
+
+    async def accept(self, request: RunRequest, *, wait: bool) -> Lease | None:
+        """Store the run, and its thread where that is new. A lease where it can begin here and now. Where another run
+        of the thread is not over: None, and some worker begins it after that one; or, without `wait`, `ThreadBusy`,
+        and nothing is stored.
+
+        Raises `UnknownThread` where another workspace owns the thread.
+        """
+        ...
+
+    async def end(
+        self,
+        lease: Lease,
+        state: RunState,
+        ended: Done | Failed,
+        ended_id: str,
+        record: "RunRecord",
+        tape: bytes | None = None,
+    ) -> bool:
+        """Store how the run ended, its record and its encoded tape, all or nothing; the thread's next run may begin.
+        The tape goes with the run, and with its thread. False, and nothing stored, where the lease was lost or the run
+        had ended."""
+        ...
+
+    async def hand_back(self, lease: Lease) -> None:
+        """Let another process begin the run again, from its last checkpoint: this one is about to end."""
+        ...
+
+    async def get(self, workspace_id: str, run_id: str) -> RunStatus | None: ...
+
+    async def list_unfinished(self, workspace_id: str, thread_id: str) -> "list[RunStatus]":
+        """The running one first, then those that wait, in order."""
+        ...
+
+    def watch_leases(self, *, on_stop: Callable[[str], None], on_lost: Callable[[str], None]) -> None:
+        """Call `on_stop` with the id of each run held here that shall stop, until it has ended; and `on_lost`, once,
+        with that of each whose lease this process has lost."""
+        ...
+
+    async def request_stop(self, workspace_id: str, run_id: str) -> RunStatus | None:
+        """Note that the run shall stop, and return how it stands. Its holder sees the note within seconds; to stop it
+        sooner, tell the holder (`domain.streams.RunStreams.request_stop`). One that still waits is taken when its time
+        comes, and then ends at once."""
+        ...
+
+
+class ThreadStore(Protocol):
+    """Who owns which thread. Raises `DatabaseUnavailable`."""
+
+    async def claim(self, workspace_id: str, thread_id: str) -> None:
+        """Create the thread, or do nothing where the workspace has it already.
+
+        Raises `UnknownThread` where another workspace owns the id: its existence is not revealed.
+        """
+        ...
+
+    async def exists(self, workspace_id: str, thread_id: str) -> bool: ...
+
+    def hold(self, workspace_id: str, thread_id: str) -> AbstractAsyncContextManager[None]:
+        """Wait until nobody else holds the thread, in any process, and hold it."""
+        ...

@@ -1,0 +1,235 @@
+"""Citation markers in answers, and the citations they stand for.
+
+A marker is `[1]`, `[Source 1]`, `[Citation 1]` or `[cite:CHUNK_ID]`. Models write them in every style, in groups
+and with stray spaces, and point at sources that do not exist; what reaches the client is one style and only
+markers that hold.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from domain.profile import CitationStyle
+
+_LONGEST_MARKER = 200
+"""Characters between the brackets; bounds what the stream holds back."""
+_LONGEST_CODE = 300
+"""Characters of inline code on one line that are held back while looking for its end."""
+
+_WORDS = ("sources", "source", "citations", "citation", "cites", "cite")
+_JOIN = r"\s*(?:[,;&]|\band\b|,\s*and\b)\s*"
+_NUMBER = r"\d{1,9}(?:\s*[-–]\s*\d{1,9})?"
+_LABEL = r"(?:(?:sources?|citations?|cites?)\s*:?\s*#?)?"
+_NUMBERED = re.compile(rf"\s*\^?{_LABEL}{_NUMBER}(?:{_JOIN}{_LABEL}{_NUMBER})*\s*", re.IGNORECASE)
+_IDENTIFIED = re.compile(r"\s*cites?\s*:\s*([^\s,;]+(?:\s*[,;]\s*(?:cite\s*:\s*)?[^\s,;]+)*)\s*", re.IGNORECASE)
+_PLAIN = re.compile(r"[^ \t\[`~\\]+")
+_WORD_START = re.compile(r"\s*\^?([a-z]+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class MarkerSpan:
+    """A marker at `text[start:end]` and the sources it points at, in order, each once."""
+
+    start: int
+    end: int
+    numbers: tuple[int, ...]
+
+
+def render_marker(number: int, chunk_id: str, style: CitationStyle) -> str:
+    """The marker of source `number` in the profile's style."""
+    match style:
+        case "number":
+            return f"[{number}]"
+        case "source":
+            return f"[Source {number}]"
+        case "citation":
+            return f"[Citation {number}]"
+        case "chunk":
+            return f"[cite:{chunk_id}]"
+
+
+def find_markers(text: str, chunk_ids: Sequence[str]) -> list[MarkerSpan]:
+    """The markers in `text` that point at a source; `chunk_ids` are the sources' in order, the first being number 1.
+
+    Any style counts, groups too (`[1, 3]`, `[1-3]`). Code, links and numbers without a source do not.
+    """
+    scanner = _Scanner(chunk_ids)
+    found = []
+    position = 0
+    for piece in scanner.scan(text, final=True):
+        if piece.numbers:
+            found.append(MarkerSpan(position + piece.lead, position + len(piece.text), piece.numbers))
+        position += len(piece.text)
+    return found
+
+
+def strip_markers(text: str) -> str:
+    """`text` without anything that reads as a marker: a document's own footnote numbers, when it is quoted."""
+    return "".join(piece.text for piece in _Scanner(()).scan(text, final=True) if piece.numbers is None)
+
+
+class MarkerStream:
+    """Turns a model's tokens into text whose markers hold and have one style.
+
+    Markers of no source are dropped with the space before them, groups become one marker per source. Text is held
+    back only while it may be part of a marker or of code, so the output does not depend on how the input is cut.
+    """
+
+    def __init__(self, chunk_ids: Sequence[str], style: CitationStyle) -> None:
+        self._chunk_ids = chunk_ids
+        self._style = style
+        self._scanner = _Scanner(chunk_ids)
+        self._used: set[int] = set()
+
+    def feed(self, text: str) -> list[str | int]:
+        """What can go out now: text, and after its first marker the number of each source."""
+        return self._collect(self._scanner.scan(text, final=False))
+
+    def finish(self) -> list[str | int]:
+        """The rest, when no more text comes."""
+        return self._collect(self._scanner.scan("", final=True))
+
+    def _collect(self, pieces: Iterator["_Piece"]) -> list[str | int]:
+        out: list[str | int] = []
+        text = ""
+        for piece in pieces:
+            if piece.numbers is None:
+                text += piece.text
+                continue
+            if not piece.numbers:
+                continue
+            text += piece.text[: piece.lead]
+            for number in piece.numbers:
+                text += render_marker(number, self._chunk_ids[number - 1], self._style)
+                if number not in self._used:
+                    self._used.add(number)
+                    out += [text, number]
+                    text = ""
+        if text:
+            out.append(text)
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Text as read. `numbers` is None for plain text; for a marker, the sources it points at, perhaps none.
+    `lead` counts the blanks before the bracket."""
+
+    text: str
+    numbers: tuple[int, ...] | None = None
+    lead: int = 0
+
+
+class _Scanner:
+    """Cuts text into plain pieces and markers, as it comes."""
+
+    def __init__(self, chunk_ids: Sequence[str]) -> None:
+        self._count = len(chunk_ids)
+        self._by_id = {chunk_id: number for number, chunk_id in enumerate(chunk_ids, 1)}
+        self._buffer = ""
+        self._fence = ""
+        self._at_line_start = True
+
+    def scan(self, text: str, *, final: bool) -> Iterator[_Piece]:
+        """The pieces that are certain. With `final` the rest too; the pieces then make up all of the text."""
+        self._buffer += text
+        while self._buffer:
+            piece = self._take_code(final) if self._fence else self._take(final)
+            if piece is None:
+                return
+            self._buffer = self._buffer[len(piece.text) :]
+            last_line = piece.text.rpartition("\n")
+            self._at_line_start = not last_line[2].strip(" \t") and (bool(last_line[1]) or self._at_line_start)
+            yield piece
+
+    def _take_code(self, final: bool) -> _Piece | None:
+        """The next line, or what there is of it, inside a fenced block."""
+        line, newline, _ = self._buffer.partition("\n")
+        if self._at_line_start:
+            closing = re.fullmatch(r"[ \t]*(`{3,}|~{3,})[ \t\r]*", line)
+            if not newline and not final and re.fullmatch(r"[ \t]*(`*|~*)[ \t\r]*", line):
+                return None
+            if closing and closing[1].startswith(self._fence):
+                self._fence = ""
+        return _Piece(line + newline)
+
+    def _take(self, final: bool) -> _Piece | None:
+        buffer = self._buffer
+        blanks = len(buffer) - len(buffer.lstrip(" \t"))
+        if blanks == len(buffer):
+            return _Piece(buffer) if final else None
+        match buffer[blanks]:
+            case "[":
+                return self._take_bracket(blanks, final)
+            case "`" | "~":
+                return self._take_ticks(blanks, final)
+            case "\\":
+                # An escaped bracket is a bracket of the text, not of a marker.
+                return _Piece(buffer[: blanks + 2]) if len(buffer) > blanks + 1 or final else None
+        plain = _PLAIN.match(buffer, blanks)
+        return _Piece(buffer[: plain.end()]) if plain else None
+
+    def _take_ticks(self, blanks: int, final: bool) -> _Piece | None:
+        """The opening line of a fenced block, code within a line, or ticks that are only that."""
+        window = self._buffer[: blanks + _LONGEST_CODE]
+        line, newline, _ = window.partition("\n")
+        complete = final or bool(newline) or len(window) == blanks + _LONGEST_CODE
+        tick = window[blanks]
+        run = len(line) - blanks - len(line[blanks:].lstrip(tick))
+        if run == len(line) - blanks and not complete:
+            return None
+        if self._at_line_start and run >= 3:
+            if not complete:
+                return None
+            if (newline or final) and "`" not in line[blanks + run :]:
+                self._fence = tick * run
+                return _Piece(line + newline)
+        if tick == "~":
+            return _Piece(window[: blanks + run])
+        code = re.compile(rf"`{{{run}}}(?!`).*?(?<!`)`{{{run}}}(?!`)").match(line, blanks)
+        if code and (code.end() < len(line) or complete):
+            return _Piece(window[: code.end()])
+        return _Piece(window[: blanks + run]) if complete else None
+
+    def _take_bracket(self, blanks: int, final: bool) -> _Piece | None:
+        buffer = self._buffer
+        content, bracket, rest = buffer[blanks + 1 : blanks + 2 + _LONGEST_MARKER].partition("]")
+        literal = _Piece(buffer[: blanks + 1])
+        if not bracket:
+            undecided = not final and len(content) <= _LONGEST_MARKER and _may_become_marker(content)
+            return None if undecided else literal
+        numbers = self._read_numbers(content)
+        if numbers is None or rest.startswith("("):
+            return literal
+        if not rest and not final and len(buffer) == blanks + len(content) + 2:
+            return None
+        return _Piece(buffer[: blanks + len(content) + 2], numbers, blanks)
+
+    def _read_numbers(self, content: str) -> tuple[int, ...] | None:
+        """The sources that the text between the brackets points at; None where it is no marker."""
+        if "\n" in content:
+            return None
+        numbers: list[int] = []
+        if identified := _IDENTIFIED.fullmatch(content):
+            for chunk_id in re.findall(r"[^\s,;]+", re.sub(r"cite\s*:\s*", " ", identified[1])):
+                number = self._by_id.get(chunk_id) or (int(chunk_id) if re.fullmatch(r"\d{1,9}", chunk_id) else 0)
+                numbers.append(number)
+        elif _NUMBERED.fullmatch(content):
+            for first, last in re.findall(r"(\d+)(?:\s*[-–]\s*(\d+))?", content):
+                numbers.extend(range(int(first), min(int(last or first), self._count) + 1))
+        else:
+            return None
+        return tuple(dict.fromkeys(number for number in numbers if 1 <= number <= self._count))
+
+
+def _may_become_marker(content: str) -> bool:
+    """Whether more text could still make `content` a marker; never False for the beginning of one."""
+    if "\n" in content:
+        return False
+    if word := _WORD_START.match(content):
+        name = word[1].lower()
+        whole = word.end() < len(content)
+        return name in _WORDS if whole else any(known.startswith(name) for known in _WORDS)
+    return bool(re.fullmatch(r"\s*\^?(?:\d[^\]]*)?", content)) and not re.search(
+        r"[^\d\s,;:#&–\-a-z]", content.lstrip().removeprefix("^"), re.IGNORECASE
+    )

@@ -1,0 +1,77 @@
+"""Short extracts of a source for people who read an answer."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from itertools import chain
+
+from domain.text.sentences import split_sentences
+from domain.text.terms import analyse
+
+
+def make_snippet(text: str, statements: Sequence[str] = (), limit: int = 200) -> str:
+    """What of `text` the `statements` rest on, at most `limit` characters: for each the sentence that shares most with
+    it, then those beside while there is room; the beginning where none shares anything. Statements have no markers.
+
+    Whole sentences where they fit, else whole words. An ellipsis stands for what is left out.
+    """
+    text = text.strip()
+    if len(text) <= limit:
+        return text
+    sentences = split_sentences(text)
+    terms = [set(analyse(text[start:end])) for start, end in sentences]
+    spread = Counter(chain.from_iterable(terms))
+    wanted = [set(analyse(statement)) for statement in statements]
+
+    def weigh(place: int, words: set[str]) -> float:
+        # What stands in many sentences tells none of them apart.
+        return sum(1 / spread[term] for term in terms[place] & words)
+
+    def show(places: set[int]) -> str:
+        return _show(text, [sentences[place] for place in sorted(places)])
+
+    everything = set[str]().union(*wanted)
+    nearest = [max(range(len(sentences)), key=lambda place: weigh(place, words)) for words in wanted]
+    nearest = [place for place in dict.fromkeys(nearest) if weigh(place, everything)] or [0]
+    kept: set[int] = set()
+    for place in nearest:
+        if len(show(kept | {place})) <= limit:
+            kept.add(place)
+    if not kept:
+        return _show(text, [_cut_words(text, sentences[nearest[0]], everything, limit)])
+    while beside := [
+        place
+        for place in sorted({k + step for k in kept for step in (1, -1)} - kept)
+        if 0 <= place < len(sentences) and len(show(kept | {place})) <= limit
+    ]:
+        kept.add(max(beside, key=lambda place: (weigh(place, everything), -min(abs(place - near) for near in nearest))))
+    return show(kept)
+
+
+def _show(text: str, spans: Sequence[tuple[int, int]]) -> str:
+    """The spans of `text`, in order, with an ellipsis for what is between and around them."""
+    shown, position = "", 0
+    for start, end in spans:
+        between = text[position:start]
+        shown += (" … " if shown else "… ") if between.strip() else between
+        shown += text[start:end]
+        position = end
+    return f"{shown} …" if text[position:].strip() else shown
+
+
+def _cut_words(text: str, sentence: tuple[int, int], wanted: set[str], limit: int) -> tuple[int, int]:
+    """Where in a long sentence most wanted words stand together, as a span of whole words with some on either side."""
+    room = limit - len("…  …")
+    words = list(re.compile(r"\S+").finditer(text, *sentence))
+    found = [not wanted.isdisjoint(analyse(word.group())) for word in words]
+    stretches: list[tuple[int, int, int]] = []
+    last = 0
+    for first, word in enumerate(words):
+        while last < len(words) and words[last].end() - word.start() <= room:
+            last += 1
+        end = words[last - 1].end() if last > first else word.start() + room
+        stretches.append((sum(found[first:last]), word.start(), end))
+    most = max(held for held, _, _ in stretches)
+    best = [stretch for stretch in stretches if stretch[0] == most]
+    _, start, end = best[len(best) // 2 if most else 0]
+    return start, end
