@@ -82,7 +82,7 @@ def _part_query(state: RetrieveInput) -> tuple[str, str]:
 
 async def _search(core: str, background: str, scope: Scope, knobs: RetrievalKnobs, context: Context) -> list[Candidate]:
     """What the query finds. `background`, which was added to what is asked, counts half: a mean of two embeddings, and
-    of two BM25 sums (docs/decisions/0017-follow-ups.md)."""
+    of two BM25 sums (docs/decisions/09-queries.md)."""
     texts = [core, core + background] if background else [core]
     words = " ".join(texts)
 

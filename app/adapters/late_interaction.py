@@ -3,7 +3,7 @@
 Each passage keeps one short vector per token: the model's token vector, projected to `DIMENSIONS` and quantised to 4
 bits a value, 48 bytes a token. A question's score against a passage is the mean, over the question's tokens, of the
 highest dot product with any token of the passage. Sizes were chosen by measuring:
-docs/decisions/0011-late-interaction.md.
+docs/decisions/07-reranking.md.
 """
 
 import asyncio

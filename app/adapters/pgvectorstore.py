@@ -2,7 +2,7 @@
 
 The table is read with psycopg, not through `PGVectorStore`: that has no way to score given chunks, searches both legs
 one after the other, takes words for ANDed terms, and returns too few rows to a tenant with few
-(docs/decisions/0041-pgvectorstore.md, with what such a table cannot do).
+(docs/decisions/17-embeddings-and-libraries.md, with what such a table cannot do).
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Stored answers, given before a run begins (docs/decisions/0048-answers-before-the-graph.md)."""
+"""Stored answers, given before a run begins (docs/decisions/04-answer-cache.md)."""
 
 import asyncio
 import logging

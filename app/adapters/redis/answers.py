@@ -1,4 +1,4 @@
-"""Finished answers in Redis or Valkey. docs/decisions/0048-answers-before-the-graph.md has the protocol."""
+"""Finished answers in Redis or Valkey. docs/decisions/04-answer-cache.md has the protocol."""
 
 import asyncio
 import itertools
