@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from app.adapters.circuit import Circuit
 from app.adapters.prices import PriceTable
 from app.adapters.providers import CHECK_SECONDS
-from domain.documents import Passage, Scope, embedding_text
+from domain.documents import Passage, embedding_text
 from domain.errors import (
     AskgraphError,
     ConfigurationError,
@@ -25,6 +25,7 @@ from domain.errors import (
     ModelUnavailable,
 )
 from domain.ports.models import ModelUsage, UsageSink
+from domain.scope import Scope
 from domain.text.surrogates import replace_surrogates
 
 try:

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from domain.documents import Arrival, Chunk, Document, ParsedDocument, Scope
+from domain.documents import Arrival, Chunk, Document, ParsedDocument
 from domain.ports.embedding import Vector
+from domain.scope import Scope
 
 
 class DocumentStore(Protocol):

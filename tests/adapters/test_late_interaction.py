@@ -11,7 +11,8 @@ from app.adapters.late_interaction import (
     compress,
 )
 from app.adapters.onnx import OnnxEmbedder
-from domain.documents import Passage, Scope, embedding_text
+from domain.documents import Passage, embedding_text
+from domain.scope import Scope
 from nodes.context import Ledger
 from tests.contracts.reranker import RerankerContract
 

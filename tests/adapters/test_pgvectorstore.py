@@ -30,11 +30,12 @@ from app.adapters.pgvectorstore import (
 from app.runs.turns import Ask, Turns, collect
 from app.services import open_services
 from app.settings import Settings
-from domain.documents import Document, Scope
+from domain.documents import Document
 from domain.errors import ConfigurationError, DatabaseUnavailable, InputError, LibraryChanged, UnknownDocument
 from domain.events import Done
 from domain.ports.documents import DocumentContent, DocumentStore
 from domain.ports.library import Library
+from domain.scope import Scope
 from tests.conftest import HANDBOOK
 from tests.contracts.corpus import DIMENSION, store, vector_of
 from tests.contracts.library import BATTERY, INTERLEUKIN, VERSION, WARRANTY, LibraryContract

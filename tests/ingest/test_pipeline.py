@@ -17,9 +17,10 @@ from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.redis.connection import RedisServer
 from app.ingest.pipeline import Ingestion
 from app.library import FOLDER
-from domain.documents import DocumentReport, Scope, Source
+from domain.documents import DocumentReport, Source
 from domain.errors import DatabaseUnavailable
 from domain.ports.answers import AnswerKey
+from domain.scope import Scope
 from nodes.neighbours import complete
 from tests.contracts.answer_cache import ANSWER, COMPONENTS
 

@@ -25,10 +25,10 @@ from app.ingest import reindexing
 from app.ingest.encoding import TwoModelEncoder
 from app.ingest.pipeline import Ingestion
 from app.ingest.reindexing import Reindexed, reindex
-from domain.documents import Scope
 from domain.errors import ConfigurationError, DatabaseUnavailable, EmbedderReplaced, EmbedderUnavailable
 from domain.ports.embedding import Embedder, Vector
 from domain.ports.models import UsageSink
+from domain.scope import Scope
 from tests.wire.embeddings import EmbeddingsServer, serve_embeddings
 
 TEAM = "team"
