@@ -81,7 +81,7 @@ class ChunkVectors:
 
     embedding: Vector
     tokens: bytes = b""
-    """Encoded by `app/adapters/late_interaction.py`; empty where no local reranker is in use."""
+    """Encoded by `app/adapters/rerankers/late_interaction.py`; empty where no local reranker is in use."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from app.adapters import cross_encoder
-from app.adapters.cross_encoder import OnnxCrossEncoder
+from app.adapters.rerankers import cross_encoder
+from app.adapters.rerankers.cross_encoder import OnnxCrossEncoder
 from domain.documents import Passage
 from domain.errors import ConfigurationError
 from domain.scope import Scope

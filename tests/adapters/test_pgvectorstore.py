@@ -18,7 +18,7 @@ from langchain_postgres import Column, PGEngine, PGVectorStore
 from langchain_postgres.v2.hybrid_search_config import HybridSearchConfig
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from app.adapters.onnx import OnnxEmbedder
+from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.pgvectorstore import (
     PgVectorStoreDocuments,
     PgVectorStoreLibrary,

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from app.adapters.late_interaction import LateInteractionEncoder
-from app.adapters.onnx import OnnxEmbedder
+from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.postgres.documents import PostgresDocumentStore
 from app.adapters.postgres.library import PostgresLibrary
 from app.adapters.postgres.pool import Pool, open_pool
 from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.redis.connection import RedisServer
+from app.adapters.rerankers.late_interaction import LateInteractionEncoder
 from app.ingest.pipeline import Ingestion
 from app.library import FOLDER
 from domain.documents import DocumentReport, Source

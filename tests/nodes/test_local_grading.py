@@ -2,8 +2,8 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from app.adapters.late_interaction import LateInteractionReranker
-from app.adapters.onnx import OnnxEmbedder
+from app.adapters.embeddings.onnx import OnnxEmbedder
+from app.adapters.rerankers.late_interaction import LateInteractionReranker
 from domain.documents import Match, Passage, Source
 from domain.errors import EmbedderUnavailable
 from domain.ports.embedding import Vector

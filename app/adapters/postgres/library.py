@@ -10,7 +10,7 @@ from uuid import UUID
 from pgvector.psycopg import SparseVector  # type: ignore[import-untyped]
 from psycopg.rows import DictRow
 
-from app.adapters.onnx import OnnxEmbedder
+from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.postgres import sql, vector_index
 from app.adapters.postgres.embedding_model import require_embedder
 from app.adapters.postgres.feedback import mark

@@ -12,9 +12,9 @@ from typing import Any
 import httpx
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
+from app.adapters.chat.providers import CHECK_SECONDS
 from app.adapters.circuit import Circuit
 from app.adapters.prices import PriceTable
-from app.adapters.providers import CHECK_SECONDS
 from domain.documents import Passage, embedding_text
 from domain.errors import (
     AskgraphError,
