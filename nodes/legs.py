@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import Sequence
 
-from domain.documents import Match, Scope
+from domain.documents import Match
 from domain.ports.embedding import Vector
 from domain.ports.library import Library
+from domain.scope import Scope
 
 Leg = Sequence[Match]
 

@@ -7,8 +7,9 @@ name answers, although it shares no word with the question. Measured: docs/decis
 import re
 from collections.abc import Collection, Iterator, Sequence
 
-from domain.documents import Candidate, Passage, Scope
+from domain.documents import Candidate, Passage
 from domain.errors import EmbedderUnavailable
+from domain.scope import Scope
 from nodes.context import Context
 
 FROM = 3

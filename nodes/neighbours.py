@@ -7,8 +7,9 @@ Measured: docs/decisions/11-quotes-and-verification.md.
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 
-from domain.documents import Passage, Scope, Source, TextLine
+from domain.documents import Passage, Source, TextLine
 from domain.ports.library import Library
+from domain.scope import Scope
 from domain.text.sentences import split_sentences
 from domain.text.tables import BAR, find_tables
 

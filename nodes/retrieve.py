@@ -8,10 +8,11 @@ import numpy as np
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
-from domain.documents import Candidate, Match, Scope
+from domain.documents import Candidate, Match
 from domain.errors import EmbedderUnavailable
 from domain.ports.embedding import Vector
 from domain.profile import RetrievalKnobs
+from domain.scope import Scope
 from nodes.context import Context
 from nodes.expansion import expand, merge
 from nodes.extras import have_or

@@ -6,7 +6,7 @@ from functools import cached_property
 import anthropic
 from langchain_anthropic import ChatAnthropic
 
-from app.adapters.providers import CHECK_SECONDS
+from app.adapters.chat.providers import CHECK_SECONDS
 
 
 class Claude(ChatAnthropic):

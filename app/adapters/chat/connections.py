@@ -11,10 +11,10 @@ import openai
 from langchain_core.language_models import BaseChatModel
 from pydantic import ValidationError
 
-from app.adapters.chat import LangChainChat
-from app.adapters.openai import OpenAIChat
+from app.adapters.chat.langchain import LangChainChat
+from app.adapters.chat.openai import OpenAIChat
+from app.adapters.chat.providers import PACKAGES, Access, split_name
 from app.adapters.prices import PriceTable
-from app.adapters.providers import PACKAGES, Access, split_name
 from domain.errors import ConfigurationError
 from domain.ports.models import ChatModel
 from domain.profile import ModelKnobs

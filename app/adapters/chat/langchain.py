@@ -1,7 +1,7 @@
 """Language models behind any LangChain chat model, as the port `ChatModel`.
 
 What all have in common is here: the repair of a judgement, a stream with its end and its usage, retries, the circuit,
-errors as ours. `app/adapters/openai.py` adds what OpenAI's protocol allows to do better.
+errors as ours. `app/adapters/chat/openai.py` adds what OpenAI's protocol allows to do better.
 """
 
 import asyncio
@@ -22,9 +22,9 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Huma
 from langchain_core.messages.ai import UsageMetadata, add_usage
 from pydantic import ValidationError
 
+from app.adapters.chat.tokens import O200kCounter
 from app.adapters.circuit import Circuit
 from app.adapters.prices import PriceTable
-from app.adapters.tokens import O200kCounter
 from domain.errors import (
     AskgraphError,
     ContextTooLong,

@@ -28,8 +28,8 @@ class Package(NamedTuple):
 
 
 PACKAGES = {
-    "anthropic": Package("app.adapters.anthropic", "Claude", "anthropic", "ANTHROPIC_API_KEY", "max_tokens", 0),
-    "google_genai": Package("app.adapters.google", "Gemini", "google", "GOOGLE_API_KEY", "max_output_tokens", 1),
+    "anthropic": Package("app.adapters.chat.anthropic", "Claude", "anthropic", "ANTHROPIC_API_KEY", "max_tokens", 0),
+    "google_genai": Package("app.adapters.chat.google", "Gemini", "google", "GOOGLE_API_KEY", "max_output_tokens", 1),
 }
 """By the part of a model's name before the colon."""
 

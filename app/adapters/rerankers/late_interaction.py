@@ -14,14 +14,15 @@ from typing import Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from app.adapters.onnx import OnnxEmbedder
-from domain.documents import Passage, Scope, embedding_text
+from app.adapters.embeddings.onnx import OnnxEmbedder
+from domain.documents import Passage, embedding_text
 from domain.ports.documents import ChunkVectors
 from domain.ports.embedding import Vector
 from domain.ports.models import UsageSink
+from domain.scope import Scope
 
 DIMENSIONS = 96
-PROJECTION_PATH = Path(__file__).parent / "data" / "token_projection.npy"
+PROJECTION_PATH = Path(__file__).parents[1] / "data" / "token_projection.npy"
 
 LEVELS = 16
 STEP = 2 * 2.6 / LEVELS / DIMENSIONS**0.5

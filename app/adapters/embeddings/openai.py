@@ -20,9 +20,9 @@ import numpy as np
 import openai
 from openai.types import CreateEmbeddingResponse
 
+from app.adapters.chat.providers import CHECK_SECONDS
 from app.adapters.circuit import Circuit
 from app.adapters.prices import PriceTable
-from app.adapters.providers import CHECK_SECONDS
 from domain.errors import (
     AskgraphError,
     ConfigurationError,

@@ -25,9 +25,9 @@ from langchain_core.utils.function_calling import convert_to_openai_function
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from app.adapters.chat import JUDGEMENT_TOKENS, LangChainChat, describe_schema, read_retry_after
+from app.adapters.chat.langchain import JUDGEMENT_TOKENS, LangChainChat, describe_schema, read_retry_after
+from app.adapters.chat.providers import CHECK_SECONDS
 from app.adapters.prices import PriceTable, read_prices
-from app.adapters.providers import CHECK_SECONDS
 from domain.errors import (
     AskgraphError,
     ContextTooLong,

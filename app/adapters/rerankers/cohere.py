@@ -12,10 +12,10 @@ from typing import Any
 import httpx
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
+from app.adapters.chat.providers import CHECK_SECONDS
 from app.adapters.circuit import Circuit
 from app.adapters.prices import PriceTable
-from app.adapters.providers import CHECK_SECONDS
-from domain.documents import Passage, Scope, embedding_text
+from domain.documents import Passage, embedding_text
 from domain.errors import (
     AskgraphError,
     ConfigurationError,
@@ -25,6 +25,7 @@ from domain.errors import (
     ModelUnavailable,
 )
 from domain.ports.models import ModelUsage, UsageSink
+from domain.scope import Scope
 from domain.text.surrogates import replace_surrogates
 
 try:

@@ -20,8 +20,8 @@ from langchain_google_genai import ChatGoogleGenerativeAI
 from langchain_google_genai.chat_models import ChatGoogleGenerativeAIError
 from pydantic import PrivateAttr, model_validator
 
-from app.adapters.chat import read_retry_after
-from app.adapters.providers import CHECK_SECONDS
+from app.adapters.chat.langchain import read_retry_after
+from app.adapters.chat.providers import CHECK_SECONDS
 from domain.errors import ModelUnavailable
 
 _ADDRESS = "https://generativelanguage.googleapis.com"

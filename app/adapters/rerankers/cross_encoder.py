@@ -27,9 +27,10 @@ from onnxruntime.capi.onnxruntime_pybind11_state import (  # type: ignore[import
 )
 from tokenizers import Encoding, Tokenizer
 
-from domain.documents import Passage, Scope, embedding_text
+from domain.documents import Passage, embedding_text
 from domain.errors import ConfigurationError, EmbedderUnavailable
 from domain.ports.models import UsageSink
+from domain.scope import Scope
 from domain.text.surrogates import replace_surrogates
 
 WINDOW = 512
