@@ -23,10 +23,10 @@ from app.adapters.postgres.pool import open_pool
 from app.adapters.postgres.queue import ingestions, runs
 from app.adapters.postgres.vectors import vector_index
 from app.adapters.postgres.vectors.embedding_model import pin_embedder
-from domain.documents import Scope
 from domain.errors import ConfigurationError, DatabaseUnavailable
 from domain.ports.embedding import Vector
 from domain.ports.models import UsageSink
+from domain.scope import Scope
 from tests.contracts.corpus import store, vector_of
 
 

@@ -22,7 +22,7 @@ from app.adapters.postgres.library import bm25, dense, lexical
 from app.adapters.postgres.library.library import PostgresLibrary
 from app.adapters.postgres.pool import Pool, open_pool, open_session
 from app.adapters.postgres.vectors import vector_index
-from domain.documents import Scope
+from domain.scope import Scope
 from domain.text.terms import analyse
 from tests.contracts.corpus import DIMENSION, content_of, store, vector_of
 

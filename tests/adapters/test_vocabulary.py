@@ -10,7 +10,7 @@ from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library.library import PostgresLibrary
 from app.adapters.postgres.library.vocabulary import FIND_SIMILAR_WORDS, count_edits
 from app.adapters.postgres.pool import Pool, Session, open_pool
-from domain.documents import Scope
+from domain.scope import Scope
 from tests.contracts.corpus import store
 
 

@@ -26,10 +26,11 @@ from app.adapters.postgres.pool import Integers, Pool, Session, open_session
 from app.adapters.postgres.queue.leases import HOLD_LEASE
 from app.adapters.postgres.vectors import vector_index
 from app.adapters.postgres.vectors.embedding_model import hold_index
-from domain.documents import Arrival, Document, Scope
+from domain.documents import Arrival, Document
 from domain.errors import Superseded, UnknownDocument
 from domain.ports.documents import DocumentContent
 from domain.ports.embedding import Embedder
+from domain.scope import Scope
 
 BATCH_CHUNKS = 2_000
 """Largest number of chunks that `load` writes in one transaction. The larger, the less often the count of a common term

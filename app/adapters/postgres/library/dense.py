@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import LiteralString
 
-from app.adapters.onnx import OnnxEmbedder
+from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.postgres.library.ids import join_documents, join_ids, keep_in_scope
 from app.adapters.postgres.pool import Pool, open_session
 from app.adapters.postgres.vectors import vector_index
 from app.adapters.postgres.vectors.embedding_model import require_embedder
-from domain.documents import Match, Scope
+from domain.documents import Match
 from domain.ports.embedding import Embedder, Vector
+from domain.scope import Scope
 
 NAMESAKES = 10
 """A title that more documents than this share does not identify any of them."""

@@ -1,7 +1,7 @@
 """Relevance feedback: find the terms that mark the best passages beyond the question's own.
 
 The relevance model of Lavrenko & Croft ("Relevance-Based Language Models", SIGIR 2001), with BM25 weights in place of
-language models. Measured in docs/decisions/0014-feedback.md.
+language models. Measured in docs/decisions/06-retrieval-and-fusion.md.
 """
 
 from collections import defaultdict

@@ -11,7 +11,8 @@ from uuid import UUID
 
 from psycopg.rows import DictRow
 
-from domain.documents import Match, Scope
+from domain.documents import Match
+from domain.scope import Scope
 
 REMEMBERED_SCOPES = 8
 """Number of recent scopes whose document ids, possibly thousands, are kept in the form in which they are sent."""

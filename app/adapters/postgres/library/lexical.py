@@ -12,7 +12,8 @@ from app.adapters.postgres.library.bm25 import CANDIDATES, TERM_IDS, count_terms
 from app.adapters.postgres.library.feedback import weigh_marking_terms
 from app.adapters.postgres.library.ids import join_documents, join_ids, keep_in_scope
 from app.adapters.postgres.pool import Pool, Session, open_session
-from domain.documents import Match, Scope
+from domain.documents import Match
+from domain.scope import Scope
 
 REMEMBERED_QUERIES = 256
 """Number of recent queries whose term weights are kept, because `score_lexical` follows `search_lexical` within

@@ -7,8 +7,8 @@ from app.adapters.postgres.library.lexical import LexicalSearch
 from app.adapters.postgres.library.passages import PassageReader
 from app.adapters.postgres.library.vocabulary import suggest_words
 from app.adapters.postgres.pool import Pool, open_session
-from domain.documents import Scope
 from domain.ports.embedding import Embedder
+from domain.scope import Scope
 
 
 class PostgresLibrary(DenseSearch, LexicalSearch, PassageReader):

@@ -7,8 +7,9 @@ from psycopg.rows import DictRow
 
 from app.adapters.postgres.library.ids import join_documents, join_ids, parse_ids
 from app.adapters.postgres.pool import Pool, open_session
-from domain.documents import Line, Passage, Scope
+from domain.documents import Line, Passage
 from domain.ports.embedding import Vector
+from domain.scope import Scope
 
 _COLUMNS: LiteralString = (
     "c.id AS chunk_id, c.document_id, c.content, c.heading_path, d.title, "

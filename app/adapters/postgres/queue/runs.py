@@ -1,4 +1,4 @@
-"""The queue of runs. The lease of a run is a job of procrastinate (docs/decisions/0046-leases.md).
+"""The queue of runs. The lease of a run is a job of procrastinate (docs/decisions/03-runs-and-streams.md).
 
 A run that can begin at once is inserted as a job that this process is already doing, so it never waits in the queue.
 The job's lock is the thread. If the process dies, its heartbeats end, the job goes back into the queue (`presence`),
