@@ -68,7 +68,7 @@ def measure(
         profiles = _find_profiles(profile or ["standard"], read_modes(settings))
         wanted = read_sets(sets, bench, workspace=workspace, limit=limit)
         if upload:
-            from app.adapters.langsmith_experiments import check_langsmith
+            from app.adapters.tracing.experiments import check_langsmith
 
             check_langsmith()
         check_folder(out)
