@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 import uvloop
 
+from app.runs.state_check import check_states, describe_state_check
 from domain.errors import AskgraphError, InputError, NotFound, StateError
 
 if TYPE_CHECKING:
-    from app.services import Services
+    from app.wiring.services import Services
     from domain.events import Event
 
 cli = typer.Typer(
@@ -116,10 +117,10 @@ def ask(
     """Ask a question and read the answer as it is written, with its sources."""
 
     async def work(services: "Services") -> int:
-        from app.runs.turns import Ask, Turns
+        from app.runs.requests import Ask
 
-        async with Turns(services) as turns:
-            events = await turns.ask(
+        async with services.make_run_manager() as manager:
+            events = await manager.ask(
                 Ask(
                     question=question,
                     workspace_id=workspace,
@@ -150,7 +151,7 @@ def ingest(
         from app.terminal import print_handed_over
 
         max_bytes = services.settings.max_document_mb * 1_000_000
-        handed = await hand_over(services.ingestions, workspace, paths, max_bytes=max_bytes)
+        handed = await hand_over(services.library.ingestions, workspace, paths, max_bytes=max_bytes)
         if as_json:
             print(json.dumps(describe_handed_over(handed), ensure_ascii=False))
         else:
@@ -162,8 +163,8 @@ def ingest(
         from app.terminal import print_ingest, show_progress
 
         with show_progress(enabled=not as_json) as progress:
-            report = await services.ingestion.add_paths(workspace, paths, progress=progress)
-            await services.wait_for_indexes()
+            report = await services.library.ingestion.add_paths(workspace, paths, progress=progress)
+            await services.library.wait_for_indexes()
         if as_json:
             print(json.dumps(describe_ingest(report), ensure_ascii=False))
         else:
@@ -186,7 +187,7 @@ def ingestions(
         from app.descriptions import describe_ingestion
         from app.terminal import print_ingestions
 
-        found = await services.ingestions.list(workspace, limit)
+        found = await services.library.ingestions.list(workspace, limit)
         if as_json:
             print(json.dumps([describe_ingestion(status) for status in found], ensure_ascii=False))
         else:
@@ -204,7 +205,7 @@ def documents(workspace: WorkspaceOption = "default", as_json: JsonOption = Fals
         from app.descriptions import describe_document
         from app.terminal import print_documents
 
-        found = await services.documents.list(workspace)
+        found = await services.library.documents.list(workspace)
         if as_json:
             print(json.dumps([describe_document(d) for d in found], ensure_ascii=False))
         else:
@@ -222,7 +223,7 @@ def delete(
     """Remove documents, their chunks, and the answers cached from them."""
 
     async def work(services: "Services") -> int:
-        missing = [d for d in document_ids if not await services.ingestion.delete(workspace, d)]
+        missing = [d for d in document_ids if not await services.library.ingestion.delete(workspace, d)]
         for document_id in missing:
             print(f"askgraph: there is no document {document_id!r} in this workspace.", file=sys.stderr)
         return 1 if missing else 0
@@ -242,8 +243,8 @@ def reindex(
     async def work() -> int:
         from app.descriptions import describe_reindexing
         from app.ingest.reindexing import reindex as embed_anew
-        from app.services import open_reindexing
         from app.terminal import print_reindexing, show_work
+        from app.wiring.library import open_reindexing
 
         async with open_reindexing(settings, settings.embeddings) as (index, embedder):
             with show_work() as progress:
@@ -271,10 +272,9 @@ def history(
     """Show every saved step of a thread: its node, what it changed, its time, its checkpoint."""
 
     async def work(services: "Services") -> int:
-        from app.runs.history import read_history
         from app.terminal import print_history
 
-        steps = await read_history(services, workspace, thread)
+        steps = await services.make_history_reader().read(workspace, thread)
         if as_json:
             print(json.dumps({"thread_id": thread, "steps": steps}, ensure_ascii=False))
         else:
@@ -315,10 +315,9 @@ def replay(
     """
 
     async def work(services: "Services") -> int:
-        from app.runs.replay import Replay, run_replay
-        from app.runs.turns import Turns
+        from app.runs.replay import Replay
 
-        is_run = checkpoint is None or await services.runs.get(workspace, target) is not None
+        is_run = checkpoint is None or await services.runs.log.get(workspace, target) is not None
         wanted = Replay(
             workspace,
             thread_id=None if is_run else target,
@@ -328,8 +327,8 @@ def replay(
             mode=mode,
             tape=tape,
         )
-        async with Turns(services) as turns:
-            return await _show(await run_replay(services, turns, wanted), as_json)
+        async with services.make_run_manager() as manager:
+            return await _show(await services.make_replayer(manager).run(wanted), as_json)
 
     _run(_with_services(work))
 
@@ -355,7 +354,7 @@ def costs(
     async def work(services: "Services") -> int:
         from app.terminal import print_costs
 
-        report = await read_costs(services.runs, workspace, start, by)
+        report = await read_costs(services.runs.log, workspace, start, by)
         if as_json:
             print(json.dumps(report, ensure_ascii=False))
         else:
@@ -409,7 +408,7 @@ def prune(
         from app.runs.retention import prune as delete
         from app.terminal import print_pruned
 
-        pruned = await delete(services.retention, policy, workspace_id=workspace, dry_run=dry_run)
+        pruned = await delete(services.runs.retention, policy, workspace_id=workspace, dry_run=dry_run)
         if as_json:
             print(json.dumps(asdict(pruned) | {"dry_run": dry_run}))
         else:
@@ -434,11 +433,11 @@ def explain_cached(
     """Say whether a question would find a stored answer; and where not, what differs from the nearest one."""
 
     async def work(services: "Services") -> int:
-        from app.runs.explaining import explain
-        from app.runs.turns import Ask
+        from app.runs.cache_explanation import explain
+        from app.runs.requests import Ask
 
         asked = Ask(question, workspace, thread, tuple(document) if document else None, mode)
-        found = await explain(services, asked)
+        found = await explain(services.make_run_parts(), asked)
         print(json.dumps(found, ensure_ascii=False, indent=2, default=str))
         return 0
 
@@ -452,7 +451,7 @@ def count_cached(workspace: WorkspaceOption = "default") -> None:
     async def work(services: "Services") -> int:
         from app.terminal import count
 
-        counts = await services.answers.count(workspace)
+        counts = await services.runs.answers.count(workspace)
         hits, misses = count(counts.hits, "hit"), count(counts.misses, "miss", "misses")
         print(f"{hits}, {misses}, of which {counts.shared} shared a run")
         return 0
@@ -476,15 +475,14 @@ def examine_states(
     there are any."""
 
     async def work(services: "Services") -> int:
-        from app.runs.examination import describe_examination, examine_states
-        from app.terminal import print_examination, show_progress
+        from app.terminal import print_state_check, show_progress
 
         with show_progress(enabled=not as_json) as progress:
-            found = await examine_states(services, workspace, progress)
+            found = await check_states(services.runs.saved_states, workspace, progress)
         if as_json:
-            print(json.dumps(describe_examination(found), ensure_ascii=False))
+            print(json.dumps(describe_state_check(found), ensure_ascii=False))
         else:
-            print_examination(found)
+            print_state_check(found)
         return 1 if found.failed else 0
 
     _run(_with_services(work))
@@ -560,11 +558,11 @@ def evaluate(
                     )
             if each.kept is not None:
                 print(f"{each.set.name}: its documents are kept in the workspace {each.kept}.", file=sys.stderr)
-        page = write_report(evaluated, out, services.fingerprint)
+        page = write_report(evaluated, out, services.runs.fingerprint)
         if upload:
             from app.evaluation.uploading import upload as send
 
-            for name in await asyncio.to_thread(send, evaluated, services.fingerprint):
+            for name in await asyncio.to_thread(send, evaluated, services.runs.fingerprint):
                 print(f"Uploaded as the experiment {name}.", file=sys.stderr)
         if as_json:
             print(json.dumps(list_metrics(evaluated), ensure_ascii=False))
@@ -616,8 +614,8 @@ def _fail(error: AskgraphError) -> None:
 
 
 async def _with_services(work: Callable[["Services"], Awaitable[int]]) -> int:
-    from app.services import open_services
     from app.settings import read_settings
+    from app.wiring.services import open_services
 
     _configure_logging(logging.WARNING)
     async with open_services(read_settings()) as services:
@@ -632,7 +630,7 @@ async def _show(events: AsyncGenerator["Event"], as_json: bool) -> int:
         async with aclosing(events) as open_events:
             return await print_events(open_events)
     from app.descriptions import describe_answer
-    from app.runs.turns import collect
+    from app.runs.requests import collect
     from domain.events import data_of
 
     ended, seen = await collect(events)

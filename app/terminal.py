@@ -13,8 +13,8 @@ from rich.table import Table
 
 from app.ingest.background import HandedOver
 from app.ingest.reindexing import Reindexed
-from app.runs.examination import Examination
 from app.runs.history import HistoryStep
+from app.runs.state_check import StateCheck
 from domain.documents import Citation, Document, DocumentReport, IngestReport, name_place
 from domain.events import Compared, Event
 from domain.ingestions import IngestionStatus
@@ -127,7 +127,7 @@ def print_pruned(pruned: Pruned, *, dry_run: bool) -> None:
     out.print(f"Nothing was deleted; {freed} would be free." if dry_run else f"{freed} are free for what comes.")
 
 
-def print_examination(found: Examination) -> None:
+def print_state_check(found: StateCheck) -> None:
     """How many states there are of each version, which cannot be run on from, and what to do about them."""
     for version, states in sorted(found.versions.items()):
         figure, _, named = count(states, "state").partition(" ")

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from app import terminal
 from app.ingest.reindexing import Reindexed
-from app.runs.examination import Examination
+from app.runs.state_check import StateCheck
 from domain.documents import Document, DocumentReport, IngestReport
 from domain.retention import Pruned
 from domain.state import STATE_VERSION
@@ -55,7 +55,7 @@ def test_one_of_a_thing_is_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert (terminal.count(0, "hit"), terminal.count(1200, "hit")) == ("0 hits", "1,200 hits")
     assert terminal.count(2, "miss", "misses") == "2 misses"
     terminal.print_pruned(Pruned(threads=1, runs=1, tapes=2, thinned=1, states=1, values=1), dry_run=False)
-    terminal.print_examination(Examination(1, Counter({STATE_VERSION: 1})))
+    terminal.print_state_check(StateCheck(1, Counter({STATE_VERSION: 1})))
     taken = DocumentReport("a.md", "added", "id", "A", 1, 1, 1)
     terminal.print_ingest(IngestReport([taken], 0.0, 1))
     terminal.print_reindexing(Reindexed(model="m", switched=True, chunks=1), "m")

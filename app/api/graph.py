@@ -1,4 +1,4 @@
-"""The graph, drawn."""
+"""A drawing of the graph."""
 
 import asyncio
 from typing import Literal
@@ -6,7 +6,7 @@ from typing import Literal
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from app.api.dependencies import ServicesDep
+from app.api.dependencies import GraphDep
 from app.drawing import draw
 
 router = APIRouter(prefix="/api", tags=["graph"])
@@ -15,6 +15,6 @@ _MEDIA_TYPES = {"mermaid": "text/plain; charset=utf-8", "ascii": "text/plain; ch
 
 
 @router.get("/graph")
-async def get_graph(services: ServicesDep, format: Literal["mermaid", "ascii", "png"] = "mermaid") -> Response:
-    """The graph as it runs, drawn without a network."""
-    return Response(await asyncio.to_thread(draw, services.graph, format), media_type=_MEDIA_TYPES[format])
+async def get_graph(graph: GraphDep, format: Literal["mermaid", "ascii", "png"] = "mermaid") -> Response:
+    """Draw the graph as it runs."""
+    return Response(await asyncio.to_thread(draw, graph, format), media_type=_MEDIA_TYPES[format])
