@@ -11,11 +11,11 @@ from types import FrameType
 import uvicorn
 from sse_starlette.sse import AppStatus
 
+from app.cli.terminal import err, out
 from app.library import FOLDER
 from app.main import make_app
 from app.runs.manager import DRAIN_SECONDS, STEP_SECONDS
 from app.settings import read_settings
-from app.terminal import err, out
 from app.wiring.services import Services, open_services
 from domain.errors import ConfigurationError
 from domain.health import ANSWERING, run_checks

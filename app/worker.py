@@ -4,8 +4,8 @@ import asyncio
 import signal
 from importlib.metadata import version
 
+from app.cli.terminal import count, out
 from app.settings import read_settings
-from app.terminal import count, out
 from app.wiring.services import open_services
 from nodes.local.routing import prepare
 

@@ -18,7 +18,7 @@ from app.library import FOLDER
 from app.runs.requests import Ask, collect
 from app.settings import read_settings
 from app.wiring.services import Services, open_services
-from domain.documents import Scope
+from domain.scope import Scope
 
 SUBJECTS = 40
 """Questions are made from the headings and first words of this many chunks, so that any library can be measured."""

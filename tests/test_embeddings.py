@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from app.adapters.onnx import OnnxEmbedder
+from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.ingest.reindexing import BATCH, reindex
 from app.settings import Settings
 from app.wiring.library import open_reindexing

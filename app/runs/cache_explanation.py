@@ -8,9 +8,9 @@ from typing_extensions import TypedDict
 from app.runs.cache import NO_CONVERSATION, CacheKey
 from app.runs.parts import RunParts
 from app.runs.requests import Ask
-from domain.documents import Scope
 from domain.ports.answers import StoredAnswer
 from domain.profile import find_mode
+from domain.scope import Scope
 from domain.state import read_turns
 
 COMPARED = 500

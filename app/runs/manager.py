@@ -14,11 +14,11 @@ from app.runs.parts import RunParts
 from app.runs.requests import AcceptedRun, Ask, Branch, read_events
 from app.runs.run_execution import RunExecution
 from app.runs.taping import Player
-from domain.documents import Scope
 from domain.errors import Draining, UnknownRun
 from domain.events import Event, Failed
 from domain.profile import find_mode
 from domain.runs import Lease, RunRequest, RunStatus
+from domain.scope import Scope
 from domain.state import TurnInput
 from domain.streams import StreamedEvent
 

@@ -1,4 +1,4 @@
-"""Stored answers, given before a run begins (docs/decisions/0048-answers-before-the-graph.md)."""
+"""Stored answers, given before a run begins (docs/decisions/04-answer-cache.md)."""
 
 import asyncio
 import logging
@@ -13,11 +13,11 @@ from app.runs.graph_pass import milliseconds_since
 from app.runs.hit_log import HitLog, encode_hit
 from app.runs.parts import RunParts
 from app.runs.requests import Ask
-from domain.documents import Scope
 from domain.errors import AskgraphError
 from domain.ports.answers import EncodedAnswer
 from domain.profile import find_mode
 from domain.question import clean_question
+from domain.scope import Scope
 
 logger = logging.getLogger("askgraph.runs")
 

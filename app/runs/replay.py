@@ -31,12 +31,12 @@ from app.runs.strict_replay import StrictReplay, repeat_measures
 from app.runs.tapes import read_tape
 from app.runs.taping import Player, play
 from app.runs.thread_states import ThreadStates
-from domain.documents import Scope
 from domain.errors import StateError, UnknownCheckpoint, UnknownRun, UnknownTape
 from domain.events import Event
 from domain.ports.runs import RunLog, ThreadStore
 from domain.profile import find_mode
 from domain.runs import RunRecord
+from domain.scope import Scope
 from domain.state import AnswerState, TurnInput
 from domain.tapes import Tape, TapeUse
 from graphs.answer import LAST, AnswerGraph

@@ -7,8 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.adapters.late_interaction import LateInteractionEncoder
-from app.adapters.onnx import OnnxEmbedder
+from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.pgvectorstore import (
     PgVectorStoreDocuments,
     PgVectorStoreLibrary,
@@ -23,6 +22,7 @@ from app.adapters.postgres.pool import read_identity
 from app.adapters.postgres.reembedding import Reembedding, open_reembedding
 from app.adapters.prices import PriceTable, read_prices
 from app.adapters.redis.answers import RedisAnswerCache
+from app.adapters.rerankers.late_interaction import LateInteractionEncoder
 from app.ingest.encoding import TwoModelEncoder
 from app.ingest.pipeline import Ingestion, PassageEncoder
 from app.settings import Settings, reveal
@@ -34,7 +34,7 @@ from domain.ports.documents import DocumentStore
 from domain.ports.embedding import Embedder
 
 if TYPE_CHECKING:
-    from app.adapters.openai_embeddings import OpenAIEmbedder
+    from app.adapters.embeddings.openai import OpenAIEmbedder
 
 logger = logging.getLogger("askgraph.wiring")
 
@@ -144,7 +144,7 @@ async def _open_embedder(
         yield local
         return
     # Importing the SDK takes longer than starting everything else, so only a deployment that uses it pays.
-    from app.adapters.openai_embeddings import OpenAIEmbedder
+    from app.adapters.embeddings.openai import OpenAIEmbedder
 
     key, address = settings.embeddings_api_key, settings.embeddings_base_url
     if address is None:

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
-from app.adapters.cross_encoder import OnnxCrossEncoder
-from app.adapters.late_interaction import LateInteractionReranker
+from app.adapters.chat.providers import Access, split_name
+from app.adapters.chat.tokens import O200kCounter
 from app.adapters.prices import PriceTable
-from app.adapters.providers import Access, split_name
-from app.adapters.tokens import O200kCounter
+from app.adapters.rerankers.cross_encoder import OnnxCrossEncoder
+from app.adapters.rerankers.late_interaction import LateInteractionReranker
 from app.settings import Settings, reveal
 from app.wiring.library import LibraryServices
 from domain.errors import ConfigurationError
@@ -77,7 +77,7 @@ async def _open_rerankers(
             settings.cohere_api_key or settings.cohere_base_url
         ):
             # Importing the SDK takes as long as starting everything else, so only a deployment that uses it pays.
-            from app.adapters.cohere import CohereReranker
+            from app.adapters.rerankers.cohere import CohereReranker
 
             cohere = CohereReranker(
                 settings.rerank_model,
@@ -137,7 +137,7 @@ async def _open_chat(settings: Settings, modes: Mapping[str, Profile], prices: P
         yield _Chat(Models(), {"answerer": local})
         return
     # Importing the SDK takes longer than starting everything else, so only a deployment that uses it pays.
-    from app.adapters.connections import Connections
+    from app.adapters.chat.connections import Connections
 
     connections = Connections(access, timeout=settings.model_timeout, prices=prices)
     try:

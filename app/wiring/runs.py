@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
-from app.adapters.langsmith import open_tracing
 from app.adapters.postgres.checkpoints import open_saver
 from app.adapters.postgres.conversations import PostgresRunLog, PostgresThreadStore
 from app.adapters.postgres.jobs import Job, Task
@@ -18,6 +17,7 @@ from app.adapters.postgres.run_queue import PostgresRunQueue
 from app.adapters.postgres.saved_states import PostgresSavedStates
 from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.redis.streams import RedisRunStreams
+from app.adapters.tracing.langsmith import open_tracing
 from app.runs.hit_log import HitLog
 from app.runs.retention import prune, read_policy
 from app.runs.thread_states import ThreadStates

@@ -10,7 +10,7 @@ import pytest
 from app.adapters.postgres.library import PostgresLibrary
 from app.runs.requests import Ask, collect
 from app.wiring.services import Services
-from domain.documents import Match, Passage, Scope
+from domain.documents import Match, Passage
 from domain.errors import (
     DatabaseUnavailable,
     EmbedderUnavailable,
@@ -24,6 +24,7 @@ from domain.ports.embedding import Vector
 from domain.ports.library import Library
 from domain.ports.models import UsageSink
 from domain.profile import ABSTENTION, GradeKnobs, Profile, RerankKnobs, RetrievalKnobs
+from domain.scope import Scope
 from graphs.answer import build_answer_graph
 from tests.asking import with_search
 

@@ -1,6 +1,6 @@
 """Claims of a whole answer, checked together."""
 
-from app.adapters.onnx import OnnxEmbedder
+from app.adapters.embeddings.onnx import OnnxEmbedder
 from nodes.local.verification import SUPPORTED
 from nodes.verify import check_claims
 from nodes.writing import ADMISSION, CAVEAT

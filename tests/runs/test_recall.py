@@ -12,10 +12,10 @@ from app.runs.recall import Recall, Recalled
 from app.runs.requests import Ask, collect
 from app.settings import Settings
 from app.wiring.services import Services, open_services
-from domain.documents import Scope
 from domain.errors import QuestionError, UnknownDocument, UnknownMode
 from domain.events import Event
 from domain.ports.answers import AnswerCounts
+from domain.scope import Scope
 from tests.asking import QUESTION, ask
 
 
