@@ -1,7 +1,6 @@
 """Documents: add, list, read, delete."""
 
 import asyncio
-import unicodedata
 from collections.abc import Callable, Coroutine
 from pathlib import PurePath
 from time import perf_counter
@@ -22,6 +21,8 @@ from app.api.dependencies import (
 )
 from app.api.schemas import WorkspaceId
 from app.descriptions import describe_document, describe_ingest, describe_ingestion
+from app.ingest.files import check_name
+from app.ingest.formats import list_formats
 from app.ingest.reading import check_file
 from domain.documents import DocumentReport, IngestReport
 from domain.errors import DocumentError, OversizedDocument, UnknownDocument, UnreadableDocument
@@ -29,7 +30,7 @@ from domain.ingestions import IngestionStatus
 from domain.text.surrogates import replace_surrogates
 
 MAX_NAME = 255
-"""Characters of a file name; the limit of most file systems."""
+"""Longest file name in characters, as on most file systems."""
 
 MAX_UPLOAD = 10
 """How many times as large as the largest document one request may be."""
@@ -59,7 +60,7 @@ async def add_documents(
     documents: DocumentsDep,
     ingestion: IngestionDep,
     ingestions: IngestionsDep,
-    files: Annotated[list[UploadFile], File(description="Markdown, text, HTML, PDF or DOCX")],
+    files: Annotated[list[UploadFile], File(description=f"Supported formats: {list_formats()}.")],
     workspace: Annotated[WorkspaceId, Form()] = "default",
     wait: Annotated[bool, Query(description="False: return once the files are kept, to be read later.")] = True,
 ) -> JSONResponse:
@@ -79,7 +80,7 @@ async def add_documents(
     for file in files:
         name = PurePath((file.filename or "").replace("\\", "/")).name
         try:
-            _check_name(name)
+            check_name(name, MAX_NAME)
             if name in taken:
                 raise UnreadableDocument("Another file of this request has the same name. Send this one by itself.")
             taken.add(name)
@@ -125,13 +126,3 @@ async def delete_document(document_id: str, ingestion: IngestionDep, workspace: 
     """Delete a document, its chunks, and the answers cached from it."""
     if not await ingestion.delete(workspace, document_id):
         raise UnknownDocument(f"There is no document {document_id!r} in this workspace.")
-
-
-def _check_name(name: str) -> None:
-    """Raises `DocumentError` where a document could not be told from others by this name."""
-    if not name:
-        raise DocumentError("A file came without a name. The name identifies the document; give one.")
-    if len(name) > MAX_NAME:
-        raise DocumentError(f"The file's name has {len(name):,} characters; {MAX_NAME} are the limit. Shorten it.")
-    if any(unicodedata.category(character) in ("Cc", "Cs") for character in name):
-        raise DocumentError("The file's name holds control characters or is not text. Rename the file.")

@@ -14,12 +14,12 @@ from app.adapters.pgvectorstore import (
     open_table,
     read_mapping,
 )
-from app.adapters.postgres.documents import PostgresDocumentStore
-from app.adapters.postgres.embedding_model import find_problem, pin_embedder
-from app.adapters.postgres.ingestions import PostgresIngestionQueue
-from app.adapters.postgres.library import PostgresLibrary
+from app.adapters.postgres.documents.store import PostgresDocumentStore
+from app.adapters.postgres.library.library import PostgresLibrary
 from app.adapters.postgres.pool import read_identity
-from app.adapters.postgres.reembedding import Reembedding, open_reembedding
+from app.adapters.postgres.queue.ingestions import PostgresIngestionQueue
+from app.adapters.postgres.vectors.embedding_model import find_problem, pin_embedder
+from app.adapters.postgres.vectors.reembedding import Reembedding, open_reembedding
 from app.adapters.prices import PriceTable, read_prices
 from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.rerankers.late_interaction import LateInteractionEncoder

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
-from app.adapters.postgres.checkpoints import open_saver
-from app.adapters.postgres.conversations import PostgresRunLog, PostgresThreadStore
-from app.adapters.postgres.jobs import Job, Task
+from app.adapters.postgres.checkpoints.saved_states import PostgresSavedStates
+from app.adapters.postgres.checkpoints.saver import open_saver
+from app.adapters.postgres.conversations.run_log import PostgresRunLog
+from app.adapters.postgres.conversations.threads import PostgresThreadStore
 from app.adapters.postgres.pool import read_identity, translated_errors
-from app.adapters.postgres.retention import PostgresRetention
-from app.adapters.postgres.run_queue import PostgresRunQueue
-from app.adapters.postgres.saved_states import PostgresSavedStates
+from app.adapters.postgres.queue.jobs import Job, Task
+from app.adapters.postgres.queue.runs import PostgresRunQueue
+from app.adapters.postgres.retention.store import PostgresRetention
 from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.redis.streams import RedisRunStreams
 from app.adapters.tracing.langsmith import open_tracing

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from app.adapters.postgres.library import PostgresLibrary
+from app.adapters.postgres.library.library import PostgresLibrary
 from app.runs.requests import Ask, collect
 from app.wiring.services import Services
 from domain.documents import Match, Passage
