@@ -1,13 +1,13 @@
-"""A drawing of the graph."""
+"""Draws the graph."""
 
 import asyncio
-from typing import Literal
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
 from app.api.dependencies import GraphDep
-from app.drawing import draw
+from app.drawing.diagram import read_graph
+from app.drawing.drawing import Format, draw
 
 router = APIRouter(prefix="/api", tags=["graph"])
 
@@ -15,6 +15,6 @@ _MEDIA_TYPES = {"mermaid": "text/plain; charset=utf-8", "ascii": "text/plain; ch
 
 
 @router.get("/graph")
-async def get_graph(graph: GraphDep, format: Literal["mermaid", "ascii", "png"] = "mermaid") -> Response:
-    """Draw the graph as it runs."""
-    return Response(await asyncio.to_thread(draw, graph, format), media_type=_MEDIA_TYPES[format])
+async def get_graph(graph: GraphDep, format: Format = "mermaid") -> Response:
+    """Draw the graph that this server runs, without a network."""
+    return Response(await asyncio.to_thread(draw, read_graph(graph), format), media_type=_MEDIA_TYPES[format])
