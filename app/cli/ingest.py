@@ -9,8 +9,9 @@ from app.cli.running import print_json, run
 from app.cli.terminal import count, err, out, show_progress
 from app.descriptions import describe_handed_over, describe_ingest
 from app.ingest.background import HandedOver, hand_over
-from app.services import open_services
+from app.ingest.formats import list_formats
 from app.settings import read_settings
+from app.wiring.services import open_services
 from domain.documents import DocumentReport, IngestReport
 
 cli = new_cli()
@@ -18,7 +19,7 @@ cli = new_cli()
 
 @cli.command()
 def ingest(
-    paths: Annotated[list[Path], typer.Argument(help="Files and folders: Markdown, text, HTML, PDF, DOCX.")],
+    paths: Annotated[list[Path], typer.Argument(help=f"Files and folders. Supported formats: {list_formats()}.")],
     background: Annotated[
         bool, typer.Option("--background", help="Only queue the files; a server or worker reads them later.")
     ] = False,
@@ -30,7 +31,7 @@ def ingest(
     async def queue_files() -> int:
         async with open_services(read_settings()) as services:
             max_bytes = services.settings.max_document_mb * 1_000_000
-            handed = await hand_over(services.ingestions, workspace, paths, max_bytes=max_bytes)
+            handed = await hand_over(services.library.ingestions, workspace, paths, max_bytes=max_bytes)
             if as_json:
                 print_json(describe_handed_over(handed))
             else:
@@ -40,8 +41,8 @@ def ingest(
     async def read_files() -> int:
         async with open_services(read_settings()) as services:
             with show_progress(transient=True, log=False) as progress:
-                report = await services.ingestion.add_paths(workspace, paths, progress=progress)
-                await services.wait_for_indexes()
+                report = await services.library.ingestion.add_paths(workspace, paths, progress=progress)
+                await services.library.wait_for_indexes()
             if as_json:
                 print_json(describe_ingest(report))
             else:
