@@ -9,6 +9,9 @@ last commit before filters over metadata and outcomes (migration 0014, state ver
 The workspace `other` has no tapes.
 """
 
+# The imports are of the older commit.
+# mypy: ignore-errors
+
 import asyncio
 import json
 import lzma
@@ -18,13 +21,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from app.runs.hits import record_hits
+from app.runs.turns import Ask, Turns, collect
+from app.services import Services, open_services
+
 from app.adapters.embedded import open_servers
 from app.library import FOLDER
 from app.runs.history import read_history
-from app.runs.hits import record_hits
 from app.runs.replay import Replay, run_replay
-from app.runs.turns import Ask, Turns, collect
-from app.services import Services, open_services
 from app.settings import read_settings
 
 DOCUMENTS = ("handbook.md", "expenses.html", "ws-400-manual.pdf")
@@ -73,7 +77,7 @@ async def fill(services: Services) -> dict[str, Any]:
         "branch": branch,
     }
     return {
-        name: {key: run[key] for key in ("run_id", "thread_id", "mode", "answer", "cached")}  # type: ignore[literal-required]
+        name: {key: run[key] for key in ("run_id", "thread_id", "mode", "answer", "cached")}
         for name, run in runs.items()
     }
 

@@ -17,9 +17,9 @@ import pytest_asyncio
 
 from app.adapters.embedded import Servers
 from app.main import make_app
-from app.runs.examination import examine_states
-from app.services import Services, open_services
+from app.runs.state_check import check_states
 from app.settings import read_settings
+from app.wiring.services import Services, open_services
 from tests.conftest import create_database
 
 DUMP = Path(__file__).with_name("2e0204d.sql.xz")
@@ -118,7 +118,7 @@ async def test_an_unchanged_file_is_recognised_and_a_changed_one_replaces_its_do
 
 
 async def test_every_saved_state_can_be_run_on_from(services: Services) -> None:
-    found = await examine_states(services, None)
+    found = await check_states(services.runs.saved_states, None)
     assert found.states > 40
     assert found.failures == []
 
