@@ -8,7 +8,7 @@ from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_vali
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from app.toml_files import list_problems, read_toml
+from app.support.toml_files import list_problems, read_toml
 from domain.errors import ConfigurationError
 from domain.profile import MODES, ModelName, Profile
 from domain.retention import STEPS_OF, Policy
@@ -181,3 +181,8 @@ def merge_knobs(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]
         known = merged.get(key)
         merged[key] = merge_knobs(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
     return merged
+
+
+def reveal(secret: SecretStr | None) -> str:
+    """Return the secret in plain text; empty where it is not set."""
+    return secret.get_secret_value() if secret else ""

@@ -11,33 +11,33 @@ from typing_extensions import TypedDict
 from app.api import cache, chat, costs, documents, graph, health, ingestions, runs, threads
 from app.api.errors import register_error_handlers
 from app.api.recall import RecallingApp
+from app.runs.manager import RunManager
 from app.runs.recall import Recall
-from app.runs.turns import Turns
-from app.services import Services
+from app.wiring.services import Services
 
-PAGE = Path(__file__).parent / "api" / "page.html"
+PAGE = Path(__file__).parents[1] / "api" / "page.html"
 
 
 class Lifespan(TypedDict):
-    """What lives as long as the application does."""
+    """What request handlers find in `request.state`."""
 
     services: Services
-    turns: Turns
+    manager: RunManager
     recall: Recall
 
 
 def make_app(services: Services) -> FastAPI:
-    """The application on open services. Whoever opened them closes them."""
+    """Make the application on open services, which the caller closes."""
 
     @asynccontextmanager
     async def live(app: FastAPI) -> AsyncIterator[Lifespan]:
-        # What a crash has left unfinished. Here and not where services are opened: a command ends before a build does.
-        services.tend_indexes()
-        async with Turns(services) as turns, Recall(services) as recall:
-            await turns.work()
-            app.state.turns = turns
-            yield Lifespan(services=services, turns=turns, recall=recall)
-            await turns.drain()
+        # Resumes builds that a crash has interrupted. Not done by `open_services`: a command ends before a build does.
+        services.library.tend_indexes()
+        async with services.make_run_manager() as manager, services.make_recall() as recall:
+            await manager.work()
+            app.state.manager = manager
+            yield Lifespan(services=services, manager=manager, recall=recall)
+            await manager.drain()
 
     app = RecallingApp(title="askgraph", description="Question answering over a team's documents.", lifespan=live)
     register_error_handlers(app)

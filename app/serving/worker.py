@@ -1,26 +1,25 @@
-"""A process that executes runs and reads uploads for the others, and serves nobody itself."""
+"""Runs a worker: a process that executes runs and reads uploads for the servers."""
 
 import asyncio
 import signal
 from importlib.metadata import version
 
 from app.cli.terminal import count, out
-from app.runs.turns import Turns
-from app.services import open_services
 from app.settings import read_settings
+from app.wiring.services import open_services
 from nodes.local.routing import prepare
 
 
 async def run_worker(concurrency: int) -> int:
-    """Take runs and uploads from the queue until told to stop. The exit code."""
+    """Take runs and uploads from the queue until told to stop. Returns the exit code."""
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
     async with open_services(read_settings()) as services:
-        # Otherwise the first run would wait for it.
-        await prepare(services.sentences)
-        services.tend_indexes()
-        async with Turns(services) as turns:
-            await turns.work(concurrency)
+        # Prepared now, so that the first run need not wait.
+        await prepare(services.library.sentences)
+        services.library.tend_indexes()
+        async with services.make_run_manager() as manager:
+            await manager.work(concurrency)
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.add_signal_handler(number, told.set)
             out.print(
@@ -28,5 +27,5 @@ async def run_worker(concurrency: int) -> int:
                 f"{services.parts['database']}"
             )
             await told.wait()
-            await turns.drain()
+            await manager.drain()
     return 0
