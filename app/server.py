@@ -18,7 +18,6 @@ from app.services import Services, open_services
 from app.settings import read_settings
 from app.terminal import err, out
 from domain.errors import ConfigurationError
-from nodes.local.routing import prepare
 
 SAMPLE_QUESTION = "How many days of holiday does an employee have?"
 
@@ -35,7 +34,7 @@ async def run_server(host: str, port: int) -> int:
         if settings.load_samples:
             await load_samples(services)
         # Otherwise the first question would wait for it.
-        await prepare(services.sentences)
+        await services.judges.prepare()
         app = make_app(services)
         config = uvicorn.Config(
             app, log_config=None, access_log=False, timeout_graceful_shutdown=END_SECONDS, lifespan="on"

@@ -52,6 +52,7 @@ from domain.ports.answers import AnswerCache
 from domain.ports.documents import DocumentStore
 from domain.ports.embedding import Embedder
 from domain.ports.ingestions import IngestionQueue
+from domain.ports.judgement import Judges
 from domain.ports.library import Library
 from domain.ports.models import TokenCounter
 from domain.ports.reranking import Reranker
@@ -61,6 +62,7 @@ from domain.ports.streams import RunStreams
 from domain.profile import Profile
 from graphs.answer import AnswerGraph, build_answer_graph
 from nodes.context import TIERS, Context, Models, Tier
+from nodes.local.judges import build_local_judges
 
 if TYPE_CHECKING:
     from app.adapters.openai_embeddings import OpenAIEmbedder
@@ -78,7 +80,7 @@ class Services:
     documents: DocumentStore
     library: Library
     embedder: Embedder
-    sentences: Embedder
+    judges: Judges
     embeddings_problem: str | None
     """What is wrong with `embedder`, found at start; None where it answered."""
     find_embeddings_problem: Callable[[], Awaitable[str | None]]
@@ -133,7 +135,7 @@ class Services:
         return Context(
             library=self.library,
             embedder=self.embedder,
-            sentences=self.sentences,
+            judges=self.judges,
             tokens=self.tokens,
             rerankers=self.rerankers,
             models=self.models,
@@ -212,7 +214,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             documents=documents,
             library=library,
             embedder=embedder,
-            sentences=local,
+            judges=build_local_judges(local),
             embeddings_problem=embedder.problem,
             find_embeddings_problem=find_embeddings_problem,
             rerankers=rerankers,

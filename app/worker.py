@@ -8,7 +8,6 @@ from app.runs.turns import Turns
 from app.services import open_services
 from app.settings import read_settings
 from app.terminal import count, out
-from nodes.local.routing import prepare
 
 
 async def run_worker(concurrency: int) -> int:
@@ -17,7 +16,7 @@ async def run_worker(concurrency: int) -> int:
     loop = asyncio.get_running_loop()
     async with open_services(read_settings()) as services:
         # Otherwise the first run would wait for it.
-        await prepare(services.sentences)
+        await services.judges.prepare()
         services.tend_indexes()
         async with Turns(services) as turns:
             await turns.work(concurrency)

@@ -10,7 +10,6 @@ from domain.state import Turn
 from nodes.answerers import LOCAL
 from nodes.context import Context
 from nodes.judgement import ask_or_none
-from nodes.local.smalltalk import reply
 from nodes.prompting import show_titles
 from nodes.scope import profile_of
 from nodes.titles import read_titles
@@ -51,9 +50,10 @@ async def converse(state: Answered, runtime: Runtime[Context]) -> ConverseUpdate
         if finished:
             answered_by = model.name
         elif writer.text:
-            writer.correct("The language model stopped.", reply(state["question"], titles), [])
+            reply = await context.judges.small_talk.reply(state["question"], titles)
+            writer.correct("The language model stopped.", reply, [])
     if not writer.text:
-        writer.write(reply(state["question"], titles))
+        writer.write(await context.judges.small_talk.reply(state["question"], titles))
     return ConverseUpdate(answer=writer.text, answered_by=answered_by, turns=finish_turn(state, writer.text, []))
 
 

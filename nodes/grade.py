@@ -14,11 +14,10 @@ from domain.documents import Candidate, Source
 from domain.ports.models import ChatModel, Message
 from domain.state import Attempt, Level, Turn
 from nodes.context import Context
+from nodes.fusion import weigh_by_rank
 from nodes.judgement import ask_or_none
-from nodes.local.complexity import is_reranked
-from nodes.local.grading import grade as grade_locally
-from nodes.local.grading import weigh_by_rank
 from nodes.prompting import show_sources
+from nodes.rerank import is_reranked
 from nodes.scope import profile_of
 
 PROMPT = """You judge whether sources from a team's documents contain the answer to a question.
@@ -112,10 +111,9 @@ async def _judge(state: GradeInput, context: Context) -> Attempt:
             "The sources were graded without the language model",
         )
     if grading is None:
-        local = await grade_locally(
+        local = await context.judges.grader.grade(
             question,
             context.read_cosines(sources),
-            context.sentences,
             typed=state["question"],
             last=state["turns"][-1] if state["turns"] else None,
         )

@@ -147,7 +147,7 @@ async def _check_rewrites(
         prose.feed(rewrite)
         prose.finish()
         text = written.text.strip()
-        checked, _ = await check_claims(text, state["sources"], context.sentences)
+        checked, _ = await check_claims(text, state["sources"], context.judges.verifier)
         if checked and all(c["verdict"] == "supported" for c in checked):
             repairs[claim["start"]] = text
     return repairs

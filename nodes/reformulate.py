@@ -13,7 +13,6 @@ from domain.state import Attempt
 from nodes.context import Context
 from nodes.expansion import LONGEST
 from nodes.judgement import ask_or_none
-from nodes.local.reformulation import reformulate as reformulate_locally
 from nodes.prompting import disarm, show_titles
 from nodes.scope import profile_of
 
@@ -80,7 +79,7 @@ async def reformulate(state: ReformulateInput, runtime: Runtime[Context]) -> Ref
         )
         queries = [query for query in written or [] if query and not is_tried(query, tried)]
     if not queries:
-        local = reformulate_locally(
+        local = await context.judges.reformulator.reformulate(
             state["standalone_question"], state["missing"], state["sources"], tried, _find_background(state)
         )
         queries = [local] if local else []

@@ -8,13 +8,13 @@ from typing_extensions import TypedDict
 
 from domain.documents import Citation, Claim, Source, Verification
 from domain.events import Verified
-from domain.ports.embedding import Embedder
+from domain.ports.judgement import ClaimVerifier
 from domain.ports.models import ChatModel, Message
+from domain.text.claims import split_claims
+from domain.text.injections import gives_orders
 from domain.text.markers import find_markers
 from nodes.context import Context
 from nodes.judgement import ask_or_none
-from nodes.local.commands import gives_orders
-from nodes.local.verification import check, split_claims
 from nodes.prompting import disarm, show_sources
 from nodes.writing import ADMISSION, CAVEAT
 
@@ -63,7 +63,7 @@ async def verify(state: VerifyInput, runtime: Runtime[Context]) -> VerifyUpdate:
     """Give every claim a verdict, a reason and its span. The model judges where there is one; local checks stand in
     for what it leaves out. An answer that cites nothing does not stand, whether it claims something or not."""
     context = runtime.context
-    claims, score = await check_claims(state["answer"], state["sources"], context.sentences)
+    claims, score = await check_claims(state["answer"], state["sources"], context.judges.verifier)
     if (model := context.models.judge) is not None:
         at_once = asyncio.Semaphore(_CALLS_AT_ONCE)
 
@@ -83,7 +83,7 @@ async def verify(state: VerifyInput, runtime: Runtime[Context]) -> VerifyUpdate:
     return VerifyUpdate(verification=verification)
 
 
-async def check_claims(answer: str, sources: list[Source], embedder: Embedder) -> tuple[list[Claim], float]:
+async def check_claims(answer: str, sources: list[Source], verifier: ClaimVerifier) -> tuple[list[Claim], float]:
     """The answer's claims with the local verdict on each, and how well the sources support them all, 0-1. The caveat
     that may open the answer, and what it may admit at its end, claim nothing. A source that gives orders to whoever
     answers supports nothing."""
@@ -96,7 +96,7 @@ async def check_claims(answer: str, sources: list[Source], embedder: Embedder) -
     spans = split_claims(claimed if claimed and not find_markers(admitted, chunk_ids) else answer[stated:], chunk_ids)
     texts = [answer[span.start + stated : span.end + stated] for span in spans]
     cited = [[by_number[number] for number in span.markers if number in by_number] for span in spans]
-    checks, score = await check(list(zip(texts, cited, strict=True)), embedder)
+    checks, score = await verifier.verify(list(zip(texts, cited, strict=True)))
     claims = [
         Claim(
             text=text,

@@ -19,8 +19,6 @@ from domain.state import AnswerState, TurnInput, blank_question
 from graphs.answer import LAST, RECURSION_LIMIT, AnswerGraph
 from graphs.speculation import speculate
 from nodes.context import Context
-from nodes.local.direction import read_axes
-from nodes.local.routing import prepare
 
 logger = logging.getLogger("askgraph.turns")
 
@@ -97,9 +95,7 @@ async def prepare_judgement(services: Services, turn: Mapping[str, Any]) -> None
     """Embed what local judgement compares with, once in the life of the process. It belongs to the code and to no run,
     so it is done before there is a tape."""
     with suppress(EmbedderUnavailable):
-        await prepare(services.sentences)
-        if turn["profile"].get("verify"):
-            await read_axes(services.sentences)
+        await services.judges.prepare(verification=bool(turn["profile"].get("verify")))
 
 
 def configure(thread_id: str, turn: Mapping[str, Any], *, attempt: int = 1, **more: str) -> RunnableConfig:

@@ -162,7 +162,7 @@ async def _prepare(
     known = values["steps"]
     # What a question finds in the state are the steps of the one before it.
     left = recorded["steps"][len(known) :] if recorded["steps"][: len(known)] == known else recorded["steps"]
-    context = dataclasses.replace(play(tape, player, services.tokens), measure=repeat_measures(left))
+    context = dataclasses.replace(play(tape, player, services.tokens, services.judges), measure=repeat_measures(left))
     execution = Execution(services, graph, context, values, run.thread_id, perf_counter())
     return Rehearsal(execution, graph, player, recorded, tape.events)
 

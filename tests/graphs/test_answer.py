@@ -24,6 +24,7 @@ from domain.ports.library import Library
 from domain.ports.models import UsageSink
 from domain.profile import ABSTENTION, GradeKnobs, Profile, RerankKnobs, RetrievalKnobs
 from graphs.answer import build_answer_graph
+from nodes.local.judges import build_local_judges
 
 
 async def ask(services: Services, question: str, **options: object) -> tuple[Done, list[Event]]:
@@ -210,7 +211,7 @@ class BrokenEmbedder:
 async def test_without_the_embedder_the_lexical_leg_answers_alone_with_a_warning(
     services: Services, library: dict[str, str]
 ) -> None:
-    broken = replace(services, embedder=BrokenEmbedder(), sentences=BrokenEmbedder())
+    broken = replace(services, embedder=BrokenEmbedder(), judges=build_local_judges(BrokenEmbedder()))
     done, _ = await ask(broken, "How long is the warranty of the Falke?")
     assert "36 months" in done["answer"]
     assert any("words only" in warning for warning in done["warnings"])
