@@ -14,7 +14,7 @@ from typing import cast
 
 import numpy as np
 
-from app.adapters.onnx import OnnxEmbedder
+from app.adapters.embeddings.onnx import OnnxEmbedder
 from benchmarks.retrieval import KNOBS, LEG, SCOPE, Corpus, Query, load_corpus, score
 from domain.documents import Match
 from domain.ports.library import Library

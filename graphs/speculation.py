@@ -6,7 +6,7 @@ row. Nodes are functions of their input and the context, so a step that ran ahea
 input that the graph gives it is equal; where it is not, the model has judged otherwise and has its way: what ran ahead
 is cancelled, and what that had consumed is on the bill as the node `speculation`.
 
-No node knows of this, nor does the graph's picture. docs/decisions/0036-speculation.md.
+No node knows of this, nor does the graph's picture. docs/decisions/13-speculation-and-latency.md.
 """
 
 import asyncio

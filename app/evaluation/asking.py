@@ -16,9 +16,10 @@ from pydantic import BaseModel
 from app.evaluation.corpus import Shelf
 from app.evaluation.sets import Message, Question
 from app.services import Services
-from domain.documents import Candidate, Scope, Source
+from domain.documents import Candidate, Source
 from domain.errors import AskgraphError
 from domain.profile import Profile
+from domain.scope import Scope
 from domain.state import AnswerState, Route, Turn, TurnInput, add_costs, blank_question, remember
 from graphs.answer import LAST, RECURSION_LIMIT, build_answer_graph
 from nodes.context import Context

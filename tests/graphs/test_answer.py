@@ -9,7 +9,7 @@ import pytest
 from app.adapters.postgres.library import PostgresLibrary
 from app.runs.turns import Ask, Turns, collect
 from app.services import Services
-from domain.documents import Match, Passage, Scope
+from domain.documents import Match, Passage
 from domain.errors import (
     DatabaseUnavailable,
     EmbedderUnavailable,
@@ -23,6 +23,7 @@ from domain.ports.embedding import Vector
 from domain.ports.library import Library
 from domain.ports.models import UsageSink
 from domain.profile import ABSTENTION, GradeKnobs, Profile, RerankKnobs, RetrievalKnobs
+from domain.scope import Scope
 from graphs.answer import build_answer_graph
 from nodes.local.judges import build_local_judges
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.adapters.onnx import OnnxEmbedder
+from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.documents import Source
 from domain.ports.embedding import Vector
 from domain.ports.judgement import Quote

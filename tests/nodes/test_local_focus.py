@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.adapters.onnx import OnnxEmbedder
+from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.documents import Source
 from domain.state import Turn
 from nodes.local.grading.grader import LocalGrader, read_signs

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.adapters.onnx import OnnxEmbedder
+from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.documents import Source
 from domain.ports.judgement import SUPPORTED, Check
 from domain.text.claims import split_claims

@@ -1,6 +1,6 @@
 """Claims of a whole answer, checked together."""
 
-from app.adapters.onnx import OnnxEmbedder
+from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.ports.judgement import SUPPORTED
 from nodes.local.verification.verifier import LocalVerifier
 from nodes.verify import check_claims

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import openai
 import pytest_asyncio
 
-from app.adapters.openai import OpenAIChat
+from app.adapters.chat.openai import OpenAIChat
 from domain.documents import Source
 from domain.ports.models import Message
 from domain.profile import ABSTENTION
