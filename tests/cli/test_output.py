@@ -1,4 +1,4 @@
-"""What people read in a terminal, and programs in a pipe."""
+"""The output of commands on a terminal and in a pipe."""
 
 from collections import Counter
 from dataclasses import replace
@@ -8,7 +8,12 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from app import terminal
+from app.cli import terminal
+from app.cli.doctor import print_examination
+from app.cli.documents import print_documents
+from app.cli.ingest import print_ingest
+from app.cli.prune import print_pruned
+from app.cli.reindex import print_reindexing
 from app.ingest.reindexing import Reindexed
 from app.runs.examination import Examination
 from domain.documents import Document, DocumentReport, IngestReport
@@ -31,8 +36,8 @@ LONG = Document(
 )
 
 
-def test_rows_are_whole_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
-    terminal.print_documents([LONG, replace(LONG, id="short", title="T")])
+def test_rows_are_not_folded_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    print_documents([LONG, replace(LONG, id="short", title="T")])
     heading, first, second = capsys.readouterr().out.splitlines()
     assert heading.split() == ["id", "title", "pages", "chunks", "source"]
     assert first.startswith(f"{ID} ")
@@ -46,19 +51,19 @@ def test_ids_are_never_broken_on_a_terminal(monkeypatch: pytest.MonkeyPatch, wid
     shown = StringIO()
     screen = Console(file=shown, force_terminal=True, width=width, soft_wrap=True, highlight=False, no_color=True)
     monkeypatch.setattr(terminal, "out", screen)
-    terminal.print_documents([LONG])
+    print_documents([LONG])
     assert ID in shown.getvalue()
     assert LONG.title not in shown.getvalue(), "it is folded"
 
 
-def test_one_of_a_thing_is_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_of_a_thing_is_named_in_the_singular(capsys: pytest.CaptureFixture[str]) -> None:
     assert (terminal.count(0, "hit"), terminal.count(1200, "hit")) == ("0 hits", "1,200 hits")
     assert terminal.count(2, "miss", "misses") == "2 misses"
-    terminal.print_pruned(Pruned(threads=1, runs=1, tapes=2, thinned=1, states=1, values=1), dry_run=False)
-    terminal.print_examination(Examination(1, Counter({STATE_VERSION: 1})))
+    print_pruned(Pruned(threads=1, runs=1, tapes=2, thinned=1, states=1, values=1), dry_run=False)
+    print_examination(Examination(1, Counter({STATE_VERSION: 1})))
     taken = DocumentReport("a.md", "added", "id", "A", 1, 1, 1)
-    terminal.print_ingest(IngestReport([taken], 0.0, 1))
-    terminal.print_reindexing(Reindexed(model="m", switched=True, chunks=1), "m")
+    print_ingest(IngestReport([taken], 0.0, 1))
+    print_reindexing(Reindexed(model="m", switched=True, chunks=1), "m")
     said = capsys.readouterr().out
     assert "1 thread\n" in said
     assert "1 run;" in said
@@ -71,7 +76,7 @@ def test_one_of_a_thing_is_one(capsys: pytest.CaptureFixture[str]) -> None:
         assert f"1 {plural}" not in said
 
 
-def test_a_file_that_fails_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failed_file_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
     failed = DocumentReport("/x/cut.pdf", "failed", error="The PDF file is damaged.")
-    terminal.print_ingest(IngestReport([failed], 0.0))
+    print_ingest(IngestReport([failed], 0.0))
     assert capsys.readouterr().err.count("cut.pdf") == 1
