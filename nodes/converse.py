@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
-from domain.ports.models import ChatModel, Message
+from domain.ports.models import ChatModel
 from domain.state import Turn
 from nodes.answerers import LOCAL
 from nodes.context import Context
 from nodes.judgement import ask_or_none
-from nodes.prompting import show_titles
+from nodes.prompting import ask, instruct, show_list, show_turns, write
 from nodes.scope import profile_of
 from nodes.titles import read_titles
 from nodes.writing import Answered, AnswerWriter, Prose, finish_turn
@@ -61,11 +61,12 @@ async def _write_with_model(
     model: ChatModel, writer: AnswerWriter, state: Answered, titles: Sequence[str] | None, context: Context
 ) -> bool:
     """True, when the reply is whole."""
-    named = "not known" if titles is None else f"\n{show_titles(titles)}" if titles else "none yet"
-    messages = [Message("system", PROMPT.format(titles=named))]
-    for turn in state["turns"][-_TURNS_SHOWN:]:
-        messages += [Message("user", turn["question"]), Message("assistant", turn["answer"])]
-    messages.append(Message("user", state["question"]))
+    named = "not known" if titles is None else write("\n{titles}", titles=show_list(titles)) if titles else "none yet"
+    messages = [
+        instruct(PROMPT, titles=named),
+        *show_turns(state["turns"], _TURNS_SHOWN),
+        ask("{question}", question=state["question"]),
+    ]
     profile = profile_of(state)
     # There are no sources here: whatever looks like a marker points at none.
     prose = Prose(writer, state["question"], [], profile.generate.citation_style)

@@ -14,7 +14,7 @@ from domain.documents import Citation, Source
 from domain.errors import ContextTooLong, ModelError, ModelTimeout, ModelUnavailable, UnsupportedAnswer
 from domain.events import Sources
 from domain.ports.judgement import Quote
-from domain.ports.models import ChatModel, Message
+from domain.ports.models import ChatModel
 from domain.profile import Profile
 from domain.state import Degradation, Failure, Level, Turn
 from domain.text.hyperlinks import strip_links
@@ -25,7 +25,7 @@ from nodes.answerers import LOCAL, find_model, list_answerers
 from nodes.context import Context, Ledger
 from nodes.judgement import within
 from nodes.neighbours import merge
-from nodes.prompting import disarm, fit_sources, show_sources
+from nodes.prompting import Prompt, ask, fit_sources, instruct, show_sources, show_turns
 from nodes.scope import profile_of
 from nodes.writing import ADMISSION, CAVEAT, Answered, AnswerWriter, Prose, finish_turn, hold_back
 
@@ -247,12 +247,13 @@ async def _write_with_model(
         context.ledger.warn("The answer cites no source, so nothing shows that it comes from the documents.")
 
 
-def _write_prompt(state: GenerateInput, sources: Sequence[Source], profile: Profile) -> list[Message]:
+def _write_prompt(state: GenerateInput, sources: Sequence[Source], profile: Profile) -> Prompt:
     """Instructions, conversation and sources, each in messages of its own; the question comes last."""
     knobs = profile.generate
     checked = CHECKED if profile.verify else ""
-    messages = [Message("system", PROMPT.format(abstention=knobs.fallback, checked=checked))]
-    for turn in state["turns"][-knobs.remembered_turns :] if knobs.remembered_turns else []:
-        messages += [Message("user", disarm(turn["question"])), Message("assistant", disarm(turn["answer"]))]
-    question = disarm(state["standalone_question"])
-    return [*messages, Message("user", f"{show_sources(sources)}\n\nQuestion: {question}")]
+    question = state["standalone_question"]
+    return [
+        instruct(PROMPT, abstention=knobs.fallback, checked=checked),
+        *show_turns(state["turns"], knobs.remembered_turns),
+        ask("{sources}\n\nQuestion: {question}", sources=show_sources(sources), question=question),
+    ]

@@ -10,12 +10,13 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 
 from domain.errors import EmbedderUnavailable, UnknownMode
-from domain.ports.models import ChatModel, Message
+from domain.ports.models import ChatModel
 from domain.profile import MODES
 from domain.question import clean_question
 from domain.state import PerQuestion, Route, Turn, TurnInput, blank_question, read_turns
 from nodes.context import Context
 from nodes.judgement import ask_or_none
+from nodes.prompting import ask, instruct, show_list, show_turns
 from nodes.scope import profile_of
 from nodes.titles import read_titles
 
@@ -128,9 +129,10 @@ def _find_run_id(runtime: Runtime[Context]) -> str | None:
 
 async def _ask_model(model: ChatModel, state: RouteUpdate, context: Context) -> Routing:
     titles = await read_titles(state, context, _TITLES_SHOWN)
-    listed = "(not known)" if titles is None else "\n".join(f"- {title}" for title in titles) or "(none yet)"
-    messages = [Message("system", PROMPT.format(titles=listed))]
-    for turn in state["turns"][-_TURNS_SHOWN:]:
-        messages += [Message("user", turn["question"]), Message("assistant", turn["answer"])]
-    messages.append(Message("user", state["question"]))
+    listed = "(not known)" if titles is None else show_list(titles) or "(none yet)"
+    messages = [
+        instruct(PROMPT, titles=listed),
+        *show_turns(state["turns"], _TURNS_SHOWN),
+        ask("{question}", question=state["question"]),
+    ]
     return await model.judge(messages, Routing, context.ledger)

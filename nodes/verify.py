@@ -9,13 +9,13 @@ from typing_extensions import TypedDict
 from domain.documents import Citation, Claim, Source, Verification
 from domain.events import Verified
 from domain.ports.judgement import ClaimVerifier
-from domain.ports.models import ChatModel, Message
+from domain.ports.models import ChatModel
 from domain.text.claims import split_claims
 from domain.text.injections import gives_orders
 from domain.text.markers import find_markers
 from nodes.context import Context
 from nodes.judgement import ask_or_none
-from nodes.prompting import disarm, show_sources
+from nodes.prompting import ask, instruct, number_lines, show_sources
 from nodes.writing import ADMISSION, CAVEAT
 
 PROMPT = """You check an answer against its sources. For each numbered claim decide whether the sources that it
@@ -115,14 +115,12 @@ async def check_claims(answer: str, sources: list[Source], verifier: ClaimVerifi
 async def _ask_model(model: ChatModel, claims: list[Claim], sources: list[Source], context: Context) -> None:
     """Put the model's verdicts into `claims`."""
     cited = {number for claim in claims for number in claim["markers"]}
-    listed = "\n".join(
-        f"{number}. {disarm(claim['text'])} (cites {', '.join(map(str, claim['markers'])) or 'nothing'})"
-        for number, claim in enumerate(claims, 1)
+    listed = number_lines(
+        "{text} (cites {markers})",
+        ({"text": c["text"], "markers": ", ".join(map(str, c["markers"])) or "nothing"} for c in claims),
     )
-    messages = [
-        Message("system", PROMPT),
-        Message("user", f"{show_sources([s for s in sources if s['number'] in cited])}\n\nClaims:\n{listed}"),
-    ]
+    shown = show_sources([source for source in sources if source["number"] in cited])
+    messages = [instruct(PROMPT), ask("{sources}\n\nClaims:\n{claims}", sources=shown, claims=listed)]
     reply = await model.judge(messages, Judgements, context.ledger)
     for judgement in reply.judgements:
         if 1 <= judgement.claim <= len(claims):
