@@ -1,4 +1,4 @@
-"""The README's diagram is the graph, and its commands exist."""
+"""The README shows the graph as it is, and its commands, folders and example questions work."""
 
 import re
 from pathlib import Path

@@ -13,7 +13,7 @@ from uuid import UUID
 import psycopg
 
 from app.adapters.postgres.pool import Pool, Session, open_session
-from app.adapters.postgres.sql import UNFINISHED
+from app.adapters.postgres.queue.leases import UNFINISHED
 from domain.retention import Cuts, Pruned
 
 BATCH = 200

@@ -1,23 +1,23 @@
-"""Relevance feedback by words: what marks the best passages, and the question did not say.
+"""Relevance feedback: find the terms that mark the best passages beyond the question's own.
 
-The relevance model of Lavrenko & Croft ("Relevance-Based Language Models", SIGIR 2001) over BM25 weights in place of
-language models. Measured: docs/decisions/06-retrieval-and-fusion.md.
+The relevance model of Lavrenko & Croft ("Relevance-Based Language Models", SIGIR 2001), with BM25 weights in place of
+language models. Measured in docs/decisions/06-retrieval-and-fusion.md.
 """
 
 from collections import defaultdict
 from collections.abc import Mapping
 
 TERMS = 20
-"""So many terms are kept; 10 to 60 rank about as well."""
+"""Number of terms that are kept. 10 to 60 rank about equally well."""
 
 
-def mark(
+def weigh_marking_terms(
     impacts: Mapping[str, Mapping[int, float]], shares: Mapping[str, float], idf: Mapping[int, float]
 ) -> dict[int, float]:
-    """The terms that mark some chunks, with their weights in a query: the inverse document frequency, times the term's
-    part in the chunks.
+    """Return the terms that mark the given chunks with their weights in a query. The weight is the inverse document
+    frequency times the term's part in the chunks.
 
-    `impacts` holds each chunk's terms, `shares` how much it counts. Terms without `idf` are left out.
+    `impacts` gives each chunk's terms, `shares` the weight of each chunk. Terms without `idf` are left out.
     """
     parts: dict[int, float] = defaultdict(float)
     for chunk_id, terms in impacts.items():

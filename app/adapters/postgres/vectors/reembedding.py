@@ -16,9 +16,9 @@ from psycopg import AsyncConnection, Error, Rollback, errors
 from psycopg.rows import DictRow
 from psycopg.sql import SQL, Identifier
 
-from app.adapters.postgres import vector_index
-from app.adapters.postgres.embedding_model import describe_column, fetch_value, list_graphs, read_model
 from app.adapters.postgres.pool import Pool, translated_errors
+from app.adapters.postgres.vectors import vector_index
+from app.adapters.postgres.vectors.embedding_model import describe_column, fetch_value, list_graphs, read_model
 from domain.documents import embedding_text
 from domain.errors import ConfigurationError, DatabaseUnavailable
 from domain.ports.embedding import Embedder, Vector

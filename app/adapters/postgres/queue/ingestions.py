@@ -1,20 +1,21 @@
-"""Files that wait to be read, and the job that reads one."""
+"""The queue of files to ingest, and the job that ingests one."""
 
 import logging
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any, Protocol
+from typing import Any, LiteralString
 from uuid import uuid4
 
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
-from app.adapters.postgres import sql
-from app.adapters.postgres.jobs import Job, Task
 from app.adapters.postgres.pool import Pool, open_session
+from app.adapters.postgres.queue.jobs import Job, Task
+from app.adapters.postgres.queue.leases import UNFINISHED
 from domain.documents import Arrival, DocumentReport
 from domain.errors import AskgraphError, Unavailable
 from domain.ingestions import IngestionStatus
+from domain.ports.ingestions import Ingest
 
 logger = logging.getLogger("askgraph.ingestions")
 
@@ -22,26 +23,56 @@ QUEUE = "ingestion"
 TASK = "ingest"
 
 CONCURRENCY = 2
-"""Files that one process reads at once: while one is read or stored, the other is embedded."""
+"""Number of files that one process ingests at once: while one is read or stored, the other is embedded."""
 
 MAX_ATTEMPTS = 20
-"""How often a file is tried while the database or the embedding model does not answer, or its worker dies: for a
-quarter of an hour."""
+"""Number of times a file is tried while the database or the embedding model does not answer, or its worker dies. With
+`MAX_DELAY` this takes a quarter of an hour."""
 
 MAX_DELAY = 60.0
-"""Seconds between two attempts, at most; at first it is one, and doubles."""
+"""Longest wait between two attempts, in seconds. The first wait is one second; each following one is twice as long."""
 
+_COLUMNS: LiteralString = "ingestion_id, workspace_id, source, state, accepted_at, ended_at, report"
 
-class Ingest(Protocol):
-    """Brings a file into the library, or says in its report why it is no document. Raises `Unavailable`."""
+# The job's lock keeps two files of the same source in order.
+_ACCEPT: LiteralString = f"""
+    WITH job AS (
+        INSERT INTO procrastinate_jobs (queue_name, task_name, lock, args)
+        SELECT %(queue)s, %(task)s, %(lock)s,
+            jsonb_build_object('workspace_id', %(workspace_id)s::text, 'ingestion_id', %(ingestion_id)s::text)
+    )
+    INSERT INTO ingestions (workspace_id, ingestion_id, source, media_type, state, content)
+    VALUES (%(workspace_id)s, %(ingestion_id)s, %(source)s, %(media_type)s, 'queued', %(content)s)
+    RETURNING {_COLUMNS}
+"""
 
-    async def __call__(
-        self, workspace_id: str, source: str, data: bytes, *, media_type: str | None, arrival: Arrival
-    ) -> DocumentReport: ...
+_HAS_LEASE: LiteralString = "EXISTS (SELECT FROM procrastinate_jobs WHERE id = %(lease)s AND status = 'doing')"
+
+_BEGIN: LiteralString = f"""
+    UPDATE ingestions SET state = 'running'
+    WHERE workspace_id = %(workspace_id)s AND ingestion_id = %(ingestion_id)s AND {UNFINISHED}
+        AND {_HAS_LEASE}
+    RETURNING source, media_type, content, arrival
+"""
+
+_END: LiteralString = f"""
+    UPDATE ingestions SET state = %(state)s, report = %(report)s, ended_at = now(), content = NULL
+    WHERE workspace_id = %(workspace_id)s AND ingestion_id = %(ingestion_id)s AND state = 'running' AND {_HAS_LEASE}
+    RETURNING ingestion_id
+"""
+
+_GET: LiteralString = f"""
+    SELECT {_COLUMNS} FROM ingestions
+    WHERE workspace_id = %(workspace_id)s AND ingestion_id = %(ingestion_id)s
+"""
+
+_LIST: LiteralString = f"""
+    SELECT {_COLUMNS} FROM ingestions WHERE workspace_id = %(workspace_id)s ORDER BY arrival DESC LIMIT %(limit)s
+"""
 
 
 class PostgresIngestionQueue:
-    """Files and what becomes of them in PostgreSQL."""
+    """Implements `IngestionQueue` in PostgreSQL."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -51,7 +82,7 @@ class PostgresIngestionQueue:
     ) -> IngestionStatus:
         async with open_session(self._pool, workspace_id) as session:
             row = await session.fetch_one(
-                sql.ACCEPT_INGESTION,
+                _ACCEPT,
                 ingestion_id=str(uuid4()),
                 source=source,
                 media_type=media_type,
@@ -65,29 +96,29 @@ class PostgresIngestionQueue:
 
     async def get(self, workspace_id: str, ingestion_id: str) -> IngestionStatus | None:
         async with open_session(self._pool, workspace_id) as session:
-            row = await session.fetch_one(sql.GET_INGESTION, ingestion_id=ingestion_id)
+            row = await session.fetch_one(_GET, ingestion_id=ingestion_id)
         return None if row is None else _read_status(row)
 
     async def list(self, workspace_id: str, limit: int) -> Sequence[IngestionStatus]:
         async with open_session(self._pool, workspace_id) as session:
-            rows = await session.fetch(sql.LIST_INGESTIONS, limit=limit)
+            rows = await session.fetch(_LIST, limit=limit)
         return [_read_status(row) for row in rows]
 
     def task(self, ingest: Ingest) -> Task:
-        """What a worker is to do with the files."""
+        """Return the task with which a worker ingests the files."""
         return Task(QUEUE, TASK, CONCURRENCY, lambda job: self._perform(job, ingest, **job.args))
 
     async def _perform(self, job: Job, ingest: Ingest, workspace_id: str, ingestion_id: str) -> float | None:
         async with open_session(self._pool, workspace_id) as session:
-            row = await session.fetch_one(sql.BEGIN_INGESTION, ingestion_id=ingestion_id, lease=job.id)
+            row = await session.fetch_one(_BEGIN, ingestion_id=ingestion_id, lease=job.id)
         if row is None:
-            # The worker before has died between the end of the ingestion and that of the job; or this one was away
-            # for so long that the job is another's.
+            # An earlier worker died between ending the ingestion and ending the job; or this worker was away for so
+            # long that another one has the job.
             return None
         source, arrival = row["source"], Arrival(row["arrival"], lease=job.id)
         try:
             if job.attempts >= MAX_ATTEMPTS:
-                raise AskgraphError(f"The file was tried {MAX_ATTEMPTS} times. See the log, and send it again.")
+                raise AskgraphError(f"The file was tried {MAX_ATTEMPTS} times. See the log, then send it again.")
             report = await ingest(workspace_id, source, row["content"], media_type=row["media_type"], arrival=arrival)
         except Unavailable as error:
             delay = min(2.0**job.attempts, MAX_DELAY)
@@ -97,18 +128,18 @@ class PostgresIngestionQueue:
             report = DocumentReport(source, "failed", error=error.message, code=error.code)
         except Exception:
             logger.exception("The ingestion of %s failed.", source)
-            message = "Something went wrong inside askgraph; its log says what."
+            message = "An internal error occurred. See the log of askgraph."
             report = DocumentReport(source, "failed", error=message, code="internal_error")
         async with open_session(self._pool, workspace_id) as session:
             ended = await session.fetch_one(
-                sql.END_INGESTION,
+                _END,
                 ingestion_id=ingestion_id,
                 lease=job.id,
                 state=report.status if report.status in ("failed", "superseded") else "done",
                 report=Jsonb(asdict(report)),
             )
         if ended is None:
-            logger.warning("The ingestion of %s is another worker's by now.", source)
+            logger.warning("Another worker has taken over the ingestion of %s.", source)
         return None
 
 

@@ -11,9 +11,9 @@ from procrastinate import exceptions, jobs, retry, worker
 from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
-from app.adapters.postgres.jobs import RETRY_SECONDS, Job, Task
 from app.adapters.postgres.pool import WAIT_SECONDS
-from app.adapters.postgres.presence import FORGOTTEN_SECONDS, Presence
+from app.adapters.postgres.queue.jobs import RETRY_SECONDS, Job, Task
+from app.adapters.postgres.queue.presence import FORGOTTEN_SECONDS, Presence
 
 logger = logging.getLogger("askgraph.worker")
 

@@ -16,8 +16,8 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg.sql import SQL, Composed, Identifier, Literal
 
-from app.adapters.postgres.embedding_model import read_dimension
 from app.adapters.postgres.pool import WAIT_SECONDS, Pool, translated_errors
+from app.adapters.postgres.vectors.embedding_model import read_dimension
 from domain.errors import AskgraphError
 
 logger = logging.getLogger("askgraph.postgres")

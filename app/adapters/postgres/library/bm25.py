@@ -1,8 +1,8 @@
-"""BM25 on plain PostgreSQL: how a text's terms become numbers, and a query's terms become a search.
+"""BM25 on plain PostgreSQL: turn chunks into impacts of terms, and queries into search plans.
 
-A chunk's row holds the ids of its terms, which a GIN index can look up, and the impact of each term: the part of the
-BM25 sum that depends on the chunk alone. A query is the vector of its terms' inverse document frequencies, and the
-score is the inner product of the two.
+A chunk's row holds the ids of its terms, which a GIN index finds, and the impact of each term: the part of the BM25 sum
+that depends on the chunk alone. A query is the vector of its terms' inverse document frequencies, and the score is the
+inner product of the two.
 
 Robertson & Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009, equation 3.15.
 """
@@ -20,31 +20,30 @@ from domain.text.terms import analyse
 K1 = 1.2
 B = 0.75
 NOMINAL_LENGTH = 100
-"""Terms of a chunk of ordinary length. A constant, because a true average would change the impacts of all stored
-chunks with every new one; values of 60 to 200 differ by less than .01 nDCG@10 on five public sets."""
+"""Number of terms of a typical chunk. It is a constant, because a true average would change the impacts of all stored
+chunks with every new one. Values of 60 to 200 differ by less than .01 nDCG@10 on five public sets."""
 
 TERM_IDS = 1_000_000_000
-"""The largest dimension of a `sparsevec`. Two terms of one workspace with 100,000 words share an id once in 10,000
-words, which costs a little precision for that word."""
+"""The largest dimension of a `sparsevec`. In a workspace with 100,000 words, one word in 10,000 shares its id with
+another, which costs a little precision for that word."""
 
 CANDIDATES = 5_000
-"""How many chunks a search scores at most. Fewer lose quality on mixed corpora; more cost time."""
-
+"""Largest number of chunks that a search scores. Fewer lose quality on mixed corpora; more cost time."""
 
 LEAST_SHARE = 1 / 3
-"""A scope that is a smaller part of its workspace is searched as if it were this part: what lies outside is read as
-well, and time is bounded."""
+"""Smallest share of the workspace that a scope counts as when the search is planned. It bounds the number of postings
+that are read outside the scope."""
 
 
 @lru_cache(maxsize=200_000)
 def term_id(workspace_id: str, term: str) -> int:
-    """The term's number. It depends on the workspace, so that one workspace's postings do not slow another's."""
+    """Return the id of a term. It depends on the workspace, so that one workspace's postings do not slow another's."""
     digest = blake2b(f"{workspace_id}\0{term}".encode(), digest_size=8).digest()
     return int.from_bytes(digest) % TERM_IDS
 
 
 def weigh_chunk(workspace_id: str, text: str) -> dict[int, float]:
-    """The impact of each term of a chunk by its id."""
+    """Return the impact of each term of a chunk by term id."""
     counts = Counter(analyse(text))
     length = K1 * (1 - B + B * counts.total() / NOMINAL_LENGTH)
     return {term_id(workspace_id, term): count * (K1 + 1) / (count + length) for term, count in counts.items()}
@@ -52,7 +51,7 @@ def weigh_chunk(workspace_id: str, text: str) -> dict[int, float]:
 
 @dataclass(frozen=True, slots=True)
 class LexicalQuery:
-    """What to look up and how to score it. A candidate holds one of `rare` and, unless None, one of `support`."""
+    """A planned search. A candidate holds one of the terms `rare` and, unless it is None, one of `support`."""
 
     rare: list[int]
     support: list[int] | None
@@ -60,19 +59,18 @@ class LexicalQuery:
 
 
 def count_terms(workspace_id: str, query: str) -> Counter[int]:
-    """How often each term stands in a query."""
+    """Count each term of a query by term id."""
     return Counter(term_id(workspace_id, term) for term in analyse(query))
 
 
 def plan_search(
     terms: Counter[int], chunks: int, frequencies: dict[int, int], share: float = 1.0
 ) -> LexicalQuery | None:
-    """How to search `chunks` chunks for `terms`, of which `frequencies` says how many chunks hold each. None where
-    no chunk holds any. Only `share` of the chunks are in scope.
+    """Plan the search of a workspace of `chunks` chunks for `terms`. Returns None if no chunk holds any of them.
 
-    The rarest terms whose postings together stay within `CANDIDATES` pick what is scored: a chunk that holds only
-    the commoner ones scores lower than these. Where even the rarest term is too common, a candidate must hold
-    another term as well.
+    `frequencies` gives the number of chunks that hold each term, `share` the part of the chunks that is in scope.
+    The rarest terms whose postings together stay within `CANDIDATES` select the candidates: a chunk that holds only
+    more common terms scores lower. If even the rarest term is too common, a candidate must hold another term as well.
     """
     known = sorted((term for term in terms if frequencies.get(term, 0) > 0), key=lambda term: frequencies[term])
     if not known:
@@ -81,7 +79,7 @@ def plan_search(
         term: terms[term] * math.log(1 + (chunks - frequencies[term] + 0.5) / (frequencies[term] + 0.5))
         for term in known
     }
-    # Most of what the index finds is out of scope, and read for nothing.
+    # In a narrow scope most postings lie outside, so more of them may be read.
     budget = CANDIDATES / max(share, LEAST_SHARE)
     rare: list[int] = []
     postings = 0
