@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from app.services import Services
+from app.wiring.services import Services
 from domain.documents import Source
 from domain.ports.judgement import Check, FoundAnswer, Grade, Quote, Rewrite, Routed
 from domain.profile import ABSTENTION
@@ -13,7 +13,8 @@ from tests.asking import QUESTION, ask
 
 
 def plug(services: Services, **judges: Any) -> Services:
-    return replace(services, judges=replace(services.judges, **judges))
+    models = replace(services.models, judges=replace(services.models.judges, **judges))
+    return replace(services, models=models)
 
 
 @dataclass
