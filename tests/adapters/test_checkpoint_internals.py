@@ -64,11 +64,15 @@ def test_our_statement_returns_the_columns_that_the_base_class_reads() -> None:
     )
 
 
-def test_ids_of_checkpoints_continue_after_the_latest_one() -> None:
+def test_ids_continue_after_the_latest_one_of_a_process_whose_clock_is_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(ids, ModuleType)
     message = f"Ids of checkpoints are made differently ({describe_versions()}). {ADVICE}"
     assert hasattr(ids, "_last_v6_timestamp"), message
-    before = ids.uuid6()
-    assert ids._last_v6_timestamp == before.time, message
-    saver._advance_ids_beyond(str(before))
-    assert ids.uuid6() > before, message
+    here = ids.uuid6()
+    assert ids._last_v6_timestamp == here.time, message
+    monkeypatch.setattr(ids, "_last_v6_timestamp", here.time + 36_000_000_000)
+    there = ids.uuid6()
+    monkeypatch.setattr(ids, "_last_v6_timestamp", here.time)
+    assert ids.uuid6() < there, message
+    saver._advance_ids_beyond(str(there))
+    assert ids.uuid6() > there, message
