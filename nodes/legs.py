@@ -10,7 +10,7 @@ from domain.ports.library import Library
 Leg = Sequence[Match]
 
 
-async def complete(
+async def score_across_legs(
     dense: Leg, lexical: Leg, scope: Scope, embedding: Vector, text: str, library: Library
 ) -> tuple[Leg, Leg]:
     """Both legs with a score for every chunk that either found.
