@@ -535,7 +535,7 @@ def evaluate(
             raise UnknownMode(f"There is no profile {unknown[0]!r}. There are: {', '.join(modes)}.")
         wanted = read_sets(sets, bench, workspace=workspace, limit=limit)
         if upload:
-            from app.adapters.langsmith_experiments import check_langsmith
+            from app.adapters.tracing.experiments import check_langsmith
 
             check_langsmith()
         check_folder(out)

@@ -13,11 +13,10 @@ from uuid import UUID
 
 from pydantic import SecretStr
 
-from app.adapters.cross_encoder import OnnxCrossEncoder
+from app.adapters.chat.providers import Access, split_name
+from app.adapters.chat.tokens import O200kCounter
 from app.adapters.embedded import open_servers
-from app.adapters.langsmith import open_tracing
-from app.adapters.late_interaction import LateInteractionEncoder, LateInteractionReranker, TokenVectors
-from app.adapters.onnx import OnnxEmbedder
+from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.pgvectorstore import (
     PgVectorStoreDocuments,
     PgVectorStoreLibrary,
@@ -38,11 +37,12 @@ from app.adapters.postgres.retention import PostgresRetention
 from app.adapters.postgres.run_queue import PostgresRunQueue
 from app.adapters.postgres.saved_states import PostgresSavedStates
 from app.adapters.prices import PriceTable, read_prices
-from app.adapters.providers import Access, split_name
 from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.redis.connection import RedisServer
 from app.adapters.redis.streams import RedisRunStreams
-from app.adapters.tokens import O200kCounter
+from app.adapters.rerankers.cross_encoder import OnnxCrossEncoder
+from app.adapters.rerankers.late_interaction import LateInteractionEncoder, LateInteractionReranker, TokenVectors
+from app.adapters.tracing.langsmith import open_tracing
 from app.ingest.encoding import TwoModelEncoder
 from app.ingest.pipeline import Ingestion, PassageEncoder
 from app.runs.retention import prune, read_policy
@@ -63,7 +63,7 @@ from graphs.answer import AnswerGraph, build_answer_graph
 from nodes.context import TIERS, Context, Models, Tier
 
 if TYPE_CHECKING:
-    from app.adapters.openai_embeddings import OpenAIEmbedder
+    from app.adapters.embeddings.openai import OpenAIEmbedder
 
 logger = logging.getLogger("askgraph.services")
 
@@ -293,7 +293,7 @@ async def _open_embedder(
     if embeddings == "local":
         return local
     # Importing the SDK takes longer than starting everything else, so only a deployment that uses it pays.
-    from app.adapters.openai_embeddings import OpenAIEmbedder
+    from app.adapters.embeddings.openai import OpenAIEmbedder
 
     key, address = settings.embeddings_api_key, settings.embeddings_base_url
     if address is None:
@@ -338,7 +338,7 @@ async def _open_rerankers(
         settings.cohere_api_key or settings.cohere_base_url
     ):
         # Importing the SDK takes as long as starting everything else, so only a deployment that uses it pays.
-        from app.adapters.cohere import CohereReranker
+        from app.adapters.rerankers.cohere import CohereReranker
 
         cohere = CohereReranker(
             settings.rerank_model,
@@ -401,7 +401,7 @@ async def _open_models(
         local = "local (quotes the documents; set OPENAI_API_KEY or OPENAI_BASE_URL for written answers)"
         return _OpenModels(Models(), {"answerer": local})
     # Importing the SDK takes longer than starting everything else, so only a deployment that uses it pays.
-    from app.adapters.connections import Connections
+    from app.adapters.chat.connections import Connections
 
     connections = Connections(access, timeout=settings.model_timeout, prices=prices)
     stack.push_async_callback(connections.close)

@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from app.adapters.onnx import OnnxEmbedder
+from app.adapters.embeddings.onnx import OnnxEmbedder
 from benchmarks.retrieval import Query, load_corpus
 from domain.documents import Source
 from nodes.local import extraction

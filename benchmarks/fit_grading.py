@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from app.adapters.onnx import OnnxEmbedder
+from app.adapters.embeddings.onnx import OnnxEmbedder
 from benchmarks.retrieval import Corpus, Query, load_corpus, read_lines
 from benchmarks.standalone import read_turns
 from domain.text.terms import analyse

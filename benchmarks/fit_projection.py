@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from app.adapters.late_interaction import DIMENSIONS, PROJECTION_PATH
-from app.adapters.onnx import OnnxEmbedder
+from app.adapters.embeddings.onnx import OnnxEmbedder
+from app.adapters.rerankers.late_interaction import DIMENSIONS, PROJECTION_PATH
 
 WORDNET = Path("/usr/share/wordnet")
 PASSAGE = 450

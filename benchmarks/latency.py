@@ -18,7 +18,7 @@ from app.library import FOLDER
 from app.runs.turns import Ask, Turns, collect
 from app.services import Services, open_services
 from app.settings import read_settings
-from domain.documents import Scope
+from domain.scope import Scope
 
 SUBJECTS = 40
 """Questions are made from the headings and first words of this many chunks, so that any library can be measured."""

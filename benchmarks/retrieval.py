@@ -27,15 +27,16 @@ import numpy as np
 from numpy.typing import NDArray
 from semantic_text_splitter import TextSplitter
 
-from app.adapters.late_interaction import LateInteractionEncoder, LateInteractionReranker
-from app.adapters.onnx import OnnxEmbedder
+from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.postgres.feedback import mark
 from app.adapters.postgres.lexical import count_terms, plan_search, weigh_chunk
-from domain.documents import Candidate, Match, Passage, Scope, Source, embedding_text
+from app.adapters.rerankers.late_interaction import LateInteractionEncoder, LateInteractionReranker
+from domain.documents import Candidate, Match, Passage, Source, embedding_text
 from domain.ports.documents import ChunkVectors
 from domain.ports.embedding import Vector
 from domain.ports.library import Library
 from domain.profile import RetrievalKnobs
+from domain.scope import Scope
 from nodes.context import Ledger
 from nodes.fusion import blend, choose_examples, fuse, reorder
 from nodes.legs import score_across_legs

@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from app.adapters.onnx import OnnxEmbedder
+from app.adapters.embeddings.onnx import OnnxEmbedder
 from benchmarks.retrieval import read_lines
 from nodes.local import routing
 

@@ -37,10 +37,11 @@ from app.runs.turns import Ask, Turns
 from app.services import Services, open_services
 from app.settings import read_settings
 from benchmarks.corpus import CHUNKS_PER_DOCUMENT, DIMENSION, Question, make_documents, make_questions
-from domain.documents import Candidate, Scope
+from domain.documents import Candidate
 from domain.ports.embedding import Vector
 from domain.ports.models import UsageSink
 from domain.profile import MODES
+from domain.scope import Scope
 from domain.state import blank_question
 from nodes.rerank import RerankInput, rerank
 from nodes.retrieve import RetrieveInput, retrieve

@@ -14,7 +14,7 @@ from typing import cast
 
 import numpy as np
 
-from app.adapters.onnx import OnnxEmbedder
+from app.adapters.embeddings.onnx import OnnxEmbedder
 from benchmarks.retrieval import KNOBS, LEG, SCOPE, Corpus, Query, load_corpus, score
 from domain.documents import Match
 from domain.ports.library import Library
@@ -31,7 +31,7 @@ def read_turns(query: Query) -> list[Turn]:
         turns.append(
             Turn(
                 run_id="", question=question, standalone_question=make_standalone(question, turns),
-                route="needs_retrieval", answer=answer, documents=[],
+                route="needs_retrieval", answer=answer, documents=[], outcome="answered",
             )
         )  # fmt: skip
     return turns

@@ -29,7 +29,7 @@ import orjson
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from app.adapters.openai import OpenAIChat
+from app.adapters.chat.openai import OpenAIChat
 from domain.ports.models import Message, ModelUsage
 
 TTFT, RATE = 0.2, 50

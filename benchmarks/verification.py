@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.adapters.onnx import OnnxEmbedder
+from app.adapters.embeddings.onnx import OnnxEmbedder
 from benchmarks.retrieval import Query, read_lines
 from domain.documents import Source
 from domain.text.sentences import split_sentences

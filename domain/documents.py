@@ -121,14 +121,6 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
-    """Where a question may look: a workspace, and within it all documents or only those named."""
-
-    workspace_id: str
-    document_ids: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Match:
     """One row of one leg of a search. `score` is the leg's own: cosine similarity, or a BM25 sum."""
 

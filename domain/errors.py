@@ -6,6 +6,7 @@
     ├── InputError                 the request is wrong; asking again unchanged is useless
     │   ├── QuestionError          empty, too long, or not text
     │   ├── UnknownMode
+    │   ├── FilterError            a filter over document metadata that cannot be used
     │   ├── StateError             a replay sets a key that does not exist, or a value of the wrong type
     │   ├── NotOnTape              a replay asks for what the run did not
     │   └── DocumentError          a file that cannot become a document
@@ -78,6 +79,10 @@ class QuestionError(InputError):
 
 class UnknownMode(InputError):
     """There is no mode of this name."""
+
+
+class FilterError(InputError):
+    """The filter cannot be used."""
 
 
 class StateError(InputError):

@@ -28,11 +28,11 @@ class RetrievalKnobs(_Knobs):
     candidates: int = Field(40, ge=1, le=200)
     """Fused candidates that go on to rerank."""
     leg_limit: int = Field(50, ge=1, le=1000)
-    """Rows that each search brings to the fusion; 100 rank no better (docs/decisions/0010)."""
+    """Rows that each search brings to the fusion; 100 rank no better (docs/decisions/06-retrieval-and-fusion.md)."""
     fusion: Literal["standardised", "rrf", "weighted", "dense"] = "standardised"
     lexical_weight: float = Field(0.7, ge=0, le=5)
     """`standardised`: z(dense) + lexical_weight * z(lexical). 0.7 is the best of the values measured on the public
-    sets (docs/decisions/0010)."""
+    sets (docs/decisions/06-retrieval-and-fusion.md)."""
     dense_weight: float = Field(0.7, ge=0, le=1)
     """`weighted`: dense_weight * dense + (1 - dense_weight) * lexical, each divided by its maximum."""
     rrf_k: int = Field(60, ge=1)
@@ -141,7 +141,7 @@ class Profile(_Knobs):
     budget: Budget = Budget()
     speculate: bool = True
     """Run the steps that probably follow while a language model judges. The answer comes sooner; calls that turn out to
-    be needless are paid for (docs/decisions/0036-speculation.md)."""
+    be needless are paid for (docs/decisions/13-speculation-and-latency.md)."""
     verify: bool = False
     """Check every claim of the answer against the sources it cites, and repair or withdraw those without support."""
 

@@ -43,8 +43,8 @@ WRITING = 300.0
 """Seconds that a model may take to write an answer, as long as it is not silent."""
 
 RECURSION_LIMIT = 200
-"""The most steps of a run; more would be a loop. A retry takes four steps, of at most five; a failed answerer takes two,
-and so does each of at most six times that sources are halved because they are too long."""
+"""The most steps of a run; more would be a loop. Each of at most five retries takes four steps. A failed answerer takes
+two, and so does each of at most six times that the sources are halved because they are too long."""
 
 LAST = "abstain"
 """Node name under which we write a complete state ourselves; its only edge leads to END."""

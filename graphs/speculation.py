@@ -6,7 +6,7 @@ their input and the context: where the graph later gives a step the input that i
 Otherwise the model judged differently: the steps that ran ahead are cancelled, and what they consumed is filed under
 the node `speculation`.
 
-Neither the nodes nor the graph's picture know of this. docs/decisions/0036-speculation.md.
+Neither the nodes nor the graph's picture know of this. docs/decisions/13-speculation-and-latency.md.
 """
 
 import asyncio

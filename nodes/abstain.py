@@ -4,7 +4,16 @@ from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
 from domain.documents import Source
-from domain.outcome import BudgetSpent, Framing, LowConfidence, MissingWords, NothingFound, Outcome, Reason, RetriesSpent
+from domain.outcome import (
+    BudgetSpent,
+    Framing,
+    LowConfidence,
+    MissingWords,
+    NothingFound,
+    Outcome,
+    Reason,
+    RetriesSpent,
+)
 from domain.state import Level, Step, Turn
 from nodes.context import Context
 from nodes.local.standalone import part_carried
@@ -12,7 +21,7 @@ from nodes.missing import find_missing_names
 from nodes.scope import profile_of
 from nodes.titles import read_titles
 from nodes.wording import wording_of
-from nodes.writing import AnswerWriter, AnsweringInput, finish_turn
+from nodes.writing import AnsweringInput, AnswerWriter, finish_turn
 
 _NEAREST = 3
 """Titles that an abstention names."""

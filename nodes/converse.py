@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
-from domain.ports.models import ChatModel, Message
 from domain.outcome import Outcome
+from domain.ports.models import ChatModel, Message
 from domain.state import Turn
 from nodes.answerers import LOCAL
 from nodes.context import Context

@@ -1,6 +1,6 @@
 """How the legs of a search become one ranking, and how a ranking becomes relevance.
 
-Pure functions. Constants were chosen by measuring on public sets: docs/decisions/0010-fusion-and-relevance.md.
+Pure functions. Constants were chosen by measuring on public sets: docs/decisions/06-retrieval-and-fusion.md.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ FUSED = (-4.08, 0.91, 4.15)
 
 RELATED = 0.5
 """Weight of z(related) beside those of `RERANKED`. More, up to 1.2, suits questions with many answers and costs those
-with one (docs/decisions/0014)."""
+with one (docs/decisions/06-retrieval-and-fusion.md)."""
 
 EXAMPLES = 5
 """So many of the best are taken for examples of what is asked; 3 to 12 rank about as well."""

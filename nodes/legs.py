@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import Sequence
 
-from domain.documents import Match, Scope
+from domain.documents import Match
 from domain.ports.embedding import Vector
 from domain.ports.library import Library
+from domain.scope import Scope
 
 Leg = Sequence[Match]
 
@@ -16,7 +17,7 @@ async def score_across_legs(
     """Both legs with a score for every chunk that either found.
 
     Fusion would otherwise have to guess the score of what a leg did not return, and the best passages are often found
-    by one leg only. Measured: docs/decisions/0010-fusion-and-relevance.md.
+    by one leg only. Measured: docs/decisions/06-retrieval-and-fusion.md.
     """
     by_dense = {match.chunk_id for match in dense}
     by_lexical = {match.chunk_id for match in lexical}

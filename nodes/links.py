@@ -1,14 +1,15 @@
 """The second hop: what the best passages mention by title is looked up too.
 
 "Where was the director of X born?" finds the document about X, which names the director; the document titled with that
-name answers, although it shares no word with the question. Measured: docs/decisions/0016-second-hop.md.
+name answers, although it shares no word with the question. Measured: docs/decisions/08-second-hop-and-retries.md.
 """
 
 import re
 from collections.abc import Collection, Iterator, Sequence
 
-from domain.documents import Candidate, Passage, Scope
+from domain.documents import Candidate, Passage
 from domain.errors import EmbedderUnavailable
+from domain.scope import Scope
 from nodes.context import Context
 
 FROM = 3

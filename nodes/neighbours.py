@@ -1,14 +1,15 @@
 """What stands beside a source and belongs to it: the rest of a sentence, the head of a table, the next source.
 
 Chunks are cut to be found; an answer needs whole sentences, and rows with the header that says what their figures mean.
-Measured: docs/decisions/0019-neighbours.md.
+Measured: docs/decisions/11-quotes-and-verification.md.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 
-from domain.documents import Passage, Scope, Source, TextLine
+from domain.documents import Passage, Source, TextLine
 from domain.ports.library import Library
+from domain.scope import Scope
 from domain.text.sentences import split_sentences
 from domain.text.tables import BAR, find_tables
 

@@ -7,9 +7,10 @@ import numpy as np
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
-from domain.documents import Candidate, Passage, Scope, Source, TextLine
+from domain.documents import Candidate, Passage, Source, TextLine
 from domain.errors import EmbedderUnavailable, ModelError, ModelUnavailable
 from domain.profile import RerankKnobs
+from domain.scope import Scope
 from nodes.context import Context
 from nodes.diversity import diversify
 from nodes.fusion import blend, choose_examples, reorder

@@ -8,10 +8,11 @@ import numpy as np
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
-from domain.documents import Candidate, Match, Scope
+from domain.documents import Candidate, Match
 from domain.errors import EmbedderUnavailable
 from domain.ports.embedding import Vector
 from domain.profile import RetrievalKnobs
+from domain.scope import Scope
 from nodes.context import Context
 from nodes.expansion import expand, fuse_rankings
 from nodes.fusion import fuse
@@ -82,7 +83,7 @@ def _part_query(state: RetrieveInput) -> tuple[str, str]:
 
 async def _search(core: str, background: str, scope: Scope, knobs: RetrievalKnobs, context: Context) -> list[Candidate]:
     """What the query finds. `background`, which was added to what is asked, counts half: a mean of two embeddings, and
-    of two BM25 sums (docs/decisions/0017-follow-ups.md)."""
+    of two BM25 sums (docs/decisions/09-queries.md)."""
     texts = [core, core + background] if background else [core]
     words = " ".join(texts)
 

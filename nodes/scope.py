@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from domain.documents import Scope
 from domain.profile import Profile
+from domain.scope import Scope
 
 
 def scope_of(state: Mapping[str, Any]) -> Scope:

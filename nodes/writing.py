@@ -13,6 +13,7 @@ from domain.text.hyperlinks import LinkStream
 from domain.text.markers import MarkerStream, strip_markers
 from nodes.local.verification import split_claims
 
+
 class AnswerWriter:
     """Collects the answer and emits every piece as it is written."""
 

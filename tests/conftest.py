@@ -36,7 +36,7 @@ from psycopg.sql import SQL, Identifier
 from app.adapters.embedded import Servers, open_servers, postgres
 
 if TYPE_CHECKING:
-    from app.adapters.onnx import OnnxEmbedder
+    from app.adapters.embeddings.onnx import OnnxEmbedder
     from app.adapters.redis.connection import RedisServer
     from app.services import Services
     from app.settings import Settings
@@ -130,7 +130,7 @@ async def redis_server(redis_url: str) -> AsyncIterator["RedisServer"]:
 def sessions_of_the_model() -> Iterator[None]:
     """Reading the model takes half a second, eight parts in ten of what opening services takes: it is read once, and all
     embedders of this process compute with it."""
-    from app.adapters import onnx
+    from app.adapters.embeddings import onnx
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(onnx, "_open_session", cache(onnx._open_session))
@@ -152,7 +152,7 @@ def one_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def embedder() -> "OnnxEmbedder":
     """The model that ships."""
-    from app.adapters.onnx import OnnxEmbedder
+    from app.adapters.embeddings.onnx import OnnxEmbedder
 
     return OnnxEmbedder.load(threads=2)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from app.adapters.onnx import OnnxEmbedder
+from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.api.health import healthz
 from app.ingest.reindexing import BATCH, reindex
 from app.services import Services, open_reindexing, open_services

@@ -9,10 +9,10 @@ from typing import Any, cast
 import pytest
 from pydantic import SecretStr
 
+from app.adapters.chat.connections import Connections
+from app.adapters.chat.providers import Access
 from app.adapters.circuit import THRESHOLD
-from app.adapters.connections import Connections
 from app.adapters.prices import read_prices
-from app.adapters.providers import Access
 from app.api.health import healthz
 from app.services import Services, fingerprint_machine, name_models, open_services
 from app.settings import Settings, read_modes, read_settings
@@ -27,7 +27,7 @@ HANDBOOK = b"# Handbook\n\nThe Falke has a warranty of 36 months. Claims are han
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.adapters.chat.PAUSES", (0.01, 0.02))
+    monkeypatch.setattr("app.adapters.chat.langchain.PAUSES", (0.01, 0.02))
 
 
 @asynccontextmanager

@@ -2,7 +2,7 @@
 
 purgatory keeps the state (closed, opened, half-opened). Its own context manager lets every caller through while the
 circuit is half open, and takes a caller who left for a success; here one caller at a time tries, and who left says
-nothing (docs/decisions/0033).
+nothing (docs/decisions/12-models-and-fallbacks.md).
 """
 
 import asyncio

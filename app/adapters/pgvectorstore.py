@@ -2,7 +2,7 @@
 
 The table is read with psycopg, not through `PGVectorStore`: that has no way to score given chunks, searches both legs
 one after the other, takes words for ANDed terms, and returns too few rows to a tenant with few
-(docs/decisions/0041-pgvectorstore.md, with what such a table cannot do).
+(docs/decisions/17-embeddings-and-libraries.md, with what such a table cannot do).
 """
 
 import asyncio
@@ -28,10 +28,11 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from app.adapters.postgres.library import parse_ids
 from app.adapters.postgres.pool import QUERY_SECONDS, WAIT_SECONDS, Pool, translated_errors
 from app.toml_files import list_problems, read_toml
-from domain.documents import Arrival, Box, Document, Line, Match, Passage, Scope
+from domain.documents import Arrival, Box, Document, Line, Match, Passage
 from domain.errors import ConfigurationError, DatabaseUnavailable, InputError, LibraryChanged, UnknownDocument
 from domain.ports.documents import DocumentContent
 from domain.ports.embedding import Vector
+from domain.scope import Scope
 
 logger = logging.getLogger("askgraph.pgvectorstore")
 

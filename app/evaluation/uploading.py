@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from app.adapters.langsmith_experiments import Example, ExampleRun, open_experiments
+from app.adapters.tracing.experiments import Example, ExampleRun, open_experiments
 from app.evaluation.asking import Outcome
 from app.evaluation.evaluation import Evaluated, Result
 from app.evaluation.scoring import Metrics, is_right, pair_up, score_rankings

@@ -9,8 +9,8 @@ from app.runs.cache import NO_CONVERSATION, CacheKey
 from app.runs.hits import require_thread
 from app.runs.turns import Ask
 from app.services import Services
-from domain.documents import Scope
 from domain.ports.answers import StoredAnswer
+from domain.scope import Scope
 from domain.state import read_turns
 
 COMPARED = 500

@@ -23,10 +23,11 @@ from app.runs.states import bring_up_to_date, read_values
 from app.runs.tapes import encode_tape, is_taped
 from app.runs.taping import Player, describe, fill, record
 from app.services import Services
-from domain.documents import Citation, Scope
+from domain.documents import Citation
 from domain.errors import AskgraphError, RunLost, Unavailable
 from domain.events import RESTART, Correction, Done, Event, Failed
 from domain.runs import Lease, RunRecord, RunState
+from domain.scope import Scope
 from domain.state import AnswerState, Turn, TurnInput, blank_question, read_turns
 from domain.streams import StreamedEvent
 from domain.tapes import Call, Tape

@@ -1,4 +1,4 @@
-"""Stored answers, given before a run begins (docs/decisions/0048-answers-before-the-graph.md)."""
+"""Stored answers, given before a run begins (docs/decisions/04-answer-cache.md)."""
 
 import asyncio
 import logging
@@ -13,10 +13,10 @@ from app.runs.execution import milliseconds_since
 from app.runs.hits import encode_hit, record_hits
 from app.runs.turns import Ask
 from app.services import Services
-from domain.documents import Scope
 from domain.errors import AskgraphError
 from domain.ports.answers import EncodedAnswer
 from domain.question import clean_question
+from domain.scope import Scope
 
 logger = logging.getLogger("askgraph.turns")
 

@@ -126,8 +126,8 @@ def find_alerts(record: RunRecord) -> list[str]:
 def log_turn(record: RunRecord) -> None:
     """One line for every turn, greetings, refusals and cached answers too."""
     logger.info(
-        "turn run=%s thread=%s mode=%s route=%s outcome=%s confidence=%.2f sources=%d retries=%d verification=%s cached=%s "
-        "answered_by=%s degraded=%s total_ms=%.0f error=%s alerts=%s",
+        "turn run=%s thread=%s mode=%s route=%s outcome=%s confidence=%.2f sources=%d retries=%d verification=%s "
+        "cached=%s answered_by=%s degraded=%s total_ms=%.0f error=%s alerts=%s",
         record.run_id,
         record.thread_id,
         record.mode,

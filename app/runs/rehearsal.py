@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import unified_diff
 from typing import Any
 
-from app.adapters.langsmith import untraced
+from app.adapters.tracing.langsmith import untraced
 from app.runs.execution import Execution, fail
 from app.runs.taping import Player
 from domain.events import Compared, Event

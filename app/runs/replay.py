@@ -32,12 +32,12 @@ from app.runs.taping import Player, play
 from app.runs.turns import Branch, Started, Turns, read_events
 from app.services import Services
 from app.settings import merge_knobs
-from domain.documents import Scope
 from domain.errors import StateError, UnknownCheckpoint, UnknownRun, UnknownTape
 from domain.events import Event
 from domain.profile import Profile
 from domain.question import clean_question
 from domain.runs import RunRecord
+from domain.scope import Scope
 from domain.state import AnswerState, TurnInput
 from domain.tapes import Tape, TapeUse
 from graphs.answer import LAST, AnswerGraph

@@ -27,6 +27,7 @@ from domain.ports.embedding import Embedder
 from domain.ports.library import Library
 from domain.ports.models import ChatModel, ModelUsage, TokenCounter, UsageSink
 from domain.ports.reranking import Reranker
+from domain.scope import Scope
 from domain.tapes import Call, Tape
 from nodes.context import Context, Ledger, Models
 
@@ -97,7 +98,7 @@ class Player:
         self._left: dict[bytes, deque[Call]] = defaultdict(deque)
         # A call that was left is what a request came to only where no equal one ended: work done ahead is left, too.
         for call in sorted(tape.calls, key=lambda call: (call.step <= after, call.cut)):
-            self._left[_key(call.port, call.method, call.request)].append(call)
+            self._left[_key(call.port, call.method, _read_request(call.request))].append(call)
 
     def take(self, port: str, method: str, request: Mapping[str, Any]) -> Call | None:
         """The next recorded call of the request."""
@@ -311,9 +312,18 @@ def _freeze(value: Any) -> Any:
             return dict(value)
         case BaseModel():
             return value.model_dump()
+        case Scope():
+            return value.to_json()
         case type():
             return _describe_schema(value)
     return value
+
+
+def _read_request(recorded: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The request as it would be recorded today: earlier versions kept a scope's documents in the order given."""
+    if "scope" not in recorded:
+        return recorded
+    return {**recorded, "scope": Scope.from_json(recorded["scope"]).to_json()}
 
 
 @cache

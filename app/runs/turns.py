@@ -13,12 +13,12 @@ from app.runs.following import follow_elsewhere, read_status
 from app.runs.live import LiveRun
 from app.runs.taping import Player
 from app.services import Services
-from domain.documents import Scope
 from domain.errors import Draining
 from domain.events import Done, Event, Failed
 from domain.profile import Profile
 from domain.question import clean_question
 from domain.runs import Lease, RunRequest, RunStatus, WhenBusy
+from domain.scope import Scope
 from domain.state import AnswerState, TurnInput
 from domain.streams import StreamedEvent
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from domain.documents import Scope
+from domain.scope import Scope
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from domain.documents import Arrival, Chunk, Document, ParsedDocument, Scope
+from domain.documents import Arrival, Chunk, Document, ParsedDocument
 from domain.ports.embedding import Vector
+from domain.scope import Scope
 
 
 class DocumentStore(Protocol):
@@ -80,7 +81,7 @@ class ChunkVectors:
 
     embedding: Vector
     tokens: bytes = b""
-    """Encoded by `app/adapters/late_interaction.py`; empty where no local reranker is in use."""
+    """Encoded by `app/adapters/rerankers/late_interaction.py`; empty where no local reranker is in use."""
 
 
 @dataclass(frozen=True, slots=True)

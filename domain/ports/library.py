@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from domain.documents import Match, Passage, Scope
+from domain.documents import Match, Passage
 from domain.ports.embedding import Vector
+from domain.scope import Scope
 
 
 class Library(Protocol):

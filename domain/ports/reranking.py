@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from domain.documents import Passage, Scope
+from domain.documents import Passage
 from domain.ports.models import UsageSink
+from domain.scope import Scope
 
 
 class Reranker(Protocol):

@@ -41,7 +41,7 @@ STOP_WORDS = frozenset(
     """.split()  # noqa: SIM905 - a literal of 400 quoted words would be harder to read
 )
 """Function words, question words, auxiliaries and light verbs. Longer than most lists on purpose: on the public
-question sets the length gained both quality and speed (docs/decisions)."""
+question sets the length gained both quality and speed (docs/measurements/retrieval.md)."""
 
 _LONGEST = 64
 """Characters of a word that count. Longer runs are encoded data; a bounded term keeps the index bounded."""

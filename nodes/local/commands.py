@@ -1,8 +1,8 @@
 """Text that gives orders to whoever answers from it.
 
 A document may address the language model that reads it. What it then says is no evidence, so no claim is checked
-against it (`nodes/verify.py`). Words and forms that hardly occur in documents that mean people; docs/decisions/0035
-says how often they do.
+against it (`nodes/verify.py`). Words and forms that hardly occur in documents that mean people;
+docs/measurements/injection.md says how often they do.
 """
 
 import re

@@ -19,8 +19,8 @@ from nodes.local.statements import Statement, read_title, split_statements
 
 _EMBEDDED = 8
 """Passages that are embedded, about 5 ms each; the others are left behind by their words and their source. Where one
-passage answers, five are enough; where two are needed, answers are lost with five (docs/decisions/
-0043-time-to-first-token.md)."""
+passage answers, five are enough; where two are needed, answers are lost with five
+(docs/measurements/quotes-and-verification.md)."""
 
 COVERAGE = 0.5
 """What covering all words of the question counts, beside a cosine similarity of 1 (benchmarks/extraction.py)."""
@@ -36,7 +36,7 @@ CARRIED = 0.3
 
 FOCUS = 0.5
 """What the similarity with the question without its subject counts: else the sentence that names the subject most
-goes before the one that answers (docs/decisions/0051-what-is-asked-of-a-subject.md)."""
+goes before the one that answers (docs/decisions/10-grading.md)."""
 
 FOCUS_HELD = 0.15
 """What holding all words of the question but its subject's counts."""

@@ -2,7 +2,7 @@
 
 "How long is the warranty of the WS-400?" resembles every sentence about the WS-400. The question without its subject,
 "is the warranty of the", does not resemble "The WS-400 is delivered within four weeks".
-docs/decisions/0051-what-is-asked-of-a-subject.md.
+docs/decisions/10-grading.md.
 """
 
 import re

@@ -3,8 +3,7 @@
 Similarity says whether the sources are about what is asked; questions about other things are told apart well. Of
 questions about the very matter of a source, those are told apart that depart from it in a word (contrast.py), or ask of
 a subject what nothing said of it comes near to (focus.py).
-Constants: benchmarks/fit_grading.py; figures and what was tried in vain: docs/decisions/0012-local-grading.md and
-0022-what-a-question-changes.md, 0051-what-is-asked-of-a-subject.md.
+Constants: benchmarks/fit_grading.py; figures and what was tried in vain: docs/decisions/10-grading.md.
 """
 
 import math
@@ -37,7 +36,7 @@ _NAME = re.compile(r"(?<=[\w,] )[A-ZÀ-Þ][^\W\d_A-Z]+\b(?!-)")
 _WEIGHTS = (-4.16, 5.66, 4.72, -2.87, -1.76, -2.0)
 """Log-odds: intercept and one weight per sign. Fitted on answerable, unanswerable and unrelated questions of five
 public sets and of small libraries made from one of them; the last, with .07 of the intercept to make up for it, was
-chosen beside them (docs/decisions/0051-what-is-asked-of-a-subject.md)."""
+chosen beside them (docs/decisions/10-grading.md)."""
 
 
 @dataclass(frozen=True, slots=True)

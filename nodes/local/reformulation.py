@@ -3,7 +3,7 @@
 Two rewrites that measuring left standing: abbreviations that the sources spell out, and, for a nested question, names
 that the best sources bring in ("Who is the sister of the director of X?" finds X, which names the director). Names for
 other questions, other words of the best sources, the question's meaningful words alone, words that were missing and
-parts of a nested question lost more good sources than they found (docs/decisions/0013-local-reformulation.md).
+parts of a nested question lost more good sources than they found (docs/decisions/08-second-hop-and-retries.md).
 """
 
 import re

@@ -47,7 +47,7 @@ CONTEXT_WORDS = 6
 
 BACKGROUND_TURNS = 2
 BACKGROUND_WORDS = 8
-"""Words that a search takes along at most, and from how many questions (docs/decisions/0017-follow-ups.md)."""
+"""Words that a search takes along at most, and from how many questions (docs/decisions/09-queries.md)."""
 
 
 def make_standalone(question: str, turns: Sequence[Turn]) -> str:

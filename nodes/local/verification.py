@@ -2,7 +2,7 @@
 
 A statement is supported when the sources have most of its words, have them together as it puts them, and contradict
 neither its numbers, names and quantities nor its direction. That is a lower bar than entailment: what passes may still
-be a wrong conclusion from the right words. What was tried and measured: docs/decisions/0024-checks-in-words.md.
+be a wrong conclusion from the right words. What was tried and measured: docs/decisions/11-quotes-and-verification.md.
 """
 
 import math

@@ -11,7 +11,7 @@ import pytest_asyncio
 
 @pytest.fixture
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.adapters.chat.PAUSES", (0.01, 0.02))
+    monkeypatch.setattr("app.adapters.chat.langchain.PAUSES", (0.01, 0.02))
 
 
 class Relay:

@@ -8,8 +8,8 @@ import pytest
 import pytest_asyncio
 
 from app.adapters import circuit
+from app.adapters.chat.openai import OpenAIChat
 from app.adapters.circuit import THRESHOLD, Circuit
-from app.adapters.openai import OpenAIChat
 from domain.errors import AskgraphError, ModelReplyCut, ModelTimeout, ModelUnavailable
 from domain.ports.models import Message
 from tests.contracts.chat_model import Judgement, Sink

@@ -10,10 +10,10 @@ import pytest
 import pytest_asyncio
 from pydantic import SecretStr
 
-from app.adapters import cohere
 from app.adapters.circuit import THRESHOLD
-from app.adapters.cohere import CohereReranker
 from app.adapters.prices import read_prices
+from app.adapters.rerankers import cohere
+from app.adapters.rerankers.cohere import CohereReranker
 from app.runs.turns import Ask, Turns, collect
 from app.services import open_services
 from app.settings import Settings
@@ -184,9 +184,9 @@ async def test_another_model_or_server_has_another_name(server: CohereServer) ->
 
 def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cohere", None)
-    monkeypatch.delitem(sys.modules, "app.adapters.cohere")
+    monkeypatch.delitem(sys.modules, "app.adapters.rerankers.cohere")
     with pytest.raises(ConfigurationError, match=r"pip install 'askgraph\[cohere\]'"):
-        import app.adapters.cohere  # noqa: F401
+        import app.adapters.rerankers.cohere  # noqa: F401
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from app.adapters.connections import Connections
+from app.adapters.chat.connections import Connections
+from app.adapters.chat.providers import Access
 from app.adapters.prices import read_prices
-from app.adapters.providers import Access
 from domain.errors import ConfigurationError, StateError
 from domain.ports.models import Message
 from domain.profile import ModelKnobs
@@ -67,7 +67,7 @@ async def test_what_was_found_of_a_model_that_nobody_asks_is_looked_at_again_bef
         await connections.check()
         server.behaviour.api_key = None
         assert await connections.find_problem()
-        monkeypatch.setattr("app.adapters.connections.RECHECK", 0.0)
+        monkeypatch.setattr("app.adapters.chat.connections.RECHECK", 0.0)
         assert await connections.find_problem() is None
         assert set(connections.describe().values()) == {"ok"}
     finally:
@@ -86,7 +86,7 @@ async def test_the_check_says_that_nobody_answers() -> None:
 
 
 async def test_the_check_does_not_wait_for_long(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.adapters.openai.CHECK_SECONDS", 0.2)
+    monkeypatch.setattr("app.adapters.chat.openai.CHECK_SECONDS", 0.2)
     server.behaviour.fault = "stall_before"
     assert "does not answer" in (await connected(server) or "")
 
@@ -175,7 +175,7 @@ def test_a_provider_without_a_key_is_named(
 def test_a_package_that_is_not_installed_is_named_with_its_command(
     connections: Connections, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, "app.adapters.anthropic", raising=False)
+    monkeypatch.delitem(sys.modules, "app.adapters.chat.anthropic", raising=False)
     monkeypatch.setitem(sys.modules, "langchain_anthropic", None)
     with pytest.raises(ConfigurationError, match=r"pip install 'askgraph\[anthropic\]'"):
         connections.connect({"large": "anthropic:claude-haiku-4-5"}, [], {})

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from app.adapters import cross_encoder
-from app.adapters.cross_encoder import OnnxCrossEncoder
-from domain.documents import Passage, Scope
+from app.adapters.rerankers import cross_encoder
+from app.adapters.rerankers.cross_encoder import OnnxCrossEncoder
+from domain.documents import Passage
 from domain.errors import ConfigurationError
+from domain.scope import Scope
 from nodes.context import Ledger
 from tests.contracts.reranker import RerankerContract
 from tests.tiny_cross_encoder import write_cross_encoder

@@ -7,8 +7,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 import pytest
 import pytest_asyncio
 
-from app.adapters.late_interaction import LateInteractionEncoder
-from app.adapters.onnx import OnnxEmbedder
+from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.postgres import presence
 from app.adapters.postgres.documents import PostgresDocumentStore
 from app.adapters.postgres.ingestions import Ingest, PostgresIngestionQueue
@@ -16,6 +15,7 @@ from app.adapters.postgres.pool import Pool, open_pool
 from app.adapters.postgres.run_queue import PostgresRunQueue
 from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.redis.connection import RedisServer
+from app.adapters.rerankers.late_interaction import LateInteractionEncoder
 from app.ingest.pipeline import Ingestion
 from domain.documents import Arrival, DocumentReport
 from domain.errors import EmbedderUnavailable, InputError

@@ -14,8 +14,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph import START, StateGraph
 from langsmith import utils
 
-from app.adapters.langsmith import open_tracing
-from app.adapters.openai import OpenAIChat
+from app.adapters.chat.openai import OpenAIChat
+from app.adapters.tracing.langsmith import open_tracing
 from app.runs.turns import Ask, Turns, collect
 from app.services import open_services
 from app.settings import Settings
@@ -175,7 +175,7 @@ def test_the_queue_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 SILENT_TURNS = """
 import asyncio
-from app.adapters.langsmith import open_tracing
+from app.adapters.tracing.langsmith import open_tracing
 from tests.adapters.two_steps import build
 
 async def run():

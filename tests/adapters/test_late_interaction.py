@@ -3,15 +3,16 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pytest
 
-from app.adapters.late_interaction import (
+from app.adapters.embeddings.onnx import OnnxEmbedder
+from app.adapters.rerankers.late_interaction import (
     DIMENSIONS,
     LateInteractionEncoder,
     LateInteractionReranker,
     compare,
     compress,
 )
-from app.adapters.onnx import OnnxEmbedder
-from domain.documents import Passage, Scope, embedding_text
+from domain.documents import Passage, embedding_text
+from domain.scope import Scope
 from nodes.context import Ledger
 from tests.contracts.reranker import RerankerContract
 

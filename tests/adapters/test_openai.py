@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from pydantic import BaseModel, Field
 
-from app.adapters.openai import OpenAIChat
+from app.adapters.chat.openai import OpenAIChat
 from domain.ports.models import ChatModel, Message
 from tests.contracts.chat_model import SOURCE, ChatModelContract, Judgement, Sink
 from tests.wire.openai import OpenAIServer, serve_openai

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 import pytest_asyncio
 
-from app.adapters import openai_embeddings
 from app.adapters.circuit import THRESHOLD
-from app.adapters.onnx import OnnxEmbedder
-from app.adapters.openai_embeddings import REQUEST_TEXTS, OpenAIEmbedder
+from app.adapters.embeddings import openai as openai_embeddings
+from app.adapters.embeddings.onnx import OnnxEmbedder
+from app.adapters.embeddings.openai import REQUEST_TEXTS, OpenAIEmbedder
 from app.adapters.prices import read_prices
 from domain.errors import ConfigurationError, EmbedderUnavailable
 from tests.contracts.chat_model import Sink

@@ -3,7 +3,7 @@ import asyncio
 import openai
 import pytest
 
-from app.adapters.openai import OpenAIChat
+from app.adapters.chat.openai import OpenAIChat
 from domain.errors import (
     AskgraphError,
     ContextTooLong,

@@ -6,7 +6,7 @@ import openai
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.outputs import LLMResult
 
-from app.adapters.openai import OpenAIChat
+from app.adapters.chat.openai import OpenAIChat
 from domain.ports.models import Message
 from tests.contracts.chat_model import SOURCE, Judgement, Sink
 from tests.wire.openai import serve_openai

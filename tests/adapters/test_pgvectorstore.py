@@ -18,7 +18,7 @@ from langchain_postgres import Column, PGEngine, PGVectorStore
 from langchain_postgres.v2.hybrid_search_config import HybridSearchConfig
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from app.adapters.onnx import OnnxEmbedder
+from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.pgvectorstore import (
     PgVectorStoreDocuments,
     PgVectorStoreLibrary,
@@ -30,11 +30,12 @@ from app.adapters.pgvectorstore import (
 from app.runs.turns import Ask, Turns, collect
 from app.services import open_services
 from app.settings import Settings
-from domain.documents import Document, Scope
+from domain.documents import Document
 from domain.errors import ConfigurationError, DatabaseUnavailable, InputError, LibraryChanged, UnknownDocument
 from domain.events import Done
 from domain.ports.documents import DocumentContent, DocumentStore
 from domain.ports.library import Library
+from domain.scope import Scope
 from tests.conftest import HANDBOOK
 from tests.contracts.corpus import DIMENSION, store, vector_of
 from tests.contracts.library import BATTERY, INTERLEUKIN, VERSION, WARRANTY, LibraryContract

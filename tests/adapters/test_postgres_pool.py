@@ -11,8 +11,8 @@ from app.adapters.postgres.conversations import PostgresThreadStore
 from app.adapters.postgres.documents import PostgresDocumentStore
 from app.adapters.postgres.library import PostgresLibrary
 from app.adapters.postgres.pool import open_pool, open_session, ping
-from domain.documents import Scope
 from domain.errors import DatabaseUnavailable, InputError
+from domain.scope import Scope
 from tests.contracts.corpus import store
 
 DROP_ALL = """

@@ -18,10 +18,10 @@ from app.adapters.postgres.embedding_model import pin_embedder
 from app.adapters.postgres.library import PostgresLibrary
 from app.adapters.postgres.migrations import upgrade
 from app.adapters.postgres.pool import open_pool
-from domain.documents import Scope
 from domain.errors import ConfigurationError, DatabaseUnavailable
 from domain.ports.embedding import Vector
 from domain.ports.models import UsageSink
+from domain.scope import Scope
 from tests.contracts.corpus import store, vector_of
 
 

@@ -21,7 +21,7 @@ from app.adapters.postgres import pool as pool_module
 from app.adapters.postgres.documents import PostgresDocumentStore
 from app.adapters.postgres.library import PostgresLibrary
 from app.adapters.postgres.pool import Pool, open_pool, open_session
-from domain.documents import Scope
+from domain.scope import Scope
 from domain.text.terms import analyse
 from tests.contracts.corpus import DIMENSION, content_of, store, vector_of
 

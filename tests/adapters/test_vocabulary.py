@@ -11,7 +11,7 @@ from app.adapters.postgres.documents import PostgresDocumentStore
 from app.adapters.postgres.library import PostgresLibrary
 from app.adapters.postgres.pool import Pool, Session, open_pool
 from app.adapters.postgres.vocabulary import count_edits
-from domain.documents import Scope
+from domain.scope import Scope
 from tests.contracts.corpus import store
 
 

@@ -5,8 +5,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from domain.documents import Scope
 from domain.ports.answers import AnswerCache, AnswerCounts, AnswerKey, EncodedAnswer
+from domain.scope import Scope
 
 KEY = AnswerKey("a", "digest", "corpus 1")
 EVERYTHING = Scope("a")

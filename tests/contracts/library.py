@@ -7,9 +7,9 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from domain.documents import Scope
 from domain.ports.documents import DocumentStore
 from domain.ports.library import Library
+from domain.scope import Scope
 from tests.contracts.corpus import store, vector_of
 
 WARRANTY = "The Falke weather station has a warranty of 36 months."

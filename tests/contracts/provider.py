@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 import pytest
 
-from app.adapters.connections import Connections
+from app.adapters.chat.connections import Connections
+from app.adapters.chat.providers import Access
 from app.adapters.prices import read_prices
-from app.adapters.providers import Access
 from domain.errors import ModelError, ModelReplyCut, ModelTimeout, ModelUnavailable
 from domain.ports.models import ChatModel, Message
 from tests.contracts.chat_model import Call, ChatModelContract, Sink, call

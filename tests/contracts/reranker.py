@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
-from domain.documents import Passage, Scope
+from domain.documents import Passage
 from domain.ports.reranking import Reranker
+from domain.scope import Scope
 from nodes.context import Ledger
 
 SCOPE = Scope("default")

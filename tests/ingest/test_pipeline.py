@@ -8,18 +8,19 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from app.adapters.late_interaction import LateInteractionEncoder
-from app.adapters.onnx import OnnxEmbedder
+from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.postgres.documents import PostgresDocumentStore
 from app.adapters.postgres.library import PostgresLibrary
 from app.adapters.postgres.pool import Pool, open_pool
 from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.redis.connection import RedisServer
+from app.adapters.rerankers.late_interaction import LateInteractionEncoder
 from app.ingest.pipeline import Ingestion
 from app.library import FOLDER
-from domain.documents import DocumentReport, Scope, Source
+from domain.documents import DocumentReport, Source
 from domain.errors import DatabaseUnavailable
 from domain.ports.answers import AnswerKey
+from domain.scope import Scope
 from nodes.neighbours import complete_sources
 from tests.contracts.answer_cache import ANSWER, COMPONENTS
 

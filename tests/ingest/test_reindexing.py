@@ -9,9 +9,8 @@ import pytest
 import pytest_asyncio
 from psycopg import AsyncConnection
 
-from app.adapters.late_interaction import LateInteractionEncoder
-from app.adapters.onnx import OnnxEmbedder
-from app.adapters.openai_embeddings import OpenAIEmbedder
+from app.adapters.embeddings.onnx import OnnxEmbedder
+from app.adapters.embeddings.openai import OpenAIEmbedder
 from app.adapters.postgres import reembedding, vector_index
 from app.adapters.postgres.documents import PostgresDocumentStore
 from app.adapters.postgres.embedding_model import find_problem, pin_embedder
@@ -21,14 +20,15 @@ from app.adapters.postgres.reembedding import open_reembedding
 from app.adapters.prices import read_prices
 from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.redis.connection import RedisServer
+from app.adapters.rerankers.late_interaction import LateInteractionEncoder
 from app.ingest import reindexing
 from app.ingest.encoding import TwoModelEncoder
 from app.ingest.pipeline import Ingestion
 from app.ingest.reindexing import Reindexed, reindex
-from domain.documents import Scope
 from domain.errors import ConfigurationError, DatabaseUnavailable, EmbedderReplaced, EmbedderUnavailable
 from domain.ports.embedding import Embedder, Vector
 from domain.ports.models import UsageSink
+from domain.scope import Scope
 from tests.wire.embeddings import EmbeddingsServer, serve_embeddings
 
 TEAM = "team"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.adapters.onnx import OnnxEmbedder
+from app.adapters.embeddings.onnx import OnnxEmbedder
 from nodes.local.direction import find_opposition, read_axes
 
 

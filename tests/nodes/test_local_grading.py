@@ -2,13 +2,14 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from app.adapters.late_interaction import LateInteractionReranker
-from app.adapters.onnx import OnnxEmbedder
-from domain.documents import Match, Passage, Scope, Source
+from app.adapters.embeddings.onnx import OnnxEmbedder
+from app.adapters.rerankers.late_interaction import LateInteractionReranker
+from domain.documents import Match, Passage, Source
 from domain.errors import EmbedderUnavailable
 from domain.ports.embedding import Vector
 from domain.ports.models import UsageSink
 from domain.profile import RetrievalKnobs
+from domain.scope import Scope
 from nodes.context import Ledger
 from nodes.fusion import blend, fuse
 from nodes.local.grading import find_missing, grade, read_signs

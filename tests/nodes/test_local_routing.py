@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.adapters.onnx import OnnxEmbedder
+from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.state import Route
 from nodes.local.routing import classify, is_for_documents, strip_courtesies
 from nodes.local.smalltalk import decline, reply

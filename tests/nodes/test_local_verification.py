@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.adapters.onnx import OnnxEmbedder
+from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.documents import Source
 from nodes.local.verification import SUPPORTED, Check, split_claims
 from nodes.local.verification import check as check_all

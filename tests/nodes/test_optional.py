@@ -7,7 +7,9 @@ from nodes import optional
 from nodes.context import Ledger
 
 
-async def test_a_query_that_does_not_answer_in_time_is_replaced_by_the_default(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_query_that_does_not_answer_in_time_is_replaced_by_the_default(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(optional, "TIMEOUT_SECONDS", 0.1)
     ledger = Ledger()
 

@@ -15,10 +15,10 @@ from app.runs.recall import Recall, Recalled
 from app.runs.turns import Ask, Turns, collect
 from app.services import Services, open_services
 from app.settings import Settings
-from domain.documents import Scope
 from domain.errors import QuestionError, UnknownDocument, UnknownMode
 from domain.events import Event
 from domain.ports.answers import AnswerCounts
+from domain.scope import Scope
 from tests.asking import QUESTION, ask
 
 

@@ -29,7 +29,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from app.adapters.tokens import O200kCounter
+from app.adapters.chat.tokens import O200kCounter
 from tests.wire import embeddings
 from tests.wire.answers import reply_to
 from tests.wire.embeddings import EmbeddingsServer

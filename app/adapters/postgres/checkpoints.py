@@ -4,7 +4,7 @@ Stock's tables keep their meaning, so that its statements find, list and delete 
 is a checkpoint with its parent and its metadata. What it holds is in **packs**: a pack is a compressed row of
 `checkpoint_blobs` that the checkpoints of one write share, with what was written on top of them. A checkpoint names its
 packs as if they were channels: so stock's statements join them, and its pruning knows which are still needed. Rows that
-stock itself wrote are read as they are. Why: docs/decisions/0045-every-step-in-one-flush.md.
+stock itself wrote are read as they are. Why: docs/decisions/01-state-and-checkpoints.md.
 """
 
 import asyncio
@@ -213,7 +213,7 @@ class _Buffer:
 
 
 class PackedSaver(AsyncPostgresSaver):
-    """Stores every step's state at about the price of one (docs/decisions/0045-every-step-in-one-flush.md).
+    """Stores every step's state at about the price of one (docs/decisions/01-state-and-checkpoints.md).
 
     A put serialises and returns. What a thread has put is stored in one statement by `flush`, by whoever reads the
     thread, or once nothing has been put for `FLUSH_SECONDS`; until then no other process sees it. While the database

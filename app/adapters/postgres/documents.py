@@ -19,10 +19,11 @@ from app.adapters.postgres.lexical import TERM_IDS, weigh_chunk
 from app.adapters.postgres.library import parse_ids
 from app.adapters.postgres.pool import Integers, Pool, Session, open_session
 from app.adapters.postgres.vocabulary import list_words, update_vocabulary
-from domain.documents import Arrival, Chunk, Document, Scope, embedding_text
+from domain.documents import Arrival, Chunk, Document, embedding_text
 from domain.errors import DatabaseUnavailable, Superseded, UnknownDocument
 from domain.ports.documents import ChunkVectors, DocumentContent
 from domain.ports.embedding import Embedder
+from domain.scope import Scope
 
 BATCH_CHUNKS = 2_000
 """How many chunks `load` writes in one transaction. The more, the fewer times the count of a common term is

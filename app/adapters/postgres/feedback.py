@@ -1,7 +1,7 @@
 """Relevance feedback by words: what marks the best passages, and the question did not say.
 
 The relevance model of Lavrenko & Croft ("Relevance-Based Language Models", SIGIR 2001) over BM25 weights in place of
-language models. Measured: docs/decisions/0014-feedback.md.
+language models. Measured: docs/decisions/06-retrieval-and-fusion.md.
 """
 
 from collections import defaultdict

@@ -10,15 +10,16 @@ from uuid import UUID
 from pgvector.psycopg import SparseVector  # type: ignore[import-untyped]
 from psycopg.rows import DictRow
 
-from app.adapters.onnx import OnnxEmbedder
+from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.postgres import sql, vector_index
 from app.adapters.postgres.embedding_model import require_embedder
 from app.adapters.postgres.feedback import mark
 from app.adapters.postgres.lexical import CANDIDATES, TERM_IDS, count_terms, plan_search
 from app.adapters.postgres.pool import Pool, Session, open_session
 from app.adapters.postgres.vocabulary import suggest_words
-from domain.documents import Line, Match, Passage, Scope
+from domain.documents import Line, Match, Passage
 from domain.ports.embedding import Embedder, Vector
+from domain.scope import Scope
 
 NAMESAKES = 10
 """A title that more documents have names none of them."""

@@ -85,7 +85,7 @@ async def open_pool(database_url: str, *, max_size: int = 16) -> AsyncIterator[P
     dict rows and `prepare_threshold=0`.
 
     The schema must exist (`migrations.upgrade`). Each connection is checked before it is lent, so that one the
-    server has dropped is replaced and no caller sees it (docs/decisions/0042-fewer-round-trips.md).
+    server has dropped is replaced and no caller sees it (docs/decisions/16-search-at-scale.md).
 
     Raises `DatabaseUnavailable` where the server does not answer, `ConfigurationError` where the schema is missing.
     """

@@ -1,7 +1,7 @@
 """Deleting what is not kept any more: whole threads, and the steps of their older runs.
 
 A thread's row is locked first, in a statement of its own; what is decided afterwards holds, because accepting a run
-locks the row too. Rows that another process has locked are passed over (docs/decisions/0049-retention.md).
+locks the row too. Rows that another process has locked are passed over (docs/decisions/01-state-and-checkpoints.md).
 """
 
 from collections.abc import Sequence

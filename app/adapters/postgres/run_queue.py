@@ -1,4 +1,4 @@
-"""Accepted runs and their leases, which are jobs of procrastinate's (docs/decisions/0046-leases.md).
+"""Accepted runs and their leases, which are jobs of procrastinate's (docs/decisions/03-runs-and-streams.md).
 
 A run that can begin at once is inserted as a job that this process is doing already, so that nothing waits for a queue.
 Its lock is the thread's. When the process dies, its heartbeats end, and the job goes back into the queue

@@ -487,14 +487,15 @@ HOLD_THREAD: LiteralString = """
 _RUN: LiteralString = (
     "run_id, thread_id, workspace_id, mode, question, started_at, standalone_question, queries, document_ids, route, "
     "retries, candidates, sources, top_score, confidence, verification, cached, answer, citations, usage, cost, "
-    "timings, warnings, error, forked_from, answered_by, degraded, prompts"
+    "timings, warnings, error, forked_from, answered_by, degraded, prompts, outcome, outcome_reasons"
 )
 
 _RUN_VALUES: LiteralString = (
     "%(run_id)s, %(thread_id)s, %(workspace_id)s, %(mode)s, %(question)s, %(started_at)s, %(standalone_question)s, "
     "%(queries)s, %(document_ids)s, %(route)s, %(retries)s, %(candidates)s, %(sources)s, %(top_score)s, "
     "%(confidence)s, %(verification)s, %(cached)s, %(answer)s, %(citations)s, %(usage)s, %(cost)s, %(timings)s, "
-    "%(warnings)s, %(error)s, %(forked_from)s, %(answered_by)s, %(degraded)s, %(prompts)s"
+    "%(warnings)s, %(error)s, %(forked_from)s, %(answered_by)s, %(degraded)s, %(prompts)s, "
+    "%(outcome)s, %(outcome_reasons)s"
 )
 
 GET_RUN: LiteralString = f"""

@@ -4,7 +4,7 @@ A search that compares every embedding of a small workspace is fast and misses n
 would have to be walked past the rows of others, and every row of every workspace would have to be entered into it,
 which costs more than all else that a load does. So a workspace gets a graph of its own once it is worth one, built in
 one go, which takes a fifth of the time that entering its rows one by one takes; from then on every change keeps it up
-to date. Searches compare everything for as long as the graph is not there. docs/decisions/0026-vector-indexes.md.
+to date. Searches compare everything for as long as the graph is not there. docs/decisions/16-search-at-scale.md.
 """
 
 import asyncio

@@ -2,7 +2,7 @@
 
 A word one edit away is found by looking up all its variants (Norvig, "How to Write a Spelling Corrector", 2007): a few
 hundred look-ups in a b-tree that miss nothing, where trigrams lose short words with an error in the middle. A long word
-two edits away is found by its trigrams. Figures: docs/decisions/0031-misspelt-words.md.
+two edits away is found by its trigrams. Figures: docs/measurements/follow-ups-and-spelling.md.
 """
 
 import asyncio

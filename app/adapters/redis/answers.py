@@ -1,4 +1,4 @@
-"""Finished answers in Redis or Valkey. docs/decisions/0048-answers-before-the-graph.md has the protocol."""
+"""Finished answers in Redis or Valkey. docs/decisions/04-answer-cache.md has the protocol."""
 
 import asyncio
 import itertools
@@ -15,8 +15,8 @@ import orjson
 
 from app.adapters.redis.connection import RedisServer
 from app.cancelling import end_tasks
-from domain.documents import Scope
 from domain.ports.answers import AnswerCounts, AnswerKey, EncodedAnswer, NotedHit, StoredAnswer
+from domain.scope import Scope
 
 logger = logging.getLogger(__name__)
 

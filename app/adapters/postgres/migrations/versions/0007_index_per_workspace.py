@@ -1,4 +1,4 @@
-"""Each large workspace has a vector index of its own, instead of one over all (docs/decisions/0026).
+"""Each large workspace has a vector index of its own, instead of one over all (docs/decisions/16-search-at-scale.md).
 
 How long the list of terms that wait to be indexed may get is up to the session, so that a load may have a longer one.
 """

@@ -1,0 +1,46 @@
+"""Claude over Anthropic's own API. Needs the extra `anthropic`."""
+
+import asyncio
+from functools import cached_property
+
+import anthropic
+from langchain_anthropic import ChatAnthropic
+
+from app.adapters.chat.providers import CHECK_SECONDS
+
+
+class Claude(ChatAnthropic):
+    """`ChatAnthropic` over connections that can be closed: those that it makes are kept as long as the process lives,
+    for every instance together."""
+
+    @cached_property
+    def _async_client(self) -> anthropic.AsyncAnthropic:
+        return anthropic.AsyncAnthropic(
+            api_key=self.anthropic_api_key.get_secret_value(),
+            base_url=self.anthropic_api_url,
+            timeout=self.default_request_timeout,
+            max_retries=self.max_retries,
+        )
+
+    async def check(self) -> str | None:
+        """What is wrong with the key, the address or the model's name, so that a user can act; None where nothing is.
+        Takes at most 3 seconds."""
+        probe = self._async_client.with_options(timeout=CHECK_SECONDS)
+        try:
+            async with asyncio.timeout(CHECK_SECONDS):
+                await probe.models.retrieve(self.model)
+        except anthropic.AuthenticationError:
+            return "The language model's provider did not accept the API key. Check ANTHROPIC_API_KEY."
+        except (anthropic.APIConnectionError, TimeoutError):
+            return f"The language model's server at {probe.base_url} does not answer. Check ANTHROPIC_BASE_URL."
+        except anthropic.NotFoundError as error:
+            # A gateway without a list of models says 404, too, but not in these words.
+            if "not_found_error" in str(error.body):
+                return f"The server at {probe.base_url} does not know a model {self.model!r}."
+        except anthropic.AnthropicError:
+            return None
+        return None
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._async_client.close()

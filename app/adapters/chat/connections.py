@@ -1,0 +1,159 @@
+"""The language models of a deployment, connected. Importing this module imports the SDKs, which takes 1.5 s: import it
+where a model is configured."""
+
+import asyncio
+import importlib
+import re
+import time
+from collections.abc import Mapping, Sequence
+
+import openai
+from langchain_core.language_models import BaseChatModel
+from pydantic import ValidationError
+
+from app.adapters.chat.langchain import LangChainChat
+from app.adapters.chat.openai import OpenAIChat
+from app.adapters.chat.providers import PACKAGES, Access, split_name
+from app.adapters.prices import PriceTable
+from domain.errors import ConfigurationError
+from domain.ports.models import ChatModel
+from domain.profile import ModelKnobs
+from nodes.context import TIERS, Models, Tier
+
+RECHECK = 30.0
+"""Seconds between two looks at a server that was found wrong, however often health is asked for."""
+
+
+class Connections:
+    """Each model is constructed once, however many tiers and modes name it. Nothing is asked of it until `check`."""
+
+    def __init__(self, access: Mapping[str, Access], *, timeout: float, prices: PriceTable) -> None:
+        """`access` by provider: `openai` and the names in `PACKAGES`. `timeout` is in seconds, for one judgement with
+        all retries, or for one piece of a streamed reply."""
+        self._access = access
+        self._timeout = timeout
+        self._prices = prices
+        self._http = openai.DefaultAsyncHttpxClient(timeout=timeout)
+        self._models: dict[str, LangChainChat] = {}
+        self._found: dict[str, str | None] = {}
+        self._checked = 0.0
+
+    def connect(self, tiers: Mapping[Tier, str], fallbacks: Sequence[str], modes: Mapping[str, ModelKnobs]) -> Models:
+        """The models of each tier, those to fall back on, and those that modes name.
+
+        A tier whose model goes through OpenAI's protocol, where no key and no address is set for it, has none: its
+        steps judge locally. Where that is all of them and there is nothing to fall back on, nothing is connected.
+
+        Raises `ConfigurationError` where a provider that is named has no key, or its package is not installed.
+        """
+        used = {
+            tier: name for tier, name in tiers.items() if self._access.get("openai") or split_name(name)[0] != "openai"
+        }
+        if not used and not fallbacks:
+            return Models()
+        for tier, name in used.items():
+            self._open(name, f"ASKGRAPH_MODEL_{tier.upper()}")
+        for name in fallbacks:
+            self._open(name, "ASKGRAPH_MODEL_FALLBACKS")
+        for mode, knobs in modes.items():
+            for tier in TIERS:
+                if (named := getattr(knobs, tier)) is not None:
+                    self._open(named, f"models.{tier} of the mode {mode!r}")
+        serving: dict[tuple[Tier, str], ChatModel] = {}
+        for name, connected in self._models.items():
+            for tier in TIERS:
+                model = connected
+                if tier == "judge" and isinstance(model, OpenAIChat):
+                    # A judge that can think takes longer to.
+                    model = model.with_effort("low")
+                serving[tier, name] = model
+        return Models(
+            **{tier: serving[tier, name] for tier, name in used.items()},
+            fallbacks=tuple(serving["large", name] for name in fallbacks),
+            named=serving,
+        )
+
+    async def check(self) -> None:
+        """Ask each server, where it can be for nothing, whether it knows key and name. What is wrong is the model's
+        problem until it has answered."""
+        await self._check(self._models)
+
+    async def find_problem(self) -> str | None:
+        """The first thing that is wrong now, said so that a user can act, with the models that it is wrong with; None
+        where nothing is. What `check` found of a model that nobody has asked since is looked at again, at most every
+        30 s."""
+        unasked = {
+            name: model
+            for name, model in self._models.items()
+            if model.circuit.problem and model.circuit.problem == self._found.get(name)
+        }
+        if unasked and time.monotonic() >= self._checked + RECHECK:
+            await self._check(unasked)
+        found = {name: problem for name, model in self._models.items() if (problem := model.circuit.find_problem())}
+        if not found:
+            return None
+        problem = next(iter(found.values()))
+        names = [name for name, other in found.items() if other == problem]
+        named = re.search(rf"(?<![\w-]){re.escape(split_name(names[0])[1])}(?![\w-])", problem)
+        return problem if named else f"{', '.join(names)}: {problem}"
+
+    async def _check(self, models: Mapping[str, LangChainChat]) -> None:
+        self._checked = time.monotonic()
+        found = await asyncio.gather(*(model.check() for model in models.values()))
+        for (name, model), problem in zip(models.items(), found, strict=True):
+            model.circuit.problem = self._found[name] = problem
+
+    def describe(self) -> dict[str, str]:
+        """How each model answers, in words."""
+        return {name: model.circuit.describe() for name, model in self._models.items()}
+
+    def unpriced(self) -> list[str]:
+        """The models whose cost is not known."""
+        return [name for name, model in self._models.items() if self._prices.price(model.name, 0, 0, 0) is None]
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+        for model in self._models.values():
+            await model.aclose()
+
+    def _open(self, name: str, setting: str) -> None:
+        """Construct the model of this name, which `setting` has, once."""
+        if name in self._models:
+            return
+        provider, model = split_name(name)
+        access = self._access.get(provider)
+        if not access:
+            key = "OPENAI_API_KEY or OPENAI_BASE_URL" if provider == "openai" else PACKAGES[provider].key
+            raise ConfigurationError(f"{setting} is {name!r}, which needs {key}. Set it, or name another model.")
+        if provider == "openai":
+            self._models[name] = OpenAIChat(
+                model,
+                # The SDK does not start without a key; local servers ignore it.
+                api_key=access.api_key or "none",
+                base_url=access.base_url,
+                timeout=self._timeout,
+                http=self._http,
+                prices=self._prices,
+            )
+            return
+        package = PACKAGES[provider]
+        address = {"base_url": access.base_url} if access.base_url else {}
+        try:
+            client: BaseChatModel = getattr(importlib.import_module(package.module), package.name)(
+                model=model,
+                api_key=access.api_key or "none",
+                timeout=self._timeout,
+                max_retries=package.retries,
+                **address,
+            )
+        except ImportError as error:
+            raise ConfigurationError(
+                f"{setting} is {name!r}, whose package is not installed. Run: pip install 'askgraph[{package.extra}]'"
+            ) from error
+        except ValidationError as error:
+            problems = "; ".join(problem["msg"] for problem in error.errors())
+            raise ConfigurationError(f"{setting} is {name!r}, which cannot be used: {problems}.") from error
+        self._models[name] = LangChainChat(
+            name, client, timeout=self._timeout, prices=self._prices, key=package.key, limit=package.limit
+        )

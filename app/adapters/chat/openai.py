@@ -1,0 +1,306 @@
+"""Language models behind OpenAI's chat API: OpenAI itself, or any server that speaks its protocol.
+
+Calls go through `langchain_openai`, so that LangChain callbacks and LangSmith see every one of them. Importing this
+module costs 0.7 s: import it where a model is configured, not at the top of a module that always runs.
+
+What servers differ in is learnt from their refusals and remembered per model: which request parameters a model does
+not take, and which way of asking for JSON it understands.
+"""
+
+import asyncio
+import copy
+import re
+from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import httpx2
+import openai
+import orjson
+from langchain_core.exceptions import ContextOverflowError
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, SystemMessage
+from langchain_core.messages.ai import UsageMetadata
+from langchain_core.utils.function_calling import convert_to_openai_function
+from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
+
+from app.adapters.chat.langchain import JUDGEMENT_TOKENS, LangChainChat, describe_schema, read_retry_after
+from app.adapters.chat.providers import CHECK_SECONDS
+from app.adapters.prices import PriceTable, read_prices
+from domain.errors import (
+    AskgraphError,
+    ContextTooLong,
+    ModelError,
+    ModelRefused,
+    ModelRejectedKey,
+    ModelUnavailable,
+)
+from domain.ports.models import Schema
+
+# Models that think before they write. They take no temperature, and their thoughts count as output.
+_REASONS = re.compile(r"(gpt-5(-mini|-nano)?|o\d(-mini|-pro)?)(-\d{4}-\d{2}-\d{2})?")
+_REASONING_TOKENS = 2000
+
+# Ways of asking for JSON, best first: constrained by the schema, constrained to JSON, asked nicely.
+_FORMATS = ("json_schema", "json_object", "text")
+
+# Strict mode refuses some of these, fine-tuned models the others; pydantic checks them when the reply has come.
+# https://platform.openai.com/docs/guides/structured-outputs
+_CONSTRAINTS = {
+    "default", "format", "maxItems", "maxLength", "maximum", "minItems", "minLength", "minimum", "pattern",
+}  # fmt: skip
+
+_PASSING = (408, 409, 429)
+"""Statuses below 500 after which asking again may help."""
+
+_CONTEXT_EXCEEDED = re.compile(r"context.?(length|size|window)", re.IGNORECASE)
+_FORMAT_REFUSED = re.compile(r"response.?format|json.?schema|json.?object|structured output|grammar", re.IGNORECASE)
+_UNUSABLE = (ValueError, KeyError, TypeError, IndexError)
+"""What the SDK and LangChain raise on a reply that is not of the protocol."""
+_REJECTED = "The language model's provider did not accept the API key. Check OPENAI_API_KEY."
+
+
+@dataclass(slots=True)
+class _Habits:
+    """What has been learnt of a server and its model."""
+
+    format: int = 0
+    """Of `_FORMATS`, the best that is understood."""
+    refused: set[str] = field(default_factory=set)
+    """Parameters that are not taken."""
+
+
+class OpenAIChat(LangChainChat):
+    """One model. Construct once and keep: the clients inside cost 50 ms and hold the connections."""
+
+    client: ChatOpenAI
+    caught = (openai.OpenAIError, httpx2.HTTPError, TimeoutError, *_UNUSABLE)
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        api_key: str,
+        base_url: str | None,
+        timeout: float,
+        http: httpx2.AsyncClient,
+        prices: PriceTable | None = None,
+    ) -> None:
+        # Retries are the base's, which knows how long a reader may wait; the SDK sleeps for up to two minutes.
+        self.server = openai.AsyncOpenAI(
+            api_key=api_key, base_url=base_url, timeout=timeout, max_retries=0, http_client=http
+        )
+        client = ChatOpenAI(
+            model=name,
+            api_key=SecretStr(api_key),
+            base_url=base_url,
+            stream_usage=True,
+            use_responses_api=False,
+            root_async_client=self.server,
+            async_client=_PlainCompletions(self.server),
+            # `stream` bounds the wait for each chunk itself; the library's way makes a task for each.
+            stream_chunk_timeout=0,
+        )
+        super().__init__(name, client, timeout=timeout, prices=prices or read_prices(), key="OPENAI_API_KEY")
+        self._effort = "minimal"
+        self._habits = _Habits()
+
+    def with_effort(self, effort: str) -> "OpenAIChat":
+        """The same model, which thinks for longer or shorter, if it is one that thinks. Shares the connections, the
+        circuit and what was learnt."""
+        other = copy.copy(self)
+        other._effort = effort
+        return other
+
+    async def check(self) -> str | None:
+        """As far as the server's list of models tells; some have none."""
+        probe = self.server.with_options(timeout=CHECK_SECONDS)
+        try:
+            async with asyncio.timeout(CHECK_SECONDS):
+                listed = {model.id async for model in await probe.models.list()}
+        except openai.AuthenticationError:
+            return _REJECTED
+        except (openai.APIConnectionError, TimeoutError):
+            return f"The language model's server at {self.server.base_url} does not answer. Check OPENAI_BASE_URL."
+        except (openai.OpenAIError, *_UNUSABLE):
+            return None
+        if listed and not listed & {self.name, f"{self.name}:latest"}:
+            some = ", ".join(sorted(listed)[:5])
+            return f"The server at {self.server.base_url} does not list a model {self.name!r}; it lists {some}."
+        return None
+
+    async def _request(self, prompt: list[BaseMessage], schema: type[Schema]) -> AIMessage:
+        """One reply, asked for in the best format that the server understands."""
+        while True:
+            way = self._habits.format
+            options: dict[str, Any] = {"temperature": 0.0, "max_tokens": JUDGEMENT_TOKENS}
+            reply_format: dict[str, Any] | None = None
+            asked = prompt
+            if _FORMATS[way] == "json_schema":
+                reply_format = _strict_format(schema)
+            else:
+                asked = _instruct(prompt, describe_schema(schema))
+                if _FORMATS[way] == "json_object":
+                    reply_format = {"type": "json_object"}
+            if reply_format is not None:
+                # Given as `response_format` to `ChatOpenAI`, the SDK would walk through the schema with every request.
+                options["extra_body"] = {"response_format": reply_format}
+            try:
+                return await self.client.ainvoke(asked, **self._fit(options))
+            except openai.APIStatusError as error:
+                if self._learn(error):
+                    continue
+                if reply_format is not None and error.status_code < 500 and _FORMAT_REFUSED.search(str(error)):
+                    self._habits.format = max(self._habits.format, way + 1)
+                    continue
+                raise
+
+    async def _open(
+        self, prompt: list[BaseMessage], options: dict[str, Any]
+    ) -> tuple[AIMessageChunk | None, AsyncGenerator[AIMessageChunk, None]]:
+        while True:
+            try:
+                return await super()._open(prompt, self._fit(options))
+            except openai.APIStatusError as error:
+                if not self._learn(error):
+                    raise
+
+    def _add(self, before: UsageMetadata | None, chunk: UsageMetadata) -> UsageMetadata:
+        # Once, at the end; servers that count in every chunk count from the beginning.
+        return chunk
+
+    def _misunderstood(self, text: str) -> None:
+        if not text.lstrip().startswith("{"):
+            # Words, although nothing but JSON was allowed: the server ignores the format.
+            self._habits.format = _FORMATS.index("text")
+
+    def _fit(self, options: dict[str, Any]) -> dict[str, Any]:
+        """The options, without those that the model is known to refuse."""
+        options = dict(options)
+        if _REASONS.fullmatch(self.name):
+            del options["temperature"]
+            options["reasoning_effort"] = self._effort
+            if "max_tokens" in options:
+                options["max_tokens"] += _REASONING_TOKENS
+        refused = self._habits.refused
+        if "max_completion_tokens" in refused and "max_tokens" in options:
+            # `ChatOpenAI` renames `max_tokens` to what OpenAI calls it now; some servers know the old name only.
+            options["extra_body"] = {**options.get("extra_body", {}), "max_tokens": options.pop("max_tokens")}
+        return {name: value for name, value in options.items() if name not in refused}
+
+    def _learn(self, error: openai.APIStatusError) -> bool:
+        """Whether the server refused a parameter that it can be asked without; it is not sent again."""
+        if not isinstance(error, openai.BadRequestError | openai.UnprocessableEntityError):
+            return False
+        for name in ("temperature", "reasoning_effort", "max_completion_tokens"):
+            if name not in self._habits.refused and (error.param == name or name in error.message):
+                self._habits.refused.add(name)
+                return True
+        return False
+
+    def _translate(self, error: Exception) -> AskgraphError:
+        match error:
+            case ContextOverflowError():
+                return ContextTooLong()
+            case openai.AuthenticationError():
+                return ModelRejectedKey(_REJECTED)
+            case openai.PermissionDeniedError() | openai.APITimeoutError():
+                return super()._translate(error)
+            case openai.NotFoundError():
+                return ModelError(
+                    f"There is no language model {self.name} at this address. Check its name and OPENAI_BASE_URL."
+                )
+            case openai.RateLimitError() if error.code == "insufficient_quota":
+                return ModelError("The account behind OPENAI_API_KEY has no quota left.")
+            case openai.APIError() if _CONTEXT_EXCEEDED.search(error.message):
+                return ContextTooLong()
+            case openai.BadRequestError() if error.code in ("content_filter", "content_policy_violation"):
+                return ModelRefused()
+            case openai.APIStatusError() if error.status_code < 500 and error.status_code not in _PASSING:
+                return ModelError(f"The language model {self.name} did not accept the request: {error.message}")
+            case openai.OpenAIError():
+                return ModelUnavailable(again_in=read_retry_after(error))
+        return super()._translate(error)
+
+
+class _PlainCompletions:
+    """`client.chat.completions`, except that replies and chunks are the dicts that came over the wire.
+
+    `ChatOpenAI` takes dicts as they are. The SDK's types, to which it would transform each request and from which it
+    would turn each chunk back into a dict, are most of what a call and a streamed token cost.
+    """
+
+    def __init__(self, server: openai.AsyncOpenAI) -> None:
+        self.with_raw_response = self
+        self._server = server
+
+    async def create(
+        self, *, stream: bool = False, extra_body: dict[str, Any] | None = None, **payload: Any
+    ) -> "_PlainReply":
+        body = {**payload, "stream": stream, **(extra_body or {})}
+        return _PlainReply(
+            await self._server.post("/chat/completions", cast_to=httpx2.Response, body=body, stream=stream)
+        )
+
+
+class _PlainReply:
+    """One reply, whole or in chunks. https://html.spec.whatwg.org/multipage/server-sent-events.html, of which chat
+    servers use single `data` lines only."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self.headers = response.headers
+        self._response = response
+
+    def parse(self) -> Any:
+        reply = orjson.loads(self._response.content)
+        for choice in reply["choices"] or []:
+            if choice["message"].get("refusal"):
+                # `ChatOpenAI` hands a refusal on from the SDK's types only.
+                choice["finish_reason"] = "refusal"
+        return reply
+
+    async def __aenter__(self) -> AsyncIterator[dict[str, Any]]:
+        return self._read()
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._response.aclose()
+
+    async def _read(self) -> AsyncIterator[dict[str, Any]]:
+        rest = b""
+        async for received in self._response.aiter_bytes():
+            # Not `aiter_lines`: it also splits at line separators inside a JSON string.
+            *lines, rest = (rest + received).split(b"\n")
+            for line in lines:
+                if not line.startswith(b"data:") or line[5:].strip() == b"[DONE]":
+                    continue
+                chunk = orjson.loads(line[5:])
+                if chunk.get("error"):
+                    raise openai.APIError(str(chunk["error"]), self._response.request, body=chunk["error"])
+                yield chunk
+
+
+def _instruct(prompt: list[BaseMessage], instruction: str) -> list[BaseMessage]:
+    """The prompt with one more instruction in its system message: chat templates of local models allow only one."""
+    first, *others = prompt
+    if isinstance(first, SystemMessage):
+        return [SystemMessage(f"{first.content}\n\n{instruction}"), *others]
+    return [SystemMessage(instruction), *prompt]
+
+
+@cache
+def _strict_format(schema: type[Schema]) -> dict[str, Any]:
+    function = convert_to_openai_function(_drop_constraints(schema.model_json_schema()), strict=True)
+    function["schema"] = function.pop("parameters")
+    return {"type": "json_schema", "json_schema": function}
+
+
+def _drop_constraints(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema's structure alone. Names of properties are not keywords, whatever they are called."""
+    kept: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in ("properties", "$defs"):
+            kept[key] = {name: _drop_constraints(part) for name, part in value.items()}
+        elif key not in _CONSTRAINTS:
+            kept[key] = _drop_constraints(value) if isinstance(value, dict) else value
+    return kept

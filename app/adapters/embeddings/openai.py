@@ -1,0 +1,324 @@
+"""Embeddings behind OpenAI's API: OpenAI itself, or any server that speaks its protocol.
+
+https://platform.openai.com/docs/api-reference/embeddings. Importing this module loads the SDK: import it where such a
+model is configured, not at the top of a module that always runs.
+
+What servers differ in is learnt from their refusals and remembered: whether a model takes `dimensions`, how many texts
+a request may hold, and how long a text may be.
+"""
+
+import asyncio
+import base64
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, cast
+
+import httpx2
+import numpy as np
+import openai
+from openai.types import CreateEmbeddingResponse
+
+from app.adapters.chat.providers import CHECK_SECONDS
+from app.adapters.circuit import Circuit
+from app.adapters.prices import PriceTable
+from domain.errors import (
+    AskgraphError,
+    ConfigurationError,
+    EmbedderUnavailable,
+    ModelRejectedKey,
+    ModelUnavailable,
+)
+from domain.ports.embedding import Vector
+from domain.ports.models import ModelUsage, UsageSink
+from domain.text.surrogates import replace_surrogates
+
+MAX_DIMENSION = 4_000
+"""What a vector index in half precision takes (pgvector)."""
+
+REQUEST_TEXTS = 128
+"""Texts of one request. OpenAI takes 2,048; smaller requests run side by side, and one that fails costs less."""
+REQUEST_BYTES = 300_000
+"""UTF-8 bytes of one request. OpenAI takes 300,000 tokens, and no token is shorter than a byte."""
+AT_ONCE = 4
+"""Requests that are under way together for passages. Queries do not wait for them."""
+
+QUERY_SECONDS = 5.0
+"""How long a question waits for its embedding, with one retry, before it is searched by words."""
+PASSAGE_SECONDS = 60.0
+"""How long a request for passages may take, by itself."""
+PASSAGE_RETRIES = 6
+"""For 429, 5xx and time-outs. The SDK waits as `Retry-After` says, or 0.5 to 8 s with jitter."""
+
+REMEMBERED_QUERIES = 256
+_SHORTEST = 200
+"""Characters. A text that is refused for its length is not cut below this."""
+
+_NATIVE = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
+"""Dimensions of OpenAI's models. https://platform.openai.com/docs/models"""
+
+_SPEC = re.compile(r"openai:(?P<model>\S+?)(?:@(?P<dimension>\d+))?")
+_DIMENSIONS_REFUSED = re.compile(r"dimensions|matryoshka", re.IGNORECASE)
+_TOO_MANY = re.compile(r"batch.?size|in one batch|too many inputs|array", re.IGNORECASE)
+_TOO_LONG = re.compile(r"context.?(length|size|window)|input.?length|too (large|long)|than \d+ tokens", re.IGNORECASE)
+_UNUSABLE = (ValueError, KeyError, TypeError, IndexError, AttributeError)
+"""What the SDK or numpy raise on a reply that is not of the protocol."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """How a model is told what a text is."""
+
+    prefix: str = ""
+    field: tuple[str, str] | None = None
+    """A field of the request's body, and its value."""
+
+
+# Model families that treat questions and passages differently, as their model cards say. Changing an entry of a
+# model changes its vectors: what was embedded before has to be embedded anew.
+_KINDS: tuple[tuple[re.Pattern[str], _Kind, _Kind], ...] = (
+    (
+        re.compile(r"\be5-[\w-]*instruct|qwen3-embedding"),
+        _Kind("Instruct: Given a question, retrieve passages that answer it\nQuery: "),
+        _Kind(),
+    ),
+    (re.compile(r"\be5-"), _Kind("query: "), _Kind("passage: ")),
+    (re.compile(r"nomic-embed-text"), _Kind("search_query: "), _Kind("search_document: ")),
+    (
+        re.compile(r"\bbge-(small|base|large)-en|mxbai-embed"),
+        _Kind("Represent this sentence for searching relevant passages: "),
+        _Kind(),
+    ),
+    (re.compile(r"embeddinggemma"), _Kind("task: search result | query: "), _Kind("title: none | text: ")),
+    (re.compile(r"\bvoyage-"), _Kind(field=("input_type", "query")), _Kind(field=("input_type", "document"))),
+    (
+        re.compile(r"nv-embed|nemoretriever|nv-embedqa"),
+        _Kind(field=("input_type", "query")),
+        _Kind(field=("input_type", "passage")),
+    ),
+    (
+        re.compile(r"\bjina-embeddings-v[34]"),
+        _Kind(field=("task", "retrieval.query")),
+        _Kind(field=("task", "retrieval.passage")),
+    ),
+)
+
+
+class OpenAIEmbedder:
+    """An `Embedder`. Construct once and keep: the client inside holds the connections."""
+
+    def __init__(self, spec: str, *, api_key: str, base_url: str | None, prices: PriceTable) -> None:
+        """`spec` is `openai:MODEL` or `openai:MODEL@DIMENSION`. `api_key` may be empty where `base_url` names a server
+        that wants none. Nothing is asked of the server yet.
+
+        Raises `ConfigurationError` where the dimension is neither said nor known, or cannot be indexed.
+        """
+        match = _SPEC.fullmatch(spec)
+        if match is None:
+            raise ConfigurationError(f"{spec!r} names no embedding model; it is local, or like openai:MODEL@DIMENSION.")
+        self.model = match["model"]
+        native = _NATIVE.get(self.model)
+        dimension = int(match["dimension"]) if match["dimension"] else native
+        if dimension is None:
+            raise ConfigurationError(
+                f"How many dimensions {self.model!r} has is not known here. Say it, as in openai:{self.model}@768."
+            )
+        if not 1 <= dimension <= MAX_DIMENSION:
+            raise ConfigurationError(f"Vectors of {dimension} dimensions cannot be indexed; 1 to {MAX_DIMENSION} can.")
+        self.dimension = dimension
+        self.name = f"openai:{self.model}@{dimension}"
+        self.problem: str | None = None
+        """What was wrong with the last call; None where it was answered."""
+        self._prices = prices
+        self._circuit = Circuit(f"The embedding model {self.model}")
+        self._server = openai.AsyncOpenAI(
+            # The SDK does not start without a key; local servers ignore it.
+            api_key=api_key or "none",
+            base_url=base_url,
+            timeout=PASSAGE_SECONDS,
+            max_retries=PASSAGE_RETRIES,
+        )
+        self._query, self._passage = next(
+            ((query, passage) for known, query, passage in _KINDS if known.search(self.model.lower())),
+            (_Kind(), _Kind()),
+        )
+        self._sends_dimensions = dimension != native
+        self._texts = REQUEST_TEXTS
+        self._characters: int | None = None
+        self._at_once = asyncio.Semaphore(AT_ONCE)
+        self._recent: dict[str, Vector] = {}
+
+    async def embed_query(self, text: str, sink: UsageSink | None = None) -> Vector:
+        if (known := self._recent.pop(text, None)) is None:
+            known = await self._embed_query(text, sink, seconds=QUERY_SECONDS, retries=1)
+            if len(self._recent) >= REMEMBERED_QUERIES:
+                del self._recent[next(iter(self._recent))]
+        self._recent[text] = known
+        return known
+
+    async def embed_passages(self, texts: Sequence[str], sink: UsageSink | None = None) -> Vector:
+        async def request(batch: Sequence[str]) -> Vector:
+            async with self._at_once:
+                return await self._request(self._server, batch, self._passage, sink)
+
+        with self._guarded():
+            # A request that fails ends the others: what they cost would be thrown away.
+            requests = [asyncio.create_task(request(batch)) for batch in _make_batches(texts)]
+            try:
+                vectors = await asyncio.gather(*requests)
+            finally:
+                for each in requests:
+                    each.cancel()
+        return np.concatenate([np.empty((0, self.dimension), dtype=np.float32), *vectors])
+
+    async def check(self) -> str | None:
+        """What is wrong with the key, the address, the model or its dimension; None where nothing is. Embeds one word.
+        Takes at most 3 seconds."""
+        with suppress(EmbedderUnavailable):
+            await self._embed_query("word", None, seconds=CHECK_SECONDS, retries=0)
+        return self.problem
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._server.close()
+
+    async def _embed_query(self, text: str, sink: UsageSink | None, *, seconds: float, retries: int) -> Vector:
+        server = self._server.with_options(max_retries=retries)
+        with self._guarded():
+            async with asyncio.timeout(seconds):
+                [vector] = await self._request(server, [text], self._query, sink)
+        vector.setflags(write=False)
+        return cast(Vector, vector)
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """Raise what the SDK or its transport raise as `EmbedderUnavailable`, and the same without a call while the
+        server does not answer."""
+        try:
+            with self._circuit.guard():
+                try:
+                    yield
+                except (openai.OpenAIError, httpx2.HTTPError, TimeoutError, *_UNUSABLE) as error:
+                    raise _translate(error, self.model, str(self._server.base_url)) from error
+        except (ModelUnavailable, ModelRejectedKey, EmbedderUnavailable) as error:
+            self.problem = error.message
+            raise EmbedderUnavailable(error.message) from error
+        self.problem = None
+
+    async def _request(
+        self, server: openai.AsyncOpenAI, texts: Sequence[str], kind: _Kind, sink: UsageSink | None
+    ) -> Vector:
+        """Vectors of the texts, in one request; in several where the server takes fewer at once."""
+        while len(texts) <= self._texts:
+            # A lone surrogate cannot be sent, and an empty text is refused.
+            inputs = [kind.prefix + (replace_surrogates(text)[: self._characters] or " ") for text in texts]
+            sends_dimensions = self._sends_dimensions
+            try:
+                reply = await server.embeddings.create(
+                    model=self.model,
+                    input=inputs,
+                    dimensions=self.dimension if sends_dimensions else openai.omit,
+                    # Otherwise the SDK makes a Python list of every vector.
+                    encoding_format="base64",
+                    extra_body=dict([kind.field]) if kind.field else None,
+                )
+            except openai.APIStatusError as error:
+                if not self._learn(error, inputs, sent_dimensions=sends_dimensions):
+                    raise
+                continue
+            if sink is not None:
+                sink.record(self._measure(reply))
+            return self._read(reply, len(texts))
+        half = (len(texts) + 1) // 2
+        parts = [await self._request(server, part, kind, sink) for part in (texts[:half], texts[half:])]
+        return np.concatenate(parts)
+
+    def _learn(self, error: openai.APIStatusError, inputs: Sequence[str], *, sent_dimensions: bool) -> bool:
+        """Whether the server can be asked otherwise than it has just refused; from now on it is."""
+        if error.status_code not in (400, 413, 422, 500):
+            return False
+        if sent_dimensions and error.status_code != 500 and _DIMENSIONS_REFUSED.search(error.message):
+            self._sends_dimensions = False
+            return True
+        if len(inputs) > 1 and _TOO_MANY.search(error.message):
+            self._texts = min(self._texts, len(inputs) // 2)
+            return True
+        longest = max(map(len, inputs))
+        if longest > _SHORTEST and _TOO_LONG.search(error.message):
+            self._characters = min(self._characters or longest, longest // 2)
+            return True
+        return False
+
+    def _measure(self, reply: CreateEmbeddingResponse) -> ModelUsage:
+        """Servers that do not count are recorded with zero tokens of unknown cost, so that the call itself shows."""
+        tokens = reply.usage.prompt_tokens if reply.usage else 0
+        cost = self._prices.price_embedding(self.model, tokens) if tokens else None
+        return ModelUsage(self.model, tokens, 0, cost)
+
+    def _read(self, reply: CreateEmbeddingResponse, count: int) -> Vector:
+        vectors = [_decode(each.embedding) for each in sorted(reply.data, key=lambda each: each.index)]
+        if len(vectors) != count:
+            raise EmbedderUnavailable(f"{len(vectors)} vectors came from the model {self.model} for {count} texts.")
+        if wrong := {len(vector) for vector in vectors} - {self.dimension}:
+            raise EmbedderUnavailable(
+                f"The embedding model {self.model} makes vectors of {min(wrong)} dimensions, not of {self.dimension}. "
+                f"Check ASKGRAPH_EMBEDDINGS; to go over: askgraph reindex --embeddings openai:{self.model}@{min(wrong)}"
+            )
+        rows = np.stack(vectors)
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        if not np.isfinite(lengths).all() or not lengths.all():
+            raise EmbedderUnavailable(f"The embedding model {self.model} sent a vector that is none.")
+        return cast(Vector, rows / lengths)
+
+
+def _make_batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    first, size = 0, 0
+    for position, text in enumerate(texts):
+        added = len(text.encode("utf-8", "replace"))
+        if position > first and (position - first == REQUEST_TEXTS or size + added > REQUEST_BYTES):
+            yield texts[first:position]
+            first, size = position, 0
+        size += added
+    if texts:
+        yield texts[first:]
+
+
+def _decode(sent: Any) -> Vector:
+    """A vector as base64 of little-endian floats, or as the list that servers send which know only that."""
+    if isinstance(sent, str):
+        return np.frombuffer(base64.b64decode(sent), dtype="<f4").astype(np.float32)
+    return np.array(sent, dtype=np.float32)
+
+
+def _translate(error: Exception, model: str, address: str) -> AskgraphError:
+    match error:
+        case openai.AuthenticationError():
+            return ModelRejectedKey(
+                f"The embedding server at {address} did not accept the API key. Check ASKGRAPH_EMBEDDINGS_API_KEY, or "
+                "OPENAI_API_KEY."
+            )
+        case openai.PermissionDeniedError():
+            return ModelRejectedKey(f"The API key may not use the embedding model {model}.")
+        case openai.NotFoundError():
+            return EmbedderUnavailable(
+                f"There is no embedding model {model} at {address}. Check ASKGRAPH_EMBEDDINGS and its base URL."
+            )
+        case openai.RateLimitError() if error.code == "insufficient_quota":
+            return EmbedderUnavailable("The account behind the embedding model's API key has no quota left.")
+        case openai.RateLimitError():
+            return ModelUnavailable(
+                f"The embedding server at {address} takes no more requests for now. Try again in a moment."
+            )
+        case openai.APITimeoutError() | TimeoutError() | httpx2.TimeoutException():
+            return ModelUnavailable(f"The embedding server at {address} took too long. Try again in a moment.")
+        case openai.APIConnectionError() | httpx2.HTTPError():
+            return ModelUnavailable(f"The embedding server at {address} does not answer.")
+        case openai.InternalServerError():
+            return ModelUnavailable(
+                f"The embedding server at {address} had an error ({error.status_code}). Try again in a moment."
+            )
+        case openai.APIStatusError():
+            return EmbedderUnavailable(f"The embedding model {model} did not accept the request: {error.message}")
+        case _:
+            return EmbedderUnavailable(f"The embedding server at {address} sent a reply that is not of the protocol.")

@@ -1,0 +1,121 @@
+"""Late interaction (ColBERT: Khattab & Zaharia, SIGIR 2020) over vectors that ingestion stored.
+
+Each passage keeps one short vector per token: the model's token vector, projected to `DIMENSIONS` and quantised to 4
+bits a value, 48 bytes a token. A question's score against a passage is the mean, over the question's tokens, of the
+highest dot product with any token of the passage. Sizes were chosen by measuring:
+docs/decisions/07-reranking.md.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.adapters.embeddings.onnx import OnnxEmbedder
+from domain.documents import Passage, embedding_text
+from domain.ports.documents import ChunkVectors
+from domain.ports.embedding import Vector
+from domain.ports.models import UsageSink
+from domain.scope import Scope
+
+DIMENSIONS = 96
+PROJECTION_PATH = Path(__file__).parents[1] / "data" / "token_projection.npy"
+
+LEVELS = 16
+STEP = 2 * 2.6 / LEVELS / DIMENSIONS**0.5
+"""Width of a level: the 16 levels span 2.6 standard deviations either side. The projection ends in a rotation, so that
+all values of a unit vector share the deviation 1 / sqrt(DIMENSIONS)."""
+
+
+class TokenVectors(Protocol):
+    """Where ingestion stored `ChunkVectors.tokens`.
+
+    Raises `DatabaseUnavailable`.
+    """
+
+    async def read_tokens(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, bytes]:
+        """What is stored, by chunk id. Chunks without token vectors are left out."""
+        ...
+
+
+class LateInteractionEncoder:
+    """What ingestion needs to know of a chunk, from one run of the model."""
+
+    def __init__(self, embedder: OnnxEmbedder) -> None:
+        self._embedder = embedder
+        self._projection = _read_projection()
+
+    async def encode(self, texts: Sequence[str]) -> list[ChunkVectors]:
+        """The embedding and the stored form of the token vectors of each text, in order.
+
+        Raises `EmbedderUnavailable`.
+        """
+        vectors: dict[int, ChunkVectors] = {}
+        async for position, embedding, tokens in self._embedder.stream_passages(texts):
+            vectors[position] = ChunkVectors(embedding, compress(_project(tokens, self._projection)))
+        return [vectors[position] for position in range(len(texts))]
+
+
+class LateInteractionReranker:
+    """A `Reranker` that runs the model on the question only. Passages whose token vectors are not stored are encoded
+    on the spot."""
+
+    name = "late-interaction/all-MiniLM-L6-v2-onnx-int8"
+
+    def __init__(self, embedder: OnnxEmbedder, token_vectors: TokenVectors) -> None:
+        self._embedder = embedder
+        self._token_vectors = token_vectors
+        self._encoder = LateInteractionEncoder(embedder)
+        self._projection = _read_projection()
+
+    async def score(self, scope: Scope, question: str, passages: Sequence[Passage], sink: UsageSink) -> list[float]:
+        """Mean of the highest similarities, 0-1. Unrelated text scores about 0.3, an answer 0.6 and more."""
+        if not passages:
+            return []
+        tokens, stored = await asyncio.gather(
+            self._embedder.embed_query_tokens(question),
+            self._token_vectors.read_tokens(scope, [passage.chunk_id for passage in passages]),
+        )
+        missing = [passage for passage in passages if not stored.get(passage.chunk_id)]
+        encoded = await self._encoder.encode([embedding_text(p.title, p.heading_path, p.text) for p in missing])
+        stored |= {passage.chunk_id: vectors.tokens for passage, vectors in zip(missing, encoded, strict=True)}
+        return compare(_project(tokens, self._projection), [stored[passage.chunk_id] for passage in passages])
+
+
+def compress(vectors: Vector) -> bytes:
+    """Unit rows of `DIMENSIONS` values to 4 bits a value, two values to a byte, row after row."""
+    levels = np.clip(np.floor(vectors / STEP) + LEVELS // 2, 0, LEVELS - 1).astype(np.uint8)
+    pairs: NDArray[np.uint8] = levels[:, 0::2] << 4 | levels[:, 1::2]
+    return pairs.tobytes()
+
+
+def compare(question: Vector, stored: Sequence[bytes]) -> list[float]:
+    """MaxSim of the question's token vectors (tokens, DIMENSIONS) with each passage, cut to 0-1. Text without a single
+    word scores 0."""
+    scores = np.zeros(len(stored), dtype=np.float32)
+    filled = [index for index, passage in enumerate(stored) if passage]
+    if len(question) and filled:
+        pairs = np.frombuffer(b"".join(stored), dtype=np.uint8).reshape(-1, DIMENSIONS // 2)
+        # Levels are multiplied as they are: to put in their width and offset afterwards is once a product of two
+        # vectors, and not once a value.
+        products = (pairs >> 4).astype(np.float32) @ question[:, 0::2].T
+        products += (pairs & 0x0F).astype(np.float32) @ question[:, 1::2].T
+        similarities = (products + (0.5 - LEVELS // 2) * question.sum(axis=1)) * STEP
+        lengths = [len(stored[index]) // (DIMENSIONS // 2) for index in filled]
+        starts = np.cumsum([0, *lengths[:-1]])
+        scores[filled] = np.maximum.reduceat(similarities, starts, axis=0).mean(axis=1)
+    clipped: list[float] = scores.clip(0, 1).tolist()
+    return clipped
+
+
+def _read_projection() -> Vector:
+    """Shape (model dimension, DIMENSIONS); made by benchmarks/fit_projection.py."""
+    return cast(NDArray[np.float16], np.load(PROJECTION_PATH)).astype(np.float32)
+
+
+def _project(tokens: Vector, projection: Vector) -> Vector:
+    projected = tokens @ projection
+    return cast(Vector, projected / np.linalg.norm(projected, axis=1, keepdims=True))
