@@ -443,6 +443,6 @@ def fingerprint_machine(*names: str) -> str:
         here / "adapters",
         here / "runs",
     ):
-        for file in sorted(folder.rglob("*.py")):
+        for file in sorted([*folder.rglob("*.py"), *folder.glob("catalogue/*.toml")]):
             digest.update(file.read_bytes())
     return digest.hexdigest()
