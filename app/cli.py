@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 import uvloop
 
+from app.ingest.formats import list_formats
 from domain.errors import AskgraphError, InputError, NotFound, StateError
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def ask(
 
 @cli.command()
 def ingest(
-    paths: Annotated[list[Path], typer.Argument(help="Files and folders: Markdown, text, HTML, PDF, DOCX.")],
+    paths: Annotated[list[Path], typer.Argument(help=f"Files and folders. Supported formats: {list_formats()}.")],
     background: Annotated[
         bool, typer.Option("--background", help="Only hand the files over: a server or worker reads them later.")
     ] = False,
