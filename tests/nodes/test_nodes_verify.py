@@ -23,7 +23,11 @@ async def test_each_claim_has_its_span_and_is_checked_against_its_citations(embe
 
 
 async def test_the_framing_is_no_claim_whatever_it_says(embedder: OnnxEmbedder) -> None:
-    opening, claimed, closing = "Maybe. ", "Lunch costs nine francs [1].", " Zurich is not mentioned [2]."
+    opening, claimed, closing = (
+        "Visitors may park anywhere. ",
+        "Lunch costs nine francs [1].",
+        " Zurich is not mentioned [2].",
+    )
     answer = opening + claimed + closing
     framing = Framing(opening=len(opening), closing=len(closing))
     claims, _ = await check_claims(answer, framing, SOURCES, embedder)
