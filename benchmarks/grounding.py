@@ -144,7 +144,7 @@ async def follow(services: Services, workspace_id: str, asked: Question) -> Outc
 
 async def count_claims(services: Services, answer: str, framing: Framing, sources: list[Source]) -> tuple[int, int]:
     """Count the claims, and those that the local check does not find in the sources."""
-    claims, _ = await check_claims(answer, framing, sources, services.library.sentences)
+    claims, _ = await check_claims(answer, framing, sources, services.models.judges.verifier)
     return len(claims), sum(claim["verdict"] == "unsupported" for claim in claims)
 
 

@@ -14,9 +14,9 @@ from domain.outcome import (
     Reason,
     RetriesSpent,
 )
+from domain.question import split_carried
 from domain.state import Level, Step, Turn
 from nodes.context import Context
-from nodes.local.standalone import part_carried
 from nodes.missing import find_missing_names
 from nodes.scope import profile_of
 from nodes.titles import read_titles
@@ -68,7 +68,7 @@ async def abstain(state: AbstainInput, runtime: Runtime[Context]) -> AbstainUpda
 
 async def _find_reasons(state: AbstainInput, context: Context) -> list[Reason]:
     profile = profile_of(state)
-    searched, _ = part_carried((state["queries_tried"] or [state["question"]])[0])
+    searched, _ = split_carried((state["queries_tried"] or [state["question"]])[0])
     nearest = list(dict.fromkeys(source["title"] for source in state["sources"]))[:_NEAREST]
     is_empty = not nearest and await read_titles(state, context, 1) == []
     reasons: list[Reason] = [

@@ -6,13 +6,12 @@ from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
 from domain.outcome import Outcome
-from domain.ports.models import ChatModel, Message
+from domain.ports.models import ChatModel
 from domain.state import Turn
 from nodes.answerers import LOCAL
 from nodes.context import Context
 from nodes.judgement import ask_or_none
-from nodes.local.smalltalk import reply
-from nodes.prompting import show_titles
+from nodes.prompting import ask, instruct, show_list, show_turns, write
 from nodes.scope import profile_of
 from nodes.titles import read_titles
 from nodes.writing import AnsweringInput, AnswerWriter, Prose, finish_turn
@@ -53,9 +52,10 @@ async def converse(state: AnsweringInput, runtime: Runtime[Context]) -> Converse
         if finished:
             answered_by = model.name
         elif writer.text:
-            writer.correct("The language model stopped.", reply(state["question"], titles), [])
+            reply = await context.judges.small_talk.reply(state["question"], titles)
+            writer.correct("The language model stopped.", reply, [])
     if not writer.text:
-        writer.write(reply(state["question"], titles))
+        writer.write(await context.judges.small_talk.reply(state["question"], titles))
     turns = finish_turn(state, writer.text, [], "conversed")
     return ConverseUpdate(answer=writer.text, outcome="conversed", answered_by=answered_by, turns=turns)
 
@@ -64,11 +64,12 @@ async def _write_with_model(
     model: ChatModel, writer: AnswerWriter, state: AnsweringInput, titles: Sequence[str] | None, context: Context
 ) -> bool:
     """Return True once the reply is complete."""
-    named = "not known" if titles is None else f"\n{show_titles(titles)}" if titles else "none yet"
-    messages = [Message("system", PROMPT.format(titles=named))]
-    for turn in state["turns"][-_TURNS_SHOWN:]:
-        messages += [Message("user", turn["question"]), Message("assistant", turn["answer"])]
-    messages.append(Message("user", state["question"]))
+    named = "not known" if titles is None else write("\n{titles}", titles=show_list(titles)) if titles else "none yet"
+    messages = [
+        instruct(PROMPT, titles=named),
+        *show_turns(state["turns"], _TURNS_SHOWN),
+        ask("{question}", question=state["question"]),
+    ]
     profile = profile_of(state)
     # Without sources, every marker is taken out.
     prose = Prose(writer, state["question"], [], profile.generate.citation_style)

@@ -6,7 +6,6 @@ from typing_extensions import TypedDict
 from domain.outcome import Outcome
 from domain.state import Turn
 from nodes.context import Context
-from nodes.local.smalltalk import decline as refuse
 from nodes.titles import read_titles
 from nodes.writing import AnsweringInput, AnswerWriter, finish_turn
 
@@ -25,6 +24,6 @@ async def decline(state: AnsweringInput, runtime: Runtime[Context]) -> DeclineUp
     """Refuse, and offer what this service is for."""
     titles = await read_titles(state, runtime.context, _TITLES_SHOWN)
     writer = AnswerWriter(runtime.stream_writer)
-    writer.write(refuse(state["question"], titles))
+    writer.write(await runtime.context.judges.small_talk.decline(state["question"], titles))
     turns = finish_turn(state, writer.text, [], "declined")
     return DeclineUpdate(answer=writer.text, outcome="declined", turns=turns)

@@ -25,21 +25,19 @@ from domain.outcome import (
     Uncited,
     judge_answer,
 )
-from domain.ports.models import ChatModel, Message
+from domain.ports.judgement import Quote
+from domain.ports.models import ChatModel
 from domain.profile import Profile
 from domain.state import Degradation, Failure, Level, Turn
 from domain.text.hyperlinks import strip_links
 from domain.text.markers import render_marker, strip_markers
+from domain.text.ranges import compare, read_amounts
 from nodes.answerers import LOCAL, find_model, list_answerers
 from nodes.context import Context, Ledger
 from nodes.judgement import within
-from nodes.local.conclusion import conclude
-from nodes.local.extraction import Quote, extract
-from nodes.local.ranges import compare, read_amounts
-from nodes.local.statements import read_title
 from nodes.missing import find_missing_names
 from nodes.neighbours import merge_touching
-from nodes.prompting import disarm, fit_sources, show_sources
+from nodes.prompting import Prompt, ask, fit_sources, instruct, show_sources, show_turns
 from nodes.scope import profile_of
 from nodes.wording import wording_of
 from nodes.writing import AbstentionListener, AnsweringInput, AnswerWriter, Prose, finish_turn, hold_back
@@ -188,25 +186,22 @@ async def _quote(
     """Quote the sentences that answer; abstain where there are none. `low` is the reason for a caveat, if there is
     one."""
     knobs, wording = profile.generate, wording_of(profile)
-    question = state["standalone_question"]
     before = [turn for turn in state["turns"] if turn["run_id"] != state["run_id"]]
-    quotes = await extract(
-        question,
+    found = await context.judges.finder.find(
+        state["standalone_question"],
         sources,
-        context.sentences,
-        max_sentences=knobs.max_sentences,
+        most=knobs.max_sentences,
         typed=state["question"],
         last=before[-1] if before else None,
     )
+    quotes = found.quotes
     if not quotes:
         reasons: list[Reason] = [NothingQuotable(code="nothing_quotable")]
         writer.write(wording.abstain(reasons))
         return _Result("abstained", reasons, Framing(opening=0, closing=0))
     opening = wording.open(low)
     by_number = {source["number"]: source for source in sources}
-    best = max(quotes, key=lambda quote: quote.score)
-    place = read_title(by_number[best.number])
-    conclusion = None if opening or best.text[0].isdigit() else conclude(question, best.text, place)
+    conclusion = found.conclusion
     writer.write(opening or (f"{conclusion[0].upper()}{conclusion[1:]}. " if conclusion else ""))
     spans: dict[int, tuple[int, int]] = {}
     for quote in quotes:
@@ -300,14 +295,14 @@ async def _write_with_model(
     return _Result(judge_answer(reasons), reasons, framing)
 
 
-def _write_prompt(state: GenerateInput, sources: Sequence[Source], profile: Profile) -> list[Message]:
+def _write_prompt(state: GenerateInput, sources: Sequence[Source], profile: Profile) -> Prompt:
     """Return the instructions, the conversation and the sources, each in messages of its own; the question comes
     last."""
     knobs = profile.generate
     checked = CHECKED if profile.verify else ""
-    abstention = wording_of(profile).abstention.sentence
-    messages = [Message("system", PROMPT.format(abstention=abstention, checked=checked))]
-    for turn in state["turns"][-knobs.remembered_turns :] if knobs.remembered_turns else []:
-        messages += [Message("user", disarm(turn["question"])), Message("assistant", disarm(turn["answer"]))]
-    question = disarm(state["standalone_question"])
-    return [*messages, Message("user", f"{show_sources(sources)}\n\nQuestion: {question}")]
+    question = state["standalone_question"]
+    return [
+        instruct(PROMPT, abstention=wording_of(profile).abstention.sentence, checked=checked),
+        *show_turns(state["turns"], knobs.remembered_turns),
+        ask("{sources}\n\nQuestion: {question}", sources=show_sources(sources), question=question),
+    ]

@@ -11,11 +11,11 @@ from domain.documents import Candidate, Passage, Source, TextLine
 from domain.errors import EmbedderUnavailable, ModelError, ModelUnavailable
 from domain.profile import RerankKnobs
 from domain.scope import Scope
+from domain.text.complexity import is_complex
 from nodes.context import Context
 from nodes.diversity import diversify
 from nodes.fusion import blend, choose_examples, reorder
 from nodes.links import find_linked, place_linked
-from nodes.local.complexity import is_reranked
 from nodes.model_ranking import rank
 from nodes.neighbours import complete_sources
 from nodes.optional import query_or_default
@@ -88,6 +88,11 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
         ),
         queries_tried=list(dict.fromkeys([*state["queries_tried"], *(passage.title for passage in linked)])),
     )
+
+
+def is_reranked(question: str, knobs: RerankKnobs) -> bool:
+    """Whether the profile has what was found for this question scored once more."""
+    return knobs.method != "none" and (not knobs.only_complex or is_complex(question))
 
 
 async def _look_and_score(

@@ -13,11 +13,11 @@ from domain.errors import EmbedderUnavailable
 from domain.ports.embedding import Vector
 from domain.profile import RetrievalKnobs
 from domain.scope import Scope
+from domain.text.spelling import correct
 from nodes.context import Context
 from nodes.expansion import expand, fuse_rankings
 from nodes.fusion import fuse
 from nodes.legs import score_across_legs
-from nodes.local.spelling import correct
 from nodes.optional import query_or_default
 from nodes.scope import profile_of, scope_of
 

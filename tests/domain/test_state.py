@@ -55,7 +55,8 @@ def test_a_question_begins_with_nothing_known() -> None:
     assert blank.pop("route") == "needs_retrieval"
     assert blank.pop("level") == "none"
     assert blank.pop("verification") == {"status": "skipped", "claims": []}
-    assert {name for name, value in blank.items() if value} <= {"outcome"}
+    assert blank.pop("framing") == {"opening": 0, "closing": 0}
+    assert {name for name, value in blank.items() if value} == set()
 
 
 def test_blank_questions_share_nothing() -> None:
