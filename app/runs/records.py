@@ -13,7 +13,7 @@ from graphs.instrumentation import file_usage
 from graphs.prompts import find_versions
 from nodes.writing import finish_turn
 
-logger = logging.getLogger("askgraph.turns")
+logger = logging.getLogger("askgraph.runs")
 
 LOW_TOP_SCORE = 0.3
 """Below this the best source is probably not about the question."""
