@@ -1,7 +1,7 @@
-"""Which way a question goes, without a language model.
+"""Routes a question, without a language model.
 
-Courtesies are recognised by their words, the rest by its nearest prototype among utterances of three kinds. A
-question that is wrongly turned away costs far more than a search in vain, so both other routes must win clearly.
+Courtesies are recognised by their words, everything else by the nearest of example utterances (prototypes.py). Turning
+a question away wrongly costs far more than a search in vain, so the two other routes must win clearly.
 """
 
 import re
@@ -13,26 +13,26 @@ from domain.state import Route
 from nodes.local.routing.prototypes import ABOUT_ASSISTANT, COMMAND, GOODBYE, MOMENT, PROTOTYPES, TRANSACTION
 
 _LONGEST_TALK = 24
-"""Words. Small talk and commands are short; what is longer is always searched."""
+"""Limit, in words, of small talk and commands; anything longer is searched."""
 
 NEAREST = 0.45
-"""Cosine similarity from which a prototype counts as near (benchmarks/routing.py)."""
+"""Cosine similarity from which an example counts as near (benchmarks/routing.py)."""
 
 LEAD = 0.06
-"""By how much the nearest prototype must beat the nearest document question (benchmarks/routing.py)."""
+"""Lead that the nearest example must have over the nearest question for the documents (benchmarks/routing.py)."""
 
 _GOES_ON = re.compile(
     r"\b(?:(?:tell|show|give)\s+me\s+more|more\s+(?:about|details?|please)|explain|elaborate|go\s+on|continue|summari[sz]e|"
     r"detail|examples?)\b",
     re.IGNORECASE,
 )
-"""Within a conversation, asks for more of what the last answer was about."""
+"""A request, within a conversation, for more about the last answer."""
 
 _ADDRESS = re.compile(r"\b(?:you|your|you're|you've|yours|yourself|u|ai|bot|assistant)\b", re.IGNORECASE)
-"""Without one of these, "Who made it?" asks about something else."""
+"""A word that addresses the assistant. "Who made it?" has none and asks about something else."""
 
 _SPEAKER = re.compile(r"\b(?:i|i'm|me|we|us|our)\b", re.IGNORECASE)
-"""Within a conversation, may ask for what was said in it."""
+"""A word for the speakers. Within a conversation, such a question may ask for something said in it."""
 
 _RULES = re.compile(r"\b(?:do|should|may|must) (?:i|we)\b", re.IGNORECASE)
 _YEAR = re.compile(r"\b(?:1\d|20)\d\d\b")
@@ -41,7 +41,7 @@ _ASKS = re.compile(
     r"where|is|are|was|were|do|does|did|am|(?:can|could|may|must|should|shall|will)(?!\s+you))\b)",
     re.IGNORECASE,
 )
-"""Asks for a fact that documents may hold ("How do I block a card?"), so it is no order ("Block my card")."""
+"""A question for a fact that documents may hold ("How do I block a card?"), and no order ("Block my card")."""
 
 _COURTESY = re.compile(
     r"""(?:
@@ -59,7 +59,7 @@ _COURTESY = re.compile(
 )
 
 _embedded: dict[str, list[tuple[Route, str, Vector]]] = {}
-"""By the embedder's name."""
+"""The embedded examples, by the name of the embedder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +98,7 @@ class LocalRouter:
         return (await self.route(question, follow_up=follow_up)).route == "needs_retrieval"
 
     async def prepare(self) -> None:
-        """Embed the prototypes, once per embedder, so that the first question need not wait for it.
-
-        Raises `EmbedderUnavailable`.
-        """
+        """Embed the examples, once per embedder."""
         if self.embedder.name in _embedded:
             return
         groups = [(route, kind, texts) for route, kinds in PROTOTYPES.items() for kind, texts in kinds.items()]
@@ -113,7 +110,7 @@ class LocalRouter:
         _embedded[self.embedder.name] = found
 
     async def _find_nearest(self, text: str) -> list[tuple[Route, str, float]]:
-        """Each kind of prototype with the similarity of its nearest."""
+        """Return each kind of example with the similarity of its nearest."""
         await self.prepare()
         vector = await self.embedder.embed_query(text)
         return [
@@ -122,7 +119,7 @@ class LocalRouter:
 
 
 def strip_courtesies(question: str) -> str:
-    """The question without the greetings, thanks and interjections that it opens with."""
+    """Return the question without the greetings, thanks and interjections that it opens with."""
     rest = question.strip()
     while match := _COURTESY.match(rest):
         rest = rest[match.end() :]
