@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 from typer.main import get_command
 
-from app.adapters.pgvectorstore import read_mapping
+from app.adapters.pgvectorstore.mapping import read_mapping
 from app.cli import cli
 from app.evaluation.sets import read_sets
 from app.serving.application import make_app
