@@ -117,14 +117,14 @@ def ask(
 
     async def work(services: "Services") -> int:
         from app.runs.turns import Ask, Turns
+        from domain.scope import Scope
 
         async with Turns(services) as turns:
             events = await turns.ask(
                 Ask(
                     question=question,
-                    workspace_id=workspace,
+                    scope=Scope.within(workspace, document or None),
                     thread_id=thread,
-                    document_ids=tuple(document) if document else None,
                     mode=mode,
                 )
             )
@@ -436,8 +436,9 @@ def explain_cached(
     async def work(services: "Services") -> int:
         from app.runs.explaining import explain
         from app.runs.turns import Ask
+        from domain.scope import Scope
 
-        asked = Ask(question, workspace, thread, tuple(document) if document else None, mode)
+        asked = Ask(question, Scope.within(workspace, document or None), thread, mode)
         found = await explain(services, asked)
         print(json.dumps(found, ensure_ascii=False, indent=2, default=str))
         return 0

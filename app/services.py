@@ -46,6 +46,7 @@ from app.adapters.tracing.langsmith import open_tracing
 from app.ingest.encoding import TwoModelEncoder
 from app.ingest.pipeline import Ingestion, PassageEncoder
 from app.runs.retention import prune, read_policy
+from app.runs.states import rename_fields
 from app.settings import Settings, read_modes
 from domain.errors import ConfigurationError, EmbedderUnavailable, UnknownMode
 from domain.ports.answers import AnswerCache
@@ -204,7 +205,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             "tracing": "LangSmith" if tracing else "off",
         }
         names = [*name_models(opened.models, settings), *(reranker.name for reranker in rerankers.values())]
-        saver = await stack.enter_async_context(open_saver(pool))
+        saver = await stack.enter_async_context(open_saver(pool, rename_fields))
         yield Services(
             settings=settings,
             modes=modes,

@@ -10,6 +10,7 @@ from app.api.schemas import ThreadId
 from app.runs.explaining import Explanation
 from app.runs.explaining import explain as explain_key
 from app.runs.turns import Ask
+from domain.scope import Scope
 
 router = APIRouter(prefix="/api/cache", tags=["cache"])
 
@@ -30,6 +31,4 @@ async def explain(
     document: Annotated[list[str] | None, Query(description="Answer from this document only; repeatable.")] = None,
 ) -> Explanation:
     """Whether the question would find a stored answer; and where not, what differs from the nearest one."""
-    return await explain_key(
-        services, Ask(question, workspace, thread_id, None if document is None else tuple(document), mode)
-    )
+    return await explain_key(services, Ask(question, Scope.within(workspace, document), thread_id, mode))

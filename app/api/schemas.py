@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from app.runs.turns import Ask
 from domain.runs import WhenBusy
+from domain.scope import Scope
 from domain.tapes import TapeUse
 
 WorkspaceId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
@@ -35,9 +36,8 @@ class ChatRequest(_Body):
         """The same, for the runs."""
         return Ask(
             question=self.question,
-            workspace_id=self.workspace,
+            scope=Scope.within(self.workspace, self.document_ids),
             thread_id=self.thread_id,
-            document_ids=None if self.document_ids is None else tuple(self.document_ids),
             mode=self.mode,
             when_busy=self.when_busy,
         )

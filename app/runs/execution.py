@@ -108,7 +108,7 @@ def configure(thread_id: str, turn: Mapping[str, Any], *, attempt: int = 1, **mo
     metadata = {
         "thread_id": thread_id,
         "run_id": turn["run_id"],
-        "workspace_id": turn["workspace_id"],
+        "workspace_id": turn["scope"]["workspace_id"],
         "mode": turn["mode"],
         "attempt": attempt,
         **more,

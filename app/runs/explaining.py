@@ -10,7 +10,6 @@ from app.runs.hits import require_thread
 from app.runs.turns import Ask
 from app.services import Services
 from domain.ports.answers import StoredAnswer
-from domain.scope import Scope
 from domain.state import read_turns
 
 COMPARED = 500
@@ -45,13 +44,13 @@ async def explain(services: Services, ask: Ask) -> Explanation:
     turn = ask.as_turn("", services.find_mode(ask.mode))
     turns = []
     if ask.thread_id is not None:
-        await require_thread(services, ask.workspace_id, ask.thread_id)
+        await require_thread(services, ask.scope.workspace_id, ask.thread_id)
         with services.translating_errors():
             snapshot = await services.graph.aget_state({"configurable": {"thread_id": ask.thread_id}})
         turns = read_turns(snapshot.values.get("turns"))
-    corpus = await services.documents.corpus_fingerprint(Scope(ask.workspace_id, ask.document_ids))
+    corpus = await services.documents.corpus_fingerprint(ask.scope)
     key = CacheKey.of(turn, turns, corpus, services.fingerprint).components()
-    stored = await services.answers.list_stored(ask.workspace_id, COMPARED)
+    stored = await services.answers.list_stored(ask.scope.workspace_id, COMPARED)
     # What differs in the question is another one, however much else it shares.
     nearest = min(
         stored,
@@ -95,5 +94,5 @@ def _describe(name: str, key: dict[str, Any], nearest: StoredAnswer) -> Differen
     elif name in ("prompts", "machine"):
         message = {"prompts": "prompts have changed", "machine": "another version of askgraph, or other models"}[name]
     else:
-        message = f"{now!r} instead of {before!r}" if now is not None else "all documents instead of chosen ones"
+        message = f"{now!r} instead of {before!r}" if now else "all documents instead of chosen ones"
     return Difference(component=name, message=message)

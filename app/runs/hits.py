@@ -13,6 +13,7 @@ from app.services import Services
 from domain.errors import InputError, UnknownThread
 from domain.ports.answers import NotedHit
 from domain.runs import RunRequest, ServedRun
+from domain.scope import ScopeJson
 from domain.state import TurnInput
 
 logger = logging.getLogger("askgraph.turns")
@@ -23,7 +24,7 @@ BATCH = 500
 ANSWERED_BEFORE = "it was answered before"
 
 
-def encode_hit(run_id: str, thread_id: str, turn: tuple[str, str, tuple[str, ...] | None, str], at: float) -> bytes:
+def encode_hit(run_id: str, thread_id: str, turn: tuple[ScopeJson, str, str], at: float) -> bytes:
     """A hit as it is noted; `turn` is its workspace, question, documents and mode, `at` seconds since 1970."""
     return orjson.dumps([run_id, thread_id, *turn, at])
 
@@ -86,13 +87,12 @@ def _try_to_read_hit(services: Services, hit: NotedHit) -> ServedRun | None:
 
 
 def _read_hit(services: Services, hit: NotedHit) -> ServedRun:
-    run_id, thread_id, workspace_id, question, document_ids, mode, at = orjson.loads(hit.hit)
+    run_id, thread_id, scope, question, mode, at = orjson.loads(hit.hit)
     profile = services.modes[mode].model_dump() if mode in services.modes else {}
     turn = TurnInput(
         run_id=run_id,
         question=question,
-        workspace_id=workspace_id,
-        document_ids=document_ids,
+        scope=scope,
         mode=mode,
         profile=profile,
     )
@@ -102,7 +102,7 @@ def _read_hit(services: Services, hit: NotedHit) -> ServedRun:
     ended = decode_done(hit.done, {"run_id": run_id, "thread_id": thread_id, "timings": {"total": total_ms}})
     record = make_record(adopt(turn, [], ended, ANSWERED_BEFORE), thread_id, started_at, total_ms, ended)
     return ServedRun(
-        request=RunRequest(run_id, thread_id, workspace_id, turn, begins_thread=True),
+        request=RunRequest(run_id, thread_id, scope["workspace_id"], turn, begins_thread=True),
         record=record,
         ended=ended,
         ended_id=hit.last_id,

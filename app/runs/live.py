@@ -181,7 +181,7 @@ class LiveRun:
         followed = {turn["run_id"]}
         while (leader := await services.answers.lead(key, turn["run_id"])) not in followed:
             followed.add(leader)
-            status = await services.queue.get(turn["workspace_id"], leader)
+            status = await services.queue.get(turn["scope"]["workspace_id"], leader)
             if status is None or status.state != "running":
                 # It has ended, or lost its process, without saying that it leads no more. What may be given again of
                 # an ended run is stored; and one that waits for a process must not be waited for by one.
@@ -215,7 +215,7 @@ class LiveRun:
         context = replace(services.make_context(), run_id=turn["run_id"])
         if self._player is not None:
             context = fill(context, self._player)
-        if is_taped(services.settings, turn["workspace_id"]):
+        if is_taped(services.settings, turn["scope"]["workspace_id"]):
             self._calls = []
             context = record(context, self._calls)
         self._context = context

@@ -18,7 +18,7 @@ from domain.events import Done, Event, Failed
 from domain.profile import Profile
 from domain.question import clean_question
 from domain.runs import Lease, RunRequest, RunStatus, WhenBusy
-from domain.scope import Scope
+from domain.scope import DEFAULT_SCOPE, Scope
 from domain.state import AnswerState, TurnInput
 from domain.streams import StreamedEvent
 
@@ -35,9 +35,8 @@ class Ask:
     """A question as it arrives, before anything is checked."""
 
     question: str
-    workspace_id: str = "default"
+    scope: Scope = DEFAULT_SCOPE
     thread_id: str | None = None
-    document_ids: tuple[str, ...] | None = None
     mode: str = "standard"
     when_busy: WhenBusy = "queue"
 
@@ -46,8 +45,7 @@ class Ask:
         return TurnInput(
             run_id=run_id,
             question=clean_question(self.question),
-            workspace_id=self.workspace_id,
-            document_ids=None if self.document_ids is None else list(self.document_ids),
+            scope=self.scope.to_json(),
             mode=self.mode,
             profile=profile.model_dump(),
         )
@@ -147,18 +145,19 @@ class Turns:
         services = self._services
         run_id = str(uuid4())
         turn = ask.as_turn(run_id, services.find_mode(ask.mode))
-        if ask.document_ids is not None:
-            await services.documents.corpus_fingerprint(Scope(ask.workspace_id, ask.document_ids))
+        workspace_id = ask.scope.workspace_id
+        if ask.scope.document_ids is not None:
+            await services.documents.corpus_fingerprint(ask.scope)
         started = await self._accept(
-            RunRequest(run_id, ask.thread_id or str(uuid4()), ask.workspace_id, turn, ask.thread_id is None),
+            RunRequest(run_id, ask.thread_id or str(uuid4()), workspace_id, turn, ask.thread_id is None),
             wait=ask.when_busy != "reject",
         )
         if ask.thread_id is not None and ask.when_busy == "interrupt":
             # Once this one is accepted, so that of several that interrupt at once each stops those before it.
-            for status in await services.queue.list_unfinished(ask.workspace_id, ask.thread_id):
+            for status in await services.queue.list_unfinished(workspace_id, ask.thread_id):
                 if status.request.run_id == run_id:
                     break
-                await self.stop(ask.workspace_id, status.request.run_id)
+                await self.stop(workspace_id, status.request.run_id)
         return started
 
     async def resume(self, branch: Branch) -> Started:
@@ -166,7 +165,7 @@ class Turns:
         values = branch.values
         turn = cast(TurnInput, {key: values[key] for key in TurnInput.__annotations__})  # type: ignore[literal-required]
         request = RunRequest(
-            values["run_id"], branch.thread_id, values["workspace_id"], turn, forked_from=branch.forked_from
+            values["run_id"], branch.thread_id, values["scope"]["workspace_id"], turn, forked_from=branch.forked_from
         )
         return await self._accept(request, wait=False, player=branch.player)
 

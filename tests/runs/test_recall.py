@@ -122,12 +122,12 @@ async def test_what_cannot_be_recorded_does_not_keep_the_rest_waiting(
 async def test_nothing_else_is_given(services: Services, recall: Recall, first: list[Event]) -> None:
     assert await recall.serve(Ask(QUESTION, thread_id="a-thread")) is None
     assert await recall.serve(Ask(QUESTION, mode="thorough")) is None
-    assert await recall.serve(Ask(QUESTION, workspace_id="other")) is None
+    assert await recall.serve(Ask(QUESTION, scope=Scope("other"))) is None
     assert await recall.serve(Ask("How long is the warranty of the Amsel?")) is None
     for wrong, error in (
         (Ask(""), QuestionError),
         (Ask(QUESTION, mode="none"), UnknownMode),
-        (Ask(QUESTION, document_ids=("none",)), UnknownDocument),
+        (Ask(QUESTION, scope=Scope("default", ("none",))), UnknownDocument),
     ):
         with pytest.raises(error):
             await recall.serve(wrong)

@@ -27,6 +27,7 @@ from app.services import Services
 from domain.errors import StateError
 from domain.events import Done
 from domain.profile import ABSTENTION
+from domain.scope import Scope
 from domain.state import STATE_VERSION, TurnInput
 from tests.asking import ask
 
@@ -138,7 +139,7 @@ async def test_a_state_of_a_newer_version_is_not_run_on_from(
 
 
 def test_a_state_that_is_not_what_its_version_says_is_left_as_it_is() -> None:
-    turn = TurnInput(run_id="", question="", workspace_id="", document_ids=None, mode="", profile={"name": "standard"})
+    turn = TurnInput(run_id="", question="", scope=Scope("").to_json(), mode="", profile={"name": "standard"})
     values = {**turn, "candidates": ["no candidate"]}
     assert migrate(values, 1) == values
     problem = find_problem(complete(values, 1))

@@ -8,8 +8,8 @@ Its lock is the thread's. When the process dies, its heartbeats end, and the job
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, cast
 
 import psycopg
 from psycopg.rows import DictRow
@@ -22,6 +22,7 @@ from app.adapters.postgres.presence import Connection, Presence
 from domain.errors import DatabaseUnavailable, ThreadBusy, UnknownThread
 from domain.events import Done, Failed
 from domain.runs import Lease, RunRecord, RunRequest, RunState, RunStatus
+from domain.state import TurnInput, gather_scope
 
 if TYPE_CHECKING:
     from app.adapters.postgres.worker import Worker
@@ -243,7 +244,8 @@ def _list_columns(record: RunRecord) -> dict[str, Any]:
 def _read_request(stored: dict[str, Any]) -> RunRequest:
     """Without what only a newer version of askgraph knows of a run: an older one beside it executes it all the same."""
     known = {field.name for field in fields(RunRequest)}
-    return RunRequest(**{name: value for name, value in stored.items() if name in known})
+    request = RunRequest(**{name: value for name, value in stored.items() if name in known})
+    return replace(request, turn=cast(TurnInput, gather_scope(request.turn)))
 
 
 def _read_status(row: DictRow | None) -> RunStatus | None:
