@@ -11,12 +11,12 @@ from types import FrameType
 import uvicorn
 from sse_starlette.sse import AppStatus
 
+from app.cli.terminal import err, out
 from app.library import FOLDER
 from app.main import make_app
 from app.runs.turns import DRAIN_SECONDS, STEP_SECONDS
 from app.services import Services, open_services
 from app.settings import read_settings
-from app.terminal import err, out
 from domain.errors import ConfigurationError
 from nodes.local.routing import prepare
 

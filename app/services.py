@@ -23,19 +23,20 @@ from app.adapters.pgvectorstore import (
     open_table,
     read_mapping,
 )
-from app.adapters.postgres.checkpoints import open_saver
-from app.adapters.postgres.conversations import PostgresRunLog, PostgresThreadStore
-from app.adapters.postgres.documents import PostgresDocumentStore
-from app.adapters.postgres.embedding_model import find_problem, pin_embedder
-from app.adapters.postgres.ingestions import PostgresIngestionQueue
-from app.adapters.postgres.jobs import Job, Task
-from app.adapters.postgres.library import PostgresLibrary
+from app.adapters.postgres.checkpoints.saved_states import PostgresSavedStates
+from app.adapters.postgres.checkpoints.saver import open_saver
+from app.adapters.postgres.conversations.run_log import PostgresRunLog
+from app.adapters.postgres.conversations.threads import PostgresThreadStore
+from app.adapters.postgres.documents.store import PostgresDocumentStore
+from app.adapters.postgres.library.library import PostgresLibrary
 from app.adapters.postgres.migrations import upgrade
 from app.adapters.postgres.pool import open_pool, ping, read_identity, translated_errors
-from app.adapters.postgres.reembedding import Reembedding, open_reembedding
-from app.adapters.postgres.retention import PostgresRetention
-from app.adapters.postgres.run_queue import PostgresRunQueue
-from app.adapters.postgres.saved_states import PostgresSavedStates
+from app.adapters.postgres.queue.ingestions import PostgresIngestionQueue
+from app.adapters.postgres.queue.jobs import Job, Task
+from app.adapters.postgres.queue.runs import PostgresRunQueue
+from app.adapters.postgres.retention.store import PostgresRetention
+from app.adapters.postgres.vectors.embedding_model import find_problem, pin_embedder
+from app.adapters.postgres.vectors.reembedding import Reembedding, open_reembedding
 from app.adapters.prices import PriceTable, read_prices
 from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.redis.connection import RedisServer

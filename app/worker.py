@@ -4,10 +4,10 @@ import asyncio
 import signal
 from importlib.metadata import version
 
+from app.cli.terminal import count, out
 from app.runs.turns import Turns
 from app.services import open_services
 from app.settings import read_settings
-from app.terminal import count, out
 from nodes.local.routing import prepare
 
 

@@ -28,7 +28,7 @@ from langgraph.graph import END, START, StateGraph
 from psycopg.sql import SQL, Identifier
 
 from app.adapters.embedded import open_servers
-from app.adapters.postgres.checkpoints import PackedSaver, open_saver
+from app.adapters.postgres.checkpoints.saver import PackedSaver, open_saver
 from app.adapters.postgres.migrations import upgrade
 from app.adapters.postgres.pool import Pool, open_pool
 from app.library import FOLDER

@@ -18,11 +18,11 @@ from typing import cast
 from uuid import uuid4
 
 from app.adapters.embedded import open_servers
-from app.adapters.postgres.conversations import PostgresRunLog
-from app.adapters.postgres.ingestions import PostgresIngestionQueue
+from app.adapters.postgres.conversations.run_log import PostgresRunLog
 from app.adapters.postgres.migrations import upgrade
 from app.adapters.postgres.pool import Pool, open_pool
-from app.adapters.postgres.run_queue import PostgresRunQueue
+from app.adapters.postgres.queue.ingestions import PostgresIngestionQueue
+from app.adapters.postgres.queue.runs import PostgresRunQueue
 from domain.documents import Arrival, DocumentReport
 from domain.events import Done, Failed
 from domain.runs import Lease, RunRecord, RunRequest, ServedRun

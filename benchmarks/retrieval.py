@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from semantic_text_splitter import TextSplitter
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
-from app.adapters.postgres.feedback import mark
-from app.adapters.postgres.lexical import count_terms, plan_search, weigh_chunk
+from app.adapters.postgres.library.bm25 import count_terms, plan_search, weigh_chunk
+from app.adapters.postgres.library.feedback import weigh_marking_terms
 from app.adapters.rerankers.late_interaction import LateInteractionEncoder, LateInteractionReranker
 from domain.documents import Candidate, Match, Passage, Source, embedding_text
 from domain.ports.documents import ChunkVectors
@@ -96,7 +96,7 @@ class Corpus:
         own = count_terms(scope.workspace_id, query)
         impacts = {chunk_id: self._impacts[int(chunk_id)] for chunk_id in examples}
         terms = Counter({term: 1 for chunk in impacts.values() for term in chunk if term not in own})
-        return self._score(mark(impacts, examples, self._weigh(terms)), chunk_ids)
+        return self._score(weigh_marking_terms(impacts, examples, self._weigh(terms)), chunk_ids)
 
     def _weigh(self, terms: Counter[int]) -> dict[int, float]:
         plan = plan_search(terms, len(self.passages), self._frequencies)

@@ -29,9 +29,9 @@ from langgraph.runtime import Runtime
 from psycopg import AsyncCursor
 
 from app.adapters.embedded import open_servers
-from app.adapters.postgres import sql
-from app.adapters.postgres.lexical import count_terms, plan_search
-from app.adapters.postgres.library import parse_ids
+from app.adapters.postgres.library import dense, lexical
+from app.adapters.postgres.library.bm25 import count_terms, plan_search
+from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.pool import Pool, open_pool, open_session
 from app.runs.turns import Ask, Turns
 from app.services import Services, open_services
@@ -234,10 +234,10 @@ class Bench:
             report("recall", described, ", ".join(f"{leg} {np.mean(s):.3f}" for leg, s in shares.items()))
 
     async def _search_dense_exactly(self, scope: Scope, question: Question) -> list[float]:
-        statement = sql.SEARCH_DENSE if scope.document_ids is None else sql.SEARCH_DENSE_IN_DOCUMENTS
+        statement = dense.SEARCH if scope.document_ids is None else dense.SEARCH_IN_DOCUMENTS
         async with open_session(self.pool, scope.workspace_id) as session:
             rows = await session.fetch(
-                sql.fit_dimension(statement, DIMENSION),
+                dense.fit_dimension(statement, DIMENSION),
                 prepare=False,
                 embedding=question.embedding,
                 limit=LEG,
@@ -251,12 +251,12 @@ class Bench:
     async def _search_lexical_exactly(self, scope: Scope, question: Question) -> list[float]:
         terms = count_terms(scope.workspace_id, question.text)
         async with open_session(self.pool, scope.workspace_id) as session:
-            counts = await session.fetch(sql.COUNT_TERMS, terms=sorted(terms), document_ids=None)
+            counts = await session.fetch(lexical.COUNT_TERMS, terms=sorted(terms), document_ids=None)
             frequencies = {row["term"]: row["chunks"] for row in counts if row["term"] != -1}
             plan = plan_search(terms, frequencies.pop(None), frequencies)
             assert plan is not None
             rows = await session.fetch(
-                sql.SEARCH_LEXICAL,
+                lexical.SEARCH,
                 prepare=False,
                 rare=sorted(frequencies),
                 support=None,

@@ -1,9 +1,16 @@
-"""Links, anchors and repository paths in the README and in docs/ lead somewhere."""
+"""The README and docs/ are true where that can be checked: links, paths, commands, settings and files."""
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
+
+from app.adapters.pgvectorstore import read_mapping
+from app.cli import cli
+from app.evaluation.sets import read_sets
+from app.settings import Settings, read_modes, read_settings
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -53,3 +60,50 @@ def test_records_that_code_names_exist() -> None:
         for file in (ROOT / folder).rglob("*.py"):
             for name in re.findall(r"docs/(?:decisions|measurements)/[\w-]+\.md", file.read_text("utf-8")):
                 assert (ROOT / name).exists(), f"{file.relative_to(ROOT)} names {name}"
+
+
+def list_commands() -> set[str]:
+    """Return every `askgraph …` that a page names, in prose or in a block."""
+    text = "\n".join(page.read_text("utf-8") for page in PAGES)
+    return {match.strip() for match in re.findall(r"(?:`|^(?:\.venv/bin/)?)(askgraph [^`\n|;]+)", text, re.MULTILINE)}
+
+
+@pytest.mark.parametrize("line", sorted(list_commands()))
+def test_commands_and_their_options_exist(line: str) -> None:
+    command: Any = get_command(cli)
+    for word in line.partition("#")[0].split()[1:]:
+        if hasattr(command, "commands") and not word.startswith("-"):
+            assert word in command.commands, f"there is no `{word}` in `{line}`"
+            command = command.commands[word]
+    options = {name for parameter in command.params for name in parameter.opts} | {"--help"}
+    assert set(re.findall(r"(?<=\s)--?[a-z][\w-]*", line.partition("#")[0])) <= options
+
+
+def test_every_setting_is_in_the_table() -> None:
+    page = (ROOT / "docs" / "operations.md").read_text("utf-8").partition("## Settings")[2].partition("\n## ")[0]
+    named = set(re.findall(r"`([A-Z_]+)`", page))
+    named |= {f"ASKGRAPH_MODEL{suffix}" for suffix in named if suffix.startswith("_")}
+    for name, field in Settings.model_fields.items():
+        alias: Any = field.validation_alias
+        choices = set(alias.choices) if alias else {f"ASKGRAPH_{name.upper()}"}
+        assert choices <= named, f"docs/operations.md does not name {choices - named}"
+
+
+def test_the_modes_of_the_profiles_page_are_read(tmp_path: Path) -> None:
+    [modes] = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "profiles.md").read_text("utf-8"), re.DOTALL)
+    (tmp_path / "profiles.toml").write_text(modes)
+    read = read_modes(read_settings(profiles=tmp_path / "profiles.toml"))
+    assert (read["brief"].generate.citation_style, read["strict"].grade.caveat) == ("source", 0.6)
+
+
+def test_the_table_of_the_pgvectorstore_page_is_read(tmp_path: Path) -> None:
+    [mapping] = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "pgvectorstore.md").read_text("utf-8"), re.DOTALL)
+    (tmp_path / "table.toml").write_text(mapping)
+    assert read_mapping(tmp_path / "table.toml").table == "handbook"
+
+
+def test_the_set_of_the_evaluation_page_is_read(tmp_path: Path) -> None:
+    rows = re.findall(r"^    (\{.*\})$", (ROOT / "docs" / "evaluation.md").read_text("utf-8"), re.MULTILINE)
+    (tmp_path / "ours.jsonl").write_text("\n".join(rows), "utf-8")
+    [each] = read_sets([str(tmp_path / "ours.jsonl")], tmp_path, workspace="default", limit=None)
+    assert [question.answerable for question in each.questions] == [True, False]

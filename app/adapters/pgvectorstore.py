@@ -25,7 +25,7 @@ from psycopg.rows import DictRow, dict_row
 from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from app.adapters.postgres.library import parse_ids
+from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.pool import QUERY_SECONDS, WAIT_SECONDS, Pool, translated_errors
 from app.toml_files import list_problems, read_toml
 from domain.documents import Arrival, Box, Document, Line, Match, Passage

@@ -5,12 +5,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from app.runs.turns import Ask
+from domain.names import THREAD_ID, WORKSPACE_ID
 from domain.runs import WhenBusy
 from domain.scope import Scope
 from domain.tapes import TapeUse
 
-WorkspaceId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
-ThreadId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$")]
+WorkspaceId = Annotated[str, StringConstraints(pattern=WORKSPACE_ID)]
+ThreadId = Annotated[str, StringConstraints(pattern=THREAD_ID)]
 
 
 class _Body(BaseModel):

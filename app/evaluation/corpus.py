@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
 
-import app.adapters.postgres.lexical
+import app.adapters.postgres.library.bm25
 import app.adapters.rerankers.late_interaction
 import app.ingest
 import domain.text.terms
@@ -129,7 +129,7 @@ def name_workspace(services: Services, wanted: EvaluationSet) -> str:
 
 
 def _find_index_code() -> list[Path]:
-    modules = (domain.text.terms, app.adapters.rerankers.late_interaction, app.adapters.postgres.lexical)
+    modules = (domain.text.terms, app.adapters.rerankers.late_interaction, app.adapters.postgres.library.bm25)
     files = [Path(str(module.__file__)) for module in modules]
     return [*files, *sorted(Path(app.ingest.__file__).parent.rglob("*.py"))]
 

@@ -1,24 +1,35 @@
-"""The queue of files that wait to be read."""
+"""The queue of files to ingest."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
+from domain.documents import Arrival, DocumentReport
 from domain.ingestions import IngestionStatus
 
 
 class IngestionQueue(Protocol):
-    """Files that wait, or are read by some worker: those of one source in the order in which they came. What a
-    worker reads whose file was meanwhile given to another is not stored. A file is kept until its ingestion has ended.
-    Raises `DatabaseUnavailable`."""
+    """Files that wait for a worker or are being ingested. Files of one source are ingested in the order in which they
+    came. A worker that has lost its file to another one stores nothing. A file is kept until its ingestion has ended.
+
+    Raises `DatabaseUnavailable`.
+    """
 
     async def accept(
         self, workspace_id: str, source: str, content: bytes, media_type: str | None = None
     ) -> IngestionStatus:
-        """Keep the file until a worker has read it."""
+        """Store the file until a worker has ingested it."""
         ...
 
     async def get(self, workspace_id: str, ingestion_id: str) -> IngestionStatus | None: ...
 
     async def list(self, workspace_id: str, limit: int) -> Sequence[IngestionStatus]:
-        """The latest, those that came last first."""
+        """Return the latest ingestions, newest first."""
         ...
+
+
+class Ingest(Protocol):
+    """Ingests a file. The report says what became of it, including why it is no document. Raises `Unavailable`."""
+
+    async def __call__(
+        self, workspace_id: str, source: str, data: bytes, *, media_type: str | None, arrival: Arrival
+    ) -> DocumentReport: ...

@@ -12,7 +12,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
-from app.adapters.postgres.checkpoints import open_saver
+from app.adapters.postgres.checkpoints.saver import open_saver
 from app.adapters.postgres.pool import open_pool
 
 

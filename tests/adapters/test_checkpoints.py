@@ -24,8 +24,8 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.sql import SQL, Identifier
 from typing_extensions import TypedDict
 
-from app.adapters.postgres import checkpoints
-from app.adapters.postgres.checkpoints import PackedSaver, open_saver
+from app.adapters.postgres.checkpoints import saver as checkpoints
+from app.adapters.postgres.checkpoints.saver import PackedSaver, open_saver
 from app.adapters.postgres.pool import Pool, open_pool
 from domain.errors import DamagedState, DatabaseUnavailable, InputError
 from tests.adapters.dying_run import build_run

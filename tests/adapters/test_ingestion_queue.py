@@ -8,11 +8,11 @@ import pytest
 import pytest_asyncio
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
-from app.adapters.postgres import presence
-from app.adapters.postgres.documents import PostgresDocumentStore
-from app.adapters.postgres.ingestions import Ingest, PostgresIngestionQueue
+from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.pool import Pool, open_pool
-from app.adapters.postgres.run_queue import PostgresRunQueue
+from app.adapters.postgres.queue import presence
+from app.adapters.postgres.queue.ingestions import PostgresIngestionQueue
+from app.adapters.postgres.queue.runs import PostgresRunQueue
 from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.redis.connection import RedisServer
 from app.adapters.rerankers.late_interaction import LateInteractionEncoder
@@ -21,6 +21,7 @@ from domain.documents import Arrival, DocumentReport
 from domain.errors import EmbedderUnavailable, InputError
 from domain.ingestions import IngestionStatus
 from domain.ports.documents import ChunkVectors
+from domain.ports.ingestions import Ingest
 from domain.runs import Lease
 from tests.conftest import HANDBOOK, MANUAL
 

@@ -2,11 +2,12 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 
-from app.adapters.postgres.conversations import PostgresRunLog, PostgresThreadStore
-from app.adapters.postgres.documents import PostgresDocumentStore
-from app.adapters.postgres.library import PostgresLibrary
+from app.adapters.postgres.conversations.run_log import PostgresRunLog
+from app.adapters.postgres.conversations.threads import PostgresThreadStore
+from app.adapters.postgres.documents.store import PostgresDocumentStore
+from app.adapters.postgres.library.library import PostgresLibrary
 from app.adapters.postgres.pool import Pool, open_pool
-from app.adapters.postgres.run_queue import PostgresRunQueue
+from app.adapters.postgres.queue.runs import PostgresRunQueue
 from tests.contracts.conversations import CostContract, RunLogContract, ThreadStoreContract
 from tests.contracts.document_store import DocumentStoreContract
 from tests.contracts.library import LibraryContract

@@ -7,9 +7,9 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.sql import SQL, Identifier
 
 from app.adapters.postgres import pool as pool_module
-from app.adapters.postgres.conversations import PostgresThreadStore
-from app.adapters.postgres.documents import PostgresDocumentStore
-from app.adapters.postgres.library import PostgresLibrary
+from app.adapters.postgres.conversations.threads import PostgresThreadStore
+from app.adapters.postgres.documents.store import PostgresDocumentStore
+from app.adapters.postgres.library.library import PostgresLibrary
 from app.adapters.postgres.pool import open_pool, open_session, ping
 from domain.errors import DatabaseUnavailable, InputError
 from domain.scope import Scope

@@ -16,11 +16,12 @@ import pytest
 import pytest_asyncio
 from psycopg import AsyncCursor
 
-from app.adapters.postgres import lexical, library, sql, vector_index
 from app.adapters.postgres import pool as pool_module
-from app.adapters.postgres.documents import PostgresDocumentStore
-from app.adapters.postgres.library import PostgresLibrary
+from app.adapters.postgres.documents.store import PostgresDocumentStore
+from app.adapters.postgres.library import bm25, dense, lexical
+from app.adapters.postgres.library.library import PostgresLibrary
 from app.adapters.postgres.pool import Pool, open_pool, open_session
+from app.adapters.postgres.vectors import vector_index
 from domain.scope import Scope
 from domain.text.terms import analyse
 from tests.contracts.corpus import DIMENSION, content_of, store, vector_of
@@ -133,10 +134,10 @@ async def test_the_index_is_used(filled: PostgresLibrary, pool: Pool, monkeypatc
     await vector_index.tend_indexes(pool)
     ids = tuple(d.id for d in (await PostgresDocumentStore(pool).list("a"))[:2])
     for scope in (Scope("a"), Scope("a", ids)):
-        query = sql.SEARCH_DENSE if scope.document_ids is None else sql.SEARCH_DENSE_IN_DOCUMENTS
+        query = dense.SEARCH if scope.document_ids is None else dense.SEARCH_IN_DOCUMENTS
         async with open_session(pool, "a") as session:
             rows = await session.fetch(
-                f"EXPLAIN (ANALYZE, FORMAT JSON) {sql.fit_dimension(query, DIMENSION)}",
+                f"EXPLAIN (ANALYZE, FORMAT JSON) {dense.fit_dimension(query, DIMENSION)}",
                 prepare=False,
                 embedding=vector_of("question"),
                 limit=5,
@@ -262,8 +263,8 @@ async def test_lexical_scores_are_bm25(filled: PostgresLibrary) -> None:
         frequency = sum(term in count for count in counts)
         idf = math.log(1 + (40 - frequency + 0.5) / (frequency + 0.5))
         for text, count in zip(texts, counts, strict=True):
-            norm = lexical.K1 * (1 - lexical.B + lexical.B * count.total() / lexical.NOMINAL_LENGTH)
-            expected[text] += idf * count[term] * (lexical.K1 + 1) / (count[term] + norm)
+            norm = bm25.K1 * (1 - bm25.B + bm25.B * count.total() / bm25.NOMINAL_LENGTH)
+            expected[text] += idf * count[term] * (bm25.K1 + 1) / (count[term] + norm)
     matches = await filled.search_lexical(Scope("a"), query, 10)
     passages = await filled.read_passages(Scope("a"), [m.chunk_id for m in matches])
     best = sorted(expected.items(), key=lambda item: -item[1])[:10]
@@ -279,7 +280,7 @@ async def test_candidates_by_rare_terms_hold_the_best(
     for scope in (Scope("b"), Scope("b", ids)):
         complete = [await filled.search_lexical(scope, query, 400) for query in queries]
         with monkeypatch.context() as patch:
-            for module in (lexical, library):
+            for module in (bm25, lexical):
                 patch.setattr(module, "CANDIDATES", 60)
             some = [await filled.search_lexical(scope, query, 400) for query in queries]
         for wanted, got in zip(complete, some, strict=True):
@@ -299,14 +300,14 @@ async def test_candidates_by_rare_terms_hold_the_best(
     ],
 )
 def test_plan(frequencies: dict[int, int], rare: list[int], support: list[int] | None) -> None:
-    plan = lexical.plan_search(Counter([1, 2, 3]), 10_000, frequencies)
+    plan = bm25.plan_search(Counter([1, 2, 3]), 10_000, frequencies)
     assert plan is not None
     assert (plan.rare, plan.support) == (rare, support)
 
 
 def test_plan_among_part_of_the_chunks() -> None:
     frequencies = {1: 10, 2: 4000, 3: 2000}
-    plan = lexical.plan_search(Counter([1, 2, 3]), 10_000, frequencies, share=0.8)
+    plan = bm25.plan_search(Counter([1, 2, 3]), 10_000, frequencies, share=0.8)
     assert plan is not None
     assert plan.rare == [1, 3, 2]
 
@@ -321,7 +322,7 @@ async def test_ids_in_any_form(filled: PostgresLibrary, pool: Pool) -> None:
 
 
 def test_plan_without_a_known_term() -> None:
-    assert lexical.plan_search(Counter([1, 2]), 10_000, {2: 0}) is None
+    assert bm25.plan_search(Counter([1, 2]), 10_000, {2: 0}) is None
 
 
 async def test_term_frequencies_follow_every_change(pool: Pool) -> None:
@@ -333,7 +334,7 @@ async def test_term_frequencies_follow_every_change(pool: Pool) -> None:
         return {row["term"]: row["chunks"] for row in rows if row["chunks"]}
 
     def count(*texts: str) -> dict[int, int]:
-        return Counter(lexical.term_id("a", term) for text in texts for term in set(analyse(text)))
+        return Counter(bm25.term_id("a", term) for text in texts for term in set(analyse(text)))
 
     document = await store(documents, "a", "x", ["red blue", "red green green"], title="")
     assert await read_frequencies() == count("red blue", "red green")

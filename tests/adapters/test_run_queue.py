@@ -7,11 +7,11 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 import pytest
 import pytest_asyncio
 
-from app.adapters.postgres import presence
-from app.adapters.postgres.conversations import PostgresRunLog
-from app.adapters.postgres.jobs import Job, Task
+from app.adapters.postgres.conversations.run_log import PostgresRunLog
 from app.adapters.postgres.pool import Pool, open_pool
-from app.adapters.postgres.run_queue import Execute, PostgresRunQueue
+from app.adapters.postgres.queue import presence
+from app.adapters.postgres.queue.jobs import Job, Task
+from app.adapters.postgres.queue.runs import Execute, PostgresRunQueue
 from domain.errors import ConfigurationError, DatabaseUnavailable
 from domain.runs import Lease, RunStatus
 from tests.contracts.run_queue import FAILED, RunQueueContract, begin, end, record_of, request

@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from app.adapters.postgres import sql
-from app.adapters.postgres.documents import PostgresDocumentStore
-from app.adapters.postgres.library import PostgresLibrary
+from app.adapters.postgres.documents.store import PostgresDocumentStore
+from app.adapters.postgres.library.library import PostgresLibrary
+from app.adapters.postgres.library.vocabulary import FIND_SIMILAR_WORDS, count_edits
 from app.adapters.postgres.pool import Pool, Session, open_pool
-from app.adapters.postgres.vocabulary import count_edits
 from domain.scope import Scope
 from tests.contracts.corpus import store
 
@@ -91,7 +90,7 @@ async def test_statistics_that_do_not_know_the_workspace_yet_cost_nothing(pool: 
                 await connection.execute("ANALYZE vocabulary, term_frequencies")
         plan = await (
             await connection.execute(
-                f"EXPLAIN (ANALYZE, FORMAT JSON) {sql.FIND_SIMILAR_WORDS}",
+                f"EXPLAIN (ANALYZE, FORMAT JSON) {FIND_SIMILAR_WORDS}",
                 {"workspace_id": "b", "variants": ["philosophical"], "long": ["philosophycal"], "similar": 20,
                  "prefix": None, "prefix_end": None},
                 prepare=False,

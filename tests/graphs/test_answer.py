@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.adapters.postgres.library import PostgresLibrary
+from app.adapters.postgres.library.library import PostgresLibrary
 from app.runs.turns import Ask, Turns, collect
 from app.services import Services
 from domain.documents import Match, Passage

@@ -9,8 +9,8 @@ import pytest
 import pytest_asyncio
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
-from app.adapters.postgres.documents import PostgresDocumentStore
-from app.adapters.postgres.library import PostgresLibrary
+from app.adapters.postgres.documents.store import PostgresDocumentStore
+from app.adapters.postgres.library.library import PostgresLibrary
 from app.adapters.postgres.pool import Pool, open_pool
 from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.redis.connection import RedisServer

@@ -11,12 +11,12 @@ from psycopg import AsyncConnection
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.embeddings.openai import OpenAIEmbedder
-from app.adapters.postgres import reembedding, vector_index
-from app.adapters.postgres.documents import PostgresDocumentStore
-from app.adapters.postgres.embedding_model import find_problem, pin_embedder
-from app.adapters.postgres.library import PostgresLibrary
+from app.adapters.postgres.documents.store import PostgresDocumentStore
+from app.adapters.postgres.library.library import PostgresLibrary
 from app.adapters.postgres.pool import Pool, open_pool
-from app.adapters.postgres.reembedding import open_reembedding
+from app.adapters.postgres.vectors import reembedding, vector_index
+from app.adapters.postgres.vectors.embedding_model import find_problem, pin_embedder
+from app.adapters.postgres.vectors.reembedding import open_reembedding
 from app.adapters.prices import read_prices
 from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.redis.connection import RedisServer

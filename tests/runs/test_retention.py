@@ -9,7 +9,7 @@ import pytest
 from langgraph.checkpoint.base import id as ids
 from psycopg.rows import dict_row
 
-from app.adapters.postgres import retention
+from app.adapters.postgres.retention import store as retention
 from app.runs.costs import parse_since, read_costs
 from app.runs.examination import examine_states
 from app.runs.history import read_history

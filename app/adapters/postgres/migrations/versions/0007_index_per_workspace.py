@@ -6,7 +6,7 @@ How long the list of terms that wait to be indexed may get is up to the session,
 from alembic import op
 from sqlalchemy import text
 
-from app.adapters.postgres import vector_index
+from app.adapters.postgres.vectors import vector_index
 
 revision = "0007"
 down_revision = "0006"

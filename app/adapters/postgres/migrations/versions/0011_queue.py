@@ -2,7 +2,7 @@
 
 from alembic import op
 
-from app.adapters.postgres.queue_schema import read_version
+from app.adapters.postgres.queue.schema import read_version
 
 revision = "0011"
 down_revision = "0010"

@@ -1,0 +1,133 @@
+"""The log of runs: one row per execution of the graph or answer from the cache, and its tape."""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from datetime import datetime
+from typing import Any, LiteralString
+
+import orjson
+from psycopg.rows import DictRow
+from psycopg.types.json import Jsonb
+
+from app.adapters.postgres.pool import Pool, open_session
+from domain.runs import CostKey, RunRecord, ServedRun, Spending
+
+_FIELDS = [field.name for field in fields(RunRecord)]
+
+RUN_COLUMNS: LiteralString = ", ".join(_FIELDS)
+"""The columns of `runs`, which are the fields of `RunRecord`."""
+
+INSERT_RUN: LiteralString = f"INSERT INTO runs ({RUN_COLUMNS}) SELECT {', '.join(f'%({name})s' for name in _FIELDS)}"
+"""Inserts the record whose columns `list_columns` returns. `queue.runs` completes it with FROM."""
+
+_GET_RUN: LiteralString = f"""
+    SELECT {RUN_COLUMNS} FROM runs WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
+"""
+
+_LIST_THREAD_RUNS: LiteralString = f"""
+    SELECT {RUN_COLUMNS} FROM runs
+    WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
+    ORDER BY started_at, run_id
+"""
+
+_GET_TAPE: LiteralString = """
+    SELECT tape FROM tapes WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
+"""
+
+# Inserts in the order of the ids, so that two processes that record the same runs cannot deadlock.
+_RECORD_SERVED_RUNS: LiteralString = f"""
+    WITH served AS MATERIALIZED (
+        SELECT r.*, s.request, s.ended, s.ended_id, s.ended_at
+        FROM jsonb_to_recordset(%(runs)s)
+                AS s (request jsonb, record jsonb, ended jsonb, ended_id text, ended_at timestamptz),
+            jsonb_populate_record(NULL::runs, s.record) AS r
+        ORDER BY r.run_id
+    ),
+    thread AS (
+        INSERT INTO threads (thread_id, workspace_id) SELECT thread_id, workspace_id FROM served
+        ON CONFLICT DO NOTHING
+    ),
+    run AS (INSERT INTO runs ({RUN_COLUMNS}) SELECT {RUN_COLUMNS} FROM served ON CONFLICT DO NOTHING)
+    INSERT INTO accepted_runs
+        (workspace_id, run_id, thread_id, request, state, attempt, accepted_at, started_at, ended_at, ended, ended_id,
+         job_id)
+    SELECT workspace_id, run_id, thread_id, request, 'done', 1, started_at, started_at, ended_at, ended, ended_id, 0
+    FROM served
+    ON CONFLICT DO NOTHING
+"""
+
+
+def _sum_costs(by: LiteralString) -> LiteralString:
+    # The last row is the total of all runs. A run without a model call has no usage, and so neither node nor model.
+    return f"""
+        SELECT
+            {by} AS name,
+            count(DISTINCT (workspace_id, run_id)) AS runs,
+            count(DISTINCT (workspace_id, run_id)) FILTER (WHERE cached) AS cached,
+            coalesce(sum(u.calls), 0)::bigint AS calls,
+            coalesce(sum(u.input_tokens), 0)::bigint AS input_tokens,
+            coalesce(sum(u.output_tokens), 0)::bigint AS output_tokens,
+            coalesce(sum(u.cost), 0) AS cost,
+            coalesce(sum(u.calls) FILTER (WHERE u.cost IS NULL), 0)::bigint AS unpriced
+        FROM (
+            SELECT workspace_id, run_id, started_at, mode, cached, usage FROM runs
+            UNION ALL SELECT workspace_id, run_id, started_at, mode, cached, usage FROM pruned_runs
+        ) AS r
+            LEFT JOIN LATERAL jsonb_to_recordset(r.usage)
+                AS u (node text, model text, calls bigint, input_tokens bigint, output_tokens bigint, cost float8)
+                ON true
+        WHERE started_at >= %(since)s AND (%(everywhere)s OR workspace_id = %(workspace_id)s)
+        GROUP BY GROUPING SETS (({by}), ())
+        ORDER BY grouping({by}), cost DESC, calls DESC, name
+    """
+
+
+_SUM_COSTS: dict[CostKey, LiteralString] = {
+    "mode": _sum_costs("r.mode"),
+    "node": _sum_costs("u.node"),
+    "model": _sum_costs("u.model"),
+    "workspace": _sum_costs("r.workspace_id"),
+}
+
+
+class PostgresRunLog:
+    """Implements `RunLog` in PostgreSQL, with one column per field of the record."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def record_served(self, runs: Sequence[ServedRun]) -> None:
+        async with open_session(self._pool, "") as session:
+            await session.execute(_RECORD_SERVED_RUNS, runs=Jsonb(runs, orjson.dumps))
+
+    async def get(self, workspace_id: str, run_id: str) -> RunRecord | None:
+        async with open_session(self._pool, workspace_id) as session:
+            row = await session.fetch_one(_GET_RUN, run_id=run_id)
+        return _read_run(row) if row else None
+
+    async def get_tape(self, workspace_id: str, run_id: str) -> bytes | None:
+        async with open_session(self._pool, workspace_id) as session:
+            row = await session.fetch_one(_GET_TAPE, run_id=run_id)
+        return row["tape"] if row else None
+
+    async def list_thread(self, workspace_id: str, thread_id: str) -> list[RunRecord]:
+        async with open_session(self._pool, workspace_id) as session:
+            return [_read_run(row) for row in await session.fetch(_LIST_THREAD_RUNS, thread_id=thread_id)]
+
+    async def sum_costs(
+        self, workspace_id: str | None, since: datetime, by: CostKey
+    ) -> tuple[list[Spending], Spending]:
+        async with open_session(self._pool, workspace_id or "") as session:
+            rows = await session.fetch(_SUM_COSTS[by], since=since, everywhere=workspace_id is None)
+        *spent, together = [Spending(**row) for row in rows]
+        return spent, together
+
+
+def list_columns(record: RunRecord) -> dict[str, Any]:
+    """Return the record's values by column."""
+    values = {name: getattr(record, name) for name in _FIELDS}
+    return {name: Jsonb(value) if isinstance(value, list | dict) else value for name, value in values.items()}
+
+
+def _read_run(row: DictRow) -> RunRecord:
+    return RunRecord(**row)

@@ -1,0 +1,225 @@
+"""Writing chunks: their rows, places, terms and token vectors, and the counts kept of them."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
+from typing import LiteralString
+from uuid import UUID, uuid5
+
+from pgvector.psycopg import SparseVector  # type: ignore[import-untyped]
+from psycopg.types.json import Jsonb
+
+from app.adapters.postgres.library.bm25 import TERM_IDS, weigh_chunk
+from app.adapters.postgres.pool import Session
+from domain.documents import Chunk, embedding_text
+from domain.errors import DatabaseUnavailable
+from domain.ports.documents import ChunkVectors, DocumentContent
+
+_STORED_CHUNKS: LiteralString = """
+    SELECT id AS chunk_id, content_hash FROM chunks
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+"""
+
+_READ_VECTORS: LiteralString = """
+    SELECT DISTINCT ON (c.document_id, c.content_hash)
+           c.document_id, c.content_hash, c.embedding, coalesce(t.tokens, '') AS tokens
+    FROM chunks c LEFT JOIN chunk_tokens t ON t.chunk_id = c.id
+    WHERE c.workspace_id = %(workspace_id)s AND c.document_id = ANY(%(document_ids)s::uuid[])
+      AND c.content_hash = ANY(%(content_hashes)s::text[])
+"""
+
+# The chunk's place, terms and token vectors are deleted with it.
+_DELETE_CHUNKS: LiteralString = """
+    DELETE FROM chunks WHERE workspace_id = %(workspace_id)s AND id = ANY(%(chunk_ids)s::uuid[])
+"""
+
+_MOVE_CHUNKS: LiteralString = """
+    UPDATE chunk_places AS p
+    SET chunk_index = n.chunk_index, start_offset = n.start_offset, end_offset = n.end_offset, lines = n.lines
+    FROM unnest(%(chunk_ids)s::uuid[], %(indexes)s::int[], %(starts)s::int[], %(ends)s::int[], %(lines)s::jsonb[])
+        AS n (chunk_id, chunk_index, start_offset, end_offset, lines)
+    WHERE p.workspace_id = %(workspace_id)s AND p.chunk_id = n.chunk_id
+      AND (p.chunk_index, p.start_offset, p.end_offset, p.lines)
+          IS DISTINCT FROM (n.chunk_index, n.start_offset, n.end_offset, n.lines)
+"""
+
+_COPY_CHUNKS: LiteralString = """
+    COPY chunks (id, workspace_id, document_id, content_hash, heading_path, content, metadata, embedding)
+    FROM STDIN WITH (FORMAT binary)
+"""
+
+_COPY_PLACES: LiteralString = """
+    COPY chunk_places (chunk_id, workspace_id, chunk_index, start_offset, end_offset, lines)
+    FROM STDIN WITH (FORMAT binary)
+"""
+
+_COPY_TERMS: LiteralString = """
+    COPY chunk_terms (chunk_id, workspace_id, document_id, terms, impacts) FROM STDIN WITH (FORMAT binary)
+"""
+
+_COPY_TOKENS: LiteralString = """
+    COPY chunk_tokens (chunk_id, workspace_id, tokens) FROM STDIN WITH (FORMAT binary)
+"""
+
+_COUNT_CHUNK_TERMS: LiteralString = """
+    SELECT term, count(*) AS chunks
+    FROM chunk_terms, unnest(terms) AS term
+    WHERE workspace_id = %(workspace_id)s AND chunk_id = ANY(%(chunk_ids)s::uuid[])
+    GROUP BY term
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRow:
+    """A chunk and the document that it belongs to."""
+
+    document_id: UUID
+    content: DocumentContent
+    chunk: Chunk
+
+    @property
+    def text(self) -> str:
+        """The text that is embedded and indexed: the chunk with its title and headings."""
+        return embedding_text(self.content.parsed.title, self.chunk.heading_path, self.chunk.text, self.chunk.lead)
+
+
+def identify_chunks(document_id: UUID, chunks: Iterable[Chunk]) -> dict[UUID, Chunk]:
+    """Return the chunks by id.
+
+    The id depends on the document, on the chunk's content, and on how many earlier chunks of the document have the same
+    content. It does not depend on the chunk's position.
+    """
+    seen: Counter[str] = Counter()
+    identified = {}
+    for chunk in chunks:
+        identified[uuid5(document_id, f"{chunk.content_hash}\0{seen[chunk.content_hash]}")] = chunk
+        seen[chunk.content_hash] += 1
+    return identified
+
+
+async def read_stored_chunks(session: Session, document_ids: list[UUID]) -> dict[UUID, str]:
+    """Return the content hashes of the documents' chunks by chunk id."""
+    rows = await session.fetch(_STORED_CHUNKS, document_ids=document_ids)
+    return {row["chunk_id"]: row["content_hash"] for row in rows}
+
+
+async def find_vectors(session: Session, new: dict[UUID, ChunkRow]) -> dict[UUID, ChunkVectors]:
+    """Return the vectors of new chunks: those that come with the content, else those of a stored chunk of the document
+    with the same content.
+
+    Raises `DatabaseUnavailable` if there are neither.
+    """
+    vectors = {
+        chunk_id: row.content.embeddings[row.chunk.content_hash]
+        for chunk_id, row in new.items()
+        if row.chunk.content_hash in row.content.embeddings
+    }
+    repeated = {chunk_id: row for chunk_id, row in new.items() if chunk_id not in vectors}
+    if repeated:
+        rows = await session.fetch(
+            _READ_VECTORS,
+            document_ids=list({row.document_id for row in repeated.values()}),
+            content_hashes=list({row.chunk.content_hash for row in repeated.values()}),
+        )
+        found = {
+            (row["document_id"], row["content_hash"]): ChunkVectors(row["embedding"], row["tokens"]) for row in rows
+        }
+        for chunk_id, row in repeated.items():
+            if (place := (row.document_id, row.chunk.content_hash)) not in found:
+                raise DatabaseUnavailable("The document was changed by somebody else at the same time. Try again.")
+            vectors[chunk_id] = found[place]
+    return vectors
+
+
+async def count_terms(session: Session, chunk_ids: list[UUID]) -> Counter[int]:
+    """Count the chunks that hold each term."""
+    if not chunk_ids:
+        return Counter()
+    rows = await session.fetch(_COUNT_CHUNK_TERMS, chunk_ids=chunk_ids)
+    return Counter({row["term"]: row["chunks"] for row in rows})
+
+
+async def delete_chunks(session: Session, chunk_ids: list[UUID]) -> None:
+    """Delete the chunks."""
+    if chunk_ids:
+        await session.execute(_DELETE_CHUNKS, chunk_ids=chunk_ids)
+
+
+async def move_chunks(session: Session, kept: dict[UUID, Chunk]) -> None:
+    """Store the places of chunks that are stored already, where they have changed."""
+    if kept:
+        await session.execute(
+            _MOVE_CHUNKS,
+            chunk_ids=list(kept),
+            indexes=[chunk.index for chunk in kept.values()],
+            starts=[chunk.start for chunk in kept.values()],
+            ends=[chunk.end for chunk in kept.values()],
+            lines=[_write_lines(chunk) for chunk in kept.values()],
+        )
+
+
+async def insert_chunks(session: Session, new: dict[UUID, ChunkRow], vectors: dict[UUID, ChunkVectors]) -> Counter[int]:
+    """Store new chunks. Returns the number of them that hold each term."""
+    workspace_id = session.workspace_id
+    # In a thread, because a large document takes a second.
+    impacts = await asyncio.to_thread(_weigh, workspace_id, new)
+    await session.copy(
+        _COPY_CHUNKS,
+        ["uuid", "text", "uuid", "text", "text[]", "text", "jsonb", "vector"],
+        (
+            (
+                chunk_id,
+                workspace_id,
+                row.document_id,
+                row.chunk.content_hash,
+                list(row.chunk.heading_path),
+                row.chunk.text,
+                Jsonb(_describe(row)),
+                vectors[chunk_id].embedding,
+            )
+            for chunk_id, row in new.items()
+        ),
+    )
+    await session.copy(
+        _COPY_PLACES,
+        ["uuid", "text", "int4", "int4", "int4", "jsonb"],
+        (
+            (chunk_id, workspace_id, row.chunk.index, row.chunk.start, row.chunk.end, _write_lines(row.chunk))
+            for chunk_id, row in new.items()
+        ),
+    )
+    await session.copy(
+        _COPY_TERMS,
+        ["uuid", "text", "uuid", "int4[]", "sparsevec"],
+        (
+            (chunk_id, workspace_id, new[chunk_id].document_id, list(weights), SparseVector(weights, TERM_IDS))
+            for chunk_id, weights in impacts.items()
+        ),
+    )
+    await session.copy(
+        _COPY_TOKENS,
+        ["uuid", "text", "bytea"],
+        ((chunk_id, workspace_id, tokens) for chunk_id in new if (tokens := vectors[chunk_id].tokens)),
+    )
+    return Counter(chain.from_iterable(impacts.values()))
+
+
+def _weigh(workspace_id: str, rows: dict[UUID, ChunkRow]) -> dict[UUID, dict[int, float]]:
+    return {chunk_id: weigh_chunk(workspace_id, row.text) for chunk_id, row in rows.items()}
+
+
+def _describe(row: ChunkRow) -> dict[str, str]:
+    """Return the chunk's metadata, which re-embedding needs and which readers of the table with LangChain see."""
+    described = {"title": row.content.parsed.title, "source": row.content.source}
+    return described | {"lead": row.chunk.lead} if row.chunk.lead else described
+
+
+def _write_lines(chunk: Chunk) -> Jsonb:
+    return Jsonb(
+        [
+            [line.start, line.end, line.page, line.box["x"], line.box["y"], line.box["width"], line.box["height"]]
+            for line in chunk.lines
+        ]
+    )

@@ -1,0 +1,443 @@
+"""The document store: documents, their chunks, and what is counted per workspace."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from hashlib import blake2b
+from typing import LiteralString
+from uuid import UUID, uuid5
+
+from psycopg.rows import DictRow
+
+from app.adapters.postgres.documents.chunks import (
+    ChunkRow,
+    count_terms,
+    delete_chunks,
+    find_vectors,
+    identify_chunks,
+    insert_chunks,
+    move_chunks,
+    read_stored_chunks,
+)
+from app.adapters.postgres.library.ids import parse_ids
+from app.adapters.postgres.library.vocabulary import list_words, update_vocabulary
+from app.adapters.postgres.pool import Integers, Pool, Session, open_session
+from app.adapters.postgres.queue.leases import HOLD_LEASE
+from app.adapters.postgres.vectors import vector_index
+from app.adapters.postgres.vectors.embedding_model import hold_index
+from domain.documents import Arrival, Document
+from domain.errors import Superseded, UnknownDocument
+from domain.ports.documents import DocumentContent
+from domain.ports.embedding import Embedder
+from domain.scope import Scope
+
+BATCH_CHUNKS = 2_000
+"""Largest number of chunks that `load` writes in one transaction. The larger, the less often the count of a common term
+is updated."""
+
+_Documents = list[Document]
+"""An alias, because within the store `list` is a method."""
+
+Changing = Callable[[str], AbstractAsyncContextManager[None]]
+
+_NAMESPACE = UUID("6f5d7a1e-5c0b-5b3e-9d58-0a6f3a3b8c11")
+
+_COLUMNS: LiteralString = (
+    "document_id, workspace_id, source, title, media_type, content_hash, pages, characters, chunks, "
+    "created_at, updated_at"
+)
+
+_FIND: LiteralString = f"""
+    SELECT {_COLUMNS} FROM documents WHERE workspace_id = %(workspace_id)s AND source = %(source)s
+"""
+
+_FIND_BY_HASH: LiteralString = f"""
+    SELECT {_COLUMNS} FROM documents
+    WHERE workspace_id = %(workspace_id)s AND content_hash = %(content_hash)s
+    ORDER BY created_at, document_id
+    LIMIT 1
+"""
+
+_GET: LiteralString = f"""
+    SELECT {_COLUMNS} FROM documents
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+"""
+
+_GET_TEXT: LiteralString = """
+    SELECT text FROM documents
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+"""
+
+_LIST: LiteralString = f"""
+    SELECT {_COLUMNS} FROM documents WHERE workspace_id = %(workspace_id)s ORDER BY source
+"""
+
+_CREATE_WORKSPACE: LiteralString = """
+    INSERT INTO workspaces (workspace_id) VALUES (%(workspace_id)s) ON CONFLICT DO NOTHING
+"""
+
+_NUMBER_ARRIVAL: LiteralString = "SELECT nextval('arrivals') AS number"
+
+_CONFIRM: LiteralString = """
+    UPDATE documents SET arrival = greatest(arrival, %(arrival)s)
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+        AND content_hash = %(content_hash)s
+    RETURNING document_id
+"""
+
+# This upsert is also the lock that serialises changes of one document; the rows are taken in ascending order. Content
+# that arrived earlier than what is stored changes nothing; content without an arrival counts as arriving now.
+# clock_timestamp, because now() is the start of the transaction, which may be before the change it had to wait for.
+_UPSERT: LiteralString = f"""
+    INSERT INTO documents
+        (workspace_id, document_id, source, title, media_type, content_hash, pages, characters, chunks, text, arrival)
+    SELECT %(workspace_id)s, n.document_id, n.source, n.title, n.media_type, n.content_hash, n.pages, n.characters,
+        n.chunks, n.text, coalesce(n.arrival, nextval('arrivals'))
+    FROM unnest(%(document_ids)s::uuid[], %(sources)s::text[], %(titles)s::text[], %(media_types)s::text[],
+                %(content_hashes)s::text[], %(pages)s::int[], %(characters)s::int[], %(chunks)s::int[],
+                %(texts)s::text[], %(arrivals)s::bigint[])
+        AS n (document_id, source, title, media_type, content_hash, pages, characters, chunks, text, arrival)
+    ORDER BY n.document_id
+    ON CONFLICT (document_id) DO UPDATE SET
+        title = excluded.title, media_type = excluded.media_type, content_hash = excluded.content_hash,
+        pages = excluded.pages, characters = excluded.characters, chunks = excluded.chunks, text = excluded.text,
+        arrival = greatest(documents.arrival, excluded.arrival), updated_at = clock_timestamp()
+    WHERE documents.arrival <= excluded.arrival OR cardinality(array_remove(%(arrivals)s::bigint[], NULL)) = 0
+    RETURNING {_COLUMNS}
+"""
+
+_LOCK: LiteralString = """
+    SELECT FROM documents
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+    FOR UPDATE
+"""
+
+_DELETE: LiteralString = """
+    WITH gone AS (
+        DELETE FROM documents
+        WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+        RETURNING document_id
+    )
+    INSERT INTO deleted_documents (document_id, workspace_id, arrival)
+    SELECT document_id, %(workspace_id)s, nextval('arrivals') FROM gone
+    ON CONFLICT (document_id) DO UPDATE SET arrival = excluded.arrival
+"""
+
+# Run while the documents' rows are locked, and as a statement of its own: the upsert does not see a deletion that it
+# had to wait for.
+_FIND_DELETED: LiteralString = """
+    SELECT FROM deleted_documents AS gone
+    JOIN unnest(%(document_ids)s::uuid[], %(arrivals)s::bigint[]) AS n (document_id, arrival)
+        ON n.document_id = gone.document_id AND n.arrival < gone.arrival
+    WHERE workspace_id = %(workspace_id)s
+    LIMIT 1
+"""
+
+# Chunks first: the cascade from a document would look for its chunks one by one.
+_CLEAR_WORKSPACE: tuple[LiteralString, ...] = (
+    "DELETE FROM chunks WHERE workspace_id = %(workspace_id)s",
+    "DELETE FROM documents WHERE workspace_id = %(workspace_id)s",
+    "DELETE FROM term_frequencies WHERE workspace_id = %(workspace_id)s",
+    "DELETE FROM vocabulary WHERE workspace_id = %(workspace_id)s",
+    """UPDATE workspaces SET generation = generation + 1, corpus = gen_random_uuid(), chunks = 0
+       WHERE workspace_id = %(workspace_id)s""",
+)
+
+_GET_CORPUS: LiteralString = "SELECT generation, corpus FROM workspaces WHERE workspace_id = %(workspace_id)s"
+
+# Includes the embedding model, because another model finds other chunks of the same documents.
+_FINGERPRINT: LiteralString = """
+    SELECT document_id, content_hash, updated_at, (SELECT name FROM embedding_model) AS model FROM documents
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+"""
+
+# `load` lets more terms wait, so that several times as many are indexed at once ...
+_ALLOW_LONG_PENDING_LIST: LiteralString = "SET LOCAL gin_pending_list_limit = '4MB'"
+
+# ... and indexes the rest at its end.
+_INDEX_PENDING_TERMS: LiteralString = "SELECT gin_clean_pending_list('chunk_terms_by_term')"
+
+# The rows are updated in ascending order, so that two concurrent changes cannot deadlock.
+_ADD_TERMS: LiteralString = """
+    INSERT INTO term_frequencies AS f (workspace_id, term, chunks)
+    SELECT %(workspace_id)s, term, change
+    FROM unnest(%(terms)s::int[], %(changes)s::int[]) AS n (term, change)
+    ON CONFLICT (workspace_id, term) DO UPDATE SET chunks = f.chunks + excluded.chunks
+"""
+
+_ADVANCE_GENERATION: LiteralString = """
+    UPDATE workspaces SET generation = generation + 1, corpus = gen_random_uuid(), chunks = chunks + %(chunks)s
+    WHERE workspace_id = %(workspace_id)s
+    RETURNING chunks,
+        EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass(%(index)s) AND indisvalid) AS has_index
+"""
+
+
+def document_id_of(workspace_id: str, source: str) -> UUID:
+    """Return the document's id, which depends on its workspace and source alone."""
+    return uuid5(_NAMESPACE, f"{workspace_id}\0{source}")
+
+
+class PostgresDocumentStore:
+    """Implements `DocumentStore` in PostgreSQL.
+
+    Every change takes its locks in this order: the lease of its file and the row of the embedding model (both shared),
+    the documents' rows by ascending id, the frequencies of its terms by ascending id, the workspace's row. Changes of
+    one document are therefore serialised, and no two changes deadlock.
+    """
+
+    def __init__(
+        self, pool: Pool, embedder: Embedder | None = None, changing: Changing = lambda _: nullcontext()
+    ) -> None:
+        """`embedder` is the model of the vectors that are stored; without one, any index is accepted. `changing` is
+        entered with the workspace's id around every change and its commit."""
+        self._pool = pool
+        self._changing = changing
+        self._embedder = None if embedder is None else embedder.name
+        self._indexes = vector_index.VectorIndexes(pool)
+
+    def tend_indexes(self) -> None:
+        """Build, in the background, the vector indexes that an earlier process left unfinished."""
+        self._indexes.tend()
+
+    async def wait_for_indexes(self) -> None:
+        """Wait for the vector indexes that the changes so far require. Searches need not wait: until then they compare
+        every chunk."""
+        await self._indexes.wait()
+
+    async def close(self) -> None:
+        """Stop the work on vector indexes, within seconds."""
+        await self._indexes.close()
+
+    async def find(self, workspace_id: str, source: str) -> Document | None:
+        async with open_session(self._pool, workspace_id) as session:
+            return _read_document(await session.fetch_one(_FIND, source=source))
+
+    async def find_by_hash(self, workspace_id: str, content_hash: str) -> Document | None:
+        async with open_session(self._pool, workspace_id) as session:
+            return _read_document(await session.fetch_one(_FIND_BY_HASH, content_hash=content_hash))
+
+    async def get(self, workspace_id: str, document_id: str) -> Document | None:
+        async with open_session(self._pool, workspace_id) as session:
+            return _read_document(await session.fetch_one(_GET, document_ids=parse_ids([document_id])))
+
+    async def get_text(self, workspace_id: str, document_id: str) -> str | None:
+        async with open_session(self._pool, workspace_id) as session:
+            row = await session.fetch_one(_GET_TEXT, document_ids=parse_ids([document_id]))
+        return row["text"] if row else None
+
+    async def list(self, workspace_id: str) -> Sequence[Document]:
+        async with open_session(self._pool, workspace_id) as session:
+            rows = await session.fetch(_LIST)
+        return [document for row in rows if (document := _read_document(row))]
+
+    async def stored_hashes(self, workspace_id: str, document_id: str) -> frozenset[str]:
+        async with open_session(self._pool, workspace_id) as session:
+            return frozenset((await read_stored_chunks(session, parse_ids([document_id]))).values())
+
+    async def number_arrival(self, workspace_id: str) -> Arrival:
+        async with open_session(self._pool, workspace_id) as session:
+            row = await session.fetch_one(_NUMBER_ARRIVAL)
+        assert row is not None
+        return Arrival(row["number"])
+
+    async def confirm(self, workspace_id: str, document: Document, arrival: Arrival) -> bool:
+        async with open_session(self._pool, workspace_id) as session:
+            row = await session.fetch_one(
+                _CONFIRM,
+                document_ids=parse_ids([document.id]),
+                content_hash=document.content_hash,
+                arrival=arrival.number,
+            )
+        return row is not None
+
+    async def replace(self, workspace_id: str, content: DocumentContent) -> Document:
+        """Implements the port. Raises `DatabaseUnavailable` also if another change of the document has meanwhile
+        removed a chunk whose vectors were to be reused."""
+        [document], index_is_due = await self._replace_batch(workspace_id, [content])
+        if index_is_due:
+            self._indexes.tend()
+        return document
+
+    async def load(self, workspace_id: str, contents: Iterable[DocumentContent]) -> _Documents:
+        documents: _Documents = []
+        batches = _make_batches(contents)
+
+        async def write_batches() -> None:
+            try:
+                for batch in batches:
+                    written, _ = await self._replace_batch(workspace_id, batch, is_load=True)
+                    documents.extend(written)
+            except BaseException:
+                batches.close()  # the other writer stops after its current batch
+                raise
+
+        # Two writers: one prepares rows while the server stores those of the other.
+        outcomes = await asyncio.gather(write_batches(), write_batches(), return_exceptions=True)
+        for outcome in outcomes:
+            if outcome is not None:
+                raise outcome
+        if documents:
+            async with open_session(self._pool, workspace_id, transaction=True) as session:
+                await session.execute(_INDEX_PENDING_TERMS)
+            self._indexes.tend()
+            await self._indexes.wait()
+        return documents
+
+    async def _replace_batch(
+        self, workspace_id: str, batch: Sequence[DocumentContent], *, is_load: bool = False
+    ) -> tuple[_Documents, bool]:
+        """Replace several documents in one transaction. Returns them, and True if the vector index is to be built or
+        dropped."""
+        contents = {document_id_of(workspace_id, content.source): content for content in batch}
+        wanted = {
+            chunk_id: ChunkRow(document_id, content, chunk)
+            for document_id, content in contents.items()
+            for chunk_id, chunk in identify_chunks(document_id, content.chunks).items()
+        }
+        async with self._change(workspace_id) as session:
+            for content in batch:
+                await _hold_lease(session, content.arrival)
+            await hold_index(session, self._embedder)
+            if is_load:
+                await session.execute(_ALLOW_LONG_PENDING_LIST)
+            await session.execute(_CREATE_WORKSPACE)
+            arrivals = [content.arrival and content.arrival.number for content in contents.values()]
+            rows = await session.fetch(
+                _UPSERT,
+                document_ids=list(contents),
+                sources=[content.source for content in contents.values()],
+                titles=[content.parsed.title for content in contents.values()],
+                media_types=[content.parsed.media_type for content in contents.values()],
+                content_hashes=[content.content_hash for content in contents.values()],
+                pages=[content.parsed.pages for content in contents.values()],
+                characters=[len(content.parsed.text) for content in contents.values()],
+                chunks=[len(content.chunks) for content in contents.values()],
+                texts=[content.parsed.text for content in contents.values()],
+                arrivals=arrivals,
+            )
+            if len(rows) < len(contents):
+                raise Superseded
+            if await session.fetch_one(_FIND_DELETED, document_ids=list(contents), arrivals=arrivals) is not None:
+                raise Superseded("This document was deleted after the file came. Add it again to have it back.")
+            known = await read_stored_chunks(session, list(contents))
+            new = {chunk_id: row for chunk_id, row in wanted.items() if chunk_id not in known}
+            kept = {chunk_id: row.chunk for chunk_id, row in wanted.items() if chunk_id in known}
+            gone = [chunk_id for chunk_id in known if chunk_id not in wanted]
+            vectors = await find_vectors(session, new)  # before the chunks that they may come from are deleted
+            changed_terms = Counter[int]()
+            changed_terms.subtract(await count_terms(session, gone))
+            await delete_chunks(session, gone)
+            await move_chunks(session, kept)
+            changed_terms.update(await insert_chunks(session, new, vectors))
+            words = await asyncio.to_thread(list_words, workspace_id, (row.text for row in new.values()))
+            index_is_due = await _finish(session, changed_terms, words, chunks=len(new) - len(gone))
+        documents = {row["document_id"]: _read_document(row) for row in rows}
+        return [document for i in contents if (document := documents[i]) is not None], index_is_due
+
+    async def delete(self, workspace_id: str, document_id: str) -> bool:
+        ids = parse_ids([document_id])
+        async with self._change(workspace_id) as session:
+            await hold_index(session)
+            if await session.fetch_one(_LOCK, document_ids=ids) is None:
+                return False
+            gone = list(await read_stored_chunks(session, ids))
+            changed_terms = Counter[int]()
+            changed_terms.subtract(await count_terms(session, gone))
+            await session.execute(_DELETE, document_ids=ids)
+            index_is_due = await _finish(session, changed_terms, {}, chunks=-len(gone))
+        if index_is_due:
+            self._indexes.tend()
+        return True
+
+    async def clear(self, workspace_id: str) -> None:
+        async with self._change(workspace_id) as session:
+            await hold_index(session)
+            for statement in _CLEAR_WORKSPACE:
+                await session.execute(statement)
+        self._indexes.tend()
+        await self._indexes.wait()
+
+    @asynccontextmanager
+    async def _change(self, workspace_id: str) -> AsyncIterator[Session]:
+        async with (
+            self._changing(workspace_id),
+            open_session(self._pool, workspace_id, transaction=True) as session,
+        ):
+            yield session
+
+    async def is_untouched(self, workspace_id: str) -> bool:
+        async with open_session(self._pool, workspace_id) as session:
+            row = await session.fetch_one(_GET_CORPUS)
+        return row is None or row["generation"] == 0
+
+    async def corpus_fingerprint(self, scope: Scope) -> str:
+        async with open_session(self._pool, scope.workspace_id) as session:
+            if scope.document_ids is None:
+                row = await session.fetch_one(_GET_CORPUS)
+                return f"corpus {row['corpus'] if row else 'empty'}"
+            rows = await session.fetch(_FINGERPRINT, document_ids=parse_ids(scope.document_ids))
+        found = {row["document_id"] for row in rows}
+        for document_id in scope.document_ids:
+            if not found.intersection(parse_ids([document_id])):
+                raise UnknownDocument(f"There is no document {document_id!r} in this workspace.")
+        states = sorted(
+            (str(row["document_id"]), row["content_hash"], row["updated_at"].isoformat(), row["model"]) for row in rows
+        )
+        return f"documents {blake2b(repr(states).encode(), digest_size=16).hexdigest()}"
+
+
+async def _hold_lease(session: Session, arrival: Arrival | None) -> None:
+    """If the file was read under a lease, hold that until the transaction ends. Raises `Superseded` if it is lost."""
+    if arrival is None or arrival.lease is None:
+        return
+    if await session.fetch_one(HOLD_LEASE, lease=arrival.lease) is None:
+        raise Superseded
+
+
+def _make_batches(contents: Iterable[DocumentContent]) -> Generator[list[DocumentContent]]:
+    """Group the contents into batches of at most `BATCH_CHUNKS` chunks, or of one document."""
+    batch: list[DocumentContent] = []
+    chunks = 0
+    for content in contents:
+        if batch and chunks + len(content.chunks) > BATCH_CHUNKS:
+            yield batch
+            batch, chunks = [], 0
+        batch.append(content)
+        chunks += len(content.chunks)
+    if batch:
+        yield batch
+
+
+async def _finish(session: Session, changed_terms: Counter[int], words: dict[str, int], *, chunks: int) -> bool:
+    """Update what is counted per workspace. Returns True if the vector index is to be built or dropped.
+
+    Call this last: other changes of the workspace wait from here to the end of the transaction.
+    """
+    terms = sorted(term for term, change in changed_terms.items() if change)
+    if terms:
+        changes = Integers(changed_terms[term] for term in terms)
+        await session.execute(_ADD_TERMS, terms=Integers(terms), changes=changes)
+    await update_vocabulary(session, words, changed_terms)
+    index = vector_index.name_index(session.workspace_id)
+    row = await session.fetch_one(_ADVANCE_GENERATION, chunks=chunks, index=index)
+    return row is not None and vector_index.is_due(row["chunks"], row["has_index"])
+
+
+def _read_document(row: DictRow | None) -> Document | None:
+    if row is None:
+        return None
+    return Document(
+        id=str(row["document_id"]),
+        workspace_id=row["workspace_id"],
+        source=row["source"],
+        title=row["title"],
+        media_type=row["media_type"],
+        content_hash=row["content_hash"],
+        pages=row["pages"],
+        characters=row["characters"],
+        chunks=row["chunks"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+    )

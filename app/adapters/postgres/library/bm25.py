@@ -1,0 +1,92 @@
+"""BM25 on plain PostgreSQL: turn chunks into impacts of terms, and queries into search plans.
+
+A chunk's row holds the ids of its terms, which a GIN index finds, and the impact of each term: the part of the BM25 sum
+that depends on the chunk alone. A query is the vector of its terms' inverse document frequencies, and the score is the
+inner product of the two.
+
+Robertson & Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009, equation 3.15.
+"""
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+
+from pgvector.psycopg import SparseVector  # type: ignore[import-untyped]
+
+from domain.text.terms import analyse
+
+K1 = 1.2
+B = 0.75
+NOMINAL_LENGTH = 100
+"""Number of terms of a typical chunk. It is a constant, because a true average would change the impacts of all stored
+chunks with every new one. Values of 60 to 200 differ by less than .01 nDCG@10 on five public sets."""
+
+TERM_IDS = 1_000_000_000
+"""The largest dimension of a `sparsevec`. In a workspace with 100,000 words, one word in 10,000 shares its id with
+another, which costs a little precision for that word."""
+
+CANDIDATES = 5_000
+"""Largest number of chunks that a search scores. Fewer lose quality on mixed corpora; more cost time."""
+
+LEAST_SHARE = 1 / 3
+"""Smallest share of the workspace that a scope counts as when the search is planned. It bounds the number of postings
+that are read outside the scope."""
+
+
+@lru_cache(maxsize=200_000)
+def term_id(workspace_id: str, term: str) -> int:
+    """Return the id of a term. It depends on the workspace, so that one workspace's postings do not slow another's."""
+    digest = blake2b(f"{workspace_id}\0{term}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest) % TERM_IDS
+
+
+def weigh_chunk(workspace_id: str, text: str) -> dict[int, float]:
+    """Return the impact of each term of a chunk by term id."""
+    counts = Counter(analyse(text))
+    length = K1 * (1 - B + B * counts.total() / NOMINAL_LENGTH)
+    return {term_id(workspace_id, term): count * (K1 + 1) / (count + length) for term, count in counts.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalQuery:
+    """A planned search. A candidate holds one of the terms `rare` and, unless it is None, one of `support`."""
+
+    rare: list[int]
+    support: list[int] | None
+    weights: SparseVector
+
+
+def count_terms(workspace_id: str, query: str) -> Counter[int]:
+    """Count each term of a query by term id."""
+    return Counter(term_id(workspace_id, term) for term in analyse(query))
+
+
+def plan_search(
+    terms: Counter[int], chunks: int, frequencies: dict[int, int], share: float = 1.0
+) -> LexicalQuery | None:
+    """Plan the search of a workspace of `chunks` chunks for `terms`. Returns None if no chunk holds any of them.
+
+    `frequencies` gives the number of chunks that hold each term, `share` the part of the chunks that is in scope.
+    The rarest terms whose postings together stay within `CANDIDATES` select the candidates: a chunk that holds only
+    more common terms scores lower. If even the rarest term is too common, a candidate must hold another term as well.
+    """
+    known = sorted((term for term in terms if frequencies.get(term, 0) > 0), key=lambda term: frequencies[term])
+    if not known:
+        return None
+    weights = {
+        term: terms[term] * math.log(1 + (chunks - frequencies[term] + 0.5) / (frequencies[term] + 0.5))
+        for term in known
+    }
+    # In a narrow scope most postings lie outside, so more of them may be read.
+    budget = CANDIDATES / max(share, LEAST_SHARE)
+    rare: list[int] = []
+    postings = 0
+    for term in known:
+        postings += frequencies[term]
+        if rare and postings > budget and chunks > CANDIDATES:
+            break
+        rare.append(term)
+    too_common = len(known) > 1 and frequencies[known[0]] > budget
+    return LexicalQuery(rare, known[1:] if too_common else None, SparseVector(weights, TERM_IDS))

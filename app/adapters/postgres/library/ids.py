@@ -1,0 +1,67 @@
+"""Ids of chunks and documents: as parameters of statements, and in the rows that come back.
+
+Ids of matches come from the database as text, because they leave as text: making objects of hundreds of them takes
+longer than finding them.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from uuid import UUID
+
+from psycopg.rows import DictRow
+
+from domain.documents import Match
+from domain.scope import Scope
+
+REMEMBERED_SCOPES = 8
+"""Number of recent scopes whose document ids, possibly thousands, are kept in the form in which they are sent."""
+
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def parse_ids(ids: Sequence[str]) -> list[UUID]:
+    """Return the ids as UUIDs. Strings that are no UUID are left out: nothing is stored under them."""
+    parsed = []
+    for text in ids:
+        try:
+            parsed.append(UUID(text))
+        except ValueError:
+            continue
+    return parsed
+
+
+def join_ids(ids: Iterable[str]) -> str:
+    """Return the ids as one array literal for `::uuid[]`. Strings that are no UUID are left out.
+
+    Ids in canonical form are not parsed, because a search may be given thousands.
+    """
+    kept: list[str] = []
+    others: list[str] = []
+    for text in ids:
+        (kept if _ID.fullmatch(text) else others).append(text)
+    return f"{{{','.join([*kept, *map(str, parse_ids(others))])}}}"
+
+
+@lru_cache(maxsize=REMEMBERED_SCOPES)
+def join_documents(scope: Scope) -> str | None:
+    """Return the ids of the documents in scope as one array literal, or None if the scope is the whole workspace."""
+    return None if scope.document_ids is None else join_ids(scope.document_ids)
+
+
+@lru_cache(maxsize=REMEMBERED_SCOPES)
+def _list_documents(scope: Scope) -> frozenset[str] | None:
+    """Return the ids of the documents in scope as the database writes them, or None if the scope is the whole
+    workspace."""
+    joined = join_documents(scope)
+    return None if joined is None else frozenset(joined[1:-1].split(","))
+
+
+def keep_in_scope(rows: Iterable[DictRow], scope: Scope) -> list[Match]:
+    """Return the rows as matches, without those of documents outside the scope."""
+    chosen = _list_documents(scope)
+    return [
+        Match(row["chunk_id"], row["document_id"], row["score"])
+        for row in rows
+        if chosen is None or row["document_id"] in chosen
+    ]

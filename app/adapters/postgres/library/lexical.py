@@ -1,0 +1,203 @@
+"""Lexical search: BM25 over the terms of the chunks. `bm25` turns texts and queries into numbers."""
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import LiteralString
+from uuid import UUID
+
+from pgvector.psycopg import SparseVector  # type: ignore[import-untyped]
+
+from app.adapters.postgres.library.bm25 import CANDIDATES, TERM_IDS, count_terms, plan_search
+from app.adapters.postgres.library.feedback import weigh_marking_terms
+from app.adapters.postgres.library.ids import join_documents, join_ids, keep_in_scope
+from app.adapters.postgres.pool import Pool, Session, open_session
+from domain.documents import Match
+from domain.scope import Scope
+
+REMEMBERED_QUERIES = 256
+"""Number of recent queries whose term weights are kept, because `score_lexical` follows `search_lexical` within
+milliseconds."""
+
+# Returns the number of chunks that hold each term. The row without a term holds the number of chunks in the workspace
+# and the state it is in; the row of term -1 holds the number of chunks in the scope's documents.
+COUNT_TERMS: LiteralString = """
+    SELECT term, chunks, NULL::uuid AS corpus FROM term_frequencies
+    WHERE workspace_id = %(workspace_id)s AND term = ANY(%(terms)s::int[])
+    UNION ALL
+    SELECT NULL, chunks, corpus FROM workspaces WHERE workspace_id = %(workspace_id)s
+    UNION ALL
+    SELECT -1, coalesce(sum(chunks), 0), NULL FROM documents
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+"""
+
+# The GIN index finds chunks with a rare term; IS TRUE keeps the planner off the b-tree. The statement is never
+# prepared, so the planner sees the parameters and drops the conditions that are NULL.
+SEARCH: LiteralString = """
+    SELECT chunk_id::text, document_id::text, score
+    FROM (
+        SELECT * FROM (
+            SELECT chunk_id, document_id, -(impacts <#> %(weights)s) AS score
+            FROM chunk_terms
+            WHERE (workspace_id = %(workspace_id)s) IS TRUE
+              AND terms && %(rare)s::int[]
+              AND (%(support)s::int[] IS NULL OR terms && %(support)s::int[])
+              AND (%(document_ids)s::uuid[] IS NULL OR (document_id = ANY(%(document_ids)s::uuid[])) IS TRUE)
+            LIMIT %(candidates)s
+        ) AS candidates
+        ORDER BY score DESC, chunk_id
+        LIMIT %(limit)s
+    ) AS best
+    ORDER BY score DESC, best.chunk_id
+"""
+
+# Scores every chunk of a few documents.
+_SEARCH_IN_DOCUMENTS: LiteralString = """
+    SELECT chunk_id::text, document_id::text, score
+    FROM (
+        SELECT * FROM (
+            SELECT chunk_id, document_id, -(impacts <#> %(weights)s) AS score
+            FROM chunk_terms
+            WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+            OFFSET 0
+        ) AS scored
+        WHERE score > 0
+        ORDER BY score DESC, chunk_id
+        LIMIT %(limit)s
+    ) AS best
+    ORDER BY score DESC, best.chunk_id
+"""
+
+# Returns nothing if the weights come from another state of the workspace than the current one.
+_SCORE: LiteralString = """
+    SELECT chunk_id::text, document_id::text, -(impacts <#> %(weights)s) AS score
+    FROM chunk_terms
+    WHERE (workspace_id = %(workspace_id)s) IS TRUE AND chunk_id = ANY(%(chunk_ids)s::uuid[])
+      AND (%(corpus)s::uuid IS NULL
+           OR %(corpus)s = (SELECT corpus FROM workspaces WHERE workspace_id = %(workspace_id)s))
+"""
+
+# Returns three kinds of rows: a chunk with its impacts, a term with the number of chunks that hold it, and, with
+# neither chunk nor term, the number of chunks in the workspace.
+_READ_IMPACTS: LiteralString = """
+    WITH examples AS MATERIALIZED (
+        SELECT chunk_id, terms, impacts FROM chunk_terms
+        WHERE (workspace_id = %(workspace_id)s) IS TRUE AND chunk_id = ANY(%(chunk_ids)s::uuid[])
+    )
+    SELECT chunk_id::text, impacts, NULL::int AS term, NULL::int AS chunks FROM examples
+    UNION ALL
+    SELECT NULL, NULL, term, chunks FROM term_frequencies
+    WHERE workspace_id = %(workspace_id)s AND term = ANY(ARRAY(SELECT DISTINCT unnest(terms) FROM examples))
+    UNION ALL
+    SELECT NULL, NULL, NULL, chunks FROM workspaces WHERE workspace_id = %(workspace_id)s
+"""
+
+
+class LexicalSearch:
+    """The part of `Library` that compares words."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._weights: OrderedDict[tuple[str, str], tuple[UUID | None, SparseVector]] = OrderedDict()
+
+    async def search_lexical(self, scope: Scope, query: str, limit: int) -> list[Match]:
+        terms = count_terms(scope.workspace_id, query)
+        if not terms:
+            return []
+        document_ids = join_documents(scope)
+        async with open_session(self._pool, scope.workspace_id) as session:
+            counts = await _count(session, terms, document_ids)
+            in_documents = counts.in_documents
+            share = 1.0 if document_ids is None else in_documents / max(counts.chunks, 1)
+            plan = plan_search(terms, counts.chunks, counts.frequencies, share)
+            if plan is None:
+                return []
+            self._remember(scope.workspace_id, query, counts.corpus, plan.weights)
+            few = document_ids is not None and in_documents <= 2 * CANDIDATES
+            rows = await session.fetch(
+                _SEARCH_IN_DOCUMENTS if few else SEARCH,
+                prepare=False,
+                rare=plan.rare,
+                support=plan.support,
+                weights=plan.weights,
+                candidates=CANDIDATES,
+                limit=limit,
+                document_ids=document_ids,
+            )
+        return [Match(row["chunk_id"], row["document_id"], row["score"]) for row in rows]
+
+    async def score_lexical(self, scope: Scope, query: str, chunk_ids: Sequence[str]) -> list[Match]:
+        if not chunk_ids:
+            return []
+        async with open_session(self._pool, scope.workspace_id) as session:
+            if (known := self._weights.get((scope.workspace_id, query))) is not None:
+                corpus, weights = known
+                if matches := await _score(session, scope, chunk_ids, weights, corpus):
+                    return matches
+            terms = count_terms(scope.workspace_id, query)
+            counts = await _count(session, terms, None)
+            return await _score(session, scope, chunk_ids, _weigh(terms, counts.chunks, counts.frequencies))
+
+    async def score_related(
+        self, scope: Scope, query: str, examples: Mapping[str, float], chunk_ids: Sequence[str]
+    ) -> list[Match]:
+        own = count_terms(scope.workspace_id, query)
+        async with open_session(self._pool, scope.workspace_id) as session:
+            rows = await session.fetch(_READ_IMPACTS, chunk_ids=join_ids(examples))
+            impacts = {
+                row["chunk_id"]: dict(zip(row["impacts"].indices(), row["impacts"].values(), strict=True))
+                for row in rows
+                if row["chunk_id"] is not None
+            }
+            frequencies = {row["term"]: row["chunks"] for row in rows if row["chunk_id"] is None}
+            chunks = frequencies.pop(None, 0)
+            terms = Counter({term: 1 for term in frequencies if term not in own})
+            weights = weigh_marking_terms(impacts, examples, _weigh(terms, chunks, frequencies))
+            return await _score(session, scope, chunk_ids, weights)
+
+    def _remember(self, workspace_id: str, query: str, corpus: UUID | None, weights: SparseVector) -> None:
+        self._weights[workspace_id, query] = corpus, weights
+        if len(self._weights) > REMEMBERED_QUERIES:
+            self._weights.popitem(last=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """Numbers of chunks in a workspace."""
+
+    chunks: int
+    in_documents: int
+    """Chunks of the documents in scope."""
+    frequencies: dict[int, int]
+    """Chunks that hold each of the terms asked for."""
+    corpus: UUID | None
+    """The state of the workspace when they were counted."""
+
+
+async def _count(session: Session, terms: Iterable[int], document_ids: str | None) -> _Counts:
+    rows = await session.fetch(COUNT_TERMS, terms=sorted(terms), document_ids=document_ids)
+    frequencies = {row["term"]: row["chunks"] for row in rows}
+    corpus = next((row["corpus"] for row in rows if row["term"] is None), None)
+    return _Counts(frequencies.pop(None, 0), frequencies.pop(-1), frequencies, corpus)
+
+
+def _weigh(terms: Counter[int], chunks: int, frequencies: dict[int, int]) -> dict[int, float]:
+    """Return the inverse document frequency of each term that the workspace knows, times its count in the query."""
+    plan = plan_search(terms, chunks, frequencies)
+    return {} if plan is None else dict(zip(plan.weights.indices(), plan.weights.values(), strict=True))
+
+
+async def _score(
+    session: Session,
+    scope: Scope,
+    chunk_ids: Iterable[str],
+    weights: Mapping[int, float] | SparseVector,
+    corpus: UUID | None = None,
+) -> list[Match]:
+    rows = await session.fetch(
+        _SCORE,
+        weights=weights if isinstance(weights, SparseVector) else SparseVector(weights, TERM_IDS),
+        chunk_ids=join_ids(chunk_ids),
+        corpus=corpus,
+    )
+    return keep_in_scope(rows, scope)

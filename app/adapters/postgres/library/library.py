@@ -1,0 +1,25 @@
+"""The searchable library in PostgreSQL with pgvector. Each part stands in its own module, with its statements."""
+
+from collections.abc import Sequence
+
+from app.adapters.postgres.library.dense import DenseSearch
+from app.adapters.postgres.library.lexical import LexicalSearch
+from app.adapters.postgres.library.passages import PassageReader
+from app.adapters.postgres.library.vocabulary import suggest_words
+from app.adapters.postgres.pool import Pool, open_session
+from domain.ports.embedding import Embedder
+from domain.scope import Scope
+
+
+class PostgresLibrary(DenseSearch, LexicalSearch, PassageReader):
+    """Implements `Library` and `TokenVectors`."""
+
+    def __init__(self, pool: Pool, embedder: Embedder | None = None) -> None:
+        """`embedder` is the model that embeds the queries. Without one, any index is accepted."""
+        DenseSearch.__init__(self, pool, embedder)
+        LexicalSearch.__init__(self, pool)
+        PassageReader.__init__(self, pool)
+
+    async def suggest_words(self, scope: Scope, words: Sequence[str], unfinished: str | None) -> dict[str, str]:
+        async with open_session(self._pool, scope.workspace_id) as session:
+            return await suggest_words(session, words, unfinished)

@@ -1,0 +1,127 @@
+"""Reading chunks: their text, neighbours, embeddings and token vectors, and the titles of documents."""
+
+from collections.abc import Sequence
+from typing import LiteralString
+
+from psycopg.rows import DictRow
+
+from app.adapters.postgres.library.ids import join_documents, join_ids, parse_ids
+from app.adapters.postgres.pool import Pool, open_session
+from domain.documents import Line, Passage
+from domain.ports.embedding import Vector
+from domain.scope import Scope
+
+_COLUMNS: LiteralString = (
+    "c.id AS chunk_id, c.document_id, c.content, c.heading_path, d.title, "
+    "p.chunk_index, p.start_offset, p.end_offset, p.lines"
+)
+
+_READ_PASSAGES: LiteralString = f"""
+    SELECT {_COLUMNS}
+    FROM chunks c
+    JOIN chunk_places p ON p.chunk_id = c.id
+    JOIN documents d ON d.document_id = c.document_id
+    WHERE c.workspace_id = %(workspace_id)s AND c.id = ANY(%(chunk_ids)s::uuid[])
+"""
+
+_READ_AROUND: LiteralString = f"""
+    WITH named AS MATERIALIZED (
+        SELECT c.document_id, p.chunk_index
+        FROM chunks c JOIN chunk_places p ON p.chunk_id = c.id
+        WHERE c.workspace_id = %(workspace_id)s AND c.id = ANY(%(chunk_ids)s::uuid[])
+    )
+    SELECT {_COLUMNS}
+    FROM documents d
+    JOIN chunks c ON c.workspace_id = %(workspace_id)s AND c.document_id = d.document_id
+    JOIN chunk_places p ON p.chunk_id = c.id
+    WHERE d.workspace_id = %(workspace_id)s AND d.document_id IN (SELECT document_id FROM named)
+      AND (%(document_ids)s::uuid[] IS NULL OR d.document_id = ANY(%(document_ids)s::uuid[]))
+      AND EXISTS (
+          SELECT FROM named n
+          WHERE n.document_id = c.document_id
+            AND p.chunk_index BETWEEN n.chunk_index - %(before)s AND n.chunk_index + %(after)s
+      )
+"""
+
+# The cast drops the dimension from the result's type: a prepared statement would fail once that has changed.
+_READ_EMBEDDINGS: LiteralString = """
+    SELECT id AS chunk_id, embedding::vector AS embedding FROM chunks
+    WHERE workspace_id = %(workspace_id)s AND id = ANY(%(chunk_ids)s::uuid[])
+      AND (%(document_ids)s::uuid[] IS NULL OR document_id = ANY(%(document_ids)s::uuid[]))
+"""
+
+_READ_TITLES: LiteralString = """
+    SELECT title FROM documents
+    WHERE workspace_id = %(workspace_id)s
+      AND (%(document_ids)s::uuid[] IS NULL OR document_id = ANY(%(document_ids)s::uuid[]))
+    ORDER BY updated_at DESC, document_id
+    LIMIT %(limit)s
+"""
+
+_READ_TOKENS: LiteralString = """
+    SELECT chunk_id, tokens FROM chunk_tokens
+    WHERE workspace_id = %(workspace_id)s AND chunk_id = ANY(%(chunk_ids)s::uuid[])
+"""
+
+
+class PassageReader:
+    """The part of `Library` that reads what is stored of chunks and documents."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def read_passages(self, scope: Scope, chunk_ids: Sequence[str]) -> list[Passage]:
+        async with open_session(self._pool, scope.workspace_id) as session:
+            rows = await session.fetch(_READ_PASSAGES, chunk_ids=parse_ids(chunk_ids))
+        allowed = None if scope.document_ids is None else set(parse_ids(scope.document_ids))
+        found = {row["chunk_id"]: row for row in rows if allowed is None or row["document_id"] in allowed}
+        return [
+            _read_passage(row) for row in (found.get(chunk_id) for chunk_id in parse_ids(chunk_ids)) if row is not None
+        ]
+
+    async def read_around(self, scope: Scope, chunk_ids: Sequence[str], before: int, after: int) -> list[Passage]:
+        async with open_session(self._pool, scope.workspace_id) as session:
+            rows = await session.fetch(
+                _READ_AROUND,
+                chunk_ids=parse_ids(chunk_ids),
+                before=before,
+                after=after,
+                document_ids=join_documents(scope),
+            )
+        return [_read_passage(row) for row in rows]
+
+    async def read_embeddings(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, Vector]:
+        async with open_session(self._pool, scope.workspace_id) as session:
+            rows = await session.fetch(
+                _READ_EMBEDDINGS, chunk_ids=parse_ids(chunk_ids), document_ids=join_documents(scope)
+            )
+        return {str(row["chunk_id"]): row["embedding"] for row in rows}
+
+    async def read_titles(self, scope: Scope, limit: int) -> list[str]:
+        async with open_session(self._pool, scope.workspace_id) as session:
+            rows = await session.fetch(_READ_TITLES, limit=limit, document_ids=join_documents(scope))
+        return [row["title"] for row in rows]
+
+    async def read_tokens(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, bytes]:
+        async with open_session(self._pool, scope.workspace_id) as session:
+            rows = await session.fetch(_READ_TOKENS, chunk_ids=join_ids(chunk_ids))
+        return {str(row["chunk_id"]): row["tokens"] for row in rows}
+
+
+def _read_passage(row: DictRow) -> Passage:
+    return Passage(
+        chunk_id=str(row["chunk_id"]),
+        chunk_index=row["chunk_index"],
+        document_id=str(row["document_id"]),
+        title=row["title"],
+        text=row["content"],
+        start=row["start_offset"],
+        end=row["end_offset"],
+        heading_path=tuple(row["heading_path"]),
+        lines=tuple(_read_line(line) for line in row["lines"]),
+    )
+
+
+def _read_line(line: list[float]) -> Line:
+    start, end, page, x, y, width, height = line
+    return Line(int(start), int(end), int(page), {"x": x, "y": y, "width": width, "height": height})

@@ -1,0 +1,148 @@
+"""The queue of files to ingest, and the job that ingests one."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, LiteralString
+from uuid import uuid4
+
+from psycopg.rows import DictRow
+from psycopg.types.json import Jsonb
+
+from app.adapters.postgres.pool import Pool, open_session
+from app.adapters.postgres.queue.jobs import Job, Task
+from app.adapters.postgres.queue.leases import UNFINISHED
+from domain.documents import Arrival, DocumentReport
+from domain.errors import AskgraphError, Unavailable
+from domain.ingestions import IngestionStatus
+from domain.ports.ingestions import Ingest
+
+logger = logging.getLogger("askgraph.ingestions")
+
+QUEUE = "ingestion"
+TASK = "ingest"
+
+CONCURRENCY = 2
+"""Number of files that one process ingests at once: while one is read or stored, the other is embedded."""
+
+MAX_ATTEMPTS = 20
+"""Number of times a file is tried while the database or the embedding model does not answer, or its worker dies. With
+`MAX_DELAY` this takes a quarter of an hour."""
+
+MAX_DELAY = 60.0
+"""Longest wait between two attempts, in seconds. The first wait is one second; each following one is twice as long."""
+
+_COLUMNS: LiteralString = "ingestion_id, workspace_id, source, state, accepted_at, ended_at, report"
+
+# The job's lock keeps two files of the same source in order.
+_ACCEPT: LiteralString = f"""
+    WITH job AS (
+        INSERT INTO procrastinate_jobs (queue_name, task_name, lock, args)
+        SELECT %(queue)s, %(task)s, %(lock)s,
+            jsonb_build_object('workspace_id', %(workspace_id)s::text, 'ingestion_id', %(ingestion_id)s::text)
+    )
+    INSERT INTO ingestions (workspace_id, ingestion_id, source, media_type, state, content)
+    VALUES (%(workspace_id)s, %(ingestion_id)s, %(source)s, %(media_type)s, 'queued', %(content)s)
+    RETURNING {_COLUMNS}
+"""
+
+_HAS_LEASE: LiteralString = "EXISTS (SELECT FROM procrastinate_jobs WHERE id = %(lease)s AND status = 'doing')"
+
+_BEGIN: LiteralString = f"""
+    UPDATE ingestions SET state = 'running'
+    WHERE workspace_id = %(workspace_id)s AND ingestion_id = %(ingestion_id)s AND {UNFINISHED}
+        AND {_HAS_LEASE}
+    RETURNING source, media_type, content, arrival
+"""
+
+_END: LiteralString = f"""
+    UPDATE ingestions SET state = %(state)s, report = %(report)s, ended_at = now(), content = NULL
+    WHERE workspace_id = %(workspace_id)s AND ingestion_id = %(ingestion_id)s AND state = 'running' AND {_HAS_LEASE}
+    RETURNING ingestion_id
+"""
+
+_GET: LiteralString = f"""
+    SELECT {_COLUMNS} FROM ingestions
+    WHERE workspace_id = %(workspace_id)s AND ingestion_id = %(ingestion_id)s
+"""
+
+_LIST: LiteralString = f"""
+    SELECT {_COLUMNS} FROM ingestions WHERE workspace_id = %(workspace_id)s ORDER BY arrival DESC LIMIT %(limit)s
+"""
+
+
+class PostgresIngestionQueue:
+    """Implements `IngestionQueue` in PostgreSQL."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def accept(
+        self, workspace_id: str, source: str, content: bytes, media_type: str | None = None
+    ) -> IngestionStatus:
+        async with open_session(self._pool, workspace_id) as session:
+            row = await session.fetch_one(
+                _ACCEPT,
+                ingestion_id=str(uuid4()),
+                source=source,
+                media_type=media_type,
+                content=content,
+                queue=QUEUE,
+                task=TASK,
+                lock=f"source {workspace_id} {source}",
+            )
+        assert row is not None
+        return _read_status(row)
+
+    async def get(self, workspace_id: str, ingestion_id: str) -> IngestionStatus | None:
+        async with open_session(self._pool, workspace_id) as session:
+            row = await session.fetch_one(_GET, ingestion_id=ingestion_id)
+        return None if row is None else _read_status(row)
+
+    async def list(self, workspace_id: str, limit: int) -> Sequence[IngestionStatus]:
+        async with open_session(self._pool, workspace_id) as session:
+            rows = await session.fetch(_LIST, limit=limit)
+        return [_read_status(row) for row in rows]
+
+    def task(self, ingest: Ingest) -> Task:
+        """Return the task with which a worker ingests the files."""
+        return Task(QUEUE, TASK, CONCURRENCY, lambda job: self._perform(job, ingest, **job.args))
+
+    async def _perform(self, job: Job, ingest: Ingest, workspace_id: str, ingestion_id: str) -> float | None:
+        async with open_session(self._pool, workspace_id) as session:
+            row = await session.fetch_one(_BEGIN, ingestion_id=ingestion_id, lease=job.id)
+        if row is None:
+            # An earlier worker died between ending the ingestion and ending the job; or this worker was away for so
+            # long that another one has the job.
+            return None
+        source, arrival = row["source"], Arrival(row["arrival"], lease=job.id)
+        try:
+            if job.attempts >= MAX_ATTEMPTS:
+                raise AskgraphError(f"The file was tried {MAX_ATTEMPTS} times. See the log, then send it again.")
+            report = await ingest(workspace_id, source, row["content"], media_type=row["media_type"], arrival=arrival)
+        except Unavailable as error:
+            delay = min(2.0**job.attempts, MAX_DELAY)
+            logger.warning("The ingestion of %s waits %.0f s: %s", source, delay, error.message)
+            return delay
+        except AskgraphError as error:
+            report = DocumentReport(source, "failed", error=error.message, code=error.code)
+        except Exception:
+            logger.exception("The ingestion of %s failed.", source)
+            message = "An internal error occurred. See the log of askgraph."
+            report = DocumentReport(source, "failed", error=message, code="internal_error")
+        async with open_session(self._pool, workspace_id) as session:
+            ended = await session.fetch_one(
+                _END,
+                ingestion_id=ingestion_id,
+                lease=job.id,
+                state=report.status if report.status in ("failed", "superseded") else "done",
+                report=Jsonb(asdict(report)),
+            )
+        if ended is None:
+            logger.warning("Another worker has taken over the ingestion of %s.", source)
+        return None
+
+
+def _read_status(row: DictRow) -> IngestionStatus:
+    report: dict[str, Any] | None = row["report"]
+    return IngestionStatus(**row | {"report": None if report is None else DocumentReport(**report)})

@@ -1,0 +1,343 @@
+"""The queue of runs. The lease of a run is a job of procrastinate (docs/decisions/03-runs-and-streams.md).
+
+A run that can begin at once is inserted as a job that this process is already doing, so it never waits in the queue.
+The job's lock is the thread. If the process dies, its heartbeats end, the job goes back into the queue (`presence`),
+and procrastinate's worker takes it there (`worker`).
+"""
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, LiteralString, cast
+
+import psycopg
+from psycopg.rows import DictRow
+from psycopg.types.json import Jsonb
+
+from app.adapters.postgres.conversations.run_log import INSERT_RUN, list_columns
+from app.adapters.postgres.conversations.threads import CLAIM_THREAD
+from app.adapters.postgres.pool import Pool, open_session
+from app.adapters.postgres.queue.jobs import RETRY_SECONDS, Task
+from app.adapters.postgres.queue.leases import HAND_BACK_JOBS, UNFINISHED
+from app.adapters.postgres.queue.presence import Connection, Presence
+from domain.errors import DatabaseUnavailable, ThreadBusy, UnknownThread
+from domain.events import Done, Failed
+from domain.runs import Lease, RunRecord, RunRequest, RunState, RunStatus
+from domain.state import TurnInput, gather_scope
+
+if TYPE_CHECKING:
+    from app.adapters.postgres.queue.worker import Worker
+
+logger = logging.getLogger("askgraph.queue")
+
+QUEUE = "runs"
+TASK = "execute_run"
+
+DRAIN_SECONDS = 5.0
+"""Time that runs taken from the queue get to finish when the process shuts down."""
+
+# procrastinate's unique index on the locks of jobs in progress lets a thread have one run at a time; the second one
+# waits. The claim locks the thread's row, so that concurrent calls follow each other. Returns no row if another
+# workspace owns the thread, and no job if the thread is busy and the run is not to wait.
+_ACCEPT: LiteralString = f"""
+    WITH thread AS ({CLAIM_THREAD}),
+    job (queue_name, task_name, lock, args) AS (
+        SELECT %(queue)s, %(task)s, %(lock)s,
+            jsonb_build_object('workspace_id', %(workspace_id)s::text, 'run_id', %(run_id)s::text)
+        FROM thread
+    ),
+    begun AS (
+        INSERT INTO procrastinate_jobs (queue_name, task_name, lock, args, status, worker_id)
+        SELECT job.*, 'doing', %(worker_id)s FROM job
+        WHERE NOT EXISTS (
+            SELECT FROM accepted_runs WHERE thread_id = %(thread_id)s AND {UNFINISHED}
+        )
+        ON CONFLICT (lock) WHERE status = 'doing' DO NOTHING
+        RETURNING id
+    ),
+    waiting AS (
+        INSERT INTO procrastinate_jobs (queue_name, task_name, lock, args)
+        SELECT job.* FROM job WHERE %(wait)s AND NOT EXISTS (SELECT FROM begun)
+        RETURNING id
+    ),
+    run AS (
+        INSERT INTO accepted_runs (workspace_id, run_id, thread_id, request, state, attempt, started_at, job_id)
+        SELECT %(workspace_id)s, %(run_id)s, %(thread_id)s, %(request)s, 'running', 1, now(), id FROM begun
+        UNION ALL
+        SELECT %(workspace_id)s, %(run_id)s, %(thread_id)s, %(request)s, 'queued', 0, NULL, id FROM waiting
+    )
+    SELECT begun.id AS begun, waiting.id AS waiting
+    FROM thread LEFT JOIN begun ON true LEFT JOIN waiting ON true
+"""
+
+_BEGIN: LiteralString = f"""
+    UPDATE accepted_runs SET state = 'running', attempt = attempt + 1, started_at = now()
+    WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s AND {UNFINISHED}
+    RETURNING request, attempt, stop_requested
+"""
+
+# The attempt is the fencing token. procrastinate's worker finishes its own job a moment later, so only the lock is
+# released here; a job that another worker has taken over meanwhile is left to it.
+_END: LiteralString = f"""
+    WITH ended AS (
+        UPDATE accepted_runs
+        SET state = %(state)s, ended = %(ended)s, ended_id = %(ended_id)s, ended_at = now()
+        WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
+            AND attempt = %(attempt)s AND {UNFINISHED}
+        RETURNING thread_id, run_id, job_id
+    ),
+    deleted AS (
+        DELETE FROM procrastinate_jobs USING ended
+        WHERE id = job_id AND NOT %(by_worker)s AND (status = 'todo' OR worker_id = %(worker_id)s)
+    ),
+    unlocked AS (
+        UPDATE procrastinate_jobs SET lock = NULL FROM ended WHERE id = job_id AND %(by_worker)s
+    ),
+    record AS ({INSERT_RUN} FROM ended),
+    tape AS (
+        INSERT INTO tapes (workspace_id, run_id, thread_id, tape)
+        SELECT %(workspace_id)s, run_id, thread_id, %(tape)s FROM ended WHERE %(tape)s::bytea IS NOT NULL
+    )
+    SELECT (
+        SELECT pg_notify(
+            'procrastinate_queue_v1#' || %(queue)s,
+            json_build_object('type', 'job_inserted', 'job_id', next.job_id)::text
+        )::text
+        FROM accepted_runs AS next
+        WHERE next.thread_id = ended.thread_id AND next.job_id <> ended.job_id AND {UNFINISHED}
+        ORDER BY next.job_id LIMIT 1
+    ) AS woken
+    FROM ended
+"""
+
+_STATUS: LiteralString = "request, state, attempt, accepted_at, started_at, ended_at, ended, ended_id, stop_requested"
+
+_GET: LiteralString = f"""
+    SELECT {_STATUS} FROM accepted_runs WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
+"""
+
+_LIST_UNFINISHED: LiteralString = f"""
+    SELECT {_STATUS} FROM accepted_runs
+    WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s AND {UNFINISHED}
+    ORDER BY state = 'running' DESC, attempt > 0 DESC, job_id
+"""
+
+_REQUEST_STOP: LiteralString = f"""
+    UPDATE accepted_runs SET stop_requested = stop_requested OR {UNFINISHED}
+    WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
+    RETURNING {_STATUS}
+"""
+
+_LIST_HELD: LiteralString = f"""
+    SELECT id AS job_id, worker_id, args ->> 'run_id' AS run_id, attempt, coalesce(stop_requested, false) AS stop
+    FROM procrastinate_jobs AS job
+    LEFT JOIN accepted_runs AS run
+        ON run.workspace_id = args ->> 'workspace_id' AND run.run_id = args ->> 'run_id'
+        AND {UNFINISHED}
+    WHERE job.status = 'doing' AND worker_id = ANY (%(worker_ids)s) AND queue_name = %(queue)s
+"""
+
+Execute = Callable[[Lease], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class _Holding:
+    job_id: int
+    attempt: int
+    by_worker: bool
+    """True if procrastinate's worker does the job, and so will finish it."""
+    handed_back: bool = False
+
+
+class PostgresRunQueue:
+    """Implements `RunQueue` in PostgreSQL."""
+
+    def __init__(self, pool: Pool, database_url: str, more: Sequence[Task] = ()) -> None:
+        """`more` are further tasks of a worker, besides executing runs."""
+        self._pool = pool
+        self._database_url = database_url
+        self._more = more
+        self._presence = Presence(database_url, self._check_leases)
+        self._held: dict[str, _Holding] = {}
+        self._accepting: set[str] = set()
+        self._on_stop: Callable[[str], None] | None = None
+        self._on_lost: Callable[[str], None] | None = None
+        self._worker: Worker | None = None
+
+    async def close(self) -> None:
+        """Stop the heartbeats. Other processes take over at once what this one still holds."""
+        await self._presence.close()
+
+    def watch_leases(self, *, on_stop: Callable[[str], None], on_lost: Callable[[str], None]) -> None:
+        self._on_stop, self._on_lost = on_stop, on_lost
+
+    @asynccontextmanager
+    async def work(
+        self,
+        execute: Execute,
+        *,
+        concurrency: int = 8,
+        drain_seconds: float = DRAIN_SECONDS,
+    ) -> AsyncIterator[None]:
+        """Implements the port. When the context ends, runs in progress get `drain_seconds` to finish."""
+        from app.adapters.postgres.queue.worker import open_worker
+
+        runs = Task(QUEUE, TASK, concurrency, lambda job: self._execute_job(job.id, execute, **job.args))
+        async with open_worker(
+            self._database_url, self._presence, [runs, *self._more], drain_seconds=drain_seconds
+        ) as self._worker:
+            yield
+
+    def stop_taking(self) -> None:
+        if self._worker is not None:
+            self._worker.stop()
+
+    async def accept(self, request: RunRequest, *, wait: bool) -> Lease | None:
+        worker_id = await self._presence.register()
+        self._accepting.add(request.run_id)
+        try:
+            async with open_session(self._pool, request.workspace_id) as session:
+                row = await session.fetch_one(
+                    _ACCEPT,
+                    run_id=request.run_id,
+                    thread_id=request.thread_id,
+                    request=Jsonb({field.name: getattr(request, field.name) for field in fields(request)}),
+                    queue=QUEUE,
+                    task=TASK,
+                    lock=f"thread {request.thread_id}",
+                    worker_id=worker_id,
+                    wait=wait,
+                )
+            if row is None:
+                raise UnknownThread
+            if row["begun"] is None:
+                if row["waiting"] is None:
+                    raise ThreadBusy
+                return None
+            self._held[request.run_id] = _Holding(row["begun"], 1, by_worker=False)
+            return Lease(request, 1)
+        except psycopg.errors.ForeignKeyViolation as error:
+            # This process was away for so long that its worker id was deleted. The next heartbeat registers it again.
+            raise DatabaseUnavailable from error
+        finally:
+            self._accepting.discard(request.run_id)
+
+    async def end(
+        self,
+        lease: Lease,
+        state: RunState,
+        ended: Done | Failed,
+        ended_id: str,
+        record: RunRecord,
+        tape: bytes | None = None,
+    ) -> bool:
+        run_id = lease.request.run_id
+        holding = self._held.get(run_id)
+        async with open_session(self._pool, lease.request.workspace_id) as session:
+            row = await session.fetch_one(
+                _END,
+                **list_columns(record)
+                | {
+                    "state": state,
+                    "ended": Jsonb(ended),
+                    "ended_id": ended_id,
+                    "attempt": lease.attempt,
+                    "by_worker": holding is not None and holding.by_worker,
+                    "worker_id": self._presence.worker_id,
+                    "queue": QUEUE,
+                    "tape": tape,
+                },
+            )
+        self._release(lease)
+        return row is not None
+
+    async def hand_back(self, lease: Lease) -> None:
+        holding = self._held.get(lease.request.run_id)
+        if holding is None or holding.attempt != lease.attempt:
+            return
+        if holding.by_worker:
+            # `_execute_job` tells procrastinate's worker to put the job back once `execute` returns.
+            holding.handed_back = True
+            return
+        # If this statement fails, the next heartbeat finds a job that nobody here knows and hands it back.
+        self._release(lease)
+        async with open_session(self._pool, lease.request.workspace_id) as session:
+            await session.fetch(HAND_BACK_JOBS, job_ids=[holding.job_id], worker_id=self._presence.worker_id)
+
+    async def get(self, workspace_id: str, run_id: str) -> RunStatus | None:
+        async with open_session(self._pool, workspace_id) as session:
+            return _read_status(await session.fetch_one(_GET, run_id=run_id))
+
+    async def list_unfinished(self, workspace_id: str, thread_id: str) -> list[RunStatus]:
+        async with open_session(self._pool, workspace_id) as session:
+            rows = await session.fetch(_LIST_UNFINISHED, thread_id=thread_id)
+        return [status for row in rows if (status := _read_status(row))]
+
+    async def request_stop(self, workspace_id: str, run_id: str) -> RunStatus | None:
+        async with open_session(self._pool, workspace_id) as session:
+            return _read_status(await session.fetch_one(_REQUEST_STOP, run_id=run_id))
+
+    async def _execute_job(self, job_id: int, execute: Execute, workspace_id: str, run_id: str) -> float | None:
+        async with open_session(self._pool, workspace_id) as session:
+            row = await session.fetch_one(_BEGIN, run_id=run_id)
+        if row is None:
+            # The process that ended the run died before it finished the job; or the thread was deleted.
+            return None
+        lease = Lease(_read_request(row["request"]), row["attempt"], row["stop_requested"])
+        if run_id in self._held:
+            # This process was itself away for too long: its own earlier attempt has lost the lease.
+            self._tell(self._on_lost, run_id)
+        self._held[run_id] = holding = _Holding(job_id, lease.attempt, by_worker=True)
+        try:
+            await execute(lease)
+            if holding.handed_back:
+                return 0.0
+            # If `execute` has returned without ending the run, execute it again.
+            return RETRY_SECONDS if self._held.get(run_id) is holding else None
+        finally:
+            self._release(lease)
+
+    @staticmethod
+    def _tell(listener: Callable[[str], None] | None, run_id: str) -> None:
+        if listener is not None:
+            listener(run_id)
+
+    def _release(self, lease: Lease) -> None:
+        holding = self._held.get(lease.request.run_id)
+        if holding is not None and holding.attempt == lease.attempt:
+            del self._held[lease.request.run_id]
+
+    async def _check_leases(self, connection: Connection, worker_ids: list[int]) -> None:
+        expected = dict(self._held)
+        cursor = await connection.execute(_LIST_HELD, {"worker_ids": worker_ids, "queue": QUEUE})
+        rows = {row["run_id"]: row for row in await cursor.fetchall()}
+        for run_id, holding in expected.items():
+            row = rows.get(run_id)
+            if self._held.get(run_id) is not holding:
+                continue  # it has ended in the meantime
+            if row is None or row["attempt"] != holding.attempt:
+                logger.warning("The lease of run %s is lost: another process executes the run.", run_id)
+                del self._held[run_id]
+                self._tell(self._on_lost, run_id)
+            elif row["stop"]:
+                self._tell(self._on_stop, run_id)
+        # Jobs that nobody executes: the run was accepted, but the database's answer was lost on its way here.
+        orphans = [
+            row["job_id"]
+            for run_id, row in rows.items()
+            if row["worker_id"] == worker_ids[0] and run_id not in self._held and run_id not in self._accepting
+        ]
+        if orphans:
+            await connection.execute(HAND_BACK_JOBS, {"job_ids": orphans, "worker_id": worker_ids[0]})
+
+
+def _read_request(stored: dict[str, Any]) -> RunRequest:
+    """Read a stored request, ignoring fields that only a newer version of askgraph knows."""
+    known = {field.name for field in fields(RunRequest)}
+    request = RunRequest(**{name: value for name, value in stored.items() if name in known})
+    return replace(request, turn=cast(TurnInput, gather_scope(request.turn)))
+
+
+def _read_status(row: DictRow | None) -> RunStatus | None:
+    return None if row is None else RunStatus(**row | {"request": _read_request(row["request"])})

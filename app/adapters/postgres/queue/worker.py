@@ -1,0 +1,176 @@
+"""Takes jobs from procrastinate's queue. Importing it takes 0.2 s, so only who takes jobs does."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import procrastinate
+from procrastinate import exceptions, jobs, retry, worker
+from psycopg import AsyncConnection
+from psycopg_pool import AsyncConnectionPool
+
+from app.adapters.postgres.pool import WAIT_SECONDS
+from app.adapters.postgres.queue.jobs import RETRY_SECONDS, Job, Task
+from app.adapters.postgres.queue.presence import FORGOTTEN_SECONDS, Presence
+
+logger = logging.getLogger("askgraph.worker")
+
+POLL_SECONDS = 1.0
+"""How often the queue is looked at. A notification comes at once; this is for those that are lost, and for jobs whose
+time has come."""
+
+
+class _Again(Exception):
+    """The job is not done."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__()
+
+
+class _Retry(retry.BaseRetryStrategy):
+    def get_retry_decision(self, *, exception: BaseException, job: jobs.Job) -> retry.RetryDecision:
+        if isinstance(exception, _Again):
+            return retry.RetryDecision(retry_in={"milliseconds": round(1000 * exception.seconds)})
+        return retry.RetryDecision(retry_in={"milliseconds": round(1000 * RETRY_SECONDS)})
+
+
+@asynccontextmanager
+async def open_worker(
+    database_url: str, presence: Presence, tasks: Sequence[Task], *, drain_seconds: float
+) -> AsyncIterator["Worker"]:
+    """Take jobs until the context ends; then those that are being done may take `drain_seconds` to finish, and are
+    cancelled and given back after that. A database that goes away is waited for."""
+    # What it says of a database that is gone, every time and with a trace, is said once by `Presence`.
+    logging.getLogger("procrastinate").setLevel(logging.CRITICAL)
+    await presence.register()
+    pool = AsyncConnectionPool(
+        database_url,
+        kwargs={"connect_timeout": int(WAIT_SECONDS), "application_name": "askgraph worker"},
+        min_size=1,
+        max_size=2,
+        timeout=WAIT_SECONDS,
+        reconnect_timeout=WAIT_SECONDS,
+        check=AsyncConnectionPool.check_connection,
+        configure=_configure,
+        open=False,
+    )
+    async with pool:
+        connector = procrastinate.PsycopgConnector()
+        app = procrastinate.App(connector=connector)
+        async with app.open_async(pool):
+            workers = Worker([_Supervisor(app, task) for task in tasks])
+            running = [asyncio.create_task(supervisor.run()) for supervisor in workers.supervisors]
+            presence.rescue(workers.list_ids)
+            try:
+                yield workers
+            finally:
+                workers.stop()
+                _, late = await asyncio.wait(running, timeout=drain_seconds)
+                if late:
+                    workers.cancel()
+                    await asyncio.wait(late, timeout=WAIT_SECONDS)
+                presence.rescue(None)
+
+
+async def _configure(connection: AsyncConnection[Any]) -> None:
+    # Not with the others above, because procrastinate says it too for the connection that it listens on.
+    await connection.set_autocommit(True)
+
+
+def _take_failure(task: asyncio.Task[Any]) -> None:
+    """procrastinate could not finish a job: the database is gone, or the job was given to another worker."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        logger.info("A job could not be finished: %r", error)
+
+
+class Worker:
+    """procrastinate's workers in this process, one for each queue, so that no queue waits for another."""
+
+    def __init__(self, supervisors: Sequence["_Supervisor"]) -> None:
+        self.supervisors = supervisors
+
+    def list_ids(self) -> list[int]:
+        """The numbers that they are registered with."""
+        return [number for supervisor in self.supervisors if (number := supervisor.worker_id) is not None]
+
+    def stop(self) -> None:
+        """Take no more jobs."""
+        for supervisor in self.supervisors:
+            supervisor.stop()
+
+    def cancel(self) -> None:
+        """Cancel those that are being done; they go back into the queue."""
+        for supervisor in self.supervisors:
+            supervisor.cancel()
+
+
+class _Supervisor:
+    """Keeps the worker of one queue running."""
+
+    def __init__(self, app: procrastinate.App, task: Task) -> None:
+        async def perform(context: procrastinate.JobContext, /, **args: Any) -> None:
+            assert context.job.id is not None
+            current = asyncio.current_task()
+            assert current is not None
+            self._performing.add(current)
+            current.add_done_callback(_take_failure)
+            try:
+                seconds = await task.perform(Job(context.job.id, context.job.attempts, args))
+            except Exception:
+                logger.exception("A job of the queue %s failed.", task.queue)
+                raise
+            finally:
+                self._performing.discard(current)
+            if seconds is not None:
+                raise _Again(seconds)
+
+        performed = app.task(
+            name=task.name,
+            queue=task.queue,
+            # Where nobody takes jobs for a day, one of those that came due meanwhile is enough.
+            queueing_lock=task.name if task.cron else None,
+            pass_context=True,
+            retry=_Retry(),
+        )(perform)
+        if task.cron is not None:
+            app.periodic(cron=task.cron)(performed)  # type: ignore[arg-type]  # its time is one of the arguments
+        self._worker = worker.Worker(
+            app,
+            queues=[task.queue],
+            name=task.queue,
+            concurrency=task.concurrency,
+            fetch_job_polling_interval=POLL_SECONDS,
+            # It also shuts down when the database is gone, which is no reason to cancel what is being done.
+            shutdown_graceful_timeout=None,
+            delete_jobs=jobs.DeleteJobCondition.ALWAYS,
+            install_signal_handlers=False,
+            stalled_worker_timeout=FORGOTTEN_SECONDS,
+        )
+        self._performing: set[asyncio.Task[Any]] = set()
+        self._stopping = False
+
+    @property
+    def worker_id(self) -> int | None:
+        return self._worker.worker_id
+
+    async def run(self) -> None:
+        while not self._stopping:
+            try:
+                await self._worker.run()  # type: ignore[no-untyped-call]
+            except exceptions.ConnectorException as error:
+                logger.info("The worker of the queue stopped: %r", error)
+            except Exception:
+                logger.exception("The worker of a queue failed.")
+            if not self._stopping:
+                await asyncio.sleep(RETRY_SECONDS)
+
+    def stop(self) -> None:
+        self._stopping = True
+        self._worker.stop()  # type: ignore[no-untyped-call]
+
+    def cancel(self) -> None:
+        for task in self._performing:
+            task.cancel()

@@ -1,0 +1,41 @@
+"""The `askgraph` command. Each command is a module of this package and is imported only when it is run."""
+
+from typing import Annotated
+
+import typer
+
+from app.cli.lazy_group import LazyGroup
+
+cli = typer.Typer(
+    name="askgraph",
+    cls=LazyGroup,
+    help="Answer questions from your documents, with sources. Everything runs on this machine unless you configure "
+    "it otherwise.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    # Plain help: formatting it with rich takes longer than everything else that --help does.
+    rich_markup_mode=None,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"askgraph {version('askgraph')}")
+        raise typer.Exit
+
+
+@cli.callback()
+def askgraph(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Hold the options that come before the command."""
+
+
+def main() -> None:
+    """Run the command line."""
+    cli()

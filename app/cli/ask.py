@@ -1,0 +1,42 @@
+from typing import Annotated
+
+import typer
+
+from app.cli.answers import show_events
+from app.cli.options import (
+    DocumentsOption,
+    JsonOption,
+    ModeOption,
+    ThreadOption,
+    WhereOption,
+    WorkspaceOption,
+    new_cli,
+    read_scope,
+)
+from app.cli.running import run
+from app.runs.turns import Ask, Turns
+from app.services import open_services
+from app.settings import read_settings
+
+cli = new_cli()
+
+
+@cli.command()
+def ask(
+    question: Annotated[str, typer.Argument(help="The question.")],
+    mode: ModeOption = "standard",
+    document: DocumentsOption = None,
+    where: WhereOption = None,
+    thread: ThreadOption = None,
+    workspace: WorkspaceOption = "default",
+    as_json: JsonOption = False,
+) -> None:
+    """Ask a question and stream the answer with its sources."""
+
+    async def work() -> int:
+        async with open_services(read_settings()) as services:
+            asked = Ask(question, read_scope(workspace, document, where), thread, mode)
+            async with Turns(services) as turns:
+                return await show_events(await turns.ask(asked), as_json=as_json)
+
+    run(work())

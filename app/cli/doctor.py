@@ -1,0 +1,62 @@
+from rich.markup import escape
+
+from app.cli.options import AnyWorkspaceOption, JsonOption, new_cli
+from app.cli.running import print_json, run
+from app.cli.terminal import count, err, out, show_progress
+from app.runs.examination import Examination, describe_examination, examine_states
+from app.services import open_services
+from app.settings import read_settings
+from domain.state import STATE_VERSION
+
+cli = new_cli(no_args_is_help=True, help="Check what is stored.")
+
+
+@cli.callback()
+def doctor() -> None:
+    """Check what is stored."""
+
+
+@cli.command("states")
+def check_states(workspace: AnyWorkspaceOption = None, as_json: JsonOption = False) -> None:
+    """Load every saved state and list those that this version cannot continue from.
+
+    The exit code is 1 if there are any.
+    """
+
+    async def work() -> int:
+        async with open_services(read_settings()) as services:
+            with show_progress(transient=True, log=False) as progress:
+                found = await examine_states(services, workspace, progress)
+            if as_json:
+                print_json(describe_examination(found))
+            else:
+                print_examination(found)
+            return 1 if found.failed else 0
+
+    run(work())
+
+
+def print_examination(found: Examination) -> None:
+    """Print the number of states per version, the states that fail, and what to do about them."""
+    for version, states in sorted(found.versions.items()):
+        figure, _, named = count(states, "state").partition(" ")
+        out.print(f"version {version}{' (current)' if version == STATE_VERSION else '':<10} {figure:>10} {named}")
+    if not found.failed:
+        all_of_them = "The one state" if found.states == 1 else f"All {found.states:,} states"
+        out.print(f"{all_of_them} can be continued from.")
+        return
+    for failure in found.failures:
+        err.print(
+            f"[red]{'fails' if failure.readable else 'damaged'}[/red] thread {escape(failure.thread_id)} "
+            f"checkpoint {failure.checkpoint_id} (version {failure.version}): "
+            f"{escape(failure.field)}: {escape(failure.why)}"
+        )
+    if found.failed > len(found.failures):
+        err.print(f"… and {found.failed - len(found.failures):,} more.")
+    err.print(f"[red]{found.failed:,} of {count(found.states, 'state')} cannot be continued from.[/red]")
+    if any(failure.readable for failure in found.failures):
+        err.print("States that fail: give the field a value, askgraph replay THREAD --from CHECKPOINT --set")
+        err.print("FIELD=VALUE; or use the version that saved them.")
+    if not all(failure.readable for failure in found.failures):
+        err.print("Damaged states: restore the tables checkpoints, checkpoint_blobs and checkpoint_writes of their")
+        err.print("threads from a backup; or delete the threads, and askgraph prune deletes what they left.")

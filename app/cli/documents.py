@@ -1,0 +1,41 @@
+from collections.abc import Sequence
+
+from rich.markup import escape
+
+from app.cli.options import JsonOption, WorkspaceOption, new_cli
+from app.cli.running import print_json, run
+from app.cli.terminal import new_table, print_table
+from app.descriptions import describe_document
+from app.services import open_services
+from app.settings import read_settings
+from domain.documents import Document
+
+cli = new_cli()
+
+
+@cli.command()
+def documents(workspace: WorkspaceOption = "default", as_json: JsonOption = False) -> None:
+    """List the documents."""
+
+    async def work() -> int:
+        async with open_services(read_settings()) as services:
+            found = await services.documents.list(workspace)
+            if as_json:
+                print_json([describe_document(d) for d in found])
+            else:
+                print_documents(found)
+            return 0
+
+    run(work())
+
+
+def print_documents(documents: Sequence[Document]) -> None:
+    """Print a row per document."""
+    table = new_table()
+    # An id that is broken over two lines cannot be copied.
+    table.add_column("id", min_width=max((len(d.id) for d in documents), default=0))
+    for column in ("title", "pages", "chunks", "source"):
+        table.add_column(column, justify="right" if column in ("pages", "chunks") else "left", overflow="fold")
+    for d in documents:
+        table.add_row(d.id, escape(d.title), str(d.pages or ""), str(d.chunks), escape(d.source))
+    print_table(table)

@@ -1,0 +1,61 @@
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from app.cli.options import JsonOption, WorkspaceOption, check_thread, new_cli
+from app.cli.running import print_json, run
+from app.cli.terminal import out
+from app.runs.history import HistoryStep, read_history
+from app.services import open_services
+from app.settings import read_settings
+
+MAX_SHOWN = 110
+"""Characters shown of a changed value."""
+
+cli = new_cli()
+
+
+@cli.command()
+def history(
+    thread: Annotated[str, typer.Argument(help="The thread's id.", callback=check_thread)],
+    workspace: WorkspaceOption = "default",
+    as_json: JsonOption = False,
+) -> None:
+    """Show every saved step of a thread. A step has a node, the values it changed, its time and its checkpoint."""
+
+    async def work() -> int:
+        async with open_services(read_settings()) as services:
+            steps = await read_history(services, workspace, thread)
+            if as_json:
+                print_json({"thread_id": thread, "steps": steps})
+            else:
+                print_history(steps)
+            return 0
+
+    run(work())
+
+
+def print_history(steps: Sequence[HistoryStep]) -> None:
+    """Print the steps, grouped by run."""
+    run_id = None
+    for step in steps:
+        if step["run_id"] != run_id:
+            run_id = step["run_id"]
+            out.print(f"\n[bold]run {run_id}[/bold]")
+        ms = f"{step['ms']:.1f} ms" if step["ms"] is not None else ""
+        following = ", ".join(step["next"]) or ("" if step["node"] == "damaged" else "end")
+        out.print(
+            f"[bold cyan]{step['node']:<12}[/bold cyan] {ms:>10}  → {following:<12} [dim]{step['checkpoint_id']}[/dim]"
+        )
+        for key, value in step["changed"].items():
+            out.print(f"    {key} = {escape(_shorten(value))}")
+
+
+def _shorten(value: Any) -> str:
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        named = [v.get("title") or v.get("chunk_id") or v.get("question") or v.get("text") for v in value]
+        value = f"{len(value)}: {named}"
+    text = " ".join(str(value).split())
+    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 1]}…"

@@ -1,0 +1,57 @@
+"""A Typer group that imports a command's module only when that command is run."""
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any
+
+from typer.core import TyperGroup
+from typer.main import get_command
+
+COMMANDS = {
+    "serve": "Serve the pages and the API.",
+    "worker": "Execute runs and read uploads for servers on the same database.",
+    "ask": "Ask a question and stream the answer with its sources.",
+    "ingest": "Add documents or update them.",
+    "ingestions": "List files that were handed over to be read in the background.",
+    "documents": "List the documents.",
+    "delete": "Delete documents, their chunks and the answers cached from them.",
+    "reindex": "Embed all documents again with another model.",
+    "history": "Show every saved step of a thread.",
+    "replay": "Run a run again, or continue from a saved state, in a new thread.",
+    "costs": "Show what answering has cost: runs, calls, tokens, dollars.",
+    "prune": "Delete old conversations: their states, runs and tapes.",
+    "cache": "Inspect the answer cache.",
+    "doctor": "Check what is stored.",
+    "eval": "Measure how well questions are answered.",
+    "graph": "Draw the graph.",
+}
+"""The commands in the order of the help. `app/cli/NAME.py` holds each one as its Typer app `cli`. The summary stands
+here too, so that `askgraph --help` imports none of them; a test keeps it equal to the docstring's first sentence."""
+
+
+class _Commands(Mapping[str, Any]):
+    """The commands by name, each imported when it is asked for."""
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in COMMANDS:
+            raise KeyError(name)
+        return get_command(import_module(f"app.cli.{name}").cli)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class LazyGroup(TyperGroup):
+    """The group of all commands."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = _Commands()  # type: ignore[assignment]  # nothing is ever added
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands in the help without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))

@@ -1,0 +1,79 @@
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from app.cli.answers import show_events
+from app.cli.options import JsonOption, WorkspaceOption, check_thread, new_cli
+from app.cli.running import run
+from app.runs.replay import Replay, run_replay
+from app.runs.turns import Turns
+from app.services import open_services
+from app.settings import read_settings
+from domain.errors import StateError
+from domain.tapes import TapeUse
+
+cli = new_cli()
+
+
+@cli.command()
+def replay(
+    target: Annotated[
+        str, typer.Argument(metavar="RUN|THREAD", help="The id of a run or a thread.", callback=check_thread)
+    ],
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            help="The checkpoint to continue from (see `askgraph history`). Required for a thread; a run is replayed "
+            "from its start by default.",
+        ),
+    ] = None,
+    tape: Annotated[
+        TapeUse,
+        typer.Option(
+            help="off: make every call again. strict: answer every call from the run's tape, store nothing, and "
+            "compare with the recording. fill: make only the calls that are not on the tape."
+        ),
+    ] = "off",
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Change the state first: key=value, for example profile.rerank.keep=3."),
+    ] = None,
+    mode: Annotated[str | None, typer.Option("--mode", "-m", help="Continue in another mode.")] = None,
+    workspace: WorkspaceOption = "default",
+    as_json: JsonOption = False,
+) -> None:
+    """Run a run again, or continue from a saved state, in a new thread.
+
+    With --tape strict nothing is called, and the exit code says whether events and final state equal the recording: 0
+    if they do, else 1.
+    """
+
+    async def work() -> int:
+        parsed = _parse_changes(changes or [])
+        async with open_services(read_settings()) as services:
+            is_run = checkpoint is None or await services.runs.get(workspace, target) is not None
+            wanted = Replay(
+                workspace,
+                thread_id=None if is_run else target,
+                checkpoint_id=checkpoint,
+                run_id=target if is_run else None,
+                changes=parsed,
+                mode=mode,
+                tape=tape,
+            )
+            async with Turns(services) as turns:
+                return await show_events(await run_replay(services, turns, wanted), as_json=as_json)
+
+    run(work())
+
+
+def _parse_changes(changes: Sequence[str]) -> dict[str, str]:
+    parsed = {}
+    for change in changes:
+        key, separator, value = change.partition("=")
+        if not separator or not key:
+            raise StateError(f"--set takes key=value, not {change!r}.")
+        parsed[key.strip()] = value
+    return parsed

@@ -1,0 +1,19 @@
+import logging
+from typing import Annotated
+
+import typer
+
+from app.cli.options import new_cli
+from app.cli.running import run
+from app.server import run_server
+
+cli = new_cli()
+
+
+@cli.command()
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = 8000,
+) -> None:
+    """Serve the pages and the API."""
+    run(run_server(host, port), log_level=logging.INFO)

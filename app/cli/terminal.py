@@ -1,0 +1,78 @@
+"""What the commands share when they write to a terminal: consoles, tables, progress bars."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+out = Console(soft_wrap=True, highlight=False)
+err = Console(stderr=True, soft_wrap=True, highlight=False)
+
+Progress = Callable[[str, int, int], None]
+"""Called with a label, the number of items done, and their total."""
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun: `1 chunk`, `1,200 chunks`."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def new_table(**options: Any) -> Table:
+    """Return a table without lines."""
+    return Table(box=None, pad_edge=False, **options)
+
+
+def print_table(table: Table) -> None:
+    """Print a table: to the width of a terminal, or unfolded into a file or pipe, where a program reads the rows."""
+    (out if out.is_terminal else Console(file=out.file, width=1_000_000)).print(table)
+
+
+@contextmanager
+def show_progress(*, transient: bool = False, log: bool = True) -> Iterator[Progress]:
+    """Show a progress bar per label on standard error.
+
+    Without a terminal, print a line at each tenth that is done, or nothing if `log` is false. `transient` removes the
+    bars at the end.
+    """
+    if err.is_terminal:
+        with _show_bars(transient) as update:
+            yield update
+    else:
+        yield _log_tenths() if log else _ignore
+
+
+@contextmanager
+def _show_bars(transient: bool) -> Iterator[Progress]:
+    # Most commands show no bar, and importing this takes as long as all other output.
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Bars(*columns, console=err, transient=transient) as bars:
+        tasks: dict[str, Any] = {}
+
+        def update(label: str, done: int, total: int) -> None:
+            if label not in tasks:
+                tasks[label] = bars.add_task(escape(label[-60:]), total=total)
+            bars.update(tasks[label], completed=done, total=total)
+
+        yield update
+
+
+def _log_tenths() -> Progress:
+    said: dict[str, int] = {}
+
+    def log(label: str, done: int, total: int) -> None:
+        tenths = 10 * done // max(total, 1)
+        if said.get(label) != tenths:
+            said[label] = tenths
+            err.print(escape(f"{label}: {done} of {total}"))
+
+    return log
+
+
+def _ignore(label: str, done: int, total: int) -> None:
+    pass

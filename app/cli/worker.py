@@ -1,0 +1,22 @@
+import logging
+from typing import Annotated
+
+import typer
+
+from app.cli.options import new_cli
+from app.cli.running import run
+from app.worker import run_worker
+
+cli = new_cli()
+
+
+@cli.command()
+def worker(
+    concurrency: Annotated[int, typer.Option(help="Runs to execute at once.", min=1)] = 8,
+) -> None:
+    """Execute runs and read uploads for servers on the same database.
+
+    It takes runs and uploads that are queued and those whose server has died. Ctrl-C lets current runs end, or leaves
+    them to other processes.
+    """
+    run(run_worker(concurrency), log_level=logging.INFO)

@@ -1,0 +1,224 @@
+"""Commands, run as users run them: from another directory, with a home of their own. Most run within this process,
+because a new one takes seconds to import everything and to load the model."""
+
+import asyncio
+import json
+import logging
+import os
+import re
+import subprocess
+import sys
+from asyncio.subprocess import PIPE
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from signal import SIGINT
+from typing import Any
+
+import psycopg
+import pytest
+from typer.testing import CliRunner
+
+from app.adapters.embedded import open_servers
+from app.cli import cli
+from tests.wire.openai import serve_openai
+
+ASKGRAPH = Path(sys.executable).with_name("askgraph")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A home whose embedded servers keep running, so that no command has to start them."""
+    folder = tmp_path_factory.mktemp("home")
+    with asyncio.Runner() as runner:
+        servers = open_servers(folder / "data")
+        runner.run(servers.__aenter__())
+        yield folder
+        runner.run(servers.__aexit__(None, None, None))
+
+
+def environment(home: Path) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+    return kept | {"HOME": str(home), "ASKGRAPH_HOME": str(home / "data")}
+
+
+@dataclass
+class Said:
+    """The output of a command."""
+
+    stdout: str
+    stderr: str
+
+
+def run_installed(home: Path, *arguments: str, code: int = 0) -> Said:
+    """Run the installed command in a new process."""
+    done = subprocess.run(
+        [ASKGRAPH, *arguments],
+        env=environment(home),
+        cwd=home,
+        capture_output=True,
+        timeout=120,
+        check=False,
+        encoding="utf-8",
+    )
+    assert done.returncode == code, done.stderr
+    return Said(done.stdout, done.stderr)
+
+
+def run(home: Path, *arguments: str, code: int = 0) -> Said:
+    """Run the command within this process."""
+    level = logging.getLogger("askgraph").level
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(home)
+        done = CliRunner(env=environment(home)).invoke(cli, arguments, catch_exceptions=False)
+    logging.getLogger("askgraph").setLevel(level)
+    assert done.exit_code == code, done.stderr
+    return Said(done.stdout, done.stderr)
+
+
+def read(said: Said) -> Any:
+    return json.loads(said.stdout)
+
+
+@pytest.fixture(scope="module")
+def documents(home: Path) -> Path:
+    folder = home / "documents"
+    folder.mkdir()
+    (folder / "falke.md").write_text("# Falke\n\n## Warranty\n\nThe Falke has a warranty of 36 months.\n")
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.7 nothing")
+    return folder
+
+
+def test_files_are_handed_over_and_listed(home: Path, documents: Path) -> None:
+    arguments = ("ingest", "--background", str(documents / "falke.md"), "missing.md", "-w", "later")
+    handed = read(run(home, *arguments, "--json", code=1))
+    assert [report["code"] for report in handed["documents"]] == ["unreadable_document"]
+    [first] = handed["ingestions"]
+    shown = run(home, *arguments, code=1)
+    assert "askgraph ingestions -w later" in shown.stdout
+    assert "There is no such file" in shown.stderr
+    second, listed = read(run(home, "ingestions", "-w", "later", "--json"))
+    assert (second["ingestion_id"] in shown.stdout, listed) == (True, first)
+    listing = run(home, "ingestions", "-w", "later").stdout
+    assert first["ingestion_id"] in listing
+    assert "queued" in listing
+
+
+@pytest.mark.timeout(400)
+def test_a_session_from_ingest_to_replay(home: Path, documents: Path) -> None:
+    report = read(run(home, "ingest", str(documents), "--json", code=1))
+    assert sorted(d["status"] for d in report["documents"]) == ["added", "failed"]
+    again = read(run(home, "ingest", str(documents), "--json", code=1))
+    assert again["chunks"] == 0
+
+    answer = read(run(home, "ask", "How long is the warranty of the Falke?", "--json"))
+    assert "36 months" in answer["answer"]
+    keys = "answer citations route confidence verification thread_id run_id cached usage timings"
+    assert set(keys.split()) <= set(answer)
+    assert read(run_installed(home, "ask", "How long is the warranty of the Falke?", "--json"))["cached"]
+
+    shown = run(home, "ask", "How long is the warranty of the Falke?", "--mode", "thorough").stdout
+    assert "36 months" in shown
+    assert "Sources" in shown
+    assert "Falke › Warranty" in shown
+
+    thread = answer["thread_id"]
+    steps = read(run(home, "history", thread, "--json"))["steps"]
+    checkpoint = next(s["checkpoint_id"] for s in steps if s["node"] == "rerank")
+    assert checkpoint in run(home, "history", thread).stdout
+    replayed = read(run(home, "replay", thread, "--from", checkpoint, "--json"))
+    assert replayed["answer"] == answer["answer"]
+    shown = run(home, "replay", thread, "--from", checkpoint).stdout
+    [branch] = re.findall(r"thread (\S+)", shown)
+    assert branch != thread
+    assert read(run(home, "history", branch, "--json"))["steps"][0]["node"] == "fork"
+    mode = run(home, "replay", thread, "--from", checkpoint, "--set", "mode=thorough", code=2)
+    assert "--mode" in mode.stderr
+    assert "cannot be set" in run(home, "replay", thread, "--from", checkpoint, "--set", "x=1", code=2).stderr
+    assert "no checkpoint" in run(home, "replay", thread, "--from", "x", code=2).stderr
+
+    [document] = read(run(home, "documents", "--json"))
+    run(home, "delete", document["id"])
+    assert read(run(home, "documents", "--json")) == []
+    assert "36 months" not in read(run(home, "ask", "How long is the warranty of the Falke?", "--json"))["answer"]
+
+    costs = read(run(home, "costs", "--json"))
+    modes = {spent["name"]: (spent["runs"], spent["cached"], spent["cost"]) for spent in costs["costs"]}
+    assert modes == {"standard": (5, 1, 0), "thorough": (1, 0, 0)}
+    assert re.search(r"all +6 +1 +0 +0 +0 +0\.0000", run(home, "costs", "--by", "model").stdout)
+
+
+def test_a_conversation_that_is_kept_no_longer_goes(home: Path) -> None:
+    run(home, "ask", "Hello!", "--workspace", "tidy", "--json")
+    assert "All 4 states can be continued from." in run(home, "doctor", "states", "--workspace", "tidy").stdout
+    assert "is no span of time" in run(home, "prune", "--older-than", "soon", code=2).stderr
+    pruned = read(run(home, "prune", "--older-than", "0h", "--workspace", "tidy", "--json"))
+    assert (pruned["threads"], pruned["runs"], pruned["states"]) == (1, 1, 4)
+
+
+def test_mistakes_are_said_in_one_line(home: Path) -> None:
+    for run_it, *arguments in (
+        (run_installed, "ask", ""),
+        (run, "ask", "How long?", "--mode", "nonsense"),
+        (run, "ask", "How long?", "--document", "nonsense"),
+        (run, "history", "nonsense"),
+        (run, "history", "../nonsense"),
+        (run, "ask", "How long?", "--thread", "no such thread"),
+        (run, "documents", "-w", "no such/ws"),
+        (run, "costs", "--since", "soon"),
+    ):
+        said = run_it(home, *arguments, code=2).stderr.strip()
+        assert said.startswith("askgraph: ")
+        assert "\n" not in said
+
+
+async def test_a_turn_that_is_interrupted_is_recorded(home: Path) -> None:
+    question = "How long until somebody presses Ctrl-C?"
+    async with serve_openai(ttft=60) as server, open_servers(home / "data") as servers:
+        process = await asyncio.create_subprocess_exec(
+            ASKGRAPH, "ask", question, env=environment(home) | {"OPENAI_BASE_URL": server.base_url}, stderr=PIPE
+        )
+        while not server.requests and process.returncode is None:  # noqa: ASYNC110 - requests are no event
+            await asyncio.sleep(0.05)
+        process.send_signal(SIGINT)
+        _, said = await process.communicate()
+        assert process.returncode == 130, said.decode()
+        assert servers.database_url
+        async with await psycopg.AsyncConnection.connect(servers.database_url) as connection:
+            cursor = await connection.execute("SELECT answer FROM runs WHERE question = %s", (question,))
+            assert await cursor.fetchall() == [("",)]
+
+
+def test_the_version_is_said(tmp_path: Path) -> None:
+    assert run_installed(tmp_path, "--version").stdout.strip() == f"askgraph {version('askgraph')}"
+
+
+def test_the_graph_is_drawn_without_services(tmp_path: Path) -> None:
+    assert "reformulate" in run(tmp_path, "graph", "--format", "mermaid").stdout
+    run_installed(tmp_path, "graph", "--format", "png", "--output", "graph.png")
+    assert (tmp_path / "graph.png").read_bytes().startswith(b"\x89PNG")
+    assert not (tmp_path / "data").exists()
+
+
+def test_eval(home: Path) -> None:
+    folder = home / "birds"
+    folder.mkdir()
+    document = {"id": "falke", "title": "Falke", "text": "The Falke weather station has a warranty of 36 months."}
+    question = {
+        "id": "1",
+        "question": "How long is the warranty of the Falke weather station?",
+        "answers": ["36 months"],
+        "answerable": True,
+        "relevant": ["falke"],
+    }
+    (folder / "corpus.jsonl").write_text(json.dumps(document))
+    (folder / "queries.jsonl").write_text(json.dumps(question))
+    figures = read(run(home, "eval", "birds", "--json", "--out", "figures"))
+    assert figures.keys() == {"birds"}
+    assert (figures["birds"]["ndcg@10"], figures["birds"]["contains_gold"]) == (1, 1)
+    assert "36 months" in (home / "figures" / "report.html").read_text("utf-8")
+
+    (folder / "queries.jsonl").write_text(json.dumps({"id": "1"}))
+    refused = run(home, "eval", "birds", code=2)
+    assert refused.stderr == f"askgraph: {folder.relative_to(home)}/queries.jsonl, line 1: question: Field required.\n"

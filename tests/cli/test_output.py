@@ -1,0 +1,82 @@
+"""The output of commands on a terminal and in a pipe."""
+
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from app.cli import terminal
+from app.cli.doctor import print_examination
+from app.cli.documents import print_documents
+from app.cli.ingest import print_ingest
+from app.cli.prune import print_pruned
+from app.cli.reindex import print_reindexing
+from app.ingest.reindexing import Reindexed
+from app.runs.examination import Examination
+from domain.documents import Document, DocumentReport, IngestReport
+from domain.retention import Pruned
+from domain.state import STATE_VERSION
+
+ID = "0b9c2f5e-6d1a-4c3f-9a77-52b6f0c1d2e3"
+LONG = Document(
+    id=ID,
+    workspace_id="default",
+    source="/srv/a folder/of a team/" + "handbook " * 12 + ".md",
+    title="Lindenhof Instruments Team Handbook, " + "with all of its annexes " * 4,
+    media_type="text/markdown",
+    content_hash="h",
+    pages=None,
+    characters=100,
+    chunks=1,
+    created_at=datetime(2026, 1, 1, tzinfo=UTC),
+    updated_at=datetime(2026, 1, 1, tzinfo=UTC),
+)
+
+
+def test_rows_are_not_folded_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    print_documents([LONG, replace(LONG, id="short", title="T")])
+    heading, first, second = capsys.readouterr().out.splitlines()
+    assert heading.split() == ["id", "title", "pages", "chunks", "source"]
+    assert first.startswith(f"{ID} ")
+    assert LONG.title.strip() in first
+    assert first.rstrip().endswith(LONG.source)
+    assert second.startswith("short ")
+
+
+@pytest.mark.parametrize("width", [120, 80, 40])
+def test_ids_are_never_broken_on_a_terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    shown = StringIO()
+    screen = Console(file=shown, force_terminal=True, width=width, soft_wrap=True, highlight=False, no_color=True)
+    monkeypatch.setattr(terminal, "out", screen)
+    print_documents([LONG])
+    assert ID in shown.getvalue()
+    assert LONG.title not in shown.getvalue(), "it is folded"
+
+
+def test_one_of_a_thing_is_named_in_the_singular(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (terminal.count(0, "hit"), terminal.count(1200, "hit")) == ("0 hits", "1,200 hits")
+    assert terminal.count(2, "miss", "misses") == "2 misses"
+    print_pruned(Pruned(threads=1, runs=1, tapes=2, thinned=1, states=1, values=1), dry_run=False)
+    print_examination(Examination(1, Counter({STATE_VERSION: 1})))
+    taken = DocumentReport("a.md", "added", "id", "A", 1, 1, 1)
+    print_ingest(IngestReport([taken], 0.0, 1))
+    print_reindexing(Reindexed(model="m", switched=True, chunks=1), "m")
+    said = capsys.readouterr().out
+    assert "1 thread\n" in said
+    assert "1 run;" in said
+    assert "2 tapes\n" in said
+    assert "1 chunk, 1 new, 1 page\n" in said
+    assert "1 document, " in said
+    assert "1 file of" in said
+    assert "The one state can" in said
+    for plural in ("threads", "chunks", "states\n", "runs;", "pages", "documents", "files"):
+        assert f"1 {plural}" not in said
+
+
+def test_a_failed_file_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
+    failed = DocumentReport("/x/cut.pdf", "failed", error="The PDF file is damaged.")
+    print_ingest(IngestReport([failed], 0.0))
+    assert capsys.readouterr().err.count("cut.pdf") == 1

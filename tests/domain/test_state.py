@@ -1,0 +1,64 @@
+import pytest
+
+from domain.state import REMEMBERED_TURNS, Turn, add_costs, blank_question, read_turns, remember
+
+
+def make_turn(run_id: str, answer: str = "30 days [1].") -> Turn:
+    return Turn(
+        run_id=run_id,
+        question="How many days?",
+        standalone_question="How many days?",
+        route="needs_retrieval",
+        answer=answer,
+        documents=["Handbook"],
+    )
+
+
+def test_a_turn_joins_the_conversation_at_its_end() -> None:
+    assert [turn["run_id"] for turn in remember([make_turn("a")], make_turn("b"))] == ["a", "b"]
+
+
+def test_a_run_that_answers_again_replaces_its_own_turn() -> None:
+    turns = remember([make_turn("a", "cut"), make_turn("b")], make_turn("a", "whole"))
+    assert [(turn["run_id"], turn["answer"]) for turn in turns] == [("b", "30 days [1]."), ("a", "whole")]
+
+
+def test_the_oldest_turns_are_forgotten() -> None:
+    turns = [make_turn(str(number)) for number in range(REMEMBERED_TURNS)]
+    kept = remember(turns, make_turn("new"))
+    assert len(kept) == REMEMBERED_TURNS == 12
+    assert (kept[0]["run_id"], kept[-1]["run_id"]) == ("1", "new")
+
+
+def test_turns_of_another_shape_are_forgotten_and_the_others_read() -> None:
+    turn = make_turn("a")
+    damaged = {**turn, "documents": "Handbook"}
+    stopped = {**turn, "run_id": "b", "stopped": True}
+    assert read_turns([turn, damaged, "text", None, stopped]) == [turn, stopped]
+
+
+@pytest.mark.parametrize("value", [None, "turns", {"a": 1}, 7])
+def test_turns_that_are_no_list_are_none(value: object) -> None:
+    assert read_turns(value) == []
+
+
+@pytest.mark.parametrize(
+    ("costs", "total"), [([], 0), ([0.25, 0.5], 0.75), ([0.25, None], None), ([None], None), ([0.0], 0.0)]
+)
+def test_a_sum_with_an_unknown_price_is_unknown(costs: list[float | None], total: float | None) -> None:
+    assert add_costs(costs) == total
+
+
+def test_a_question_begins_with_nothing_known() -> None:
+    blank = dict(blank_question())
+    assert blank.pop("route") == "needs_retrieval"
+    assert blank.pop("level") == "none"
+    assert blank.pop("verification") == {"status": "skipped", "claims": []}
+    assert {name for name, value in blank.items() if value} <= {"outcome"}
+
+
+def test_blank_questions_share_nothing() -> None:
+    one, other = blank_question(), blank_question()
+    for name, value in dict(one).items():
+        if isinstance(value, list | dict):
+            assert value is not dict(other)[name]
