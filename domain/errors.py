@@ -127,7 +127,7 @@ class MistypedDocument(DocumentError):
 
 
 class UnsupportedDocument(DocumentError):
-    """This type of file is not supported. Markdown, plain text, HTML, PDF and DOCX are."""
+    """Files of this format are not supported."""
 
 
 class NotFound(AskgraphError):

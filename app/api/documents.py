@@ -1,7 +1,6 @@
 """Giving documents, looking at them, taking them away."""
 
 import asyncio
-import unicodedata
 from collections.abc import Callable, Coroutine
 from pathlib import PurePath
 from time import perf_counter
@@ -15,6 +14,8 @@ from starlette.responses import Response
 from app.api.dependencies import ServicesDep, Workspace
 from app.api.schemas import WorkspaceId
 from app.descriptions import describe_document, describe_ingest, describe_ingestion
+from app.ingest.files import check_name
+from app.ingest.formats import list_formats
 from app.ingest.reading import check_file
 from domain.documents import DocumentReport, IngestReport
 from domain.errors import DocumentError, OversizedDocument, UnknownDocument, UnreadableDocument
@@ -22,7 +23,7 @@ from domain.ingestions import IngestionStatus
 from domain.text.surrogates import replace_surrogates
 
 MAX_NAME = 255
-"""Characters of a file name, as file systems have it."""
+"""Longest file name in characters, as on most file systems."""
 
 MAX_UPLOAD = 10
 """How many times the size of the largest document one request may have."""
@@ -49,7 +50,7 @@ router = APIRouter(prefix="/api/documents", tags=["documents"], route_class=_Bou
 @router.post("")
 async def add_documents(
     services: ServicesDep,
-    files: Annotated[list[UploadFile], File(description="Markdown, text, HTML, PDF or DOCX")],
+    files: Annotated[list[UploadFile], File(description=f"Supported formats: {list_formats()}.")],
     workspace: Annotated[WorkspaceId, Form()] = "default",
     wait: Annotated[bool, Query(description="False: return once the files are kept, to be read later.")] = True,
 ) -> JSONResponse:
@@ -69,7 +70,7 @@ async def add_documents(
     for file in files:
         name = PurePath((file.filename or "").replace("\\", "/")).name
         try:
-            _check_name(name)
+            check_name(name, MAX_NAME)
             if name in taken:
                 raise UnreadableDocument("Another file of this request has the same name. Send this one by itself.")
             taken.add(name)
@@ -117,13 +118,3 @@ async def delete_document(document_id: str, services: ServicesDep, workspace: Wo
     """Remove a document, its chunks, and the answers cached from it."""
     if not await services.ingestion.delete(workspace, document_id):
         raise UnknownDocument(f"There is no document {document_id!r} in this workspace.")
-
-
-def _check_name(name: str) -> None:
-    """Raises `DocumentError` where a document could not be told from others by this name."""
-    if not name:
-        raise DocumentError("A file came without a name. The name identifies the document; give one.")
-    if len(name) > MAX_NAME:
-        raise DocumentError(f"The file's name has {len(name):,} characters; {MAX_NAME} are the limit. Shorten it.")
-    if any(unicodedata.category(character) in ("Cc", "Cs") for character in name):
-        raise DocumentError("The file's name holds control characters or is not text. Rename the file.")

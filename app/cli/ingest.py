@@ -9,6 +9,7 @@ from app.cli.running import print_json, run
 from app.cli.terminal import count, err, out, show_progress
 from app.descriptions import describe_handed_over, describe_ingest
 from app.ingest.background import HandedOver, hand_over
+from app.ingest.formats import list_formats
 from app.services import open_services
 from app.settings import read_settings
 from domain.documents import DocumentReport, IngestReport
@@ -18,7 +19,7 @@ cli = new_cli()
 
 @cli.command()
 def ingest(
-    paths: Annotated[list[Path], typer.Argument(help="Files and folders: Markdown, text, HTML, PDF, DOCX.")],
+    paths: Annotated[list[Path], typer.Argument(help=f"Files and folders. Supported formats: {list_formats()}.")],
     background: Annotated[
         bool, typer.Option("--background", help="Only queue the files; a server or worker reads them later.")
     ] = False,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.ingest.files import find_files, load, refuse_name, report_failure
+from app.ingest.files import find_files, load, report_bad_name, report_failure
 from app.ingest.reading import check_file
 from domain.documents import DocumentReport
 from domain.errors import DocumentError
@@ -43,7 +43,7 @@ async def hand_over(
             handed.refused.append(file)
             continue
         source = str(file)
-        if refused := refuse_name(source):
+        if refused := report_bad_name(source):
             handed.refused.append(refused)
             continue
         try:

@@ -1,39 +1,57 @@
-"""Files on this machine: found, read, and refused."""
+"""Finding and loading files of this machine, and checking their names."""
 
 import os
+import unicodedata
 from pathlib import Path
 
-from app.ingest.reading import find_kind
+from app.ingest.formats import find_format, list_formats
 from domain.documents import DocumentReport
 from domain.errors import DocumentError, OversizedDocument, UnreadableDocument, UnsupportedDocument
 
 MAX_NAME = 1024
-"""Characters of a path or name; a database index holds no more than about 2,700 bytes of it."""
+"""Longest path or name in characters; a database index holds about 2,700 bytes of it."""
+
+_REORDERING = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
+"""Bidirectional classes of the invisible characters that change the order in which text is shown."""
 
 
-def refuse_name(source: str) -> DocumentReport | None:
-    """The report of a file whose name the database cannot hold or index; None for any other."""
-    if not source.isprintable() or not _is_unicode(source):
-        problem = "The file's name holds characters that are not text. Rename it."
-    elif len(source) > MAX_NAME:
-        problem = f"The file's name has more than {MAX_NAME} characters. Shorten it."
-    else:
-        return None
-    return report_failure(ascii(source[:MAX_NAME]), UnreadableDocument(problem))
+def check_name(source: str, longest: int = MAX_NAME) -> None:
+    """Raise `UnreadableDocument` for a file name that cannot be stored or shown.
+
+    Spaces and invisible characters of all scripts are accepted, as operating systems use them: macOS puts U+202F into
+    the names of screenshots. Control characters, line separators and characters that reorder text are refused, because
+    a list or log would show another name than the file's.
+    """
+    if not source:
+        raise UnreadableDocument("The file came without a name. The name identifies the document; give one.")
+    if len(source) > longest:
+        raise UnreadableDocument(
+            f"The file's name has {len(source):,} characters; {longest:,} are the limit. Shorten it."
+        )
+    for character in source:
+        if (category := unicodedata.category(character)) == "Cs":
+            raise UnreadableDocument("The file's name is not valid UTF-8, so it cannot be stored. Rename the file.")
+        if category in ("Cc", "Zl", "Zp") or unicodedata.bidirectional(character) in _REORDERING:
+            raise UnreadableDocument(
+                f"The file's name holds the control character U+{ord(character):04X}, so lists and logs would not show "
+                "it as it is. Rename the file."
+            )
 
 
-def _is_unicode(text: str) -> bool:
-    """False where a file name's bytes were no UTF-8, which Python carries as lone surrogates."""
+def report_bad_name(source: str) -> DocumentReport | None:
+    """Return the report of a file whose name is refused; None for any other file."""
     try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+        check_name(source)
+    except UnreadableDocument as error:
+        return report_failure(ascii(source[:MAX_NAME]), error)
+    return None
 
 
 def find_files(path: Path) -> tuple[list[Path | DocumentReport], int]:
-    """The files that a path stands for, resolved and sorted, or the report of why there are none; and how many files
-    of no supported type it also holds."""
+    """Return the files that a path stands for, resolved and sorted, and the number of files of unsupported formats.
+
+    Where there are no files, the list holds a report that says why.
+    """
     path = path.expanduser().resolve()
     if path.is_file():
         return [path], 0
@@ -48,18 +66,18 @@ def find_files(path: Path) -> tuple[list[Path | DocumentReport], int]:
             file = Path(folder, name)
             if name.startswith(".") or not file.is_file():
                 continue
-            if find_kind(name) is None:
+            if find_format(name) is None:
                 passed_over += 1
             else:
                 files.append(file.resolve())
     if files:
         return files, passed_over
-    problem = "The folder holds no Markdown, plain text, HTML, PDF or DOCX file."
+    problem = f"The folder holds no file of a supported format ({list_formats()})."
     return [report_failure(str(path), UnsupportedDocument(problem))], passed_over
 
 
 def load(path: Path, max_bytes: int) -> bytes:
-    """What is in the file. Raises `OversizedDocument`, `UnreadableDocument`."""
+    """Return the file's bytes. Raises `OversizedDocument` and `UnreadableDocument`."""
     try:
         size = path.stat().st_size
         if size > max_bytes:
@@ -72,5 +90,5 @@ def load(path: Path, max_bytes: int) -> bytes:
 
 
 def report_failure(source: str, error: DocumentError) -> DocumentReport:
-    """That the file did not become a document."""
+    """Make the report of a file that did not become a document."""
     return DocumentReport(source, "failed", error=error.message, code=error.code)

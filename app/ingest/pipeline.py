@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from app.ingest.chunking import OVERLAP, SIZE, split
-from app.ingest.files import find_files, load, refuse_name, report_failure
+from app.ingest.files import find_files, load, report_bad_name, report_failure
 from app.ingest.reading import MAX_BYTES, read_document
 from domain.documents import Arrival, Chunk, Document, DocumentReport, IngestReport, ParsedDocument, embedding_text
 from domain.errors import DocumentError, Superseded
@@ -78,7 +78,7 @@ class Ingestion:
 
         Raises `DatabaseUnavailable` and `EmbedderUnavailable`.
         """
-        if refused := refuse_name(source):
+        if refused := report_bad_name(source):
             return refused
         content_hash = hashlib.sha256(data).hexdigest()
         arrival = arrival or await self._store.number_arrival(workspace_id)

@@ -147,7 +147,7 @@ async def test_a_file_with_an_unusable_name_does_not_hide_what_became_of_the_oth
     reports = response.json()["documents"]
     assert [d["status"] for d in reports] == ["added", "failed", "failed", "failed", "added"]
     assert [d["source"] for d in (reports[0], reports[-1])] == ["good.txt", "last.txt"]
-    for report, says in zip(reports[1:4], ("without a name", "255", "control characters"), strict=True):
+    for report, says in zip(reports[1:4], ("without a name", "255", "control character U+0001"), strict=True):
         assert says in report["error"]
 
 

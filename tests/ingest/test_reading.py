@@ -11,7 +11,8 @@ from fpdf import FPDF
 from PIL import Image
 from pypdf import PdfReader, PdfWriter
 
-from app.ingest.reading import find_kind, read_document
+from app.ingest.formats import find_format
+from app.ingest.reading import read_document
 from domain.errors import (
     DocumentError,
     EmptyDocument,
@@ -164,8 +165,9 @@ def test_content_and_name_decide_the_type(source: str, data: bytes, media_type: 
     ("name", "kind"),
     [("a/b.MD", "Markdown"), ("x.htm", "HTML"), ("x.tar.gz", None), (".md", None), ("docx", None), ("a.pdf", "PDF")],
 )
-def test_extensions_promise_a_kind(name: str, kind: str | None) -> None:
-    assert find_kind(name) == kind
+def test_extensions_name_a_format(name: str, kind: str | None) -> None:
+    found = find_format(name)
+    assert (found.name if found else None) == kind
 
 
 @pytest.mark.parametrize(
@@ -213,7 +215,7 @@ def test_an_undecodable_byte_costs_one_character() -> None:
 def test_every_file_of_the_sample_library_is_read() -> None:
     from app.library import FOLDER
 
-    files = [file for file in Path(FOLDER).iterdir() if find_kind(file.name)]
+    files = [file for file in Path(FOLDER).iterdir() if find_format(file.name)]
     assert len(files) == 8
     documents = [read_document(str(file), file.read_bytes()) for file in files]
     assert len({document.title for document in documents}) == 8

@@ -73,7 +73,7 @@ class Assembly:
         self._length += len(text)
         return start
 
-    def finish(self, title: str | None, source: str, media_type: str) -> ParsedDocument:
+    def finish(self, title: str | None, source: str) -> ParsedDocument:
         """The document; without a title of its own it is named by its first heading, then by its source."""
         first_heading = next((path[-1] for _, path in self._sections if path), "")
         title = squeeze(title or "") or first_heading or name_title(source)
@@ -81,6 +81,6 @@ class Assembly:
         return ParsedDocument(
             title=title[:_MAX_TITLE],
             text="".join(self._parts),
-            media_type=media_type,
+            media_type="",
             sections=tuple(Section(start, end, path) for (start, path), end in zip(self._sections, ends, strict=True)),
         )

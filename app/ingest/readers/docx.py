@@ -14,8 +14,6 @@ from app.ingest.readers.assembly import Assembly, clean, squeeze
 from domain.documents import ParsedDocument
 from domain.errors import OversizedDocument, UnreadableDocument
 
-MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-
 MAX_XML = 64 * 2**20
 """Bytes of XML once unpacked. An XML tree takes some ten times that in memory."""
 MAX_UNPACKED = 512 * 2**20
@@ -37,7 +35,7 @@ def read_docx(source: str, data: bytes) -> ParsedDocument:
     shown_title = _add_content(assembly, document)
     for note in _spell_notes(document):
         assembly.add_block(note)
-    return assembly.finish(shown_title or document.core_properties.title, source, MEDIA_TYPE)
+    return assembly.finish(shown_title or document.core_properties.title, source)
 
 
 def _check_size(data: bytes) -> None:

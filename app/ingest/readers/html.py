@@ -2,12 +2,10 @@ import re
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from app.ingest.decoding import decode
 from app.ingest.readers.assembly import Assembly, clean, squeeze
-from app.ingest.readers.plain import decode
 from domain.documents import ParsedDocument
 from domain.errors import UnreadableDocument
-
-MEDIA_TYPE = "text/html"
 
 _DROPPED = frozenset(
     {"script", "style", "nav", "template", "noscript", "svg", "iframe", "object", "embed", "select", "datalist"}
@@ -42,9 +40,7 @@ def read_html(source: str, data: bytes) -> ParsedDocument:
     heading = tree.css_first("h1")
     assembly = Assembly()
     add_html(assembly, tree)
-    return assembly.finish(
-        (title and squeeze(title.text())) or (heading and squeeze(heading.text())) or None, source, MEDIA_TYPE
-    )
+    return assembly.finish((title and squeeze(title.text())) or (heading and squeeze(heading.text())) or None, source)
 
 
 def add_html(assembly: Assembly, tree: LexborHTMLParser) -> None:

@@ -5,12 +5,10 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from selectolax.lexbor import LexborHTMLParser
 
+from app.ingest.decoding import decode
 from app.ingest.readers.assembly import Assembly, clean, squeeze
 from app.ingest.readers.html import add_html
-from app.ingest.readers.plain import decode
 from domain.documents import ParsedDocument
-
-MEDIA_TYPE = "text/markdown"
 
 _PARSER = MarkdownIt("commonmark", {"maxNesting": 100}).enable(["table", "strikethrough"])
 _FRONT_MATTER = re.compile(r"\s*---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
@@ -32,7 +30,7 @@ def read_markdown(source: str, data: bytes) -> ParsedDocument:
         assembly.add_block(_FRONT_TITLE.sub("", front[1], count=1))
         text = text[front.end() :]
     _add_tokens(assembly, _PARSER.parse(text))
-    return assembly.finish(title, source, MEDIA_TYPE)
+    return assembly.finish(title, source)
 
 
 def _add_tokens(assembly: Assembly, tokens: Sequence[Token]) -> None:

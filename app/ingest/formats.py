@@ -1,0 +1,115 @@
+"""The file formats that can be ingested.
+
+`FORMATS` is the only list of them: reading, error messages, the command line, the HTTP API and the documents' check all
+use it. To add a format, write a reader in `app/ingest/readers/` and add one line to `FORMATS`.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+
+from app.ingest.recognition import has_part, is_html, is_pdf
+from domain.documents import ParsedDocument
+
+Reader = Callable[[str, bytes], ParsedDocument]
+"""Takes the source's path, name or address, and the file's bytes. Raises `DocumentError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One file format."""
+
+    name: str
+    """As messages and help texts list it."""
+    suffixes: tuple[str, ...]
+    """File name extensions in lower case, without the dot."""
+    media_types: tuple[str, ...]
+    """The first one is stored with the document."""
+    reader: str
+    """`module:function`. Imported on first use, because some parsers are slow to import."""
+    description: str
+    """What people call such a file, with its article: "a Word file (DOCX)"."""
+    recognise: Callable[[bytes], bool] | None = None
+    """Returns True for content that can only be this format; None where content does not tell."""
+    is_text: bool = True
+    """False for binary formats."""
+
+    @property
+    def media_type(self) -> str:
+        """The media type stored with a document."""
+        return self.media_types[0]
+
+    def read(self, source: str, data: bytes) -> ParsedDocument:
+        """Parse the file. Raises `DocumentError`, and whatever the parser raises on malformed input."""
+        module, _, function = self.reader.partition(":")
+        read: Reader = getattr(import_module(module), function)
+        return read(source, data)
+
+
+_WORD = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+_R = "app.ingest.readers"
+
+FORMATS = [
+    Format(
+        "Markdown", ("md", "markdown"), ("text/markdown", "text/x-markdown"), f"{_R}.markdown:read_markdown", "Markdown"
+    ),
+    Format("plain text", ("txt", "text"), ("text/plain",), f"{_R}.plain:read_plain", "plain text"),
+    Format(
+        "HTML",
+        ("html", "htm", "xhtml"),
+        ("text/html", "application/xhtml+xml"),
+        f"{_R}.html:read_html",
+        "a web page (HTML)",
+        is_html,
+    ),
+    Format("PDF", ("pdf",), ("application/pdf",), f"{_R}.pdf.reader:read_pdf", "a PDF file", is_pdf, is_text=False),
+    Format(
+        "DOCX",
+        ("docx",),
+        (_WORD,),
+        f"{_R}.docx:read_docx",
+        "a Word file (DOCX)",
+        has_part("word/document.xml"),
+        is_text=False,
+    ),
+]
+
+FALLBACK = "plain text"
+"""Name of the format that a file has when neither its name nor its content nor its media type says another."""
+
+
+def list_formats() -> str:
+    """The names of all formats as they stand in a sentence: "Markdown, plain text, HTML, PDF and DOCX"."""
+    *others, last = [each.name for each in FORMATS]
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def get_format(name: str) -> Format:
+    """The format of this name. Raises `KeyError`."""
+    return {each.name: each for each in FORMATS}[name]
+
+
+def find_format(source: str) -> Format | None:
+    """The format that the extension of a path, file name or address stands for; None for any other extension."""
+    suffix = find_suffix(source)
+    return next((each for each in FORMATS if suffix in each.suffixes), None)
+
+
+def find_format_by_media_type(media_type: str | None) -> Format | None:
+    """The format of a `Content-Type` value, parameters aside; None for any other type."""
+    bare = (media_type or "").split(";")[0].strip().lower()
+    return next((each for each in FORMATS if bare in each.media_types), None)
+
+
+def recognise_format(data: bytes) -> Format | None:
+    """The format that the content alone proves; None for text and for content of other formats."""
+    return next((each for each in FORMATS if each.recognise is not None and each.recognise(data)), None)
+
+
+def find_suffix(source: str) -> str:
+    """The extension of a path, file name or address in lower case, without the dot; empty where there is none."""
+    path = re.sub(r"[?#].*", "", source) if "://" in source else source
+    name = re.split(r"[/\\]", path.rstrip("/\\"))[-1] or source
+    stem, dot, suffix = name.rpartition(".")
+    return suffix.lower() if stem and dot else ""

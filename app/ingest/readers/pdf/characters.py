@@ -1,0 +1,113 @@
+"""Characters from PDFium, grouped into the lines in which the page shows them.
+
+PDFium gives characters in the order of the content stream, with spaces inserted between words and line breaks where
+the baseline changes. That order is kept because it is right for columns.
+"""
+
+import ctypes
+import re
+
+import pypdfium2
+from pypdfium2 import raw
+
+from app.ingest.readers.assembly import squeeze
+from app.ingest.readers.pdf.page import Piece, Run
+from app.ingest.readers.pdf.tables import NARROW_GAP, WIDE_GAP
+from domain.documents import Box
+
+_HYPHEN = "\x02"
+"""PDFium's code for a hyphen at the end of a line; it omits the line break after it."""
+_LINE = re.compile(r"[^\r\n\x02]+\x02?|\x02")
+_WORD = re.compile(r"[^\s\x02]+")
+_DEVICE_SIZE = 10_000_000
+"""Side of the imaginary device on which PDFium shows the page: its mapping returns whole numbers."""
+_BOLD_FONT = re.compile(rb"bold|black|heavy|semi|demi|cmbx", re.IGNORECASE)
+"""Names of bold fonts. The weight that PDFium reports is no guide: where the file does not state it, PDFium guesses it
+from the width of the stems, and italics come out bolder than bold."""
+_LONGEST_FONT_NAME = 100
+
+
+class View:
+    """Maps page coordinates (origin bottom left, before cropping and rotation) to points on the page as shown."""
+
+    def __init__(self, page: pypdfium2.PdfPage) -> None:
+        self.width, self.height = page.get_size()
+        self._x, self._y = self._map(page, 0, 0)
+        x_unit, y_unit = self._map(page, 1000, 0), self._map(page, 0, 1000)
+        self._xx, self._xy = (x_unit[0] - self._x) / 1000, (x_unit[1] - self._y) / 1000
+        self._yx, self._yy = (y_unit[0] - self._x) / 1000, (y_unit[1] - self._y) / 1000
+
+    def _map(self, page: pypdfium2.PdfPage, x: float, y: float) -> tuple[float, float]:
+        across, down = ctypes.c_int(), ctypes.c_int()
+        raw.FPDF_PageToDevice(page, 0, 0, _DEVICE_SIZE, _DEVICE_SIZE, 0, x, y, across, down)
+        return across.value / _DEVICE_SIZE * self.width, down.value / _DEVICE_SIZE * self.height
+
+    def show(self, box: raw.FS_RECTF) -> tuple[float, float, float, float]:
+        """Return left, top, right and bottom of a box in page coordinates."""
+        x1 = self._x + self._xx * box.left + self._yx * box.bottom
+        x2 = self._x + self._xx * box.right + self._yx * box.top
+        y1 = self._y + self._xy * box.left + self._yy * box.bottom
+        y2 = self._y + self._xy * box.right + self._yy * box.top
+        return min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2)
+
+    def measure(self, run: Run) -> Box:
+        """Return the run's box in percent of the page, clipped to the page."""
+        left, right = (min(100.0, max(0.0, x / self.width * 100)) for x in (run.left, run.right))
+        top, bottom = (min(100.0, max(0.0, y / self.height * 100)) for y in (run.top, run.bottom))
+        return Box(x=round(left, 3), y=round(top, 3), width=round(right - left, 3), height=round(bottom - top, 3))
+
+
+def read_runs(text_page: raw.FPDF_TEXTPAGE, view: View) -> list[Run]:
+    """Return the page's characters, cut where PDFium breaks the line."""
+    read_code, read_box = raw.FPDFText_GetUnicode, raw.FPDFText_GetLooseCharBox
+    codes = [read_code(text_page, index) for index in range(raw.FPDFText_CountChars(text_page))]
+    characters = "".join([chr(code) if code < 0x110000 else "�" for code in codes])
+    box = raw.FS_RECTF()
+    reference = ctypes.byref(box)
+    runs: list[Run] = []
+    for line in _LINE.finditer(characters):
+        if line[0].isspace():
+            continue
+        run: Run | None = None
+        cuts: list[tuple[int, float, float]] = []
+        for word in _WORD.finditer(characters, line.start(), line.end()):
+            # The first and last characters of its words enclose a line; asking for every box would take twice as long.
+            for index in (word.start(), word.end() - 1) if len(word[0]) > 1 else (word.start(),):
+                if not read_box(text_page, index, reference):
+                    continue
+                left, top, right, bottom = view.show(box)
+                if run is None:
+                    run = Run("", left, top, right, bottom)
+                    cuts = [(line.start(), left, 0.0)]
+                elif index == word.start() and left - run.right > NARROW_GAP * (bottom - top) > 0:
+                    gap = (left - run.right) / (bottom - top)
+                    run.tabular |= gap > WIDE_GAP
+                    cuts.append((index, left, gap))
+                run.left, run.top = min(run.left, left), min(run.top, top)
+                run.right, run.bottom = max(run.right, right), max(run.bottom, bottom)
+                run.heights.append(bottom - top)
+        if run is None:
+            continue
+        ends = [start for start, _, _ in cuts[1:]] + [line.end()]
+        texts = [_tidy(characters[start:end]) for (start, _, _), end in zip(cuts, ends, strict=True)]
+        run.pieces = [Piece(text, left, gap) for text, (_, left, gap) in zip(texts, cuts, strict=True) if text]
+        run.text = " ".join(piece.text for piece in run.pieces)
+        if run.text:
+            ends_of_line = (next(_WORD.finditer(characters, line.start(), line.end())).start(), word.end() - 1)
+            run.bold = all(_is_bold(text_page, index) for index in ends_of_line)
+            runs.append(run)
+    return runs
+
+
+def _is_bold(text_page: raw.FPDF_TEXTPAGE, index: int) -> bool:
+    name = ctypes.create_string_buffer(_LONGEST_FONT_NAME)
+    raw.FPDFText_GetFontInfo(text_page, index, name, _LONGEST_FONT_NAME, None)
+    return _BOLD_FONT.search(name.value) is not None
+
+
+def _tidy(characters: str) -> str:
+    return squeeze(_join_surrogates(characters.replace(_HYPHEN, "-")))
+
+
+def _join_surrogates(text: str) -> str:
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

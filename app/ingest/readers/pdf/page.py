@@ -1,0 +1,70 @@
+"""The parts of a PDF page, from pieces of a line to the finished page."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from domain.documents import Box
+
+
+class Piece(NamedTuple):
+    """Text on a line between two gaps that may separate table cells."""
+
+    text: str
+    left: float
+    gap: float
+    """Width of the gap before it, in heights of the type."""
+
+
+@dataclass(slots=True)
+class Run:
+    """Characters on one line. Coordinates are points on the page as shown, from its top left."""
+
+    text: str
+    left: float
+    top: float
+    right: float
+    bottom: float
+    heights: list[float] = field(default_factory=list)
+    pieces: list[Piece] = field(default_factory=list)
+    tabular: bool = False
+    """True if it contains a gap that is wider than a space can be."""
+    bold: bool = False
+    """True if it begins and ends in bold type."""
+
+    @property
+    def height(self) -> float:
+        """Mean height of the type: superscripts enlarge the box but hardly the mean."""
+        return sum(self.heights) / len(self.heights)
+
+    @property
+    def sideways(self) -> bool:
+        """True for text that runs up or down the page."""
+        return self.bottom - self.top > 3 * self.height
+
+
+@dataclass(frozen=True, slots=True)
+class PageLine:
+    """One line of text with its place on the page."""
+
+    text: str
+    height: float
+    """Height of the type, in points."""
+    bold: bool
+    gap: str
+    """Separator from the line before: a space where the paragraph goes on, a line break in tables and lists, an empty
+    line before a paragraph, nothing after a hyphen."""
+    box: Box
+
+    @property
+    def has_cells(self) -> bool:
+        """True for a table row."""
+        return " | " in self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The lines of one page in reading order."""
+
+    lines: list[PageLine]
+    is_picture: bool
+    """True if it has an image and hardly any text."""

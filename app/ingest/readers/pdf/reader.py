@@ -1,0 +1,138 @@
+"""Read PDF files with PDFium: text lines in reading order, each with its box on the page."""
+
+import re
+import threading
+from dataclasses import replace
+
+import pypdfium2
+from pypdfium2 import raw
+
+from app.ingest.readers.assembly import Assembly, name_title, squeeze
+from app.ingest.readers.pdf.characters import View, read_runs
+from app.ingest.readers.pdf.headings import LONGEST_HEADING, rank_headings
+from app.ingest.readers.pdf.margins import RunningLines, leave_out
+from app.ingest.readers.pdf.page import Page, PageLine
+from app.ingest.readers.pdf.paragraphs import lay_out
+from app.ingest.readers.pdf.tables import join_rows, separate_cells
+from domain.documents import Line, ParsedDocument
+from domain.errors import EncryptedDocument, OversizedDocument, ScannedDocument, UnreadableDocument
+
+MAX_PAGES = 5000
+
+_PDFIUM = threading.Lock()
+"""PDFium is not thread-safe, not even between documents. Held for one page at a time, so that a long file does not keep
+a short one waiting."""
+
+_SPARSE = 15
+"""Characters per page. A file of pictures with less text than that is a scan with stamps or page numbers on it."""
+
+
+def read_pdf(source: str, data: bytes) -> ParsedDocument:
+    """Read text with line boxes; an empty line separates pages.
+
+    A word broken at a line's end is joined again: with its hyphen, or without it where the document also has the word
+    unbroken and unhyphenated.
+
+    Raises `EncryptedDocument`, `UnreadableDocument`, `OversizedDocument` and `ScannedDocument`.
+    """
+    with _PDFIUM:
+        document = _open(data)
+        count = len(document)
+        metadata = squeeze(document.get_metadata_value("Title"))
+    try:
+        if count > MAX_PAGES:
+            raise OversizedDocument(f"The PDF has {count} pages; {MAX_PAGES} are the limit. Split the file.")
+        pages: list[Page] = []
+        for index in range(count):
+            with _PDFIUM:
+                pages.append(_read_page(document, index))
+    finally:
+        with _PDFIUM:
+            document.close()
+    characters = sum(len(line.text) for page in pages for line in page.lines)
+    if characters < _SPARSE * count and sum(page.is_picture for page in pages) * 2 > count:
+        raise ScannedDocument
+    return _assemble(source, pages, metadata)
+
+
+def _open(data: bytes) -> pypdfium2.PdfDocument:
+    try:
+        return pypdfium2.PdfDocument(data)
+    except pypdfium2.PdfiumError as error:
+        if error.err_code in (raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY):
+            raise EncryptedDocument("The PDF is protected by a password. Save it without one and try again.") from error
+        raise UnreadableDocument("The PDF is damaged or incomplete. Copy or download it again.") from error
+
+
+def _read_page(document: pypdfium2.PdfDocument, index: int) -> Page:
+    try:
+        page = document[index]
+        text_page = page.get_textpage()
+    except pypdfium2.PdfiumError as error:
+        raise UnreadableDocument(f"Page {index + 1} of the PDF is damaged. Print it to a new PDF and retry.") from error
+    try:
+        view = View(page)
+        runs = join_rows(read_runs(text_page.raw, view))
+        separate_cells(runs)
+        is_sparse = sum(len(run.text) for run in runs) < _SPARSE
+        return Page(lay_out(runs, view), is_sparse and _has_image(page))
+    finally:
+        text_page.close()
+        page.close()
+
+
+def _has_image(page: pypdfium2.PdfPage) -> bool:
+    return any(True for _ in page.get_objects(filter=(raw.FPDF_PAGEOBJ_IMAGE,), max_depth=3))
+
+
+def _assemble(source: str, pages: list[Page], metadata: str) -> ParsedDocument:
+    """Join the pages into one text with sections; `metadata` is the title that the file states."""
+    assembly = Assembly()
+    placed: list[Line] = []
+    words = _collect_words(pages)
+    levels = rank_headings(pages)
+    running = RunningLines(pages)
+    margins: list[tuple[int, int]] = []
+    for number, (page, found) in enumerate(zip(pages, levels, strict=True), start=1):
+        heading, opened = "", 0
+        level: int | None = None
+        for index, (line, following) in enumerate(zip(page.lines, [*page.lines[1:], None], strict=False)):
+            before, level = level, found.get(index)
+            continued = level is not None and level == before and line.gap != "\n\n" and len(heading) < LONGEST_HEADING
+            text = _rejoin_word(line.text, following, words)
+            start = assembly.add_block(text, gap=line.gap)
+            placed.append(Line(start, start + len(text), number, line.box))
+            if running.holds(page.lines, index, number):
+                margins.append((start, start + len(text)))
+            if level is not None:
+                heading, opened = (f"{heading} {line.text}", opened) if continued else (line.text, start)
+                assembly.open_section(level, heading, opened)
+    # Without a stated title, the file's name beats the largest line, which is often "Form 10-K" or a logo.
+    document = assembly.finish(metadata if _is_title(metadata) else name_title(source), source)
+    sections = tuple(part for section in document.sections for part in leave_out(section, margins))
+    return replace(document, sections=sections, lines=tuple(placed), pages=len(pages))
+
+
+def _collect_words(pages: list[Page]) -> frozenset[str]:
+    return frozenset(
+        word for page in pages for line in page.lines for word in re.findall(r"[^\W\d_]+", line.text.lower())
+    )
+
+
+def _rejoin_word(text: str, following: PageLine | None, words: frozenset[str]) -> str:
+    """Drop the hyphen at the line's end where it only broke a word."""
+    if following is not None and following.gap == "":
+        broken, rest = re.search(r"[^\W\d_]+(?=-$)", text), re.match(r"[^\W\d_]+", following.text)
+        if broken and rest and rest[0][0].islower() and (broken[0] + rest[0]).lower() in words:
+            return text[:-1]
+    return text
+
+
+def _is_title(text: str) -> bool:
+    """Return True if a person wrote this stated title: authoring tools leave file names and numbers there."""
+    letters = sum(map(str.isalpha, text))
+    return (
+        letters >= 4
+        and letters * 2 > len(text)
+        and not re.search(r"\.\w{2,5}$|^untitled|^microsoft |^document\d*$", text, re.IGNORECASE)
+    )

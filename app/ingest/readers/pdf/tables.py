@@ -1,0 +1,110 @@
+"""Table rows: pieces at the same height become one row, with " | " between its cells."""
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from app.ingest.readers.pdf.page import Piece, Run
+
+WIDE_GAP = 1.5
+"""A gap of more heights of the type than this is wider than a space can be."""
+NARROW_GAP = 0.6
+"""A gap of more heights than this may be a space in a justified line, but separates cells that share a column."""
+
+_MARKER = re.compile(r"[•▪◦‣●○■□☐☑☒–—*o-]|\(?(?:\d{1,3}|[A-Za-z]|[ivxIVX]{1,4})[.)]")
+"""A list marker, which stands before its text at a distance without being a cell."""
+_NUMBERING = re.compile(r"\d{1,2}(?:\.\d{1,2})*\.?")
+_OPEN = re.compile(r"(?:^|\s)[$€£¥(\[]+$|^[.…·_\s]+$")
+"""End of a cell that continues after the gap: a currency sign, a bracket, a leader."""
+_CLOSING = re.compile(r"[%)\]]|[.…·_\s]+$")
+"""Start of text that belongs to the cell before the gap."""
+_FIGURE = re.compile(r"[$€£¥(\[ +−–—-]*(?:[\d.,/:]*\d[\d.,/:]*\s*[%)\]]*|[—–-])")
+
+
+def join_rows(runs: Iterable[Run]) -> list[Run]:
+    """Merge each run into the one before where it continues that line to the right."""
+    rows: list[Run] = []
+    for run in runs:
+        if rows and _continues(rows[-1], run):
+            row = rows[-1]
+            gap = (run.left - row.right) / max(run.height, 1)
+            row.tabular |= run.tabular or gap > WIDE_GAP
+            row.bold &= run.bold
+            row.text += " " + run.text
+            row.pieces += [piece._replace(gap=piece.gap or gap) for piece in run.pieces]
+            row.left, row.top = min(row.left, run.left), min(row.top, run.top)
+            row.right, row.bottom = max(row.right, run.right), max(row.bottom, run.bottom)
+            row.heights += run.heights
+        else:
+            rows.append(run)
+    return rows
+
+
+def separate_cells(runs: Sequence[Run]) -> None:
+    """Put " | " between the cells of table rows.
+
+    One wide gap does not make a row: a stretched line of running text has one too, and so have a heading and its
+    number. Either the row before or after must have cells as well, or two of its cells must be figures.
+    """
+    wide = [_find_cells(run, frozenset()) for run in runs]
+    near: list[list[int]] = [[] for _ in runs]
+    for i, (run, below) in enumerate(pairwise(runs)):
+        if -0.8 < (below.top - run.bottom) / max(run.height, 1) < 2:
+            near[i].append(i + 1)
+            near[i + 1].append(i)
+    rows = list(wide)
+    for i, run in enumerate(runs):
+        if any(piece.gap <= WIDE_GAP for piece in run.pieces[1:]):
+            lefts = (round(cell.left) for k in near[i] for cell in wide[k][1:])
+            rows[i] = _find_cells(run, frozenset(left + off for left in lefts for off in (-1, 0, 1)))
+    for i, (run, cells) in enumerate(zip(runs, rows, strict=True)):
+        if len(cells) > 1 and (
+            any(len(rows[k]) > 1 for k in near[i])
+            or sum(_FIGURE.fullmatch(cell.text) is not None for cell in cells) > 1
+        ):
+            run.text = " | ".join(cell.text for cell in cells)
+            run.tabular = True
+
+
+def _continues(row: Run, run: Run) -> bool:
+    """Return True if `run` stands right of `row` at its height.
+
+    A tenth of the height must be shared: cells are often centred beside a cell of two lines.
+    """
+    shared = min(row.bottom, run.bottom) - max(row.top, run.top)
+    return (
+        run.left >= row.right - 1
+        and shared > 0.1 * min(row.bottom - row.top, run.bottom - run.top) > 0
+        and not row.sideways
+        and not run.sideways
+    )
+
+
+def _find_cells(run: Run, columns: frozenset[int]) -> list[Piece]:
+    """Join the pieces between which no cell ends.
+
+    A gap separates cells if it is wide, leads to one of `columns` (left edges in points) or stands between figures.
+    """
+    cells = run.pieces[:1]
+    for piece in run.pieces[1:]:
+        separate = piece.gap > WIDE_GAP or (
+            piece.gap > NARROW_GAP
+            and (
+                round(piece.left) in columns
+                or (piece.text[0] in "$€£¥(0123456789—–" and _FIGURE.fullmatch(cells[-1].text) is not None)
+            )
+        )
+        if not separate or _is_same_cell(cells, piece, run):
+            cells[-1] = cells[-1]._replace(text=f"{cells[-1].text} {piece.text}")
+        else:
+            cells.append(piece)
+    return cells
+
+
+def _is_same_cell(cells: Sequence[Piece], piece: Piece, run: Run) -> bool:
+    """Return True if a piece belongs to the cell before it in spite of the gap."""
+    before = cells[-1].text
+    if _OPEN.search(before) or _CLOSING.match(piece.text):
+        return True
+    is_numbered = piece is run.pieces[-1] and not any(map(str.isdigit, piece.text)) and _NUMBERING.fullmatch(before)
+    return len(cells) == 1 and bool(is_numbered or _MARKER.fullmatch(before))

@@ -1,0 +1,94 @@
+"""Recognising file formats by their content, without parsing it."""
+
+import io
+import re
+import zipfile
+from collections.abc import Callable
+
+_ZIP = b"PK\x03\x04"
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_SIGNATURES = (
+    (b"\x89PNG\r\n\x1a\n", "a PNG picture"),
+    (b"\xff\xd8\xff", "a JPEG picture"),
+    (b"GIF87a", "a GIF picture"),
+    (b"GIF89a", "a GIF picture"),
+    (b"II*\x00", "a TIFF picture"),
+    (b"MM\x00*", "a TIFF picture"),
+    (b"\x1f\x8b", "a gzip archive"),
+    (b"BZh91AY&SY", "a bzip2 archive"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+    (b"\xfd7zXZ\x00", "an xz archive"),
+    (b"Rar!\x1a\x07", "a RAR archive"),
+    (b"\x7fELF", "a program"),
+    (b"MZ\x90\x00", "a program"),
+    (b"SQLite format 3\x00", "an SQLite database"),
+    (b"{\\rtf", "an RTF document"),
+    (_OLE, "an old Office file (such as .doc); save it as DOCX"),
+)
+_PARTS = (
+    ("xl/workbook.xml", "an Excel workbook"),
+    ("ppt/presentation.xml", "a PowerPoint file"),
+    ("META-INF/container.xml", "an EPUB book"),
+    ("content.xml", "an OpenDocument file"),
+)
+# Possessive quantifiers: leading comments match in one way only, so a file full of them cannot cause backtracking.
+_HTML_START = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*+(?:<\?xml[^>]*+>\s*+)?+(?:<!--(?:(?!-->).)*+-->\s*+)*+<(?:!doctype\s+html|html)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def is_pdf(data: bytes) -> bool:
+    """True for a PDF, also one with other bytes before its header."""
+    return data.lstrip().startswith(b"%PDF-") or (b"%PDF-" in data[:1024] and b"startxref" in data[-1024:])
+
+
+def is_html(data: bytes) -> bool:
+    """True for a whole web page; False for fragments, which look like any other text."""
+    return _HTML_START.match(data[:4096]) is not None
+
+
+def has_part(name: str) -> Callable[[bytes], bool]:
+    """Make a test for ZIP archives that hold a file of this name, which is how office formats differ."""
+    folder = name.split("/")[0].encode() + b"/"
+
+    def test(data: bytes) -> bool:
+        if not data.startswith(_ZIP):
+            return False
+        parts = _list_parts(data)
+        if parts is None:  # the table of contents stands at the end, so a file that was cut has none
+            return folder in data
+        return name in parts
+
+    return test
+
+
+def is_encrypted_office(data: bytes) -> bool:
+    """True for an Office file that is protected by a password."""
+    return data.startswith(_OLE) and "EncryptedPackage".encode("utf-16-le") in data
+
+
+def describe_foreign(data: bytes) -> str | None:
+    """What a file is that no format of ours recognised ("a PNG picture"); None for text and for anything unknown."""
+    if data.startswith(_ZIP):
+        parts = _list_parts(data)
+        if parts is None:
+            return "a damaged ZIP archive"
+        return next((description for part, description in _PARTS if part in parts), "a ZIP archive")
+    return next((description for signature, description in _SIGNATURES if data.startswith(signature)), None)
+
+
+def is_binary(text: str) -> bool:
+    """True for decoded bytes that are not text: they hold zero characters or many control characters."""
+    start = text[:65536]
+    controls = sum(1 for character in start if character < " " and character not in "\t\n\r\f\v\b\x1b")
+    return "\0" in text or controls * 50 > len(start)
+
+
+def _list_parts(data: bytes) -> frozenset[str] | None:
+    """The names of the files in a ZIP archive; None where its table of contents cannot be read."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return frozenset(archive.namelist())
+    except (zipfile.BadZipFile, ValueError, OSError, EOFError):
+        return None

@@ -1,0 +1,67 @@
+"""Adding a format takes a reader and one line in the registry."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.ingest import formats
+from app.ingest.files import find_files
+from app.ingest.formats import FORMATS, Format, list_formats
+from app.ingest.reading import read_document
+from domain.documents import DocumentReport
+from domain.errors import UnsupportedDocument
+
+TOY = 'Format("TOY", ("toy",), ("text/toy",), "tests.ingest.toy_reader:read_toy", "a toy file")'
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def toy(monkeypatch: pytest.MonkeyPatch) -> Format:
+    made: Format = eval(TOY, {"Format": Format})
+    monkeypatch.setattr(formats, "FORMATS", [*FORMATS, made])
+    return made
+
+
+def test_an_added_format_is_read_and_listed(toy: Format, tmp_path: Path) -> None:
+    document = read_document("garden.toy", b"rain = 4 litres")
+    assert (document.text, document.media_type) == ("rain is 4 litres", "text/toy")
+    assert read_document("upload", b"rain = 4", media_type="text/toy; charset=utf-8").media_type == "text/toy"
+    (tmp_path / "garden.toy").write_text("rain = 4 litres")
+    (tmp_path / "sheet.xls").write_text("rain")
+    assert find_files(tmp_path) == ([tmp_path / "garden.toy"], 1)
+    with pytest.raises(UnsupportedDocument, match=r"Supported formats: Markdown, .* and TOY"):
+        read_document("sheet.xls", b"rain")
+    (tmp_path / "garden.toy").unlink()
+    [report], _ = find_files(tmp_path)
+    assert isinstance(report, DocumentReport)
+    assert "and TOY" in (report.error or "")
+
+
+def run_with_toy(code: str) -> str:
+    script = f"from app.ingest.formats import FORMATS, Format\nFORMATS.append({TOY})\n{code}"
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "200", "NO_COLOR": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True, cwd=ROOT
+    )
+    return done.stdout
+
+
+def test_the_command_line_lists_an_added_format() -> None:
+    shown = run_with_toy("import sys\nfrom app.cli import main\nsys.argv = ['askgraph', 'ingest', '--help']\nmain()")
+    assert "PDF, DOCX and TOY" in " ".join(shown.split())
+
+
+def test_the_http_api_lists_an_added_format() -> None:
+    shown = run_with_toy(
+        "import json\nfrom fastapi import FastAPI\nfrom app.api.documents import router\n"
+        "app = FastAPI()\napp.include_router(router)\nprint(json.dumps(app.openapi()))"
+    )
+    assert "PDF, DOCX and TOY" in json.dumps(json.loads(shown))
+
+
+def test_the_readme_lists_all_formats() -> None:
+    assert list_formats() in (ROOT / "README.md").read_text()
