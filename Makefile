@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Bytecode is compiled once at install, so that the first start is not the slow one.
+# Bytecode is compiled on first import: compiling all of it would take longer than the rest, and 80 MB.
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 .DEFAULT_GOAL := help
@@ -19,10 +19,11 @@ install: $(VENV)/.installed ## make .venv with .venv/bin/askgraph
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(not ((3, 11) <= sys.version_info[:2] <= (3, 13)))' || { echo "askgraph needs Python 3.11, 3.12 or 3.13; this is $$($(PYTHON) --version). Name one: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) uninstall -q -y setuptools  # comes with Python 3.11's venv; nothing here needs it
 
 $(VENV)/.installed: $(VENV)/bin/python constraints.txt pyproject.toml
 	@echo "Installing askgraph into $(VENV) ..."
-	@$(PIP) install --require-hashes --no-deps -r constraints.txt
+	@$(PIP) install --no-compile --require-hashes --no-deps -r constraints.txt
 	@$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 

@@ -1,4 +1,4 @@
-"""docs/models.md says what the settings and the price table say, and its files are ones that are read."""
+"""docs/models.md agrees with the settings and the price table, and its example files can be read."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""docs/profiles.md names every knob, with the default that it has."""
+"""docs/profiles.md lists every knob with its default."""
 
 import json
 import re

@@ -1,13 +1,13 @@
-"""The graph, drawn."""
+"""Draws the graph."""
 
 import asyncio
-from typing import Literal
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from app.api.dependencies import ServicesDep
-from app.drawing import draw
+from app.api.dependencies import GraphDep
+from app.drawing.diagram import read_graph
+from app.drawing.drawing import Format, draw
 
 router = APIRouter(prefix="/api", tags=["graph"])
 
@@ -15,6 +15,6 @@ _MEDIA_TYPES = {"mermaid": "text/plain; charset=utf-8", "ascii": "text/plain; ch
 
 
 @router.get("/graph")
-async def get_graph(services: ServicesDep, format: Literal["mermaid", "ascii", "png"] = "mermaid") -> Response:
-    """The graph as it runs, drawn without a network."""
-    return Response(await asyncio.to_thread(draw, services.graph, format), media_type=_MEDIA_TYPES[format])
+async def get_graph(graph: GraphDep, format: Format = "mermaid") -> Response:
+    """Draw the graph that this server runs, without a network."""
+    return Response(await asyncio.to_thread(draw, read_graph(graph), format), media_type=_MEDIA_TYPES[format])

@@ -14,9 +14,9 @@ from app.cli.options import (
     read_scope,
 )
 from app.cli.running import run
-from app.runs.turns import Ask, Turns
-from app.services import open_services
+from app.runs.requests import Ask
 from app.settings import read_settings
+from app.wiring.services import open_services
 
 cli = new_cli()
 
@@ -36,7 +36,7 @@ def ask(
     async def work() -> int:
         async with open_services(read_settings()) as services:
             asked = Ask(question, read_scope(workspace, document, where), thread, mode)
-            async with Turns(services) as turns:
+            async with services.make_run_manager() as turns:
                 return await show_events(await turns.ask(asked), as_json=as_json)
 
     run(work())

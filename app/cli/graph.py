@@ -1,28 +1,27 @@
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from app.cli.options import new_cli
 from app.cli.running import fail
-from app.drawing import draw
+from app.drawing.diagram import load_diagram
+from app.drawing.drawing import Format, draw
 from domain.errors import InputError
-from graphs.answer import build_answer_graph
 
 cli = new_cli()
 
 
 @cli.command()
 def graph(
-    format: Annotated[Literal["mermaid", "ascii", "png"], typer.Option(help="How to draw it.")] = "ascii",
+    format: Annotated[Format, typer.Option(help="How to draw it.")] = "ascii",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
 ) -> None:
     """Draw the graph. This needs no network."""
     if format == "png" and output is None and sys.stdout.isatty():
         fail(InputError("A terminal cannot show a PNG. Name a file: --output graph.png"))
-    picture = draw(build_answer_graph(), format)
-    data = picture if isinstance(picture, bytes) else picture.encode()
+    data = draw(load_diagram(), format)
     if output is not None:
         output.write_bytes(data)
     else:

@@ -8,12 +8,11 @@ import string
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-import ir_measures
 import numpy as np
-from ir_measures import RR, R, nDCG
 from numpy.typing import NDArray
 
 from app.evaluation.asking import Outcome
+from app.evaluation.ranking import find_ndcg, find_recall, find_reciprocal_rank
 from app.evaluation.sets import ROUTES, EvaluationSet, Question
 from domain.state import Route, add_costs
 from domain.text.markers import strip_markers
@@ -27,8 +26,6 @@ BINS = 10
 
 LABELS = {"supported": True, "SUPPORT": True, "unsupported": False, "CONTRADICT": False}
 """What people say of a response, or of a claim, and its evidence."""
-
-_RANKED = {"recall@5": R @ 5, "recall@10": R @ 10, "mrr@10": RR @ 10, "ndcg@10": nDCG @ 10}
 
 
 def score(each: EvaluationSet, outcomes: Mapping[str, Outcome]) -> Metrics:
@@ -110,22 +107,22 @@ def average(rows: Collection[Metrics]) -> Metrics:
 def score_rankings(
     pairs: Sequence[Pair], ranking: Callable[[Outcome], Sequence[str]] = lambda outcome: outcome.ranking
 ) -> dict[str, Metrics]:
-    """Per question that has relevant documents: recall@5, recall@10, all@10 (every relevant document found), mrr@10
-    and ndcg@10 with the grade as gain, as trec_eval computes them."""
-    judged = [(question, outcome) for question, outcome in pairs if any(question.grades.values())]
-    qrels = {question.id: question.grades for question, _ in judged}
-    run = {
-        # trec_eval sorts by score and breaks ties by name, so each rank gets a score of its own.
-        question.id: {doc: -float(rank) for rank, doc in enumerate(ranking(outcome))}
-        for question, outcome in judged
-    }
-    rows: dict[str, Metrics] = {question.id: dict.fromkeys(_RANKED, 0.0) for question, _ in judged}
-    names = {measure: name for name, measure in _RANKED.items()}
-    if any(run.values()):
-        for value in ir_measures.iter_calc(list(_RANKED.values()), qrels, run):
-            rows[value.query_id][names[value.measure]] = value.value
-    for row in rows.values():
-        row["all@10"] = float(row["recall@10"] == 1)
+    """Return the metrics of each question that has relevant documents, by its id.
+
+    These are recall@5, recall@10, mrr@10 and ndcg@10 as `app.evaluation.ranking` defines them, and all@10, which is 1
+    if every relevant document is among the first ten.
+    """
+    rows: dict[str, Metrics] = {}
+    for question, outcome in pairs:
+        grades, found = question.grades, ranking(outcome)
+        if any(grades.values()):
+            rows[question.id] = {
+                "recall@5": find_recall(grades, found, 5),
+                "recall@10": (recall := find_recall(grades, found, 10)),
+                "mrr@10": find_reciprocal_rank(grades, found, 10),
+                "ndcg@10": find_ndcg(grades, found, 10),
+                "all@10": float(recall == 1),
+            }
     return rows
 
 

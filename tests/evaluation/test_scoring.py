@@ -1,13 +1,10 @@
-"""Metrics against values computed by hand, or by a small implementation of their own."""
+"""Metrics compared with values computed by hand."""
 
-import math
-import random
 from typing import Any
 
 import pytest
 
 from app.evaluation.asking import Cited, Outcome
-from app.evaluation.comparison import find_p_value
 from app.evaluation.scoring import (
     area,
     contains_gold,
@@ -36,35 +33,6 @@ def make_question(id: str, relevant: dict[str, int] | None = None, **fields: Any
 def make_outcome(id: str, ranking: str = "", answer: str = "", cites: str = "", **fields: Any) -> Outcome:
     citations = [Cited(doc=doc, start=0, end=10, text="") for doc in cites.split()]
     return Outcome(id=id, ranking=ranking.split(), answer=answer, citations=citations, **fields)
-
-
-def rank_by_hand(grades: dict[str, int], ranking: list[str]) -> dict[str, float]:
-    """What the definitions say, without any library."""
-    gains = [grades.get(doc, 0) for doc in ranking[:10]]
-    ideal = sorted(grades.values(), reverse=True)[:10]
-    first = next((rank for rank, gain in enumerate(gains, 1) if gain), None)
-    return {
-        "recall@5": sum(gain > 0 for gain in gains[:5]) / len(grades),
-        "recall@10": sum(gain > 0 for gain in gains) / len(grades),
-        "all@10": float(sum(gain > 0 for gain in gains) == len(grades)),
-        "mrr@10": 1 / first if first else 0.0,
-        "ndcg@10": sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, 1))
-        / sum(gain / math.log2(rank + 1) for rank, gain in enumerate(ideal, 1)),
-    }
-
-
-def test_rankings_are_scored_as_defined() -> None:
-    chance = random.Random(3)
-    documents = [f"d{number}" for number in range(40)]
-    pairs = []
-    for number in range(60):
-        grades = {doc: chance.randint(1, 4) for doc in chance.sample(documents, chance.choice((1, 2, 5, 14)))}
-        ranking = chance.sample(documents, chance.choice((0, 3, 20, 40)))
-        pairs.append((make_question(f"q{number}", grades), make_outcome(f"q{number}", " ".join(ranking))))
-    rows = score_rankings(pairs)
-    assert len(rows) == 60
-    for question, outcome in pairs:
-        assert rows[question.id] == pytest.approx(rank_by_hand(question.grades, outcome.ranking), abs=1e-12)
 
 
 def test_questions_without_relevant_documents_are_left_out_and_missing_ones_count_as_zero() -> None:
@@ -223,11 +191,3 @@ def test_why_a_question_went_wrong(question: dict[str, Any], outcome: dict[str, 
     each = EvaluationSet("set", "questions", (asked,), "f")
     assert explain(each, asked, became) == why
     assert is_right(each, asked, became) == (not why)
-
-
-def test_p_of_a_paired_difference() -> None:
-    assert find_p_value([0.1, 0.2], [0.1, 0.2]) == 1
-    # Each of 2^3 sign changes is as likely; two of them are as far from zero.
-    assert find_p_value([0, 0, 0], [1, 1, 1]) == pytest.approx(2 / 8)
-    assert find_p_value([0] * 40, [1] * 40) < 0.001
-    assert find_p_value([0, 1] * 20, [1, 0] * 20) > 0.5

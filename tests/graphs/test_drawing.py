@@ -6,13 +6,15 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from app.drawing import ACCENT, draw
-from graphs.answer import AnswerGraph, build_answer_graph
+from app.drawing.diagram import Diagram, Edge, load_diagram, read_graph
+from app.drawing.picture import ACCENT, draw_picture
+from app.drawing.text import draw_ascii, draw_mermaid
+from graphs.answer import build_answer_graph
 
 
 @pytest.fixture(scope="module")
-def graph() -> AnswerGraph:
-    return build_answer_graph(None)
+def diagram() -> Diagram:
+    return read_graph(build_answer_graph())
 
 
 @pytest.fixture(autouse=True)
@@ -23,12 +25,18 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket.socket, "connect", refuse)
 
 
-def edges_of(graph: AnswerGraph) -> set[tuple[str, str, str]]:
-    return {(edge.source, str(edge.data or ""), edge.target) for edge in graph.get_graph().edges}
+def edges_of(diagram: Diagram) -> set[tuple[str, str, str]]:
+    return {(edge.source, edge.label or "", edge.target) for edge in diagram.edges}
 
 
-def test_mermaid_holds_every_edge_with_a_plain_label(graph: AnswerGraph) -> None:
-    text = draw(graph, "mermaid")
+def test_the_stored_diagram_is_that_of_the_compiled_graph(diagram: Diagram) -> None:
+    assert load_diagram() == diagram, "update it with: python -m app.drawing"
+    assert diagram.steps[0] == "__start__"
+    assert Edge("__start__", "route", None) in diagram.edges
+
+
+def test_mermaid_holds_every_edge_with_a_plain_label(diagram: Diagram) -> None:
+    text = draw_mermaid(diagram)
     assert text.startswith("graph TD;")
     assert "&" not in text
     assert "<" not in text
@@ -36,11 +44,11 @@ def test_mermaid_holds_every_edge_with_a_plain_label(graph: AnswerGraph) -> None
         (source, label or "", target)
         for source, label, target in re.findall(r"^ +(\w+) (?:-->|-\. (.+?) \.->) (\w+);$", text, re.MULTILINE)
     }
-    assert drawn == edges_of(graph)
+    assert drawn == edges_of(diagram)
 
 
-def test_text_holds_every_edge_under_its_step(graph: AnswerGraph) -> None:
-    text = draw(graph, "ascii")
+def test_text_holds_every_edge_under_its_step(diagram: Diagram) -> None:
+    text = draw_ascii(diagram)
     drawn = set()
     step = ""
     for line in text.splitlines():
@@ -48,27 +56,27 @@ def test_text_holds_every_edge_under_its_step(graph: AnswerGraph) -> None:
             drawn.add((step, edge[1].replace("always", ""), edge[2]))
         else:
             step = line
-    assert drawn == edges_of(graph)
+    assert drawn == edges_of(diagram)
 
 
-def test_text_fits_a_terminal(graph: AnswerGraph) -> None:
-    text = draw(graph, "ascii")
+def test_text_fits_a_terminal(diagram: Diagram) -> None:
+    text = draw_ascii(diagram)
     assert text.isascii()
     assert max(map(len, text.splitlines())) <= 120
 
 
-def test_text_goes_from_start_to_end_and_marks_the_ways_back(graph: AnswerGraph) -> None:
-    lines = draw(graph, "ascii").splitlines()
+def test_text_goes_from_start_to_end_and_marks_the_ways_back(diagram: Diagram) -> None:
+    lines = draw_ascii(diagram).splitlines()
     steps = [line for line in lines if not line.startswith(" ")]
     assert steps[0] == "__start__"
     assert steps[-1] == "__end__"
-    assert sorted(steps) == sorted(graph.get_graph().nodes)
+    assert sorted(steps) == sorted(diagram.steps)
     back = [line.split("--> ")[1] for line in lines if line.endswith("(back)")]
     assert back == ["retrieve   (back)", "generate   (back)", "degrade   (back)"]
 
 
-def test_png_shows_steps_and_the_way_back(graph: AnswerGraph) -> None:
-    image = Image.open(io.BytesIO(draw(graph, "png")), formats=["PNG"]).convert("RGB")
+def test_png_shows_steps_and_the_way_back(diagram: Diagram) -> None:
+    image = Image.open(io.BytesIO(draw_picture(diagram)), formats=["PNG"]).convert("RGB")
     assert 800 < image.width < 3000
     assert 800 < image.height < 3000
     wanted = tuple(bytes.fromhex(ACCENT[1:]))

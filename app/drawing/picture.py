@@ -1,86 +1,27 @@
-"""The graph, drawn from what is compiled and without a network."""
+"""Draws a diagram as an image."""
 
-from collections import defaultdict, deque
 from io import BytesIO
 from itertools import pairwise
 from math import atan2, cos, hypot, pi, sin
-from typing import Literal, overload
 
 from grandalf.graphs import Edge as LayoutEdge
 from grandalf.graphs import Graph as LayoutGraph
 from grandalf.graphs import Vertex
 from grandalf.layouts import SugiyamaLayout
-from langchain_core.runnables.graph import Edge, Graph
 from PIL import Image, ImageDraw, ImageFont
 
-from graphs.answer import AnswerGraph
+from app.drawing.diagram import Diagram
 
 Point = tuple[float, float]
 
 SCALE = 4
-"""Pixels per unit of length while drawing. The image is then halved, because Pillow does not smooth lines: two pixels
-a unit remain, sharp on screens of high density."""
+"""Pixels per unit of length while drawing. Pillow does not smooth lines, so the image is then halved: the two pixels
+per unit that remain are sharp on screens of high density."""
 PAPER, INK, SOFT, LINE, ACCENT, FILL = "#ffffff", "#1c2126", "#4b545c", "#8a9299", "#0a5a68", "#e3eff0"
 
 
-@overload
-def draw(graph: AnswerGraph, format: Literal["mermaid", "ascii"]) -> str: ...
-@overload
-def draw(graph: AnswerGraph, format: Literal["png"]) -> bytes: ...
-@overload
-def draw(graph: AnswerGraph, format: Literal["mermaid", "ascii", "png"]) -> str | bytes: ...
-def draw(graph: AnswerGraph, format: Literal["mermaid", "ascii", "png"]) -> str | bytes:
-    """The graph as Mermaid text, as text for a terminal of 120 columns, or as the bytes of a PNG image."""
-    drawable = graph.get_graph()
-    match format:
-        case "mermaid":
-            # Plain labels read well as text too, and without LangGraph's pale fills dark themes stay readable.
-            return drawable.draw_mermaid(with_styles=False).replace("&nbsp;", "").replace("\t", "    ")
-        case "ascii":
-            return _draw_text(drawable)
-        case "png":
-            return _draw_picture(drawable)
-
-
-def _draw_text(graph: Graph) -> str:
-    """Every step once, in the order in which a run can first reach it, with where it leads and when."""
-    outgoing: dict[str, list[Edge]] = defaultdict(list)
-    for edge in graph.edges:
-        outgoing[edge.source].append(edge)
-    ranks = _rank(graph, outgoing)
-    order = sorted(ranks, key=lambda name: ranks[name])
-    width = max(len(str(edge.data or "always")) for edge in graph.edges)
-    lines = []
-    for name in order:
-        edges = sorted(outgoing[name], key=lambda edge: ranks[edge.target])
-        lines.append(name)
-        for position, edge in enumerate(edges):
-            corner = "`--" if position == len(edges) - 1 else "|--"
-            label = f" {edge.data or 'always'} ".ljust(width + 2, "-")
-            back = "   (back)" if ranks[edge.target] <= ranks[name] else ""
-            lines.append(f"  {corner}{label}--> {edge.target}{back}")
-    return "\n".join(lines) + "\n"
-
-
-def _rank(graph: Graph, outgoing: dict[str, list[Edge]]) -> dict[str, tuple[int, int]]:
-    """Each step's distance from the start, and as a second criterion its place in the graph; the end comes last."""
-    first, last = graph.first_node(), graph.last_node()
-    assert first is not None
-    assert last is not None
-    places = {name: place for place, name in enumerate(graph.nodes)}
-    ranks = {first.id: (0, 0)}
-    queue = deque([first.id])
-    while queue:
-        name = queue.popleft()
-        for edge in outgoing[name]:
-            if edge.target not in ranks:
-                ranks[edge.target] = (ranks[name][0] + 1, places[edge.target])
-                queue.append(edge.target)
-    return ranks | {last.id: (len(ranks), 0)}
-
-
 class _Box:
-    """What the layout knows of a vertex: its size, and after the layout its centre."""
+    """A vertex as grandalf lays it out: it reads the size and sets the centre."""
 
     def __init__(self, text: str, font: ImageFont.FreeTypeFont, margin: Point) -> None:
         self.text = text
@@ -94,7 +35,7 @@ class _Box:
 
 
 class _Path:
-    """What the layout knows of an edge: the points it goes through."""
+    """An edge as grandalf lays it out: it sets the points on the way."""
 
     def __init__(self) -> None:
         self.points: list[Point] = []
@@ -103,20 +44,22 @@ class _Path:
         self.points = points
 
 
-def _draw_picture(graph: Graph) -> bytes:
-    """Layers from top to bottom (Sugiyama). A label is laid out as a vertex in the middle of its edge, so that
-    nothing runs through another's text."""
+def draw_picture(diagram: Diagram) -> bytes:
+    """Return a PNG image of the diagram, in layers from top to bottom (Sugiyama).
+
+    A label is laid out as a vertex in the middle of its edge, so that no line crosses its text.
+    """
     step_font, label_font = _load_font(15 * SCALE), _load_font(12 * SCALE)
-    steps = {name: Vertex(name) for name in graph.nodes}
+    steps = {name: Vertex(name) for name in diagram.steps}
     for name, vertex in steps.items():
         vertex.view = _Box(name, step_font, (16 * SCALE, 6 * SCALE))
     labels: list[Vertex] = []
     routes: list[list[LayoutEdge]] = []
-    for edge in graph.edges:
+    for edge in diagram.edges:
         stops = [steps[edge.source], steps[edge.target]]
-        if edge.data:
-            label = Vertex(edge.data)
-            label.view = _Box(str(edge.data), label_font, (5 * SCALE, 1 * SCALE))
+        if edge.label:
+            label = Vertex(edge.label)
+            label.view = _Box(edge.label, label_font, (5 * SCALE, 1 * SCALE))
             labels.append(label)
             stops.insert(1, label)
         routes.append([LayoutEdge(tail, head) for tail, head in pairwise(stops)])
@@ -166,14 +109,12 @@ def _lay_out(vertices: list[Vertex], edges: list[LayoutEdge]) -> None:
 
 
 def _join(route: list[LayoutEdge]) -> list[Point]:
-    """The line through an edge's parts, from centre to centre. Only the parts are smooth: a label hides the corner
-    under it."""
+    """Return the line through an edge's parts, from centre to centre. A label hides the corner between two parts."""
     return [point for part in route for point in _smooth(part.view.points)]
 
 
 def _smooth(points: list[Point], steps: int = 12) -> list[Point]:
-    """A curve that starts and ends at the ends and rounds every corner: quadratic Bézier pieces from midpoint to
-    midpoint."""
+    """Return the line with rounded corners: quadratic Bézier curves from midpoint to midpoint."""
     if len(points) < 3:
         return points
     curve = [points[0]]
@@ -201,7 +142,7 @@ def _move(point: Point, by: Point) -> Point:
 
 
 def _draw_arrow(pen: ImageDraw.ImageDraw, path: list[Point], target: _Box, colour: str) -> None:
-    """The line, and its head where it meets the target's box."""
+    """Draw the line, and its head where it meets the target's box."""
     left, top, right, bottom = target.corners(grow=1.5 * SCALE)
     tip = next(i for i in range(len(path) - 2, -1, -1) if not (left < path[i][0] < right and top < path[i][1] < bottom))
     end = _meet(path[tip], path[tip + 1], (left, top, right, bottom))
@@ -219,7 +160,7 @@ def _draw_arrow(pen: ImageDraw.ImageDraw, path: list[Point], target: _Box, colou
 
 
 def _meet(outside: Point, inside: Point, box: tuple[float, float, float, float]) -> Point:
-    """Where the line from `outside` to `inside` enters the box, by bisection."""
+    """Return the point where the line from `outside` to `inside` enters the box, found by bisection."""
     left, top, right, bottom = box
     for _ in range(20):
         x, y = _middle(outside, inside)

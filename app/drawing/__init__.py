@@ -1,0 +1,1 @@
+"""Draws the answer graph, as text or as an image, without a network."""

@@ -1,0 +1,51 @@
+"""The steps and edges of the answer graph, as drawings need them.
+
+`answer_graph.json` stores them beside this module, because compiling the graph to draw it takes two seconds of CPU, and
+drawing it a tenth. A test compares the file with the compiled graph; `python -m app.drawing` writes it.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from langgraph.graph.state import CompiledStateGraph
+
+STORED = Path(__file__).with_name("answer_graph.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """An arrow from one step to another."""
+
+    source: str
+    target: str
+    label: str | None
+    """The outcome that leads this way; None for an edge that is always taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagram:
+    """Steps by name, from `__start__` to `__end__`, and the edges between them."""
+
+    steps: tuple[str, ...]
+    edges: tuple[Edge, ...]
+
+
+def read_graph(graph: "CompiledStateGraph[Any, Any, Any, Any]") -> Diagram:
+    """Return the diagram of a compiled graph."""
+    drawable = graph.get_graph()
+    edges = [Edge(edge.source, edge.target, str(edge.data) if edge.data else None) for edge in drawable.edges]
+    return Diagram(tuple(drawable.nodes), tuple(edges))
+
+
+def load_diagram() -> Diagram:
+    """Return the stored diagram of the answer graph."""
+    stored = json.loads(STORED.read_text("utf-8"))
+    return Diagram(tuple(stored["steps"]), tuple(Edge(**edge) for edge in stored["edges"]))
+
+
+def store_diagram(diagram: Diagram) -> None:
+    """Store the diagram of the answer graph."""
+    STORED.write_text(json.dumps(asdict(diagram), indent=1) + "\n", "utf-8")
