@@ -35,6 +35,7 @@ from app.library import FOLDER
 from app.settings import read_settings
 from app.wiring.services import Services, open_services
 from benchmarks.latency import make_questions
+from domain.scope import Scope
 from domain.state import AnswerState, TurnInput
 from graphs.answer import RECURSION_LIMIT, AnswerGraph
 from graphs.speculation import speculate
@@ -69,7 +70,7 @@ class Way:
         """Run a turn to where its states are stored."""
         config = RunnableConfig(
             configurable={"thread_id": thread_id},
-            metadata={key: str(turn[key]) for key in ("run_id", "workspace_id", "mode")},
+            metadata={"run_id": turn["run_id"], "workspace_id": turn["scope"]["workspace_id"], "mode": turn["mode"]},
             recursion_limit=RECURSION_LIMIT,
         )
         async with speculate(context) as ahead:
@@ -142,8 +143,7 @@ def make_turn(services: Services, question: str) -> TurnInput:
     return TurnInput(
         run_id=str(uuid4()),
         question=question,
-        workspace_id="default",
-        document_ids=None,
+        scope=Scope.within("default", None).to_json(),
         mode="standard",
         profile=profile,
     )

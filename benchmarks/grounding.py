@@ -28,6 +28,7 @@ from benchmarks.latency import make_questions
 from domain.documents import Source
 from domain.errors import UnsupportedAnswer
 from domain.profile import MODES, Profile
+from domain.scope import Scope
 from domain.text.terms import content_words
 from nodes.verify import check_claims
 from tests.wire.llama import NAME, serve_llama
@@ -116,7 +117,7 @@ async def follow(services: Services, workspace_id: str, asked: Question) -> Outc
     """Ask one question, and check what was written first and what stands in the end in the same way."""
     started = perf_counter()
     async with services.make_run_manager() as turns:
-        done, events = await collect(await turns.ask(Ask(asked.question, workspace_id=workspace_id, mode=MODE.name)))
+        done, events = await collect(await turns.ask(Ask(asked.question, scope=Scope(workspace_id), mode=MODE.name)))
     assert done["type"] == "done", done
     state = (await services.runs.graph.aget_state({"configurable": {"thread_id": done["thread_id"]}})).values
     draft = "".join(event["token"] for event in events if event["type"] == "content")

@@ -26,6 +26,7 @@ from app.adapters.postgres.queue.runs import PostgresRunQueue
 from domain.documents import Arrival, DocumentReport
 from domain.events import Done, Failed
 from domain.runs import Lease, RunRecord, RunRequest, ServedRun
+from domain.scope import Scope
 from domain.state import TurnInput
 
 ROUNDS = 5
@@ -40,7 +41,7 @@ DONE = cast(Done, {"type": "done", "answer": "36 months."})
 def make_request() -> RunRequest:
     run_id, thread_id = str(uuid4()), str(uuid4())
     turn = TurnInput(
-        run_id=run_id, question="How long?", workspace_id="a", document_ids=None, mode="fast", profile={"name": "fast"}
+        run_id=run_id, question="How long?", scope=Scope("a").to_json(), mode="fast", profile={"name": "fast"}
     )
     return RunRequest(run_id, thread_id, "a", turn)
 

@@ -185,8 +185,7 @@ class Bench:
             "question": question.text,
             "query": question.text,
             "standalone_question": question.text,
-            "workspace_id": name,
-            "document_ids": document_ids,
+            "scope": Scope.within(name, document_ids).to_json(),
             "profile": MODES["standard"].model_dump(),
         }
         update = await retrieve(cast(RetrieveInput, state), Runtime(context=self.context))
@@ -277,8 +276,7 @@ class Bench:
                 "query": question.text,
                 "standalone_question": question.text,
                 "candidates": await self._retrieve("large", question),
-                "workspace_id": "large",
-                "document_ids": None,
+                "scope": Scope("large").to_json(),
                 "profile": MODES["standard"].model_dump(),
             }
             runtime = Runtime(context=self.services.make_context())
@@ -292,7 +290,7 @@ class Bench:
             for question in self.questions["large"]:
                 started = time.perf_counter()
                 first = None
-                async for event in await turns.ask(Ask(question.text, workspace_id="large")):
+                async for event in await turns.ask(Ask(question.text, scope=Scope("large"))):
                     if first is None and event["type"] == "content":
                         first = time.perf_counter() - started
                     if event["type"] == "done":

@@ -7,6 +7,7 @@
     │   ├── QuestionError          empty, too long, or not text
     │   ├── UnknownMode
     │   ├── FilterError            a filter over document metadata that cannot be used
+    │   ├── MetadataError          metadata that cannot be stored
     │   ├── StateError             a replay sets a key that does not exist, or a value of the wrong type
     │   ├── NotOnTape              a replay asks for what the run did not
     │   └── DocumentError          a file that cannot become a document
@@ -83,6 +84,10 @@ class UnknownMode(InputError):
 
 class FilterError(InputError):
     """The filter cannot be used."""
+
+
+class MetadataError(InputError):
+    """The metadata cannot be stored."""
 
 
 class StateError(InputError):

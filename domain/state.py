@@ -5,18 +5,19 @@ declares the part it reads and the part it writes as TypedDicts of its own; mypy
 LangGraph would drop silently.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NotRequired
 
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from domain.documents import Candidate, Citation, Source, Verification
+from domain.scope import Scope, ScopeJson
 
 Route = Literal["needs_retrieval", "conversational", "out_of_scope"]
 Level = Literal["high", "medium", "low", "none"]
 
-STATE_VERSION = 2
+STATE_VERSION = 3
 """Of the types of this module, as each checkpoint's metadata has it. A field that is new to `PerQuestion` leaves it as
 it is; any other change adds one, and a function to `app/runs/states.py` that makes of an older state one of today."""
 
@@ -103,10 +104,17 @@ class TurnInput(TypedDict):
 
     run_id: str
     question: str
-    workspace_id: str
-    document_ids: list[str] | None
+    scope: ScopeJson
     mode: str
     profile: dict[str, Any]
+
+
+def gather_scope(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Gather `workspace_id` and `document_ids`, which states before version 3 held side by side, into `scope`."""
+    if "scope" in values or "workspace_id" not in values:
+        return dict(values)
+    rest = {key: value for key, value in values.items() if key not in ("workspace_id", "document_ids")}
+    return rest | {"scope": Scope.within(values["workspace_id"], values.get("document_ids")).to_json()}
 
 
 class Attempt(TypedDict):

@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 from domain.documents import Candidate, Passage, Source, TextLine
 from domain.errors import EmbedderUnavailable, ModelError, ModelUnavailable
 from domain.profile import RerankKnobs
-from domain.scope import Scope
+from domain.scope import Scope, ScopeJson
 from nodes.context import Context
 from nodes.diversity import diversify
 from nodes.extras import have_or
@@ -28,8 +28,7 @@ class RerankInput(TypedDict):
     standalone_question: str
     candidates: list[Candidate]
     queries_tried: list[str]
-    workspace_id: str
-    document_ids: list[str] | None
+    scope: ScopeJson
     profile: dict[str, Any]
 
 

@@ -12,7 +12,7 @@ from domain.documents import Candidate, Match
 from domain.errors import EmbedderUnavailable
 from domain.ports.embedding import Vector
 from domain.profile import RetrievalKnobs
-from domain.scope import Scope
+from domain.scope import Scope, ScopeJson
 from nodes.context import Context
 from nodes.expansion import expand, merge
 from nodes.extras import have_or
@@ -31,8 +31,7 @@ class RetrieveInput(TypedDict):
     queries_tried: list[str]
     parts: list[str]
     retries: int
-    workspace_id: str
-    document_ids: list[str] | None
+    scope: ScopeJson
     profile: dict[str, Any]
 
 

@@ -13,6 +13,7 @@ from domain.errors import EmbedderUnavailable, UnknownMode
 from domain.ports.models import ChatModel, Message
 from domain.profile import MODES
 from domain.question import clean_question
+from domain.scope import Scope
 from domain.state import PerQuestion, Route, Turn, TurnInput, blank_question, read_turns
 from nodes.context import Context
 from nodes.judgement import ask_or_none
@@ -78,8 +79,7 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
         **blank_question(),
         run_id=context.run_id or _find_run_id(runtime) or state.get("run_id") or "",
         question=question,
-        workspace_id=state.get("workspace_id") or "default",
-        document_ids=state.get("document_ids"),
+        scope=Scope.from_json(state.get("scope") or {"workspace_id": "default"}).to_json(),
         mode=mode,
         profile=profile,
         turns=turns,

@@ -10,6 +10,7 @@ from app.api.schemas import ThreadId
 from app.runs.cache_explanation import Explanation
 from app.runs.cache_explanation import explain as explain_key
 from app.runs.requests import Ask
+from domain.scope import Scope
 
 router = APIRouter(prefix="/api/cache", tags=["cache"])
 
@@ -31,6 +32,4 @@ async def explain(
     document: Annotated[list[str] | None, Query(description="Answer from this document only; repeatable.")] = None,
 ) -> Explanation:
     """Say whether the question would find a cached answer, and if not, how the nearest one differs."""
-    return await explain_key(
-        parts, Ask(question, workspace, thread_id, None if document is None else tuple(document), mode)
-    )
+    return await explain_key(parts, Ask(question, Scope.within(workspace, document), thread_id, mode))

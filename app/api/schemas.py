@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from app.runs.requests import Ask
 from domain.names import THREAD_ID, WORKSPACE_ID
 from domain.runs import WhenBusy
+from domain.scope import Scope
 from domain.tapes import TapeUse
 
 WorkspaceId = Annotated[str, StringConstraints(pattern=WORKSPACE_ID)]
@@ -36,9 +37,8 @@ class ChatRequest(_Body):
         """The same, for the runs."""
         return Ask(
             question=self.question,
-            workspace_id=self.workspace,
+            scope=Scope.within(self.workspace, self.document_ids),
             thread_id=self.thread_id,
-            document_ids=None if self.document_ids is None else tuple(self.document_ids),
             mode=self.mode,
             when_busy=self.when_busy,
         )

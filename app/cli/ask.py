@@ -3,7 +3,16 @@ from typing import Annotated
 import typer
 
 from app.cli.answers import show_events
-from app.cli.options import DocumentsOption, JsonOption, ModeOption, ThreadOption, WorkspaceOption, new_cli
+from app.cli.options import (
+    DocumentsOption,
+    JsonOption,
+    ModeOption,
+    ThreadOption,
+    WhereOption,
+    WorkspaceOption,
+    new_cli,
+    read_scope,
+)
 from app.cli.running import run
 from app.runs.requests import Ask
 from app.settings import read_settings
@@ -17,6 +26,7 @@ def ask(
     question: Annotated[str, typer.Argument(help="The question.")],
     mode: ModeOption = "standard",
     document: DocumentsOption = None,
+    where: WhereOption = None,
     thread: ThreadOption = None,
     workspace: WorkspaceOption = "default",
     as_json: JsonOption = False,
@@ -25,7 +35,7 @@ def ask(
 
     async def work() -> int:
         async with open_services(read_settings()) as services:
-            asked = Ask(question, workspace, thread, tuple(document) if document else None, mode)
+            asked = Ask(question, read_scope(workspace, document, where), thread, mode)
             async with services.make_run_manager() as turns:
                 return await show_events(await turns.ask(asked), as_json=as_json)
 

@@ -2,7 +2,7 @@ from typing import Annotated
 
 import typer
 
-from app.cli.options import DocumentsOption, ThreadOption, WorkspaceOption, new_cli
+from app.cli.options import DocumentsOption, ThreadOption, WhereOption, WorkspaceOption, new_cli, read_scope
 from app.cli.running import print_json, run
 from app.cli.terminal import count
 from app.runs.cache_explanation import explain
@@ -18,6 +18,7 @@ def explain_lookup(
     question: Annotated[str, typer.Argument(help="The question, as it would be asked.")],
     mode: Annotated[str, typer.Option("--mode", "-m", help="The mode it would be asked in.")] = "standard",
     document: DocumentsOption = None,
+    where: WhereOption = None,
     thread: ThreadOption = None,
     workspace: WorkspaceOption = "default",
 ) -> None:
@@ -25,7 +26,7 @@ def explain_lookup(
 
     async def work() -> int:
         async with open_services(read_settings()) as services:
-            asked = Ask(question, workspace, thread, tuple(document) if document else None, mode)
+            asked = Ask(question, read_scope(workspace, document, where), thread, mode)
             print_json(await explain(services.make_run_parts(), asked), indent=2, default=str)
             return 0
 

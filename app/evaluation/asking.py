@@ -91,8 +91,9 @@ class Asking:
         turn = TurnInput(
             run_id=str(uuid4()),
             question=question.question,
-            workspace_id=self._shelf.workspace_id,
-            document_ids=None if question.pdf is None else [self._shelf.chosen[question.pdf]],
+            scope=Scope.within(
+                self._shelf.workspace_id, None if question.pdf is None else [self._shelf.chosen[question.pdf]]
+            ).to_json(),
             mode=self._profile.name,
             profile=self._profile.model_dump(),
         )

@@ -5,14 +5,15 @@ changes the key.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any, cast
 
 import orjson
 
 from domain.events import Done, Event, data_of
 from domain.ports.answers import AnswerKey, EncodedAnswer
+from domain.scope import Scope
 from domain.state import Turn, TurnInput
 from domain.streams import StreamedEvent
 from graphs.prompts import ALL_VERSIONS
@@ -22,10 +23,9 @@ from graphs.prompts import ALL_VERSIONS
 class CacheKey:
     """The components of an answer's key. `conversation`, `corpus`, `profile`, `prompts` and `machine` are digests."""
 
-    workspace_id: str
+    scope: Scope
     question: str
     conversation: str
-    documents: tuple[str, ...] | None
     corpus: str
     mode: str
     profile: str
@@ -36,10 +36,9 @@ class CacheKey:
     def of(cls, turn: TurnInput, turns: list[Turn], corpus: str, machine: str) -> "CacheKey":
         """The key of a question asked in a conversation of a corpus, answered by this machine."""
         return cls(
-            workspace_id=turn["workspace_id"],
+            scope=Scope.from_json(turn["scope"]),
             question=turn["question"],
             conversation=digest([[t["question"], t["answer"]] for t in turns]),
-            documents=sort_documents(turn["document_ids"]),
             corpus=corpus,
             mode=turn["mode"],
             profile=digest(turn["profile"]),
@@ -50,26 +49,22 @@ class CacheKey:
         """Where the answer is kept: at a digest of everything but `corpus`."""
         at = digest(
             [
-                self.workspace_id,
+                self.scope.to_json(),
                 self.question,
                 self.conversation,
-                self.documents,
                 self.mode,
                 self.profile,
                 self.prompts,
                 self.machine,
             ]
         )
-        return AnswerKey(self.workspace_id, at, self.corpus)
+        return AnswerKey(self.scope.workspace_id, at, self.corpus)
 
     def components(self) -> dict[str, Any]:
         """All of them by name, as JSON values."""
-        return asdict(self)
-
-
-def sort_documents(document_ids: Iterable[str] | None) -> tuple[str, ...] | None:
-    """The chosen documents as the key has them, whatever order they were named in."""
-    return None if document_ids is None else tuple(sorted(set(document_ids)))
+        scope = self.scope
+        named = {"workspace_id": scope.workspace_id, "documents": scope.document_ids, "filter": str(scope.where)}
+        return named | {field.name: getattr(self, field.name) for field in fields(self) if field.name != "scope"}
 
 
 def digest(value: Any) -> str:

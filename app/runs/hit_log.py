@@ -13,6 +13,7 @@ from domain.ports.answers import AnswerCache, NotedHit
 from domain.ports.runs import RunLog
 from domain.profile import Profile
 from domain.runs import RunRequest, ServedRun
+from domain.scope import ScopeJson
 from domain.state import TurnInput
 
 logger = logging.getLogger("askgraph.runs")
@@ -23,10 +24,10 @@ BATCH = 500
 ANSWERED_BEFORE = "it was answered before"
 
 
-def encode_hit(run_id: str, thread_id: str, turn: tuple[str, str, tuple[str, ...] | None, str], at: float) -> bytes:
+def encode_hit(run_id: str, thread_id: str, turn: tuple[ScopeJson, str, str], at: float) -> bytes:
     """Encode a hit for `AnswerCache.recall`.
 
-    `turn` is its workspace, question, documents and mode; `at` is in seconds since 1970.
+    `turn` is its scope, question and mode; `at` is in seconds since 1970.
     """
     return orjson.dumps([run_id, thread_id, *turn, at])
 
@@ -62,12 +63,11 @@ class HitLog:
             return None
 
     def _read(self, hit: NotedHit) -> ServedRun:
-        run_id, thread_id, workspace_id, question, document_ids, mode, at = orjson.loads(hit.hit)
+        run_id, thread_id, scope, question, mode, at = orjson.loads(hit.hit)
         turn = TurnInput(
             run_id=run_id,
             question=question,
-            workspace_id=workspace_id,
-            document_ids=document_ids,
+            scope=scope,
             mode=mode,
             profile=self._modes[mode].model_dump() if mode in self._modes else {},
         )
@@ -77,7 +77,7 @@ class HitLog:
         ended = decode_done(hit.done, {"run_id": run_id, "thread_id": thread_id, "timings": {"total": total_ms}})
         record = make_record(adopt(turn, [], ended, ANSWERED_BEFORE), thread_id, started_at, total_ms, ended)
         return ServedRun(
-            request=RunRequest(run_id, thread_id, workspace_id, turn, begins_thread=True),
+            request=RunRequest(run_id, thread_id, scope["workspace_id"], turn, begins_thread=True),
             record=record,
             ended=ended,
             ended_id=hit.last_id,

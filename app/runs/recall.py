@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 from uuid import uuid4
 
-from app.runs.cache import NO_CONVERSATION, CacheKey, digest, sort_documents
+from app.runs.cache import NO_CONVERSATION, CacheKey, digest
 from app.runs.graph_pass import milliseconds_since
 from app.runs.hit_log import HitLog, encode_hit
 from app.runs.parts import RunParts
@@ -17,7 +17,6 @@ from domain.errors import AskgraphError
 from domain.ports.answers import EncodedAnswer
 from domain.profile import find_mode
 from domain.question import clean_question
-from domain.scope import Scope
 
 logger = logging.getLogger("askgraph.runs")
 
@@ -87,12 +86,10 @@ class Recall:
         started, at = time.perf_counter(), time.time()
         question = clean_question(ask.question)
         find_mode(self._parts.modes, ask.mode)
-        documents = sort_documents(ask.document_ids)
         key = CacheKey(
-            workspace_id=ask.workspace_id,
+            scope=ask.scope,
             question=question,
             conversation=NO_CONVERSATION,
-            documents=documents,
             corpus="",
             mode=ask.mode,
             profile=self._profiles[ask.mode],
@@ -100,15 +97,15 @@ class Recall:
         )
         run_id, thread_id = str(uuid4()), str(uuid4())
         answer = await self._parts.answers.recall(
-            Scope(ask.workspace_id, documents),
+            ask.scope,
             key.address().digest,
-            encode_hit(run_id, thread_id, (ask.workspace_id, question, ask.document_ids, ask.mode), at),
+            encode_hit(run_id, thread_id, (ask.scope.to_json(), question, ask.mode), at),
             self._parts.documents.corpus_fingerprint,
         )
         if answer is None:
             return None
         self._noted.set()
-        return Recalled(run_id, thread_id, ask.workspace_id, answer, milliseconds_since(started))
+        return Recalled(run_id, thread_id, ask.scope.workspace_id, answer, milliseconds_since(started))
 
     async def _keep_recording(self) -> None:
         while True:

@@ -11,6 +11,7 @@ from domain.events import Done, Event, Failed
 from domain.profile import Profile
 from domain.question import clean_question
 from domain.runs import WhenBusy
+from domain.scope import DEFAULT_SCOPE, Scope
 from domain.state import AnswerState, TurnInput
 from domain.streams import StreamedEvent
 
@@ -20,9 +21,8 @@ class Ask:
     """A question as it arrives, before anything is checked."""
 
     question: str
-    workspace_id: str = "default"
+    scope: Scope = DEFAULT_SCOPE
     thread_id: str | None = None
-    document_ids: tuple[str, ...] | None = None
     mode: str = "standard"
     when_busy: WhenBusy = "queue"
 
@@ -31,8 +31,7 @@ class Ask:
         return TurnInput(
             run_id=run_id,
             question=clean_question(self.question),
-            workspace_id=self.workspace_id,
-            document_ids=None if self.document_ids is None else list(self.document_ids),
+            scope=self.scope.to_json(),
             mode=self.mode,
             profile=profile.model_dump(),
         )

@@ -181,7 +181,7 @@ class RunExecution:
         followed = {turn["run_id"]}
         while (leader := await parts.answers.lead(key, turn["run_id"])) not in followed:
             followed.add(leader)
-            status = await parts.queue.get(turn["workspace_id"], leader)
+            status = await parts.queue.get(turn["scope"]["workspace_id"], leader)
             if status is None or status.state != "running":
                 # It has ended, or lost its process, without saying that it leads no more. What may be given again of
                 # an ended run is stored; and one that waits for a process must not be waited for by one.
@@ -215,7 +215,7 @@ class RunExecution:
         await prepare_judgement(context.sentences, values)
         if self._player is not None:
             context = fill(context, self._player)
-        if parts.tapes.applies_to(turn["workspace_id"]):
+        if parts.tapes.applies_to(turn["scope"]["workspace_id"]):
             self._calls = []
             context = record(context, self._calls)
         self._context = context

@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import Checkpoint
 from langgraph.graph import START
 from langgraph.types import StateSnapshot
 from pydantic import TypeAdapter, ValidationError
 
 from domain.errors import StateError
 from domain.profile import Profile
-from domain.state import STATE_VERSION, AnswerState, blank_question
+from domain.state import STATE_VERSION, AnswerState, blank_question, gather_scope
 from graphs.answer import LAST, AnswerGraph
 
 MIGRATED = "migrated"
@@ -37,8 +38,21 @@ def _keep_what_was_found(values: dict[str, Any]) -> dict[str, Any]:
     return migrated
 
 
-_MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _keep_what_was_found}
+_MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _keep_what_was_found, 2: gather_scope}
 """By the version that they start from."""
+
+
+def rename_fields(checkpoint: Checkpoint) -> Checkpoint:
+    """Give the fields of a saved state their present names, for the saver: LangGraph drops a field that the graph does
+    not declare, before `migrate` could see it."""
+    values, versions = checkpoint["channel_values"], checkpoint["channel_versions"]
+    renamed = gather_scope(values)
+    if isinstance(given := renamed.get(START), dict):
+        renamed[START] = gather_scope(given)
+    if "scope" in renamed and "scope" not in versions:
+        # Without a version of its own, the field would not be saved with the next checkpoint.
+        versions = {**versions, "scope": versions["workspace_id"]}
+    return {**checkpoint, "channel_values": renamed, "channel_versions": versions}
 
 
 def read_version(metadata: Mapping[str, Any] | None) -> int:

@@ -454,7 +454,7 @@ async def test_questions_are_answered_from_it(
         assert (citation["document_id"], citation["page"], citation["bbox"]) == ("falke.pdf", 1, None)
         assert citation["chunk_id"] == ids[0]
 
-        chosen = await ask("How long is the warranty?", document_ids=("amsel.pdf",))
+        chosen = await ask("How long is the warranty?", scope=Scope("default", ("amsel.pdf",)))
         assert "24 months" in chosen["answer"]
         assert {c["document_id"] for c in chosen["citations"]} == {"amsel.pdf"}
 
@@ -468,4 +468,4 @@ async def test_questions_are_answered_from_it(
         with pytest.raises(InputError, match="only reads it"):
             await services.library.ingestion.add("default", "new.md", HANDBOOK)
         with pytest.raises(UnknownDocument):
-            await turns.ask(Ask("How long?", document_ids=("gone.pdf",)))
+            await turns.ask(Ask("How long?", scope=Scope("default", ("gone.pdf",))))

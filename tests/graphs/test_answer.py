@@ -175,23 +175,23 @@ async def test_a_second_question_inherits_nothing_of_the_first(services: Service
 
 async def test_chosen_documents_limit_the_search(services: Services, library: dict[str, str]) -> None:
     chosen = (library["Amsel manual"],)
-    done, events = await ask(services, "How long does the battery last?", document_ids=chosen)
+    done, events = await ask(services, "How long does the battery last?", scope=Scope("default", chosen))
     assert "9 months" in done["answer"]
     shown = [c for event in events if event["type"] == "sources" for c in event["citations"]]
     assert {c["document_id"] for c in shown} == set(chosen)
 
 
 async def test_another_workspace_sees_nothing(services: Services, library: dict[str, str]) -> None:
-    done, _ = await ask(services, "How long is the warranty of the Falke?", workspace_id="other")
+    done, _ = await ask(services, "How long is the warranty of the Falke?", scope=Scope("other"))
     assert done["citations"] == []
     with pytest.raises(UnknownDocument):
-        await ask(services, "How long?", workspace_id="other", document_ids=(library["Amsel manual"],))
+        await ask(services, "How long?", scope=Scope("other", (library["Amsel manual"],)))
 
 
 async def test_a_thread_of_another_workspace_is_unknown(services: Services, library: dict[str, str]) -> None:
     first, _ = await ask(services, "How long is the warranty of the Falke?")
     with pytest.raises(UnknownThread):
-        await ask(services, "And the battery?", workspace_id="other", thread_id=first["thread_id"])
+        await ask(services, "And the battery?", scope=Scope("other"), thread_id=first["thread_id"])
 
 
 class BrokenEmbedder:

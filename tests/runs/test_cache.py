@@ -12,6 +12,8 @@ from app.runs.requests import Ask, collect
 from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.ports.answers import EncodedAnswer
+from domain.scope import Scope
+from domain.where import Where
 from tests.asking import QUESTION, ask, with_models
 from tests.wire.openai import serve_openai
 
@@ -64,14 +66,14 @@ async def test_another_mode_is_another_answer(services: Services, library: dict[
 
 async def test_another_choice_of_documents_is_another_answer(services: Services, library: dict[str, str]) -> None:
     await ask(services)
-    chosen = await ask(services, document_ids=(library["Station handbook"],))
+    chosen = await ask(services, scope=Scope("default", (library["Station handbook"],)))
     assert not chosen["cached"]
-    assert (await ask(services, document_ids=(library["Station handbook"],)))["cached"]
+    assert (await ask(services, scope=Scope("default", (library["Station handbook"],))))["cached"]
 
 
 async def test_another_workspace_is_another_answer(services: Services, library: dict[str, str]) -> None:
     await ask(services)
-    other = await ask(services, workspace_id="other")
+    other = await ask(services, scope=Scope("other"))
     assert not other["cached"]
     assert other["citations"] == []
 
@@ -140,7 +142,7 @@ async def test_a_document_deleted_while_it_is_answered_from_ends_the_stream_prop
     chosen = (library["Station handbook"],)
     async with services.make_run_manager() as turns:
         events = []
-        async for event in await turns.ask(Ask(QUESTION, document_ids=chosen)):
+        async for event in await turns.ask(Ask(QUESTION, scope=Scope("default", chosen))):
             events.append(event)
             if event["type"] == "sources":
                 await services.library.ingestion.delete("default", chosen[0])
@@ -188,14 +190,20 @@ async def test_an_added_document_is_never_overlooked(services: Services, library
     assert not (await ask(services))["cached"]
 
 
-KEY = CacheKey("default", QUESTION, "no conversation", None, "corpus", "standard", "profile", "prompts", "machine")
+KEY = CacheKey(Scope("default"), QUESTION, "no conversation", "corpus", "standard", "profile", "prompts", "machine")
 
 
-@pytest.mark.parametrize("component", [field.name for field in fields(CacheKey)])
-def test_every_component_tells_answers_apart(component: str) -> None:
+OTHER_SCOPES = [Scope("other"), Scope("default", ("a",)), Scope("default", where=Where.parse("team=legal"))]
+CHANGES: list[tuple[str, Any]] = [
+    *(("scope", scope) for scope in OTHER_SCOPES),
+    *((field.name, "another") for field in fields(CacheKey) if field.name != "scope"),
+]
+
+
+@pytest.mark.parametrize(("component", "value"), CHANGES)
+def test_every_component_tells_answers_apart(component: str, value: Any) -> None:
     """Also where chance does it as well: a workspace's `corpus` is a random number."""
-    change: dict[str, Any] = {component: "another"}
-    other, address = replace(KEY, **change).address(), KEY.address()
+    other, address = replace(KEY, **{component: value}).address(), KEY.address()
     if component == "corpus":
         assert (other.digest, other.corpus) == (address.digest, "another")
     else:

@@ -16,6 +16,7 @@ from app.runs.recall import Recall
 from app.runs.requests import Ask, collect
 from app.wiring.services import Services
 from domain.events import Done
+from domain.scope import Scope
 
 THINGS = ("Falke", "Amsel")
 MODES = ("fast", "standard")
@@ -61,12 +62,12 @@ class _Model:
         elif what == "ask":
             documents = (self._ids[place],) if choice > 1 and place in self._ids else None
             question = f"How long is the warranty of the {thing}?"
-            done = await self._ask(Ask(question, workspace, document_ids=documents, mode=MODES[choice % 2]))
+            done = await self._ask(Ask(question, Scope(workspace, documents), mode=MODES[choice % 2]))
             self._check(done, place)
             assert done["mode"] == MODES[choice % 2]
             self._threads[place] = done["thread_id"]
         elif what == "go on" and place in self._threads:
-            done = await self._ask(Ask("How long is its warranty?", workspace, thread_id=self._threads[place]))
+            done = await self._ask(Ask("How long is its warranty?", Scope(workspace), thread_id=self._threads[place]))
             # Which of two things is meant is the answerer's to find out, and not always found.
             self._check_quotes(done, workspace)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import fields
 
 import pytest
 import redis.asyncio
@@ -107,7 +108,10 @@ async def test_what_cannot_be_recorded_does_not_keep_the_rest_waiting(
     [note] = await services.runs.answers.read_hits(10)
     bad = note.hit.replace(b"warranty", b"warran\\u0000")
     [stored] = await services.runs.answers.list_stored("default", 1)
-    digest = CacheKey(**stored.components).address().digest
+    components = {
+        name: stored.components[name] for name in (field.name for field in fields(CacheKey)) if name != "scope"
+    }
+    digest = CacheKey(Scope("default"), **components).address().digest
     await services.runs.answers.recall(Scope("default"), digest, bad, services.library.documents.corpus_fingerprint)
     last = await serve(recall)
     await services.runs.hit_log.record_all()
@@ -119,12 +123,12 @@ async def test_what_cannot_be_recorded_does_not_keep_the_rest_waiting(
 async def test_nothing_else_is_given(services: Services, recall: Recall, first: list[Event]) -> None:
     assert await recall.serve(Ask(QUESTION, thread_id="a-thread")) is None
     assert await recall.serve(Ask(QUESTION, mode="thorough")) is None
-    assert await recall.serve(Ask(QUESTION, workspace_id="other")) is None
+    assert await recall.serve(Ask(QUESTION, scope=Scope("other"))) is None
     assert await recall.serve(Ask("How long is the warranty of the Amsel?")) is None
     for wrong, error in (
         (Ask(""), QuestionError),
         (Ask(QUESTION, mode="none"), UnknownMode),
-        (Ask(QUESTION, document_ids=("none",)), UnknownDocument),
+        (Ask(QUESTION, scope=Scope("default", ("none",))), UnknownDocument),
     ):
         with pytest.raises(error):
             await recall.serve(wrong)

@@ -11,7 +11,7 @@ import asyncio
 import json
 import logging
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -137,14 +137,18 @@ interrupts do, where of ordinary writes the first counts; and a list of index, c
 _WriteRow = tuple[bytes, bytes, bytes, bytes, bytes, bytes]
 """As stock's statements select it: task id, channel, type, blob, task path, index."""
 
+Upgrade = Callable[[Checkpoint], Checkpoint]
+"""Gives the fields of a saved state their present names; LangGraph drops those that it does not know."""
+
 _Places = dict[str, tuple[Any, str]]
 """By channel: the version of its value, and the pack that holds it."""
 
 
 @asynccontextmanager
-async def open_saver(pool: Pool) -> AsyncIterator["PackedSaver"]:
-    """A saver, its tables made; it migrates them itself, under names of its own. Leaving stores what is buffered."""
-    saver = PackedSaver(pool)
+async def open_saver(pool: Pool, upgrade: Upgrade | None = None) -> AsyncIterator["PackedSaver"]:
+    """A saver, its tables made; it migrates them itself, under names of its own. Leaving stores what is buffered.
+    `upgrade` is applied to each checkpoint that is read."""
+    saver = PackedSaver(pool, upgrade)
     with translated_errors():
         await saver.setup()
     try:
@@ -222,8 +226,9 @@ class PackedSaver(AsyncPostgresSaver):
 
     SELECT_SQL = _SELECT
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, upgrade: Upgrade | None = None) -> None:
         super().__init__(pool)
+        self._upgrade = upgrade
         # Stock's own guards a connection that is shared; a pool hands each caller one of its own.
         self.lock = nullcontext()  # type: ignore[assignment]
         self._pool = pool
@@ -368,7 +373,8 @@ class PackedSaver(AsyncPostgresSaver):
     async def _load_checkpoint_tuple(self, value: DictRow) -> CheckpointTuple:
         """Raises `DamagedState`."""
         try:
-            return await self._unpack_checkpoint_tuple(value)
+            found = await self._unpack_checkpoint_tuple(value)
+            return found if self._upgrade is None else found._replace(checkpoint=self._upgrade(found.checkpoint))
         except Exception as error:
             # Nothing is asked of the database here: whatever it is, it comes of the bytes that were stored.
             raise DamagedState(value["thread_id"], value["checkpoint_id"]) from error
