@@ -7,6 +7,7 @@ from fastapi import Depends, Query, Request
 
 from app.api.schemas import WorkspaceId
 from app.ingest.pipeline import Ingestion
+from app.runs.cached_answers import CachedAnswers
 from app.runs.history import HistoryReader
 from app.runs.manager import RunManager
 from app.runs.parts import RunParts
@@ -41,6 +42,10 @@ async def _get_manager(request: Request) -> RunManager:
     return cast(RunManager, request.state.manager)
 
 
+async def _get_cached_answers(request: Request) -> CachedAnswers:
+    return cast(CachedAnswers, request.state.cached_answers)
+
+
 async def _make_replayer(request: Request) -> Replayer:
     return read_services(request).make_replayer(request.state.manager)
 
@@ -48,6 +53,7 @@ async def _make_replayer(request: Request) -> Replayer:
 Workspace = Annotated[WorkspaceId, Query(description="The workspace (tenant).")]
 
 AnswersDep = Annotated[AnswerCache, Depends(_pick(lambda services: services.runs.answers))]
+CachedAnswersDep = Annotated[CachedAnswers, Depends(_get_cached_answers)]
 ChecksDep = Annotated[Mapping[str, Check], Depends(_pick(lambda services: services.checks))]
 DocumentsDep = Annotated[DocumentStore, Depends(_pick(lambda services: services.library.documents))]
 GraphDep = Annotated[AnswerGraph, Depends(_pick(lambda services: services.runs.graph))]

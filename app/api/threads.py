@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from app.api.dependencies import HistoryDep, ReplayerDep, RunManagerDep, Workspace
 from app.api.schemas import ReplayRequest, ThreadId
-from app.api.streams import locate, number_events, respond
+from app.api.streams import locate, respond, stream_events
 from app.runs.replay import Replay
 from app.runs.strict_replay import StrictReplay
 
@@ -42,5 +42,5 @@ async def replay(
     )
     replayed = await replayer.open(wanted)
     if isinstance(replayed, StrictReplay):
-        return await respond(request, number_events(replayed.run()), stream)
+        return await respond(request, stream_events(replayed.run()), stream)
     return await respond(request, manager.follow(replayed), stream, headers=locate(replayed))

@@ -5,7 +5,7 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from app.runs.cache import NO_CONVERSATION, CacheKey
+from app.runs.cache_key import NO_CONVERSATION, CacheKey
 from app.runs.parts import RunParts
 from app.runs.requests import Ask
 from domain.ports.answers import StoredAnswer
@@ -48,7 +48,7 @@ async def explain(parts: RunParts, ask: Ask) -> Explanation:
         snapshot = await parts.states.read(ask.thread_id)
         turns = read_turns(snapshot.values.get("turns"))
     corpus = await parts.documents.corpus_fingerprint(ask.scope)
-    key = CacheKey.of(turn, turns, corpus, parts.fingerprint).components()
+    key = CacheKey.of(turn, turns, parts.fingerprint).components(corpus)
     stored = await parts.answers.list_stored(ask.scope.workspace_id, COMPARED)
     # An answer to another question is farther than any to the same question.
     nearest = min(

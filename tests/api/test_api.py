@@ -11,7 +11,7 @@ import pytest
 from fastapi import Request
 from starlette.types import ASGIApp
 
-from app.api.streams import number_events, respond
+from app.api.streams import respond, stream_events
 from app.serving.application import make_app
 from app.settings import Settings
 from app.wiring.services import Services, open_services
@@ -191,7 +191,7 @@ async def test_a_failed_turn_as_json_has_the_status_of_its_error(failed: tuple[s
     async def fail() -> AsyncGenerator[Event]:
         yield Failed(type="error", code=code, message="It failed.", retryable=retryable)
 
-    response = await respond(Request({"type": "http", "headers": []}), number_events(fail()), stream=False)
+    response = await respond(Request({"type": "http", "headers": []}), stream_events(fail()), stream=False)
     assert response.status_code == status
     assert ("Retry-After" in response.headers) == retryable
     body = {"code": code, "message": "It failed.", "retryable": retryable}
