@@ -6,6 +6,7 @@ from typing import Any, cast
 import orjson
 
 from domain.events import Done, Event, data_of
+from domain.outcome import ANSWERS
 from domain.ports.answers import EncodedAnswer
 
 OF_ONE_ASKING = ("run_id", "thread_id", "cached", "usage", "cost", "timings", "trace_url")
@@ -22,7 +23,7 @@ def is_storable(done: Done) -> bool:
     because the part that failed may be back.
     """
     return (
-        done["route"] == "needs_retrieval"
+        done["outcome"] in ANSWERS
         and bool(done["citations"])
         and done["verification"]["status"] != "unsupported"
         and not done["warnings"]

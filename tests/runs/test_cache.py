@@ -216,13 +216,14 @@ def test_an_answer_is_kept_at_one_place_whatever_the_state_of_the_documents() ->
 @pytest.mark.parametrize(
     "change",
     [
-        {"route": "conversational"},
+        {"outcome": "conversed"},
+        {"outcome": "abstained"},
         {"citations": []},
         {"verification": {"status": "unsupported"}},
         {"warnings": ["It may be out of date."]},
         {"stopped": True},
     ],
-    ids=["smalltalk", "without citations", "unsupported", "with warnings", "stopped"],
+    ids=["smalltalk", "abstention", "without citations", "unsupported", "with warnings", "stopped"],
 )
 async def test_what_is_not_stored(services: Services, library: dict[str, str], change: dict[str, Any]) -> None:
     done = await ask(services)
