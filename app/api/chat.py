@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from app.api.dependencies import CachedAnswersDep, RunManagerDep
+from app.api.dependencies import get_cached_answers, get_run_manager
 from app.api.schemas import ChatRequest
 from app.api.streams import locate, respond, respond_with_hit
 
@@ -14,8 +14,6 @@ router = APIRouter(prefix="/api", tags=["chat"])
 async def chat(
     body: ChatRequest,
     request: Request,
-    manager: RunManagerDep,
-    cached: CachedAnswersDep,
     stream: bool | None = None,
 ) -> Response:
     """Ask a question. Streams server-sent events that end with `done` or `error`; with `?stream=false` or
@@ -24,8 +22,9 @@ async def chat(
     The answer is written whether the client stays or not, unless `on_disconnect` is `cancel`. `Location` is the address
     of the run; `/events` below it continues the stream."""
     ask = body.as_ask()
-    if hit := await cached.find(ask):
+    if hit := await get_cached_answers(request).find(ask):
         return respond_with_hit(request, hit, stream)
+    manager = get_run_manager(request)
     started = await manager.start(ask)
 
     async def stop() -> None:

@@ -41,7 +41,7 @@ async def explain(parts: RunParts, ask: Ask) -> Explanation:
 
     Raises `QuestionError`, `UnknownMode`, `UnknownDocument`, `UnknownThread`, `DatabaseUnavailable`.
     """
-    turn = ask.as_turn("", find_mode(parts.modes, ask.mode))
+    turn = ask.as_turn("", find_mode(parts.modes, ask.mode).model_dump())
     turns = []
     if ask.thread_id is not None:
         await parts.threads.require(ask.scope.workspace_id, ask.thread_id)

@@ -44,6 +44,7 @@ class CachedAnswers:
         self._answers = answers
         self._documents = documents
         self._modes = modes
+        self._profiles = {name: mode.model_dump() for name, mode in modes.items()}
         self._fingerprint = fingerprint
         self._on_hit = on_hit
 
@@ -56,7 +57,8 @@ class CachedAnswers:
             return None
         started, at = time.perf_counter(), time.time()
         run_id, thread_id = str(uuid4()), str(uuid4())
-        turn = ask.as_turn(run_id, find_mode(self._modes, ask.mode))
+        find_mode(self._modes, ask.mode)
+        turn = ask.as_turn(run_id, self._profiles[ask.mode])
         answer = await self._answers.recall(
             ask.scope,
             CacheKey.of(turn, [], self._fingerprint).digest(),

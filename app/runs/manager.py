@@ -102,7 +102,7 @@ class RunManager:
         """
         parts = self._parts
         run_id = str(uuid4())
-        turn = ask.as_turn(run_id, find_mode(parts.modes, ask.mode))
+        turn = ask.as_turn(run_id, find_mode(parts.modes, ask.mode).model_dump())
         workspace_id = ask.scope.workspace_id
         if ask.scope.document_ids is not None:
             await parts.documents.corpus_fingerprint(ask.scope)

@@ -8,7 +8,6 @@ from typing import Any, cast
 from app.runs.broadcast import Broadcast
 from app.runs.taping import Player
 from domain.events import Done, Event, Failed
-from domain.profile import Profile
 from domain.question import clean_question
 from domain.runs import WhenBusy
 from domain.scope import DEFAULT_SCOPE, Scope
@@ -26,14 +25,14 @@ class Ask:
     mode: str = "standard"
     when_busy: WhenBusy = "queue"
 
-    def as_turn(self, run_id: str, profile: Profile) -> TurnInput:
-        """Build the graph's input. Raises `QuestionError`."""
+    def as_turn(self, run_id: str, profile: dict[str, Any]) -> TurnInput:
+        """Build the graph's input; `profile` is the mode's, dumped. Raises `QuestionError`."""
         return TurnInput(
             run_id=run_id,
             question=clean_question(self.question),
             scope=self.scope.to_json(),
             mode=self.mode,
-            profile=profile.model_dump(),
+            profile=profile,
         )
 
 

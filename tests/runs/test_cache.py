@@ -258,7 +258,7 @@ async def test_an_answer_that_is_stored_too_late_is_never_given(services: Servic
     """By a process that was away between its look at the documents and the cache, while they changed."""
     await ask(services)
     [stored] = await services.runs.answers.list_stored("default", 1)
-    turn = Ask(QUESTION).as_turn("", services.modes["standard"])
+    turn = Ask(QUESTION).as_turn("", services.modes["standard"].model_dump())
     key = CacheKey.of(turn, [], services.runs.fingerprint).at(stored.corpus)
     answer = await services.runs.answers.get(key)
     assert answer is not None

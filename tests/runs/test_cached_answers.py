@@ -40,7 +40,9 @@ async def find(cached: CachedAnswers, question: str = QUESTION) -> Hit:
 
 
 def make_key(services: Services) -> CacheKey:
-    return CacheKey.of(Ask(QUESTION).as_turn("", services.modes["standard"]), [], services.runs.fingerprint)
+    return CacheKey.of(
+        Ask(QUESTION).as_turn("", services.modes["standard"].model_dump()), [], services.runs.fingerprint
+    )
 
 
 async def test_the_events_are_those_of_the_first_run(cached: CachedAnswers, first: list[Event]) -> None:
