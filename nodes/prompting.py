@@ -52,7 +52,11 @@ def fit_sources(sources: Sequence[Source], budget: int, tokens: TokenCounter) ->
 
 
 def _show(source: Source) -> str:
-    place = name_place(source["title"], source["heading_path"])
-    where = disarm(" ".join(place.translate(_IN_ATTRIBUTE).split()))
+    title = _show_attribute("title", name_place(source["title"], source["heading_path"]))
+    path = _show_attribute("path", source["source"]) if source.get("source") else ""
     page = f' page="{source["page"]}"' if source["page"] else ""
-    return f'<source number="{source["number"]}" title="{where}"{page}>\n{disarm(source["text"])}\n</source>'
+    return f'<source number="{source["number"]}"{title}{path}{page}>\n{disarm(source["text"])}\n</source>'
+
+
+def _show_attribute(name: str, value: str) -> str:
+    return f' {name}="{disarm(" ".join(value.translate(_IN_ATTRIBUTE).split()))}"'

@@ -13,6 +13,7 @@ from app.ingest.formats import list_formats
 from app.settings import read_settings
 from app.wiring.services import open_services
 from domain.documents import DocumentReport, IngestReport
+from domain.metadata import read_pairs
 
 cli = new_cli()
 
@@ -23,15 +24,18 @@ def ingest(
     background: Annotated[
         bool, typer.Option("--background", help="Only queue the files; a server or worker reads them later.")
     ] = False,
+    meta: Annotated[
+        list[str] | None, typer.Option("--meta", help="Metadata of every file, such as team=legal; repeatable.")
+    ] = None,
     workspace: WorkspaceOption = "default",
     as_json: JsonOption = False,
 ) -> None:
-    """Add documents or update them. The same content twice changes nothing."""
+    """Add documents or update them. The same content and metadata twice change nothing."""
 
     async def queue_files() -> int:
         async with open_services(read_settings()) as services:
             max_bytes = services.settings.max_document_mb * 1_000_000
-            handed = await hand_over(services.library.ingestions, workspace, paths, max_bytes=max_bytes)
+            handed = await hand_over(services.library.ingestions, workspace, paths, max_bytes=max_bytes, metadata=read_pairs(meta or []))
             if as_json:
                 print_json(describe_handed_over(handed))
             else:
@@ -41,7 +45,9 @@ def ingest(
     async def read_files() -> int:
         async with open_services(read_settings()) as services:
             with show_progress(transient=True, log=False) as progress:
-                report = await services.library.ingestion.add_paths(workspace, paths, progress=progress)
+                report = await services.library.ingestion.add_paths(
+                    workspace, paths, metadata=read_pairs(meta or []), progress=progress
+                )
                 await services.library.wait_for_indexes()
             if as_json:
                 print_json(describe_ingest(report))
