@@ -145,7 +145,7 @@ async def count_claims(services: Services, answer: str, sources: list[Source]) -
     """Claims, and those that the local check does not find in the sources. An abstention claims nothing."""
     if answer.startswith(MODE.generate.fallback):
         return 0, 0
-    claims, _ = await check_claims(answer, sources, services.library.sentences)
+    claims, _ = await check_claims(answer, sources, services.models.judges.verifier)
     return len(claims), sum(claim["verdict"] == "unsupported" for claim in claims)
 
 

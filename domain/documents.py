@@ -111,9 +111,9 @@ class Document:
     pages: int | None
     characters: int
     chunks: int
-    metadata: Metadata
     created_at: datetime
     updated_at: datetime
+    metadata: Metadata = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ class RerankKnobs(_Knobs):
     `cohere`: Cohere's rerank API, or a server that speaks it, by `ASKGRAPH_RERANK_MODEL`.
     `model`: the small language model reads all candidates at once. `none`: the order of the search."""
     only_complex: bool = False
-    """Score only for questions that `nodes/local/complexity.py` calls complex; others keep the order of the search."""
+    """Score only for questions that `domain/text/complexity.py` calls complex; others keep the order of the search."""
     keep: int = Field(5, ge=1, le=50)
     """How many candidates become sources."""
     mmr_lambda: float | None = Field(None, ge=0, le=1)

@@ -4,9 +4,9 @@ from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
 from domain.documents import Source
+from domain.question import split_carried
 from domain.state import Level, Turn
 from nodes.context import Context
-from nodes.local.standalone import part_carried
 from nodes.scope import profile_of
 from nodes.titles import read_titles
 from nodes.writing import Answered, AnswerWriter, finish_turn
@@ -31,7 +31,7 @@ class AbstainUpdate(TypedDict):
 async def abstain(state: AbstainInput, runtime: Runtime[Context]) -> AbstainUpdate:
     """Say so, with what was first searched for and the nearest documents, to judge or ask otherwise by."""
     writer = AnswerWriter(runtime.stream_writer)
-    searched, _ = part_carried((state["queries_tried"] or [state["question"]])[0])
+    searched, _ = split_carried((state["queries_tried"] or [state["question"]])[0])
     nearest = list(dict.fromkeys(source["title"] for source in state["sources"]))[:3]
     parts = [profile_of(state).generate.fallback, f"I searched for “{searched}”."]
     if nearest:

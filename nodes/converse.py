@@ -5,13 +5,12 @@ from collections.abc import Sequence
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
-from domain.ports.models import ChatModel, Message
+from domain.ports.models import ChatModel
 from domain.state import Turn
 from nodes.answerers import LOCAL
 from nodes.context import Context
 from nodes.judgement import ask_or_none
-from nodes.local.smalltalk import reply
-from nodes.prompting import show_titles
+from nodes.prompting import ask, instruct, show_list, show_turns, write
 from nodes.scope import profile_of
 from nodes.titles import read_titles
 from nodes.writing import Answered, AnswerWriter, Prose, finish_turn
@@ -51,9 +50,10 @@ async def converse(state: Answered, runtime: Runtime[Context]) -> ConverseUpdate
         if finished:
             answered_by = model.name
         elif writer.text:
-            writer.correct("The language model stopped.", reply(state["question"], titles), [])
+            reply = await context.judges.small_talk.reply(state["question"], titles)
+            writer.correct("The language model stopped.", reply, [])
     if not writer.text:
-        writer.write(reply(state["question"], titles))
+        writer.write(await context.judges.small_talk.reply(state["question"], titles))
     return ConverseUpdate(answer=writer.text, answered_by=answered_by, turns=finish_turn(state, writer.text, []))
 
 
@@ -61,11 +61,12 @@ async def _write_with_model(
     model: ChatModel, writer: AnswerWriter, state: Answered, titles: Sequence[str] | None, context: Context
 ) -> bool:
     """True, when the reply is whole."""
-    named = "not known" if titles is None else f"\n{show_titles(titles)}" if titles else "none yet"
-    messages = [Message("system", PROMPT.format(titles=named))]
-    for turn in state["turns"][-_TURNS_SHOWN:]:
-        messages += [Message("user", turn["question"]), Message("assistant", turn["answer"])]
-    messages.append(Message("user", state["question"]))
+    named = "not known" if titles is None else write("\n{titles}", titles=show_list(titles)) if titles else "none yet"
+    messages = [
+        instruct(PROMPT, titles=named),
+        *show_turns(state["turns"], _TURNS_SHOWN),
+        ask("{question}", question=state["question"]),
+    ]
     profile = profile_of(state)
     # There are no sources here: whatever looks like a marker points at none.
     prose = Prose(writer, state["question"], [], profile.generate.citation_style)

@@ -5,7 +5,6 @@ from typing_extensions import TypedDict
 
 from domain.state import Turn
 from nodes.context import Context
-from nodes.local.smalltalk import decline as refuse
 from nodes.titles import read_titles
 from nodes.writing import Answered, AnswerWriter, finish_turn
 
@@ -23,5 +22,5 @@ async def decline(state: Answered, runtime: Runtime[Context]) -> DeclineUpdate:
     """Say what this service is for instead."""
     titles = await read_titles(state, runtime.context, _TITLES_SHOWN)
     writer = AnswerWriter(runtime.stream_writer)
-    writer.write(refuse(state["question"], titles))
+    writer.write(await runtime.context.judges.small_talk.decline(state["question"], titles))
     return DeclineUpdate(answer=writer.text, turns=finish_turn(state, writer.text, []))

@@ -13,21 +13,19 @@ from domain.citations import cite
 from domain.documents import Citation, Source
 from domain.errors import ContextTooLong, ModelError, ModelTimeout, ModelUnavailable, UnsupportedAnswer
 from domain.events import Sources
-from domain.ports.models import ChatModel, Message
+from domain.ports.judgement import Quote
+from domain.ports.models import ChatModel
 from domain.profile import Profile
 from domain.state import Degradation, Failure, Level, Turn
 from domain.text.hyperlinks import strip_links
 from domain.text.markers import render_marker, strip_markers
+from domain.text.ranges import compare, read_amounts
 from domain.text.terms import content_words
 from nodes.answerers import LOCAL, find_model, list_answerers
 from nodes.context import Context, Ledger
 from nodes.judgement import within
-from nodes.local.conclusion import conclude
-from nodes.local.extraction import Quote, extract
-from nodes.local.ranges import compare, read_amounts
-from nodes.local.statements import read_title
 from nodes.neighbours import merge
-from nodes.prompting import disarm, fit_sources, show_sources
+from nodes.prompting import Prompt, ask, fit_sources, instruct, show_sources, show_turns
 from nodes.scope import profile_of
 from nodes.writing import ADMISSION, CAVEAT, Answered, AnswerWriter, Prose, finish_turn, hold_back
 
@@ -156,23 +154,20 @@ async def _quote(
     context: Context,
 ) -> None:
     knobs = profile.generate
-    question = state["standalone_question"]
     before = [turn for turn in state["turns"] if turn["run_id"] != state["run_id"]]
-    quotes = await extract(
-        question,
+    found = await context.judges.finder.find(
+        state["standalone_question"],
         sources,
-        context.sentences,
-        max_sentences=knobs.max_sentences,
+        most=knobs.max_sentences,
         typed=state["question"],
         last=before[-1] if before else None,
     )
+    quotes = found.quotes
     if not quotes:
         writer.write(knobs.fallback)
         return
     by_number = {source["number"]: source for source in sources}
-    best = max(quotes, key=lambda quote: quote.score)
-    place = read_title(by_number[best.number])
-    conclusion = None if opening or best.text[0].isdigit() else conclude(question, best.text, place)
+    conclusion = found.conclusion
     writer.write(opening or (f"{conclusion[0].upper()}{conclusion[1:]}. " if conclusion else ""))
     spans: dict[int, tuple[int, int]] = {}
     for quote in quotes:
@@ -252,12 +247,13 @@ async def _write_with_model(
         context.ledger.warn("The answer cites no source, so nothing shows that it comes from the documents.")
 
 
-def _write_prompt(state: GenerateInput, sources: Sequence[Source], profile: Profile) -> list[Message]:
+def _write_prompt(state: GenerateInput, sources: Sequence[Source], profile: Profile) -> Prompt:
     """Instructions, conversation and sources, each in messages of its own; the question comes last."""
     knobs = profile.generate
     checked = CHECKED if profile.verify else ""
-    messages = [Message("system", PROMPT.format(abstention=knobs.fallback, checked=checked))]
-    for turn in state["turns"][-knobs.remembered_turns :] if knobs.remembered_turns else []:
-        messages += [Message("user", disarm(turn["question"])), Message("assistant", disarm(turn["answer"]))]
-    question = disarm(state["standalone_question"])
-    return [*messages, Message("user", f"{show_sources(sources)}\n\nQuestion: {question}")]
+    question = state["standalone_question"]
+    return [
+        instruct(PROMPT, abstention=knobs.fallback, checked=checked),
+        *show_turns(state["turns"], knobs.remembered_turns),
+        ask("{sources}\n\nQuestion: {question}", sources=show_sources(sources), question=question),
+    ]

@@ -11,14 +11,14 @@ from typing_extensions import TypedDict
 
 from domain.documents import Citation, Claim, Source, Verification
 from domain.errors import UnsupportedAnswer
-from domain.ports.models import ChatModel, Message
+from domain.ports.models import ChatModel
 from domain.profile import CitationStyle
 from domain.state import Failure, Level, Turn
 from domain.text.markers import find_markers
 from nodes.answerers import LOCAL
 from nodes.context import Context
 from nodes.judgement import ask_or_none
-from nodes.prompting import disarm, show_sources
+from nodes.prompting import ask, instruct, number_lines, show_sources
 from nodes.scope import profile_of
 from nodes.verify import check_claims
 from nodes.writing import Answered, AnswerWriter, Prose, cite_statements, finish_turn, hold_back
@@ -129,10 +129,11 @@ def _cite_again(answer: str, state: ReconcileInput) -> list[Citation]:
 async def _ask_model(
     model: ChatModel, unsupported: Sequence[Claim], sources: list[Source], context: Context
 ) -> list[str]:
-    listed = "\n".join(
-        f"{n}. {disarm(claim['text'])} ({disarm(claim['reason'])})" for n, claim in enumerate(unsupported, 1)
-    )
-    messages = [Message("system", PROMPT), Message("user", f"{show_sources(sources)}\n\nClaims:\n{listed}")]
+    listed = number_lines("{text} ({reason})", ({"text": c["text"], "reason": c["reason"]} for c in unsupported))
+    messages = [
+        instruct(PROMPT),
+        ask("{sources}\n\nClaims:\n{claims}", sources=show_sources(sources), claims=listed),
+    ]
     return (await model.judge(messages, Repairs, context.ledger)).rewrites
 
 
@@ -147,7 +148,7 @@ async def _check_rewrites(
         prose.feed(rewrite)
         prose.finish()
         text = written.text.strip()
-        checked, _ = await check_claims(text, state["sources"], context.sentences)
+        checked, _ = await check_claims(text, state["sources"], context.judges.verifier)
         if checked and all(c["verdict"] == "supported" for c in checked):
             repairs[claim["start"]] = text
     return repairs

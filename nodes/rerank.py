@@ -11,12 +11,12 @@ from domain.documents import Candidate, Passage, Source, TextLine
 from domain.errors import EmbedderUnavailable, ModelError, ModelUnavailable
 from domain.profile import RerankKnobs
 from domain.scope import Scope, ScopeJson
+from domain.text.complexity import is_complex
 from nodes.context import Context
 from nodes.diversity import diversify
 from nodes.extras import have_or
 from nodes.fusion import blend, choose_examples, reorder
 from nodes.links import find_linked, place_linked
-from nodes.local.complexity import is_reranked
 from nodes.model_ranking import rank
 from nodes.neighbours import complete
 from nodes.scope import profile_of, scope_of
@@ -87,6 +87,11 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
         ),
         queries_tried=list(dict.fromkeys([*state["queries_tried"], *(passage.title for passage in linked)])),
     )
+
+
+def is_reranked(question: str, knobs: RerankKnobs) -> bool:
+    """Whether the profile has what was found for this question scored once more."""
+    return knobs.method != "none" and (not knobs.only_complex or is_complex(question))
 
 
 async def _look_and_score(

@@ -13,12 +13,12 @@ from domain.errors import EmbedderUnavailable
 from domain.ports.embedding import Vector
 from domain.profile import RetrievalKnobs
 from domain.scope import Scope, ScopeJson
+from domain.text.spelling import correct
 from nodes.context import Context
 from nodes.expansion import expand, merge
 from nodes.extras import have_or
 from nodes.fusion import fuse
 from nodes.legs import complete
-from nodes.local.spelling import correct
 from nodes.scope import profile_of, scope_of
 
 

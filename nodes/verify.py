@@ -8,14 +8,14 @@ from typing_extensions import TypedDict
 
 from domain.documents import Citation, Claim, Source, Verification
 from domain.events import Verified
-from domain.ports.embedding import Embedder
-from domain.ports.models import ChatModel, Message
+from domain.ports.judgement import ClaimVerifier
+from domain.ports.models import ChatModel
+from domain.text.claims import split_claims
+from domain.text.injections import gives_orders
 from domain.text.markers import find_markers
 from nodes.context import Context
 from nodes.judgement import ask_or_none
-from nodes.local.commands import gives_orders
-from nodes.local.verification import check, split_claims
-from nodes.prompting import disarm, show_sources
+from nodes.prompting import ask, instruct, number_lines, show_sources
 from nodes.writing import ADMISSION, CAVEAT
 
 PROMPT = """You check an answer against its sources. For each numbered claim decide whether the sources that it
@@ -63,7 +63,7 @@ async def verify(state: VerifyInput, runtime: Runtime[Context]) -> VerifyUpdate:
     """Give every claim a verdict, a reason and its span. The model judges where there is one; local checks stand in
     for what it leaves out. An answer that cites nothing does not stand, whether it claims something or not."""
     context = runtime.context
-    claims, score = await check_claims(state["answer"], state["sources"], context.sentences)
+    claims, score = await check_claims(state["answer"], state["sources"], context.judges.verifier)
     if (model := context.models.judge) is not None:
         at_once = asyncio.Semaphore(_CALLS_AT_ONCE)
 
@@ -83,7 +83,7 @@ async def verify(state: VerifyInput, runtime: Runtime[Context]) -> VerifyUpdate:
     return VerifyUpdate(verification=verification)
 
 
-async def check_claims(answer: str, sources: list[Source], embedder: Embedder) -> tuple[list[Claim], float]:
+async def check_claims(answer: str, sources: list[Source], verifier: ClaimVerifier) -> tuple[list[Claim], float]:
     """The answer's claims with the local verdict on each, and how well the sources support them all, 0-1. The caveat
     that may open the answer, and what it may admit at its end, claim nothing. A source that gives orders to whoever
     answers supports nothing."""
@@ -96,7 +96,7 @@ async def check_claims(answer: str, sources: list[Source], embedder: Embedder) -
     spans = split_claims(claimed if claimed and not find_markers(admitted, chunk_ids) else answer[stated:], chunk_ids)
     texts = [answer[span.start + stated : span.end + stated] for span in spans]
     cited = [[by_number[number] for number in span.markers if number in by_number] for span in spans]
-    checks, score = await check(list(zip(texts, cited, strict=True)), embedder)
+    checks, score = await verifier.verify(list(zip(texts, cited, strict=True)))
     claims = [
         Claim(
             text=text,
@@ -115,14 +115,12 @@ async def check_claims(answer: str, sources: list[Source], embedder: Embedder) -
 async def _ask_model(model: ChatModel, claims: list[Claim], sources: list[Source], context: Context) -> None:
     """Put the model's verdicts into `claims`."""
     cited = {number for claim in claims for number in claim["markers"]}
-    listed = "\n".join(
-        f"{number}. {disarm(claim['text'])} (cites {', '.join(map(str, claim['markers'])) or 'nothing'})"
-        for number, claim in enumerate(claims, 1)
+    listed = number_lines(
+        "{text} (cites {markers})",
+        ({"text": c["text"], "markers": ", ".join(map(str, c["markers"])) or "nothing"} for c in claims),
     )
-    messages = [
-        Message("system", PROMPT),
-        Message("user", f"{show_sources([s for s in sources if s['number'] in cited])}\n\nClaims:\n{listed}"),
-    ]
+    shown = show_sources([source for source in sources if source["number"] in cited])
+    messages = [instruct(PROMPT), ask("{sources}\n\nClaims:\n{claims}", sources=shown, claims=listed)]
     reply = await model.judge(messages, Judgements, context.ledger)
     for judgement in reply.judgements:
         if 1 <= judgement.claim <= len(claims):

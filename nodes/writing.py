@@ -8,9 +8,9 @@ from domain.documents import Citation, Source
 from domain.events import CitationUsed, Content, Correction
 from domain.profile import CitationStyle
 from domain.state import Route, Turn, TurnInput, remember
+from domain.text.claims import split_claims
 from domain.text.hyperlinks import LinkStream
 from domain.text.markers import MarkerStream, strip_markers
-from nodes.local.verification import split_claims
 
 CAVEAT = "The documents may answer this only in part. "
 """Opens an answer of low confidence."""

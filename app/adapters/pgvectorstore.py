@@ -25,14 +25,17 @@ from psycopg.rows import DictRow, dict_row
 from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
+from app.adapters.postgres.library.filters import write_paths
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.pool import QUERY_SECONDS, WAIT_SECONDS, Pool, translated_errors
-from app.toml_files import list_problems, read_toml
+from app.support.toml_files import list_problems, read_toml
 from domain.documents import Arrival, Box, Document, Line, Match, Passage
 from domain.errors import ConfigurationError, DatabaseUnavailable, InputError, LibraryChanged, UnknownDocument
+from domain.metadata import Metadata
 from domain.ports.documents import DocumentContent
 from domain.ports.embedding import Vector
 from domain.scope import Scope
+from domain.where import EVERYTHING, Where
 
 logger = logging.getLogger("askgraph.pgvectorstore")
 
@@ -41,6 +44,9 @@ WHOLE = "default"
 
 LOOKED_AT = 2_000
 """Rows among which titles are looked for: no index leads to them."""
+
+MAX_COLUMNS = 40
+"""Columns of the table that can be filtered by; a function of SQL takes no more than 100 arguments."""
 
 _APART = 1_000_000
 """Characters between the supposed beginnings of chunks whose place in their document is not known, so that no two are
@@ -131,6 +137,7 @@ class Table:
             "position": self._read_number(mapping.position),
             "workspace": Literal(WHOLE) if mapping.workspace is None else self._read(mapping.workspace),
             "id_type": SQL(types[mapping.id]),
+            "attributes": self._read_attributes(),
         }
         # Any of the words: hardly a row has them all.
         self._parts["asked"] = self._compose(
@@ -139,7 +146,9 @@ class Table:
         self._parts["in_scope"] = self._compose(
             # Others' tables may have rows that are not filled yet.
             "({workspace} = %(workspace_id)s AND {content} IS NOT NULL AND {embedding} IS NOT NULL"
-            " AND (%(document_ids)s::text[] IS NULL OR {document} = ANY (%(document_ids)s::text[])))"
+            " AND (%(document_ids)s::text[] IS NULL OR {document} = ANY (%(document_ids)s::text[]))"
+            " AND (%(metadata)s::jsonpath IS NULL OR {attributes} @@ %(metadata)s::jsonpath)"
+            " AND (%(path)s::jsonpath IS NULL OR jsonb_build_object('path', {document}) @@ %(path)s::jsonpath))"
         )
         # By the primary key.
         self._parts["chosen"] = self._compose("{id} = ANY (%(chunk_ids)s::text[]::{id_type}[]) AND {in_scope}")
@@ -155,6 +164,18 @@ class Table:
             return SQL("(t.{} ->> {})").format(Identifier(self.mapping.metadata), Literal(name))
         return SQL("NULL::text")
 
+    def _read_attributes(self) -> Composable:
+        """What a row can be filtered by: its metadata, and the columns of the table's own, as one JSON object."""
+        mapping = self.mapping
+        known = (mapping.id, mapping.content, mapping.embedding, mapping.metadata, mapping.words)
+        own = [name for name in self._types if name not in known][:MAX_COLUMNS]
+        columns = SQL(", ").join(SQL("{}, t.{}").format(Literal(name), Identifier(name)) for name in own)
+        attributes = SQL("jsonb_strip_nulls(jsonb_build_object({}))").format(columns)
+        if mapping.metadata not in self._types:
+            return attributes
+        metadata = SQL("coalesce(t.{}::jsonb, '{{}}'::jsonb)").format(Identifier(mapping.metadata))
+        return SQL("({} || {})").format(metadata, attributes)
+
     def _read_number(self, name: str | None) -> Composable:
         if name is None:
             return SQL("NULL::bigint")
@@ -169,7 +190,8 @@ class Table:
         if "chunk_ids" in params:
             params["chunk_ids"] = self._keep_possible(params["chunk_ids"])
         documents = None if scope.document_ids is None else _drop_nul(scope.document_ids)
-        params |= {"workspace_id": scope.workspace_id, "document_ids": documents}
+        metadata, path = write_paths(scope.where)
+        params |= {"workspace_id": scope.workspace_id, "document_ids": documents, "metadata": metadata, "path": path}
         try:
             with translated_errors():
                 async with asyncio.timeout(QUERY_SECONDS), self._pool.connection() as connection:
@@ -463,7 +485,12 @@ class PgVectorStoreDocuments:
         # Asked by whoever is about to add a document, so that nothing is read or embedded first.
         raise InputError(_READ_ONLY)
 
-    async def confirm(self, workspace_id: str, document: Document, arrival: Arrival) -> bool:
+    async def confirm(self, workspace_id: str, document: Document, arrival: Arrival, metadata: Metadata) -> bool:
+        raise InputError(_READ_ONLY)
+
+    async def set_metadata(
+        self, workspace_id: str, document: Document, arrival: Arrival, metadata: Metadata
+    ) -> Document | None:
         raise InputError(_READ_ONLY)
 
     async def find(self, workspace_id: str, source: str) -> Document | None:
@@ -486,8 +513,8 @@ class PgVectorStoreDocuments:
         )
         return "\n\n".join(row["content"] for row in rows) if rows else None
 
-    async def list(self, workspace_id: str) -> Sequence[Document]:
-        return await self._list(Scope(workspace_id))
+    async def list(self, workspace_id: str, where: Where = EVERYTHING) -> Sequence[Document]:
+        return await self._list(Scope(workspace_id, where=where))
 
     async def stored_hashes(self, workspace_id: str, document_id: str) -> frozenset[str]:
         return frozenset()
@@ -534,6 +561,7 @@ class PgVectorStoreDocuments:
                 pages=None,
                 characters=row["characters"],
                 chunks=row["chunks"],
+                metadata={},
                 created_at=_UNKNOWN_TIME,
                 updated_at=_UNKNOWN_TIME,
             )

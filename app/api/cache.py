@@ -34,4 +34,6 @@ async def explain(
     where: WhereQuery = None,
 ) -> Explanation:
     """Say whether the question would find a cached answer, and if not, how the nearest one differs."""
-    return await explain_key(parts, Ask(question, Scope.within(workspace, document, Where.parse_option(where)), thread_id, mode))
+    return await explain_key(
+        parts, Ask(question, Scope.within(workspace, document, Where.parse_option(where)), thread_id, mode)
+    )

@@ -19,8 +19,8 @@ from app.api.dependencies import (
     Workspace,
     read_services,
 )
+from app.api.descriptions import describe_document, describe_ingest, describe_ingestion
 from app.api.schemas import WhereQuery, WorkspaceId
-from app.descriptions import describe_document, describe_ingest, describe_ingestion
 from app.ingest.files import check_name
 from app.ingest.formats import list_formats
 from app.ingest.reading import check_file
@@ -102,9 +102,9 @@ async def add_documents(
             reports.append(DocumentReport(source=shown, status="failed", error=error.message, code=error.code))
             continue
         data = await file.read()
-        reports.append(await ingestion.add(
-                workspace, name, data, media_type=file.content_type, metadata=given, arrival=arrival
-            ))
+        reports.append(
+            await ingestion.add(workspace, name, data, media_type=file.content_type, metadata=given, arrival=arrival)
+        )
     report = IngestReport(documents=reports, seconds=round(perf_counter() - started, 3))
     if accepted:
         body = describe_ingest(report) | {"ingestions": [describe_ingestion(status) for status in accepted]}

@@ -6,9 +6,9 @@ from contextlib import aclosing
 
 from rich.markup import escape
 
+from app.api.descriptions import describe_answer
 from app.cli.running import print_json
 from app.cli.terminal import err, out
-from app.descriptions import describe_answer
 from domain.documents import Citation, name_place
 from domain.events import Compared, Event, data_of
 
@@ -84,4 +84,6 @@ def _print_citations(citations: Sequence[Citation]) -> None:
         page = f", page {citation['page']}" if citation["page"] else ""
         source = f" [dim]({escape(citation['source'])})[/dim]" if citation.get("source") else ""
         snippet = " ".join(citation["text"].split())
-        out.print(f"  \\[{citation['marker']}] [bold]{escape(where)}[/bold]{page}{source}\n      [dim]{escape(snippet)}[/dim]")
+        out.print(
+            f"  \\[{citation['marker']}] [bold]{escape(where)}[/bold]{page}{source}\n      [dim]{escape(snippet)}[/dim]"
+        )

@@ -3,10 +3,10 @@ from collections.abc import Sequence
 
 from rich.markup import escape
 
+from app.api.descriptions import describe_document
 from app.cli.options import JsonOption, WhereOption, WorkspaceOption, new_cli
 from app.cli.running import print_json, run
 from app.cli.terminal import new_table, print_table
-from app.descriptions import describe_document
 from app.settings import read_settings
 from app.wiring.services import open_services
 from domain.documents import Document
@@ -17,9 +17,7 @@ cli = new_cli()
 
 
 @cli.command()
-def documents(
-    where: WhereOption = None, workspace: WorkspaceOption = "default", as_json: JsonOption = False
-) -> None:
+def documents(where: WhereOption = None, workspace: WorkspaceOption = "default", as_json: JsonOption = False) -> None:
     """List the documents."""
 
     async def work() -> int:

@@ -11,8 +11,8 @@ from app.wiring.services import Services
 from domain.citations import cite
 from domain.documents import Source
 from domain.errors import AskgraphError
+from domain.ports.judgement import SUPPORTED
 from domain.text.sentences import split_sentences
-from nodes.local.verification import SUPPORTED
 from nodes.verify import VerifyInput, verify
 
 

@@ -27,7 +27,12 @@ class HandedOver:
 
 
 async def hand_over(
-    queue: IngestionQueue, workspace_id: str, paths: Sequence[Path | str], *, max_bytes: int, metadata: Metadata | None = None
+    queue: IngestionQueue,
+    workspace_id: str,
+    paths: Sequence[Path | str],
+    *,
+    max_bytes: int,
+    metadata: Metadata | None = None,
 ) -> HandedOver:
     """Have files, and folders with all that is in them, read by whichever worker has time. They are copied: what
     becomes of the files themselves does not matter any more.

@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
 from app.ingest.chunking import OVERLAP, SIZE, split
 from app.ingest.files import find_files, load, report_bad_name, report_failure
@@ -17,7 +16,7 @@ from domain.documents import Arrival, Chunk, Document, DocumentReport, IngestRep
 from domain.errors import DocumentError, MetadataError, Superseded
 from domain.metadata import Metadata
 from domain.ports.answers import AnswerCache
-from domain.ports.documents import ChunkVectors, DocumentContent, DocumentStore
+from domain.ports.documents import ChunkVectors, DocumentContent, DocumentStore, PassageEncoder
 
 BATCH = 32
 """Chunks handed to the embedder at once."""
@@ -29,17 +28,6 @@ work."""
 
 Progress = Callable[[str, int, int], None]
 """Called with the source, how many of its new chunks are embedded, and how many there are."""
-
-
-class PassageEncoder(Protocol):
-    """Computes the vectors that are stored for a chunk, in one run of the model.
-
-    Raises `EmbedderUnavailable`.
-    """
-
-    async def encode(self, texts: Sequence[str]) -> list[ChunkVectors]:
-        """Embedding and token vectors of each text, in order."""
-        ...
 
 
 class Ingestion:
@@ -78,8 +66,9 @@ class Ingestion:
 
         The document's metadata becomes what the file has in itself, with `metadata` on top. Content that is known
         already, from this source, or from another one with the same metadata, is left alone: the report is
-        ``unchanged`` and names the document that has it. Where only the metadata differs, only that is stored. A file that cannot be read gives a report with status ``failed``; one of whose
-        source a later file was stored meanwhile, ``superseded``.
+        ``unchanged`` and names the document that has it. Where only the metadata differs, only that is stored. A file
+        that cannot be read gives a report with status ``failed``; one of whose source a later file was stored
+        meanwhile, ``superseded``.
 
         Raises `DatabaseUnavailable` and `EmbedderUnavailable`.
         """
@@ -91,9 +80,12 @@ class Ingestion:
         # a source whose content has changed is updated even to what another source says: its old text must go
         known = existing or await self._store.find_by_hash(workspace_id, content_hash)
         metadata = await asyncio.to_thread(read_own_metadata, source, data, media_type) | (metadata or {})
-        if known is not None and known.content_hash == content_hash:
-            if report := await self._keep_known(workspace_id, source, known, arrival, metadata):
-                return report
+        if (
+            known is not None
+            and known.content_hash == content_hash
+            and (report := await self._keep_known(workspace_id, source, known, arrival, metadata))
+        ):
+            return report
         try:
             parsed, chunks = await asyncio.to_thread(self._prepare, source, data, media_type)
         except DocumentError as error:
@@ -111,9 +103,12 @@ class Ingestion:
         """
         arrival = await self._store.number_arrival(workspace_id)
         existing = await self._store.find(workspace_id, source)
-        if existing is not None and existing.content_hash == content_hash:
-            if report := await self._keep_known(workspace_id, source, existing, arrival, parsed.metadata):
-                return report
+        if (
+            existing is not None
+            and existing.content_hash == content_hash
+            and (report := await self._keep_known(workspace_id, source, existing, arrival, parsed.metadata))
+        ):
+            return report
         chunks = await asyncio.to_thread(self._split, parsed)
         content = DocumentContent(source, content_hash, parsed, chunks, {}, arrival, parsed.metadata)
         return await self._keep(workspace_id, content, existing, None)

@@ -13,7 +13,6 @@ from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 from langgraph.types import StateSnapshot
 
-from app.cancelling import end_tasks, keep_cancelling
 from app.runs.broadcast import Broadcast
 from app.runs.cache import UNPAID, CacheKey, decode_answer, encode_answer, is_storable
 from app.runs.graph_pass import GraphPass, fail, milliseconds_since, prepare_judgement
@@ -24,6 +23,7 @@ from app.runs.run_config import trace_id
 from app.runs.states import bring_up_to_date, read_values
 from app.runs.tapes import encode_tape
 from app.runs.taping import Player, describe, fill, record
+from app.support.cancelling import end_tasks, keep_cancelling
 from domain.documents import Citation
 from domain.errors import AskgraphError, RunLost, Unavailable
 from domain.events import RESTART, Correction, Done, Event, Failed
@@ -212,7 +212,7 @@ class RunExecution:
         parts, turn = self._parts, self.request.turn
         # LangGraph's own id of a run is that of its trace, and each attempt has its own.
         context = replace(parts.make_context(), run_id=turn["run_id"])
-        await prepare_judgement(context.sentences, values)
+        await prepare_judgement(context.judges, values)
         if self._player is not None:
             context = fill(context, self._player)
         if parts.tapes.applies_to(turn["scope"]["workspace_id"]):

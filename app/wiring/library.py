@@ -24,13 +24,13 @@ from app.adapters.prices import PriceTable, read_prices
 from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.rerankers.late_interaction import LateInteractionEncoder
 from app.ingest.encoding import TwoModelEncoder
-from app.ingest.pipeline import Ingestion, PassageEncoder
+from app.ingest.pipeline import Ingestion
 from app.settings import Settings, reveal
 from app.wiring.servers import Servers, open_servers
 from domain.errors import AskgraphError, ConfigurationError, EmbedderUnavailable
 from domain.health import Check
 from domain.ports.answers import AnswerCache
-from domain.ports.documents import DocumentStore
+from domain.ports.documents import DocumentStore, PassageEncoder
 from domain.ports.embedding import Embedder
 
 if TYPE_CHECKING:

@@ -8,11 +8,12 @@ parts of a nested question lost more good sources than they found (docs/decision
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from domain.documents import Source
+from domain.text.complexity import is_nested
 from domain.text.sentences import split_sentences
 from domain.text.terms import analyse
-from nodes.local.complexity import is_nested
 
 _SHORT = r"[A-Z][\w&-]{0,8}[A-Z\d]s?"
 _LONG_THEN_SHORT = re.compile(rf"([^()\n.;]{{4,100}}) \(({_SHORT})\)")
@@ -23,6 +24,16 @@ _NAME = re.compile(r"\b[A-Z][\w'’-]+(?: (?:(?:of|the|and|de|der|del|di|du|la|v
 
 NAMES = 2
 """So many names of the two best sources are added."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalReformulator:
+    """Implements `QueryReformulator`."""
+
+    async def reformulate(
+        self, question: str, missing: Sequence[str], sources: Sequence[Source], tried: Sequence[str], background: str
+    ) -> str | None:
+        return reformulate(question, missing, sources, tried, background)
 
 
 def reformulate(

@@ -2,7 +2,10 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from domain.ports.judgement import Rewrite
+from domain.question import add_carried
 from domain.state import Turn
 from domain.text.terms import analyse, content_words
 
@@ -34,9 +37,6 @@ _WHOLE = re.compile(
 )
 """How a whole question begins; anything else may be a fragment."""
 
-_CARRIED = re.compile(r"(?<=[?.!]) \(([^()]*)\)$")
-"""What a question took along from the conversation; no reader would write it so."""
-
 OWN_WORDS = 3
 """With fewer meaningful words before it, a pronoun points out of the question; with fewer in all, a fragment does not
 say what it is about (benchmarks/standalone.py)."""
@@ -50,6 +50,14 @@ BACKGROUND_WORDS = 8
 """Words that a search takes along at most, and from how many questions (docs/decisions/09-queries.md)."""
 
 
+@dataclass(frozen=True, slots=True)
+class LocalRewriter:
+    """Implements `FollowUpRewriter` by words."""
+
+    async def rewrite(self, question: str, turns: Sequence[Turn]) -> Rewrite:
+        return Rewrite(make_standalone(question, turns), add_background(question, turns))
+
+
 def make_standalone(question: str, turns: Sequence[Turn]) -> str:
     """The question with what it takes from the conversation in brackets: "How long is it valid? (warranty Lindenhof
     W2)". A question that stands alone already is returned as it is."""
@@ -61,12 +69,6 @@ def make_standalone(question: str, turns: Sequence[Turn]) -> str:
         if extended != question:
             return extended
     return question
-
-
-def part_carried(question: str) -> tuple[str, str]:
-    """The question as typed, and the words that `make_standalone` or `add_background` put behind it."""
-    match = _CARRIED.search(question)
-    return (question[: match.start()], match[1]) if match else (question, "")
 
 
 def add_background(question: str, turns: Sequence[Turn]) -> str:
@@ -84,7 +86,7 @@ def _extend(question: str, others: Sequence[str], most: int) -> str:
         if not terms <= known and len(added) < most:
             known |= terms
             added.append(word)
-    return f"{question} ({' '.join(added)})" if added else question
+    return add_carried(question, added)
 
 
 def _leans_on_conversation(question: str) -> bool:

@@ -20,6 +20,7 @@ from app.ingest.pipeline import Ingestion
 from domain.documents import Arrival, DocumentReport
 from domain.errors import EmbedderUnavailable, InputError
 from domain.ingestions import IngestionStatus
+from domain.metadata import Metadata
 from domain.ports.documents import ChunkVectors
 from domain.ports.ingestions import Ingest
 from domain.runs import Lease
@@ -89,7 +90,7 @@ async def test_what_does_not_answer_is_tried_again(
     tried: list[tuple[str, str, bytes, str | None]] = []
 
     async def ingest(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, arrival: Arrival
+        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
     ) -> DocumentReport:
         tried.append((workspace_id, source, data, media_type))
         if len(tried) == 1:
@@ -112,7 +113,7 @@ async def test_an_error_that_stays_ends_it(
     start: Start, ingestions: PostgresIngestionQueue, pool: Pool, error: Exception, code: str
 ) -> None:
     async def ingest(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, arrival: Arrival
+        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
     ) -> DocumentReport:
         raise error
 
@@ -133,14 +134,14 @@ async def test_another_worker_reads_what_a_dead_one_had(
     begun = asyncio.Event()
 
     async def hang(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, arrival: Arrival
+        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
     ) -> DocumentReport:
         begun.set()
         await asyncio.Event().wait()
         raise AssertionError
 
     async def ingest(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, arrival: Arrival
+        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
     ) -> DocumentReport:
         return DocumentReport(source, "added")
 
@@ -184,7 +185,7 @@ async def test_a_worker_that_was_frozen_stores_nothing_of_what_another_has_read(
     outcome: asyncio.Future[DocumentReport] = asyncio.get_running_loop().create_future()
 
     async def ingest_late(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, arrival: Arrival
+        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
     ) -> DocumentReport:
         slow = Ingestion(documents, held, answers)
         outcome.set_result(await slow.add(workspace_id, source, data, media_type=media_type, arrival=arrival))

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -26,6 +25,7 @@ from domain.ports.models import UsageSink
 from domain.profile import ABSTENTION, GradeKnobs, Profile, RerankKnobs, RetrievalKnobs
 from domain.scope import Scope
 from graphs.answer import build_answer_graph
+from nodes.local.judges import build_local_judges
 from tests.asking import with_search
 
 
@@ -215,7 +215,8 @@ async def test_without_the_embedder_the_lexical_leg_answers_alone_with_a_warning
 ) -> None:
     broken = replace(
         services,
-        library=replace(services.library, embedder=BrokenEmbedder(), sentences=cast(Any, BrokenEmbedder())),
+        library=replace(services.library, embedder=BrokenEmbedder()),
+        models=replace(services.models, judges=build_local_judges(BrokenEmbedder())),
     )
     done, _ = await ask(broken, "How long is the warranty of the Falke?")
     assert "36 months" in done["answer"]

@@ -15,7 +15,6 @@ from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.events import Done, Event
 from domain.profile import ABSTENTION
-from nodes.local.routing import prepare
 from tests.conftest import HANDBOOK
 from tests.wire.openai import OpenAIServer, serve_openai
 
@@ -32,7 +31,7 @@ async def serve(settings: Settings, **behaviour: Any) -> AsyncIterator[tuple[Ser
         connected = {"openai_api_key": SecretStr("sk-test"), "openai_base_url": server.base_url, "model_timeout": 20}
         async with open_services(settings.model_copy(update=connected | names)) as services:
             await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
-            await prepare(services.library.sentences)
+            await services.models.judges.prepare()
             yield services, server
 
 

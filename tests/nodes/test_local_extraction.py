@@ -7,10 +7,11 @@ import pytest
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.documents import Source
 from domain.ports.embedding import Vector
+from domain.ports.judgement import Quote
 from domain.ports.models import UsageSink
 from domain.state import Turn
 from domain.text.sentences import JUDGED
-from nodes.local.extraction import Quote, extract
+from nodes.local.extraction.finder import extract
 from tests.sources import make_source
 
 

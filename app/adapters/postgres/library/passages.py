@@ -102,7 +102,9 @@ class PassageReader:
 
     async def read_titles(self, scope: Scope, limit: int) -> list[str]:
         async with open_session(self._pool, scope.workspace_id) as session:
-            rows = await session.fetch(_READ_TITLES, limit=limit, document_ids=await self._filtered.find(session, scope))
+            rows = await session.fetch(
+                _READ_TITLES, limit=limit, document_ids=await self._filtered.find(session, scope)
+            )
         return [row["title"] for row in rows]
 
     async def read_tokens(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, bytes]:

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from domain.documents import Source
+from domain.question import split_carried
 from domain.state import Turn
 from domain.text.terms import analyse
-from nodes.local.expectation import meet_expectation
-from nodes.local.standalone import part_carried
-from nodes.local.statements import Statement, read_whole, split_statements
+from nodes.local.reading.expectation import meet_expectation
+from nodes.local.reading.statements import Statement, read_whole, split_statements
 
 _ASKS = re.compile(
     r"\W*(?:(?:and|but|so|then)\s+)?(?:(?:at|by|in|on|for|from|to|with|of|since|until|under)\s+)?"
@@ -71,7 +71,7 @@ class Focus:
 def find_focus(question: str, title: str) -> Focus | None:
     """None where the question does not name its subject, does not ask something of it, or asks much. `title`, with
     headings, of the best source says which words belong to a name: "the Seeblick pool"."""
-    typed, carried = part_carried(question)
+    typed, carried = split_carried(question)
     names = _find_names(typed)
     subject = frozenset(analyse(" ".join([*names, *_find_names(f"of {carried}")])))
     if not subject or len(names) > _MOST_NAMES or _ASKS.match(typed) is None:

@@ -13,13 +13,15 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
-from domain.documents import Source, Verdict
+from domain.documents import Source
 from domain.errors import EmbedderUnavailable
 from domain.ports.embedding import Embedder
-from domain.text.markers import find_markers, strip_markers
+from domain.ports.judgement import SUPPORTED, Check
+from domain.text.claims import DOCUMENT_NOUN, THE_DOCUMENTS, is_statement
+from domain.text.markers import strip_markers
 from domain.text.sentences import split_sentences
 from domain.text.terms import STOP_WORDS, analyse
-from nodes.local.direction import find_opposition, read_axes
+from nodes.local.verification.direction import find_opposition, read_axes
 
 COVERED = 0.70
 """Share of a statement's words that the sources must have. This and the next two are the best common setting of the
@@ -37,9 +39,6 @@ FUNCTION_WORD = 0.7
 
 SPEAKER_WORD = 1.5
 """What "I", "my" or "you" counts: whoever speaks of himself does not speak from the sources."""
-
-SUPPORTED = 0.5
-"""Score from which a claim, or an answer, counts as supported. Scores are scaled to it."""
 
 DECISIVE = 10.0
 """How soon words that fall short of those bars, or pass them, decide. The higher, the more is left to `OPPOSED`."""
@@ -118,18 +117,16 @@ _NUMBER = re.compile(
 _ROUGHLY = re.compile(r"(?:about|around|approximately|nearly|almost|over|roughly|some|than|~)\s*[$€£]?$", re.IGNORECASE)
 _ROUGHLY_WITHIN = 30
 """Characters before a number that are looked at."""
-_NOUN = r"(?:documents?|sources?|passages?|texts?|context|articles?)"
-_DOCUMENTS = rf"(?:the|these|your|this) (?:(?:provided|given|cited) )?{_NOUN}"
 _FRAME = re.compile(
     rf"^\W*(?:(?:indeed|well|however|additionally|sorry)\b,?\s*|not sure\b,?\s*(?:but )?"
-    rf"|(?:according to|based on|in) the (?:\w+ )?{_NOUN},?\s*"
-    rf"|{_DOCUMENTS} (?:(?:also|then|briefly|only) )*\w+s? (?:that )?)+",
+    rf"|(?:according to|based on|in) the (?:\w+ )?{DOCUMENT_NOUN},?\s*"
+    rf"|{THE_DOCUMENTS} (?:(?:also|then|briefly|only) )*\w+s? (?:that )?)+",
     re.IGNORECASE,
 )
 """Words round a statement that are the speaker's."""
-_ABOUT_DOCUMENTS = re.compile(rf"^{_DOCUMENTS}\b", re.IGNORECASE)
 _ADMISSION = re.compile(
-    rf"^\W*(?:\w+, )?(?:{_DOCUMENTS}|i|we) (?:do(?:es)? not|don['’]t|doesn['’]t|cannot|can['’]t|could not|couldn['’]t) "
+    rf"^\W*(?:\w+, )?(?:{THE_DOCUMENTS}|i|we) "
+    r"(?:do(?:es)? not|don['’]t|doesn['’]t|cannot|can['’]t|could not|couldn['’]t) "
     r"(?:\w+ly )?(?:have|know|find|say|tell|provide|contain|mention|specify|give|state|include|cover|address|offer)\b",
     re.IGNORECASE,
 )
@@ -142,24 +139,6 @@ _ITEM = re.compile(r"^\s*(?:[-*•]\s+|\d{1,2}[.)]\s+)?(?:\*\*[^*]{1,80}\*\*:?\s
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """What the check of one claim said, with a reason that a reader of the answer understands."""
-
-    verdict: Verdict
-    reason: str
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimSpan:
-    """A statement at `answer[start:end]`, markers included, and the sources that it cites."""
-
-    start: int
-    end: int
-    markers: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class _Number:
     value: float
     unit: str
@@ -167,50 +146,33 @@ class _Number:
     roughly: bool
 
 
-def split_claims(answer: str, chunk_ids: Sequence[str]) -> list[ClaimSpan]:
-    """The answer's statements with their markers: those in or right behind the sentence, or, where it has none, those
-    of the next sentence of the same paragraph that has. Questions, headings, lines that introduce a list and remarks
-    about the documents as such are no statements. `chunk_ids` are those of the sources, in order."""
-    markers = find_markers(answer, chunk_ids)
-    claims: list[ClaimSpan] = []
-    uncited: list[int] = []
-    for start, end in split_sentences(answer):
-        if claims and "\n" in answer[claims[-1].end : start]:
-            uncited.clear()
-        numbers = tuple(dict.fromkeys(n for span in markers if start <= span.start < end for n in span.numbers))
-        sentence = strip_markers(answer[start:end]).strip()
-        if not numbers and (not _is_statement(sentence) or _ABOUT_DOCUMENTS.match(sentence)):
-            continue
-        if numbers:
-            for position in uncited:
-                claims[position] = replace(claims[position], markers=numbers)
-            uncited.clear()
-        else:
-            uncited.append(len(claims))
-        claims.append(ClaimSpan(start, end, numbers))
-    return claims
+@dataclass(frozen=True, slots=True)
+class LocalVerifier:
+    """Implements `ClaimVerifier`.
 
-
-async def check(statements: Sequence[tuple[str, Sequence[Source]]], embedder: Embedder) -> tuple[list[Check], float]:
-    """Whether each statement is supported by the sources given with it, and how well they support the whole, 0-1.
-
-    Support begins at a score of 0.5. A statement is judged by its company too: in one sentence words are missing by
-    chance more often than in all of them. What claims nothing counts for nothing; where nothing
-    is claimed, nothing rests on a source, and the whole scores 0. Where the embedder is down, words alone judge.
+    A claim is judged by its company too: in one sentence words are missing by chance more often than in all of them.
+    Where the embedder is down, words alone judge.
     """
-    cited_once = {id(source): source for _, cited in statements for source in cited}
-    read = {key: _Text.read(source) for key, source in cited_once.items()}
-    claims = [strip_markers(statement).strip() for statement, _ in statements]
-    texts = [[read[id(source)] for source in cited] for _, cited in statements]
-    measured = [_measure(claim, its) for claim, its in zip(claims, texts, strict=True)]
-    with suppress(EmbedderUnavailable):
-        measured = await _add_oppositions(measured, embedder)
-    counted = [signals for signals in measured if signals is not None]
-    if not counted:
-        return [Check("supported", "It states nothing.", 1.0) for _ in claims], 0.0
-    whole = _average(counted)
-    checks = [_judge(claim, its, one, whole) for claim, its, one in zip(claims, texts, measured, strict=True)]
-    return checks, _score(whole)
+
+    embedder: Embedder
+
+    async def verify(self, claims: Sequence[tuple[str, Sequence[Source]]]) -> tuple[list[Check], float]:
+        cited_once = {id(source): source for _, cited in claims for source in cited}
+        read = {key: _Text.read(source) for key, source in cited_once.items()}
+        stated = [strip_markers(claim).strip() for claim, _ in claims]
+        texts = [[read[id(source)] for source in cited] for _, cited in claims]
+        measured = [_measure(claim, its) for claim, its in zip(stated, texts, strict=True)]
+        with suppress(EmbedderUnavailable):
+            measured = await _add_oppositions(measured, self.embedder)
+        counted = [signals for signals in measured if signals is not None]
+        if not counted:
+            return [Check("supported", "It states nothing.", 1.0) for _ in stated], 0.0
+        whole = _average(counted)
+        checks = [_judge(claim, its, one, whole) for claim, its, one in zip(stated, texts, measured, strict=True)]
+        return checks, _score(whole)
+
+    async def prepare(self) -> None:
+        await read_axes(self.embedder)
 
 
 async def _add_oppositions(measured: Sequence["_Signals | None"], embedder: Embedder) -> list["_Signals | None"]:
@@ -255,7 +217,7 @@ def _measure(claim: str, texts: Sequence["_Text"]) -> "_Signals | None":
     part = _FRAME.sub("", _ITEM.sub("", claim))
     words = [_key(word) for word in _WORD.findall(part)]
     content = [word for word in words if word not in STOP_WORDS]
-    if not _is_statement(claim) or _ADMISSION.match(claim) or not content:
+    if not is_statement(claim) or _ADMISSION.match(claim) or not content:
         return None
     passages = [passage for text in texts for passage in text.passages]
     if not passages:
@@ -374,11 +336,6 @@ class _Text:
         """1 where the two words stand together somewhere, 0.5 where some sentence has both, or else 0."""
         gaps = [abs(i - j) for p, i in self.places.get(one, ()) for q, j in self.places.get(other, ()) if p == q]
         return 0.0 if not gaps else 1.0 if min(gaps) <= _NEIGHBOURS else 0.5
-
-
-def _is_statement(sentence: str) -> bool:
-    """Whether it says something, rather than asks it, announces it or heads it."""
-    return bool(analyse(sentence)) and not sentence.endswith(("?", ":")) and not sentence.startswith("#")
 
 
 def _find_contradiction(part: str, nearest: str, texts: Sequence["_Text"], given: Set[str]) -> str | None:

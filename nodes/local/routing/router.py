@@ -6,8 +6,10 @@ question that is wrongly turned away costs far more than a search in vain, so bo
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from domain.ports.embedding import Embedder, Vector
+from domain.ports.judgement import Routed
 from domain.state import Route
 
 _LONGEST_TALK = 24
@@ -286,61 +288,63 @@ _embedded: dict[str, list[tuple[Route, str, Vector]]] = {}
 """By the embedder's name."""
 
 
-async def classify(question: str, embedder: Embedder, *, follow_up: bool) -> tuple[Route, str]:
-    """The route and, for the run's record, why. `follow_up` says that the thread has earlier turns, which a short
-    question may lean on.
+@dataclass(frozen=True, slots=True)
+class LocalRouter:
+    """Implements `QuestionRouter`."""
 
-    Raises `EmbedderUnavailable`.
-    """
-    rest = strip_courtesies(question)
-    if not re.search(r"\w", rest):
-        return "conversational", "It is a courtesy."
-    if len(rest.split()) > _LONGEST_TALK:
-        return "needs_retrieval", "It is longer than small talk."
-    if follow_up and _GOES_ON.search(rest):
-        return "needs_retrieval", "It asks for more on the last answer."
-    impossible = set() if _ADDRESS.search(rest) else {_ABOUT_ASSISTANT}
-    if _ASKS.search(rest):
-        impossible |= {_COMMAND, _TRANSACTION}
-    if rest.endswith("?"):
-        impossible.add(_GOODBYE)
-    if _YEAR.search(rest) or _RULES.search(rest):
-        impossible.add(_MOMENT)
-    nearest = [found for found in await _find_nearest(rest, embedder) if found[1] not in impossible]
-    route, kind, score = max(nearest, key=lambda found: found[2])
-    documents = max(found[2] for found in nearest if found[0] == "needs_retrieval")
-    lead = LEAD * 2 if follow_up else LEAD
-    if route == "needs_retrieval" or score < NEAREST or score - documents < lead:
-        return "needs_retrieval", "It may be answered by the documents."
-    return route, f"It is {kind}."
+    embedder: Embedder
 
+    async def route(self, question: str, *, follow_up: bool) -> Routed:
+        rest = strip_courtesies(question)
+        if not re.search(r"\w", rest):
+            return Routed("conversational", "It is a courtesy.")
+        if len(rest.split()) > _LONGEST_TALK:
+            return Routed("needs_retrieval", "It is longer than small talk.")
+        if follow_up and _GOES_ON.search(rest):
+            return Routed("needs_retrieval", "It asks for more on the last answer.")
+        impossible = set() if _ADDRESS.search(rest) else {_ABOUT_ASSISTANT}
+        if _ASKS.search(rest):
+            impossible |= {_COMMAND, _TRANSACTION}
+        if rest.endswith("?"):
+            impossible.add(_GOODBYE)
+        if _YEAR.search(rest) or _RULES.search(rest):
+            impossible.add(_MOMENT)
+        nearest = [found for found in await self._find_nearest(rest) if found[1] not in impossible]
+        route, kind, score = max(nearest, key=lambda found: found[2])
+        documents = max(found[2] for found in nearest if found[0] == "needs_retrieval")
+        lead = LEAD * 2 if follow_up else LEAD
+        if route == "needs_retrieval" or score < NEAREST or score - documents < lead:
+            return Routed("needs_retrieval", "It may be answered by the documents.")
+        return Routed(route, f"It is {kind}.")
 
-async def is_for_documents(question: str, embedder: Embedder, *, follow_up: bool) -> bool:
-    """Whether this plainly asks for a fact that documents may hold, so that to take it for anything else is a doubt,
-    whoever does. `follow_up` as for `classify`.
+    async def is_for_documents(self, question: str, *, follow_up: bool) -> bool:
+        rest = strip_courtesies(question)
+        if not _ASKS.search(rest) or _ADDRESS.search(rest) or (follow_up and _SPEAKER.search(rest)):
+            return False
+        return (await self.route(question, follow_up=follow_up)).route == "needs_retrieval"
 
-    Raises `EmbedderUnavailable`.
-    """
-    rest = strip_courtesies(question)
-    if not _ASKS.search(rest) or _ADDRESS.search(rest) or (follow_up and _SPEAKER.search(rest)):
-        return False
-    return (await classify(question, embedder, follow_up=follow_up))[0] == "needs_retrieval"
+    async def prepare(self) -> None:
+        """Embed the prototypes, once per embedder, so that the first question need not wait for it.
 
+        Raises `EmbedderUnavailable`.
+        """
+        if self.embedder.name in _embedded:
+            return
+        groups = [(route, kind, texts) for route, kinds in _PROTOTYPES.items() for kind, texts in kinds.items()]
+        vectors = await self.embedder.embed_passages([text for _, _, texts in groups for text in texts])
+        found, first = [], 0
+        for route, kind, texts in groups:
+            found.append((route, kind, vectors[first : first + len(texts)]))
+            first += len(texts)
+        _embedded[self.embedder.name] = found
 
-async def prepare(embedder: Embedder) -> None:
-    """Embed the prototypes, once per embedder, so that the first question need not wait for it.
-
-    Raises `EmbedderUnavailable`.
-    """
-    if embedder.name in _embedded:
-        return
-    groups = [(route, kind, texts) for route, kinds in _PROTOTYPES.items() for kind, texts in kinds.items()]
-    vectors = await embedder.embed_passages([text for _, _, texts in groups for text in texts])
-    found, first = [], 0
-    for route, kind, texts in groups:
-        found.append((route, kind, vectors[first : first + len(texts)]))
-        first += len(texts)
-    _embedded[embedder.name] = found
+    async def _find_nearest(self, text: str) -> list[tuple[Route, str, float]]:
+        """Each kind of prototype with the similarity of its nearest."""
+        await self.prepare()
+        vector = await self.embedder.embed_query(text)
+        return [
+            (route, kind, float((vectors @ vector).max())) for route, kind, vectors in _embedded[self.embedder.name]
+        ]
 
 
 def strip_courtesies(question: str) -> str:
@@ -349,10 +353,3 @@ def strip_courtesies(question: str) -> str:
     while match := _COURTESY.match(rest):
         rest = rest[match.end() :]
     return rest
-
-
-async def _find_nearest(text: str, embedder: Embedder) -> list[tuple[Route, str, float]]:
-    """Each kind of prototype with the similarity of its nearest."""
-    await prepare(embedder)
-    vector = await embedder.embed_query(text)
-    return [(route, kind, float((vectors @ vector).max())) for route, kind, vectors in _embedded[embedder.name]]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodes.local.ranges import Fit, compare, read_amounts
+from domain.text.ranges import Fit, compare, read_amounts
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,15 @@ from dataclasses import dataclass, replace
 from domain.documents import Source
 from domain.errors import EmbedderUnavailable
 from domain.ports.embedding import Embedder
+from domain.ports.judgement import FoundAnswer, Quote
 from domain.state import Turn
 from domain.text.markers import strip_markers
+from domain.text.ranges import Amount, compare, read_amounts
 from domain.text.terms import analyse
-from nodes.local.expectation import drop_kind, meet_expectation
-from nodes.local.focus import asks_again, find_documents, read_focus, share_terms
-from nodes.local.ranges import Amount, compare, read_amounts
-from nodes.local.statements import Statement, read_title, split_statements
+from nodes.local.extraction.conclusion import conclude
+from nodes.local.reading.expectation import drop_kind, meet_expectation
+from nodes.local.reading.focus import asks_again, find_documents, read_focus, share_terms
+from nodes.local.reading.statements import Statement, read_title, split_statements
 
 _EMBEDDED = 8
 """Passages that are embedded, about 5 ms each; the others are left behind by their words and their source. Where one
@@ -68,14 +70,28 @@ _ENUMERATION = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Quote:
-    """A passage that answers: `start`-`end` of the document of source `number`, and exactly the text there."""
+class LocalFinder:
+    """Implements `AnswerFinder`."""
 
-    number: int
-    start: int
-    end: int
-    text: str
-    score: float
+    embedder: Embedder
+
+    async def find(
+        self,
+        question: str,
+        sources: Sequence[Source],
+        *,
+        most: int,
+        typed: str | None = None,
+        last: Turn | None = None,
+    ) -> FoundAnswer:
+        quotes = await extract(question, sources, self.embedder, max_sentences=most, typed=typed, last=last)
+        if not quotes:
+            return FoundAnswer([])
+        best = max(quotes, key=lambda quote: quote.score)
+        if best.text[0].isdigit():
+            return FoundAnswer(quotes)
+        [source] = [source for source in sources if source["number"] == best.number]
+        return FoundAnswer(quotes, conclude(question, best.text, read_title(source)))
 
 
 async def extract(

@@ -1,6 +1,6 @@
 import pytest
 
-from nodes.local.commands import gives_orders
+from domain.text.injections import gives_orders
 
 
 @pytest.mark.parametrize(

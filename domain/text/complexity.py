@@ -2,7 +2,6 @@
 
 import re
 
-from domain.profile import RerankKnobs
 from domain.text.terms import content_words
 
 LONG = 9
@@ -39,8 +38,3 @@ def is_complex(question: str) -> bool:
     return bool(
         _REASONING.search(question) or _SECOND_QUESTION.search(question) or len(content_words(question)) >= LONG
     )
-
-
-def is_reranked(question: str, knobs: RerankKnobs) -> bool:
-    """Whether the profile has what was found for this question scored once more."""
-    return knobs.method != "none" and (not knobs.only_complex or is_complex(question))

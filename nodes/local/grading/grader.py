@@ -14,12 +14,14 @@ from dataclasses import astuple, dataclass
 from domain.documents import Source
 from domain.errors import EmbedderUnavailable
 from domain.ports.embedding import Embedder
+from domain.ports.judgement import Grade
 from domain.state import Turn
 from domain.text.sentences import JUDGED, split_sentences
 from domain.text.terms import analyse, content_words
-from nodes.local.contrast import find_departure, share_wording
-from nodes.local.focus import Focus, choose_texts, measure_absence, read_focus
-from nodes.local.statements import read_title, read_whole
+from nodes.fusion import weigh_by_rank
+from nodes.local.grading.contrast import find_departure, share_wording
+from nodes.local.reading.focus import Focus, choose_texts, measure_absence, read_focus
+from nodes.local.reading.statements import read_title, read_whole
 
 _READ = 3
 """Sources in which the sentences nearest to the question are looked for."""
@@ -40,15 +42,6 @@ chosen beside them (docs/decisions/10-grading.md)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Grade:
-    """`confidence` (0-1) that the sources answer the question; `missing`, the question's words that none of them
-    holds, as they stand in the question."""
-
-    confidence: float
-    missing: list[str]
-
-
-@dataclass(frozen=True, slots=True)
 class Signs:
     """What the logistic weighs; each 0-1."""
 
@@ -66,16 +59,20 @@ class Signs:
     """What is asked of the subject named is far from everything that the sources say about that subject."""
 
 
-async def grade(
-    question: str, sources: Sequence[Source], embedder: Embedder, *, typed: str | None = None, last: Turn | None = None
-) -> Grade:
-    """How likely it is that `sources`, best first, answer the question. 0 where there are none. `typed` is what the
-    user wrote, where `question` carries words of the conversation beside it, after the `last` turn."""
-    if not sources:
-        return Grade(0.0, content_words(question))
-    signs = await read_signs(question, sources, embedder, typed=typed, last=last)
-    log_odds = sum(weight * value for weight, value in zip(_WEIGHTS, (1.0, *astuple(signs)), strict=True))
-    return Grade(1 / (1 + math.exp(-log_odds)), find_missing(question, sources))
+@dataclass(frozen=True, slots=True)
+class LocalGrader:
+    """Implements `SourceGrader`."""
+
+    embedder: Embedder
+
+    async def grade(
+        self, question: str, sources: Sequence[Source], *, typed: str | None = None, last: Turn | None = None
+    ) -> Grade:
+        if not sources:
+            return Grade(0.0, content_words(question))
+        signs = await read_signs(question, sources, self.embedder, typed=typed, last=last)
+        log_odds = sum(weight * value for weight, value in zip(_WEIGHTS, (1.0, *astuple(signs)), strict=True))
+        return Grade(1 / (1 + math.exp(-log_odds)), find_missing(question, sources))
 
 
 async def read_signs(
@@ -97,12 +94,6 @@ async def read_signs(
         unknown_names=float(bool(names) and not names & held),
         absence=measure_absence(texts.values(), nearness) if nearness else 0.0,
     )
-
-
-def weigh_by_rank(scores: Sequence[float]) -> float:
-    """The mean of the scores, best first, each by the inverse of its rank: Σ scoreᵢ / i ÷ Σ 1 / i."""
-    weights = [1 / rank for rank in range(1, len(scores) + 1)]
-    return sum(weight * score for weight, score in zip(weights, scores, strict=True)) / sum(weights)
 
 
 def find_missing(question: str, sources: Sequence[Source]) -> list[str]:

@@ -2,7 +2,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from nodes.local.spelling import correct
+from domain.text.spelling import correct
 
 MEANT = {"fakle": "falke", "waranty": "warranty", "batery": "battery", "calib": "calibration"}
 

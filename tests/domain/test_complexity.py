@@ -1,6 +1,6 @@
 import pytest
 
-from nodes.local.complexity import is_complex, is_nested
+from domain.text.complexity import is_complex, is_nested
 
 
 @pytest.mark.parametrize(
