@@ -113,6 +113,7 @@ class FilledByLangChain(PgVectorStoreDocuments):
                     "start_index": chunk.start,
                     "page": chunk.page,
                     "number": chunk.index,
+                    **content.metadata,
                 }
                 for chunk in content.chunks
             ],
