@@ -22,17 +22,17 @@ VERSION = "Version 2.1 of the firmware introduces naïve mode."
 
 LEGAL, PEOPLE, OLD = "Claims go to court within 30 days.", "Claims for leave go to Ms. Keller.", "Claims were paper."
 FILED: dict[str, tuple[str, Metadata]] = {
-    "legal.md": (LEGAL, {"team": "legal", "year": 2024, "tags": ["law", "eu"], "draft": False, "code": "L-1"}),
-    "people.md": (PEOPLE, {"team": "hr", "year": 2025, "tags": ["eu"], "draft": True, "code": "L-2"}),
-    "old.md": (OLD, {"team": "legal", "year": "2019", "code": "X", "date": "2019-12-31"}),
+    "legal.md": (LEGAL, {"unit": "legal", "year": 2024, "tags": ["law", "eu"], "draft": False, "code": "L-1"}),
+    "people.md": (PEOPLE, {"unit": "hr", "year": 2025, "tags": ["eu"], "draft": True, "code": "L-2"}),
+    "old.md": (OLD, {"unit": "legal", "year": "2019", "code": "X", "date": "2019-12-31"}),
 }
 FILTERS = [
-    ("team=legal", {LEGAL, OLD}),
-    ("team=legal and year>=2024", {LEGAL}),
+    ("unit=legal", {LEGAL, OLD}),
+    ("unit=legal and year>=2024", {LEGAL}),
     ("year>2024 and year<=2025", {PEOPLE}),
     ("year>=2000", {LEGAL, PEOPLE}),  # numbers are not compared with text
     ('year>="2000"', {OLD}),
-    ("team in (hr, sales)", {PEOPLE}),
+    ("unit in (hr, sales)", {PEOPLE}),
     ('year in (2024, "2019")', {LEGAL, OLD}),
     ("tags=eu", {LEGAL, PEOPLE}),
     ("tags=law", {LEGAL}),
@@ -41,15 +41,15 @@ FILTERS = [
     ("draft=true", {PEOPLE}),
     ('draft="true"', set()),
     ("date<2020-01-01", {OLD}),
-    ("team=sales", set()),
+    ("unit=sales", set()),
     ('"no such key"=1', set()),
-    ("team='l\"egal'", set()),
+    ("unit='l\"egal'", set()),
 ]
 
 
 async def file(documents: DocumentStore) -> None:
     for source, (text, metadata) in FILED.items():
-        await store(documents, "a", source, [text], metadata=metadata)
+        await store(documents, "a", source, [text], title=f"Title of {source}", metadata=metadata)
 
 
 class LibraryContract:
@@ -77,7 +77,7 @@ class LibraryContract:
         for name, matches in found.items():
             assert {match.chunk_id for match in matches} == set(read), name
         related = await library.score_related(scope, words, {every_id[0]: 1.0}, every_id)
-        titled = await library.search_titled(scope, ["handbook"], vector_of(LEGAL))
+        titled = await library.search_titled(scope, [f"title of {source}" for source in FILED], vector_of(LEGAL))
         assert {match.chunk_id for match in [*related, *titled]} <= set(read)
         assert {passage.chunk_id for passage in await library.read_around(scope, every_id, 1, 1)} == set(read)
         assert set(await library.read_embeddings(scope, every_id)) == set(read)
@@ -90,7 +90,7 @@ class LibraryContract:
         matches = await library.search_dense(Scope("a"), vector_of(LEGAL), 10)
         passages = await library.read_passages(Scope("a"), [match.chunk_id for match in matches])
         ids = {passage.text: passage.document_id for passage in passages}
-        scope = Scope("a", (ids[LEGAL], ids[PEOPLE]), Where.parse("team=legal"))
+        scope = Scope("a", (ids[LEGAL], ids[PEOPLE]), Where.parse("unit=legal"))
         assert {match.document_id for match in await library.search_dense(scope, vector_of(LEGAL), 10)} == {ids[LEGAL]}
         assert {match.document_id for match in await library.search_lexical(scope, "claims", 10)} == {ids[LEGAL]}
 
