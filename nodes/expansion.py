@@ -55,7 +55,7 @@ async def expand(query: str, knobs: RetrievalKnobs, context: Context) -> list[st
     return [text for text in dict.fromkeys(texts) if text and text.casefold() != query.casefold()]
 
 
-def merge(rankings: Sequence[Sequence[Candidate]], k: int) -> list[Candidate]:
+def fuse_rankings(rankings: Sequence[Sequence[Candidate]], k: int) -> list[Candidate]:
     """One ranking of several, by the sum of 1 / (k + rank) (Cormack, Clarke & Buettcher, SIGIR 2009). A candidate of
     several rankings keeps what the first of them says of it."""
     if len(rankings) == 1:

@@ -14,11 +14,11 @@ from domain.scope import Scope, ScopeJson
 from domain.text.complexity import is_complex
 from nodes.context import Context
 from nodes.diversity import diversify
-from nodes.extras import have_or
 from nodes.fusion import blend, choose_examples, reorder
 from nodes.links import find_linked, place_linked
 from nodes.model_ranking import rank
-from nodes.neighbours import complete
+from nodes.neighbours import complete_sources
+from nodes.optional import query_or_default
 from nodes.scope import profile_of, scope_of
 
 
@@ -62,9 +62,9 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
     else:
         relevance = blend(context.read_cosines([candidates[p.chunk_id] for p in passages]), scores)
         if scores is not None:
-            relevance = await have_or(
-                relevance,
+            relevance = await query_or_default(
                 _learn(question, scope, passages, relevance, context),
+                relevance,
                 context.ledger,
                 "Ranked by the question's own words",
             )
@@ -79,9 +79,9 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
     ]
     return RerankUpdate(
         candidates=[candidates[passage.chunk_id] for passage, _ in ranked],
-        sources=await have_or(
+        sources=await query_or_default(
+            complete_sources(sources, scope, context.library),
             sources,
-            complete(sources, scope, context.library),
             context.ledger,
             "Sources were left as they are cut",
         ),
@@ -106,7 +106,7 @@ async def _look_and_score(
 
     async def look() -> list[Passage]:
         finding = find_linked(question, scope, found, candidates, context)
-        return await have_or([], finding, context.ledger, "What the sources mention was not looked up")
+        return await query_or_default(finding, [], context.ledger, "What the sources mention was not looked up")
 
     async def score(passages: list[Passage]) -> list[float] | None:
         return await _score(knobs, scope, question, passages, candidates, context)
@@ -173,9 +173,9 @@ async def _choose(
     """Those that become sources, most relevant first."""
     if knobs.mmr_lambda is None or len(ranked) <= knobs.keep:
         return ranked[: knobs.keep]
-    embeddings = await have_or(
-        {},
+    embeddings = await query_or_default(
         context.library.read_embeddings(scope, [passage.chunk_id for passage, _ in ranked]),
+        {},
         context.ledger,
         "The most relevant sources were kept, however alike",
     )

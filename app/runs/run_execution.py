@@ -302,7 +302,7 @@ class RunExecution:
     def _make_stop(self, state: AnswerState) -> Done:
         """The end of a run that was stopped. Its turn joins the conversation, marked."""
         run_id = self.request.run_id
-        turns = finish_turn(state, state["answer"], state["citations"])
+        turns = finish_turn(state, state["answer"], state["citations"], state["outcome"])
         state["turns"] = [turn | {"stopped": True} if turn["run_id"] == run_id else turn for turn in turns]
         total_ms = milliseconds_since(self._started)
         return make_done(state, self.request.thread_id, total_ms, self._trace_url(), stopped=True)

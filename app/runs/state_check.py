@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from app.runs.states import complete, find_problem, read_version
+from app.runs.states import complete_state, find_problem, read_version
 from domain.ports.retention import SavedStates
 from domain.retention import SavedState
 from domain.scope import Scope
@@ -82,5 +82,5 @@ def _check_state(saved: SavedState) -> Failure | None:
     if values.keys().isdisjoint(TurnInput.__annotations__):
         # Nothing has been asked yet: LangGraph saves the question first, and a branch begins with the conversation.
         values |= TurnInput(run_id="", question="", scope=Scope("").to_json(), mode="", profile={"name": "standard"})
-    problem = find_problem(complete(values, version), version)
+    problem = find_problem(complete_state(values, version), version)
     return problem and Failure(saved.thread_id, saved.checkpoint_id, version, *problem, readable=True)

@@ -1,4 +1,4 @@
-"""The statements of an answer, and the sources that each of them cites."""
+"""Splits an answer into its statements, each with the sources that it cites."""
 
 import re
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from domain.text.terms import analyse
 
 DOCUMENT_NOUN = r"(?:documents?|sources?|passages?|texts?|context|articles?)"
 THE_DOCUMENTS = rf"(?:the|these|your|this) (?:(?:provided|given|cited) )?{DOCUMENT_NOUN}"
-"""Patterns of the words with which an answer speaks of the documents as such."""
+"""Patterns for words with which an answer speaks of the documents as such."""
 
 _ABOUT_DOCUMENTS = re.compile(rf"^{THE_DOCUMENTS}\b", re.IGNORECASE)
 
@@ -25,9 +25,9 @@ class ClaimSpan:
 
 
 def split_claims(answer: str, chunk_ids: Sequence[str]) -> list[ClaimSpan]:
-    """The answer's statements with their markers: those in or right behind the sentence, or, where it has none, those
-    of the next sentence of the same paragraph that has. Questions, headings, lines that introduce a list and remarks
-    about the documents as such are no statements. `chunk_ids` are those of the sources, in order."""
+    """Return the answer's statements with their markers: those in or right behind the sentence or, where it has none,
+    those of the next sentence with markers in its paragraph. Questions, headings, lines that introduce a list, and
+    remarks about the documents as such are no statements. `chunk_ids` are those of the sources, in order."""
     markers = find_markers(answer, chunk_ids)
     claims: list[ClaimSpan] = []
     uncited: list[int] = []

@@ -1,8 +1,7 @@
-"""Text that gives orders to whoever answers from it.
+"""Recognises text that gives orders to the language model that reads it.
 
-A document may address the language model that reads it. What it then says is no evidence, so no claim is checked
-against it (`nodes/verify.py`). Words and forms that hardly occur in documents that mean people;
-docs/measurements/injection.md says how often they do.
+Such text is no evidence, so no claim is checked against it (`nodes/verify.py`). The patterns are words and forms that
+are rare in documents meant for people; docs/measurements/injection.md says how rare.
 """
 
 import re
@@ -33,10 +32,10 @@ _ORDERS = re.compile(
     r"|[<＜]\W*[sѕｓ]\W?[oоｏ]\W?[uυ]\W?[rг]\W?[cсϲ]\W?[eе]\b|\[source \d+\]|\bcite:c",
     re.MULTILINE,
 )
-"""Of lower-case text: to ignore the case takes twice as long."""
+"""Matches lower-case text: ignoring case takes twice as long."""
 _UNSEEN = re.compile(r"[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 
 
 def gives_orders(text: str) -> bool:
-    """Whether somewhere in the text a language model is told what to do."""
+    """Return True where the text tells a language model what to do."""
     return _ORDERS.search(_UNSEEN.sub("", text).lower()) is not None

@@ -1,5 +1,5 @@
-"""Tells whether what a text says of a range holds for a number of the question: "from 2,500 to 10,000 euros" for
-3000 euros."""
+"""Compares the numbers of a question with the ranges that a text states: 3000 euros with "from 2,500 to 10,000
+euros"."""
 
 import math
 import re
@@ -12,7 +12,7 @@ from domain.text.terms import analyse, content_words
 
 _DIGITS = r"[€$£]?(?:\d{1,3}(?:[,'’]\d{3})+|\d+)(?:\.\d+)?(?:[km](?![^\W\d_])|\s(?:thousand|million)\b)?"
 _NUMBER = rf"(?<![\w.,/-]){_DIGITS}"
-"""Not a part of a code, a date or another number."""
+"""A number that is not part of a code, a date or another number."""
 _UNIT = r"(?:\s?[€$£%]|\s[^\W\d_]+\b)?"
 _SCALES = {"k": 1e3, "m": 1e6, "thousand": 1e3, "million": 1e6}
 _CURRENCIES = {"€": "euro", "eur": "euro", "$": "dollar", "usd": "dollar", "£": "pound", "gbp": "pound", "%": "percent"}
@@ -40,7 +40,7 @@ _YEAR = re.compile(r"(?:1[89]|20)\d\d")
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A number of a question: `term` is how it stands in an index, `unit` the stem of the word after it, or empty."""
+    """A number of a question. `term` is its index term, `unit` the stem of the word after it, or empty."""
 
     term: str
     value: float
@@ -49,7 +49,7 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """What a text says of an amount, both ends included."""
+    """A range that a text states, both ends included."""
 
     low: float
     high: float
@@ -60,7 +60,8 @@ Fit = Literal["encloses", "excludes", "both"]
 
 
 def read_amounts(question: str) -> list[Amount]:
-    """The numbers of a question, but not years nor parts of codes. "More than 500" is a little more than 500."""
+    """Return the numbers of a question, without years and parts of codes. "More than 500" is the float just above
+    500."""
     amounts = []
     for match in _ASKED.finditer(question):
         number = match["number"]
@@ -77,7 +78,7 @@ def read_amounts(question: str) -> list[Amount]:
 
 @lru_cache(maxsize=256)
 def read_ranges(text: str) -> tuple[Range, ...]:
-    """The ranges that a text states, in order. Kept for a while: every amount of a question is compared with the same
+    """Return the ranges that a text states, in order. Cached: every amount of a question is compared with the same
     texts, and a question may be nothing but amounts."""
     return tuple(_find_ranges(text))
 
@@ -102,8 +103,8 @@ def _find_ranges(text: str) -> Iterator[Range]:
 
 
 def compare(amount: Amount, text: str) -> Fit | None:
-    """Whether the ranges of `text` enclose the amount, exclude it, or some do and some do not. None where it states no
-    range of that unit; what has no unit may have any."""
+    """Return how the ranges of `text` relate to the amount: all of them enclose it, all exclude it, or both occur. None
+    where the text states no range of that unit; a missing unit matches any."""
     ranges = (r for r in read_ranges(text) if not (r.unit and amount.unit) or r.unit == amount.unit)
     fits = [r.low <= amount.value <= r.high for r in ranges]
     if not fits:

@@ -1,4 +1,4 @@
-"""Which words of a question may be misspelt, and the question with others in their place."""
+"""Corrects the misspelt words of a question."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -6,16 +6,16 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from domain.text.terms import content_words
 
 _WORD = re.compile(r"(?<![\w'’.@/-])[^\W\d_]+(?![\w@/]|[-.][^\W_]|['’](?!s\b)[^\W_])")
-"""Words that stand alone. Parts of codes, names with joints, addresses and contractions are right as they are."""
+"""Words that stand alone. Parts of codes, hyphenated names, addresses and contractions are taken as right."""
 
 
 async def correct(
     texts: Sequence[str], suggest: Callable[[Sequence[str], str | None], Awaitable[Mapping[str, str]]]
 ) -> list[str]:
-    """The texts, each with what `suggest` says its words mean in their place.
+    """Return the texts, with the replacements that `suggest` has for their words.
 
-    `suggest` is given all their words as `domain.terms.content_words` has them, and the last one of the first text
-    once more where this ends with it: it may be unfinished.
+    `suggest` is given all words as `domain.text.terms.content_words` has them, and separately the last word of the
+    first text where the text ends with it, because it may be unfinished.
     """
     found = [match for text in texts for match in _WORD.finditer(text)]
     spelt = {match.group(): content_words(match.group()) for match in found}

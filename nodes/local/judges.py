@@ -1,4 +1,4 @@
-"""The local judges, wired."""
+"""Builds the local judges: one implementation per port of `domain.ports.judgement`."""
 
 from domain.ports.embedding import Embedder
 from domain.ports.judgement import Judges

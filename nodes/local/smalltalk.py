@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _NAMED = 3
-"""How many titles a reply names; a list of everything would be noise."""
+"""Number of titles that a reply names; a list of all would be noise."""
 
 _REPLIES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), answer)
@@ -59,7 +59,7 @@ _ACTION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class LocalSmallTalk:
-    """Implements `SmallTalk` by words."""
+    """Implements `SmallTalk` with fixed replies."""
 
     async def reply(self, question: str, titles: Sequence[str] | None) -> str:
         for pattern, answer in _REPLIES:

@@ -103,7 +103,13 @@ async def test_what_is_missing_costs_confidence(embedder: OnnxEmbedder) -> None:
 async def test_the_last_question_asked_again_of_another_subject_keeps_its_focus(embedder: OnnxEmbedder) -> None:
     asked = "How long is the warranty of the Drossel M5?"
     last = Turn(
-        run_id="", question=asked, standalone_question=asked, route="needs_retrieval", answer="36 months.", documents=[]
+        run_id="",
+        question=asked,
+        standalone_question=asked,
+        route="needs_retrieval",
+        answer="36 months.",
+        documents=[],
+        outcome="answered",
     )
     typed = "And the Amsel K3?"
     signs = await read_signs(f"{typed} (warranty Drossel M5)", [PRESS, MILL], embedder, typed=typed, last=last)

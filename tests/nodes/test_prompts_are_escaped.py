@@ -124,6 +124,7 @@ def make_state(**changes: Any) -> Any:
         route="needs_retrieval",
         answer=HOSTILE,
         documents=[HOSTILE],
+        outcome="answered",
     )
     claim = Claim(
         text=f"{HOSTILE} [1].",

@@ -1,7 +1,7 @@
-"""Says outright what a quoted sentence answers, where that is safe: yes, no, or how many.
+"""Draws a conclusion from a quoted sentence where that is safe: yes, no, or how many.
 
-Safe means that the sentence has all that is asked, in the same order and without conditions; else the quote alone
-stands, for the reader to conclude from.
+It is safe where the sentence has everything that is asked, in the same order and without conditions. Elsewhere the
+quote stands alone and the reader concludes.
 """
 
 import re
@@ -13,7 +13,7 @@ _CLOSED = re.compile(
     r"^\W*(?:is|are|was|were|do|does|did|can|could|may|must|should|has|have|had|will|would)\b(?!.*\bor\b)",
     re.IGNORECASE,
 )
-"""Yes or no; "is it A or B?" asks for one of both."""
+"""A question for yes or no; "is it A or B?" asks for one of the two."""
 
 _HOW_MANY = re.compile(r"^\W*how many (?P<counted>[^\W\d_]+)", re.IGNORECASE)
 
@@ -23,7 +23,7 @@ _CONDITION = re.compile(
     r"or)\b|[?;]|:$",
     re.IGNORECASE,
 )
-"""What makes an answer depend on more than the words that it shares with the question."""
+"""Words that make an answer depend on more than the words it shares with the question."""
 
 _FIGURE = re.compile(
     r"(?<![\w.,$€£])(?:\d[\d.,]*|(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve))(?= )", re.IGNORECASE
@@ -37,11 +37,11 @@ _MODALS = (
 _WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
 
 _LONGEST = 25
-"""Words of a sentence; in longer ones the words of a question meet by chance."""
+"""Limit, in words, of a sentence; in longer ones the words of a question meet by chance."""
 
 
 def conclude(question: str, sentence: str, place: str) -> str | None:
-    """The answer in a word or two, or None. `place` is the title and the headings over the sentence."""
+    """Return the answer in a word or two, or None. `place` is the title and the headings over the sentence."""
     if len(sentence.split()) > _LONGEST or _CONDITION.search(sentence) or "|" in sentence or "\n" in sentence:
         return None
     if match := _HOW_MANY.search(question):

@@ -1,4 +1,4 @@
-"""Finds the sentences that answer a question."""
+"""Finds the sentences that answer a question, without a language model."""
 
 import math
 import re
@@ -20,49 +20,50 @@ from nodes.local.reading.focus import asks_again, find_documents, read_focus, sh
 from nodes.local.reading.statements import Statement, read_title, split_statements
 
 _EMBEDDED = 8
-"""Passages that are embedded, about 5 ms each; the others are left behind by their words and their source. Where one
-passage answers, five are enough; where two are needed, answers are lost with five
+"""Number of passages that are embedded, about 5 ms each; the others are sorted out by words and source. Where one
+passage answers, five are enough; where two are needed, five lose answers
 (docs/measurements/quotes-and-verification.md)."""
 
 COVERAGE = 0.5
-"""What covering all words of the question counts, beside a cosine similarity of 1 (benchmarks/extraction.py)."""
+"""Weight of covering all words of the question; a cosine of 1 has weight 1 (benchmarks/extraction.py)."""
 
 CONTEXT = 0.75
-"""Share of a word's weight where not the sentence has it, but its title, heading, lead-in or the sentence before."""
+"""Factor on the weight of a word that only the title, heading, lead-in or sentence before has."""
 
 EXPECTED = 0.15
-"""Gained by a sentence that holds the kind of thing asked for, lost by one that does not (benchmarks/extraction.py)."""
+"""Bonus for a sentence that holds the kind of thing asked for, malus for one that does not
+(benchmarks/extraction.py)."""
 
 CARRIED = 0.3
-"""Share of a word's weight where the user did not type it in this turn, but the conversation before it held it."""
+"""Factor on the weight of a word that comes from the conversation and not from the user's question."""
 
 FOCUS = 0.5
-"""What the similarity with the question without its subject counts: else the sentence that names the subject most
-goes before the one that answers (docs/decisions/10-grading.md)."""
+"""Weight of the similarity with the question without its subject: otherwise the sentence that names the subject most
+beats the one that answers (docs/decisions/10-grading.md)."""
 
 FOCUS_HELD = 0.15
-"""What holding all words of the question but its subject's counts."""
+"""Weight of holding all words of the focus."""
 
 CONTINUED = 0.1
-"""Gained by a document that the last answer cites, where the question leans on the conversation."""
+"""Bonus for a document that the last answer cites, where the question leans on the conversation."""
 
 SUBJECT = 0.3
-"""Share of a word's weight where it names the subject, and is not what is asked of it."""
+"""Factor on the weight of a word that names the subject."""
 
 RELEVANCE = 0.1
-"""What the relevance of the source counts: between two like sentences, the better document's."""
+"""Weight of the relevance of the source: of two similar sentences, that of the better document wins."""
 
 PROMISE = 0.8
-"""The same before anything is embedded: it stands in for the similarity, of which it is the source's."""
+"""Weight of the relevance before anything is embedded: it stands in for the similarity."""
 
 CLOSE = 0.1
-"""How far behind the best a further sentence may be (benchmarks/extraction.py)."""
+"""Distance to the best score up to which a further sentence is quoted (benchmarks/extraction.py)."""
 
 CLOSE_IF_NEW = 0.2
-"""The same for one that covers words of the question which the chosen ones leave open, or belongs to a list."""
+"""The same for a sentence that covers words of the question which the others leave open, or that belongs to a list."""
 
 EQUALLY = 0.8
-"""Share of the question's terms, by weight, that a further row of a table must have of what its best row has."""
+"""Share of the best row's matched terms, by weight, that a further row of the same table must match."""
 
 _ENUMERATION = re.compile(
     r"^\W*(?:list|name|enumerate)\b|\b(?:what|which) (?:are|were|\w+s\b)|\bwhat all\b|\bsteps\b", re.IGNORECASE
@@ -103,16 +104,16 @@ async def extract(
     typed: str | None = None,
     last: Turn | None = None,
 ) -> list[Quote]:
-    """The sentences of `sources` that answer best, fewer than `max_sentences` where few say it: the best
-    one's source first, in reading order within a source.
+    """Return the passages that answer best, at most `max_sentences`: the best one's source first, in reading order
+    within a source. None where there are no sources. Where the embedder is down, words alone decide.
 
-    A sentence that leans on the one before it, a list item and a table row come with what they lean on; a list that
-    answers comes whole; of rows, items or sentences that state ranges side by side, that which encloses a number of
-    the question. None where there are no sources. Where the embedder is down, words alone decide.
+    A sentence that leans on the one before it, a list item and a table row come with their lead-in; a list that answers
+    comes whole. Of rows, items or sentences that state ranges side by side, only the one that encloses a number of the
+    question is quoted.
 
-    `typed` is what the user wrote, where `question` carries words of the conversation beside it. What the `last`
-    answer quoted is then quoted again only where it says more of what was typed than all else, and "And the other
-    one?" asks for the kind of thing that the last question did.
+    `typed` is the question as the user wrote it, where `question` carries words of the conversation. What the `last`
+    answer quoted is then quoted again only where it says more of what was typed than everything else, and "And the
+    other one?" asks for the same kind of thing as the last question.
     """
     typed = typed or question
     passages = [passage for source in sources for passage in split_statements(source)]
@@ -160,7 +161,7 @@ async def extract(
 
 
 def _drop_excluding(passages: Sequence[Statement], amounts: Sequence[Amount]) -> list[Statement]:
-    """Without what states another range than the one of its paragraph, list or table that encloses an amount."""
+    """Drop statements with another range than the one of their paragraph, list or table that encloses an amount."""
     for amount in amounts:
         fits = [compare(amount, passage.text) for passage in passages]
         settled = {p.block for p, fit in zip(passages, fits, strict=True) if fit == "encloses"}
@@ -173,9 +174,9 @@ def _drop_excluding(passages: Sequence[Statement], amounts: Sequence[Amount]) ->
 
 
 def _drop_said(passages: Sequence[Statement], typed: str, said: str) -> list[Statement]:
-    """Without what the last answer quoted, unless it holds more of the typed words than all else does, or, where none
-    of them says anything ("Since when?"), the kind of thing asked for. A row, whose other cells may be asked for now,
-    only gives way to another row with more of those words."""
+    """Drop statements that the last answer quoted. One stays where it holds more of the typed words than everything
+    else or, where no typed word carries meaning ("Since when?"), where it holds the kind of thing asked for. A table
+    row, whose other cells may be asked for now, gives way only to another row with more of those words."""
     words = set(analyse(drop_kind(typed)))
     known = " ".join(said.split())
     again = [" ".join(strip_markers(passage.text).split()) in known for passage in passages]
@@ -203,7 +204,8 @@ async def _compare(question: str, texts: Sequence[str], embedder: Embedder) -> l
 def _weigh_terms(
     question: str, typed: str, subject: Collection[str], passages: Sequence[Statement]
 ) -> dict[str, float]:
-    """The question's terms by how few of the passages have them (the idf of BM25), adding up to 1."""
+    """Return the weights of the question's terms, which add up to 1: the idf of BM25 over the passages, reduced for
+    terms of the conversation and of the subject."""
     # In the question's order: sums over a set would differ between processes in the last bit, and break ties anew.
     terms = dict.fromkeys(analyse(question))
     own = set(analyse(drop_kind(typed) if typed != question else typed))
@@ -270,11 +272,11 @@ def _quote(passage: Statement, span: tuple[int, int], score: float) -> Quote:
 
 
 def _completes(best: Statement, passage: Statement) -> bool:
-    """Whether a sentence comes next in the paragraph of the best one."""
+    """Return True where the passage follows the best one in its paragraph."""
     between = passage.source["text"][best.end : passage.start]
     return passage.source is best.source and between.isspace() and "\n" not in between
 
 
 def _overlap(one: tuple[str, int, int], other: tuple[str, int, int]) -> bool:
-    """Whether two places share text, as they do where chunks overlap."""
+    """Return True where two places share text, as in overlapping chunks. A place is (document id, start, end)."""
     return one[0] == other[0] and one[1] < other[2] and other[1] < one[2]

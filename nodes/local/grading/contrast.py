@@ -1,8 +1,8 @@
-"""How a question departs from the sentence that comes nearest to it.
+"""Detects where a question departs from the sentence that is nearest to it.
 
-A question may take up a sentence nearly word for word and yet ask for something else: it denies what the sentence
-affirms, says "after" for "before", or has another word in one's place. Similarity hardly sees that; words do. Such a
-departure says that the sentence does not answer; most questions have none.
+A question may repeat a sentence nearly word for word and still ask for something else: it denies what the sentence
+affirms, says "after" for "before", or has one word in the place of another. Similarity hardly notices; words do. Such a
+departure means that the sentence does not answer. Most questions have none.
 """
 
 import re
@@ -155,46 +155,47 @@ lock | unlock
 awake | asleep
 reward | punish
 """
-"""Words and their opposites, one matter a line; of everyday English, not drawn from any question set."""
+"""Words and their opposites, one pair of sides a line. Everyday English, not taken from any data set."""
 
 _NEGATED = re.compile(r"(?:un|in|im|ir|il|dis|mis|non-?)(.{4,})")
-"""A word turned into its opposite by a prefix."""
+"""A word that a prefix turns into its opposite."""
 
 _DENIAL = re.compile(r"\b(not|no|never|nor|neither|without|cannot|except|fail\w*|lack\w*)\b|n['’]t\b")
-"""Lower case only: a title may be called "Never Cry Wolf"."""
+"""Negations, in lower case only: a title may be "Never Cry Wolf"."""
 
 _OPEN = re.compile(r"\b(what|which|who|whom|whose|when|where|why|how)\b", re.IGNORECASE)
-"""A yes-or-no question and a claim are answered by what contradicts them; an open question is not."""
+"""The question word of an open question. A yes-or-no question is answered by what contradicts it, an open one is
+not."""
 
 _WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
 
 SAME_MATTER = 0.6
-"""Share of the question's meaningful words that a sentence must have before one opposite in it counts."""
+"""Share of the question's meaningful words that a sentence must have before an opposite counts."""
 
 SAME_WORDING = 0.5
-"""The same before a word in another's place counts."""
+"""The same before a word in the place of another counts."""
 
 FUNCTION_WORD = 0.2
-"""What a function word counts beside a meaningful word's 1, in looking for the sentence nearest to a question."""
+"""Weight of a function word in looking for the nearest sentence; a meaningful word has 1."""
 
 _Words = list[tuple[str, str]]
 
 _OUT, _IN = 2, 3
-"""Words of the question at most that are taken for one in another's place, and of the sentence there."""
+"""Limits for one word in the place of another: words of the question, and of the sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """In what an open question departs from a sentence."""
+    """The ways in which an open question departs from a sentence."""
 
     opposed: bool
-    """It denies what the sentence does not deny, or has the opposite of one of its words."""
+    """True where the question denies what the sentence affirms, or has the opposite of one of its words."""
     swapped: bool
-    """Amid the same words in the same order, another stands in the place of one."""
+    """True where, amid the same words in the same order, one word stands in the place of another."""
 
 
 def find_departure(question: str, sentence: str) -> Departure:
-    """None in either way where the question asks for yes or no: then what contradicts it answers it."""
+    """Compare an open question with a sentence. A yes-or-no question never departs."""
     if _OPEN.search(question) is None:
         return Departure(opposed=False, swapped=False)
     asked, said = _read_words(question), _read_words(sentence)
@@ -214,13 +215,14 @@ def find_departure(question: str, sentence: str) -> Departure:
 
 
 def share_wording(question: str, sentences: Sequence[str]) -> list[float]:
-    """How many different words of the question each sentence has; a function word counts `FUNCTION_WORD`."""
+    """Return, per sentence, how many different words of the question it has; a function word counts `FUNCTION_WORD`."""
     asked = {term: FUNCTION_WORD if word in STOP_WORDS else 1.0 for word, term in _read_words(question)}
     return [fsum(asked.get(term, 0.0) for term in {term for _, term in _read_words(s)}) for s in sentences]
 
 
 def _has_swap(asked: _Words, said: _Words, missing: set[str], unasked: set[str]) -> bool:
-    """Whether between words that both have in a row, one has `missing` ones and the other `unasked` ones."""
+    """Return True where, between words that both have in a row, the question has a word of `missing` and the sentence
+    one of `unasked`."""
     steps = SequenceMatcher(None, [t for _, t in asked], [t for _, t in said], autojunk=False).get_opcodes()
     for before, (kind, start, end, other_start, other_end), after in zip(steps, steps[1:], steps[2:], strict=False):
         if (before[0], kind, after[0]) == ("equal", "replace", "equal") and (
@@ -234,20 +236,20 @@ def _has_swap(asked: _Words, said: _Words, missing: set[str], unasked: set[str])
 
 
 def _read_words(text: str) -> _Words:
-    """All words with their terms; a function word, which has none, is its own."""
+    """Return all words with their terms; a function word is its own term."""
     words = _WORD.findall(text.lower())
     return [(word, (*analyse(word), word)[0]) for word in words]
 
 
 def _strip_prefix(word: str) -> str | None:
-    """The term of the word without a prefix that turns it into its opposite."""
+    """Return the term of the word without a prefix that turns it into its opposite."""
     negated = _NEGATED.fullmatch(word)
     return _read_words(negated[1])[0][1] if negated else None
 
 
 @lru_cache(maxsize=1)
 def _read_opposites() -> dict[str, set[str]]:
-    """The terms that oppose a term."""
+    """Return the opposites of each term."""
     opposites: dict[str, set[str]] = {}
     for line in _OPPOSITES.strip().splitlines():
         one, other = ({term for _, term in _read_words(side)} for side in line.split("|"))

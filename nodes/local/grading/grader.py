@@ -1,9 +1,11 @@
 """Predicts, without a language model, whether sources hold the answer to a question.
 
-Similarity says whether the sources are about what is asked; questions about other things are told apart well. Of
-questions about the very matter of a source, those are told apart that depart from it in a word (contrast.py), or ask of
-a subject what nothing said of it comes near to (focus.py).
-Constants: benchmarks/fit_grading.py; figures and what was tried in vain: docs/decisions/10-grading.md.
+Similarity tells whether the sources are about the matter asked for, and separates unrelated questions well. Questions
+about the very matter of a source are unanswerable where they differ from it in a word (contrast.py) or ask for a
+property of a subject that no statement about it comes near to (focus.py).
+
+Constants: benchmarks/fit_grading.py. Figures and rejected ideas: docs/decisions/10-grading.md,
+docs/measurements/grading.md.
 """
 
 import math
@@ -24,39 +26,39 @@ from nodes.local.reading.focus import Focus, choose_texts, measure_absence, read
 from nodes.local.reading.statements import read_title, read_whole
 
 _READ = 3
-"""Sources in which the sentences nearest to the question are looked for."""
+"""Number of sources in which the nearest sentences are looked for."""
 
 _SENTENCES = 2
-"""As many of them are embedded; about 5 ms each. Four tell no more."""
+"""Number of nearest sentences that are embedded, about 5 ms each. Four tell no more than two."""
 
 _SWAPPED = 0.5
-"""What a word in another's place counts, beside 1 for an opposite: it may be a synonym."""
+"""Sign of a word in the place of another, where an opposite has 1: it may be a synonym."""
 
 _NAME = re.compile(r"(?<=[\w,] )[A-ZÀ-Þ][^\W\d_A-Z]+\b(?!-)")
-"""A word in capitals within the question. Codes and acronyms are left out: texts write them in many ways."""
+"""A capitalised word within the question. Codes and acronyms are left out: texts write them in many ways."""
 
 _WEIGHTS = (-4.16, 5.66, 4.72, -2.87, -1.76, -2.0)
-"""Log-odds: intercept and one weight per sign. Fitted on answerable, unanswerable and unrelated questions of five
-public sets and of small libraries made from one of them; the last, with .07 of the intercept to make up for it, was
-chosen beside them (docs/decisions/10-grading.md)."""
+"""Log-odds: intercept, then one weight per sign. Fitted on answerable, unanswerable and unrelated questions of five
+public sets and of small libraries made from one of them. The last weight, and 0.07 of the intercept, were chosen
+afterwards (docs/decisions/10-grading.md)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """What the logistic weighs; each 0-1."""
+    """The inputs of the logistic, each 0-1."""
 
     relevance: float
-    """Σ scoreᵢ / i ÷ Σ 1 / i over the sources, best first."""
+    """Mean of the sources' scores by `weigh_by_rank`."""
     similarity: float
-    """The highest cosine of the question with the best source and with the sentences nearest to it: a short question
-    is drowned in a passage of 500 characters, a long one in a sentence."""
+    """Highest cosine of the question with the best source and with its nearest sentences: a short question is drowned
+    in a passage of 500 characters, a long one in a sentence."""
     departure: float
-    """1 where the question says the opposite of the sentence nearest to it, `_SWAPPED` where it has another word in
-    the place of one."""
+    """1 where the question says the opposite of its nearest sentence, `_SWAPPED` where it has one word in the place of
+    another."""
     unknown_names: float
-    """The question names something or somebody, and the sources none of it."""
+    """1 where the question has names and the sources none of them."""
     absence: float
-    """What is asked of the subject named is far from everything that the sources say about that subject."""
+    """How far everything that the sources say about the subject is from what is asked of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +73,20 @@ class LocalGrader:
         if not sources:
             return Grade(0.0, content_words(question))
         signs = await read_signs(question, sources, self.embedder, typed=typed, last=last)
-        log_odds = sum(weight * value for weight, value in zip(_WEIGHTS, (1.0, *astuple(signs)), strict=True))
-        return Grade(1 / (1 + math.exp(-log_odds)), find_missing(question, sources))
+        return Grade(estimate_confidence(signs), find_missing(question, sources))
+
+
+def estimate_confidence(signs: Signs) -> float:
+    """Return the probability (0-1) that the sources answer the question."""
+    log_odds = sum(weight * value for weight, value in zip(_WEIGHTS, (1.0, *astuple(signs)), strict=True))
+    return 1 / (1 + math.exp(-log_odds))
 
 
 async def read_signs(
     question: str, sources: Sequence[Source], embedder: Embedder, *, typed: str | None = None, last: Turn | None = None
 ) -> Signs:
-    """The signs of one question and at least one source. Embeds what of them is not known from the search; where the
-    embedder is down, the relevance has to do."""
+    """Compute the signs of a question and at least one source. Embeds only what the search did not; where the embedder
+    is down, the relevance stands in."""
     names = set(analyse(" ".join(_NAME.findall(question))))
     held = {term for source in sources for term in analyse(read_whole(source))} if names else set()
     sentences = _find_nearest_sentences(question, sources[:_READ])
@@ -97,7 +104,7 @@ async def read_signs(
 
 
 def find_missing(question: str, sources: Sequence[Source]) -> list[str]:
-    """The question's meaningful words, names and numbers whose stem is in no source, in order."""
+    """Return the question's meaningful words, names and numbers whose stem is in no source, in order."""
     covered = {term for source in sources for term in analyse(read_whole(source))}
     return [word for word in dict.fromkeys(content_words(question)) if not covered.intersection(analyse(word))]
 
@@ -110,8 +117,8 @@ async def _compare(
     about: Sequence[str],
     embedder: Embedder,
 ) -> tuple[float, list[float]]:
-    """The highest cosine of the question with the source and the sentences, and those of its focus with `about`.
-    The one with the source is new only where the lexical leg alone found it."""
+    """Return the highest cosine of the question with the source and the sentences, and the cosines of its focus with
+    `about`. The cosine with the source is computed only where the lexical search alone found it."""
     known = source["dense"]
     texts = [*(sentence[:JUDGED] for sentence in sentences), *([read_whole(source)] if known is None else [])]
     if not texts:
@@ -126,7 +133,7 @@ async def _compare(
 
 
 def _find_nearest_sentences(question: str, sources: Sequence[Source]) -> list[str]:
-    """Those that share most words with the question, the better source's first where two share as many."""
+    """Return the sentences that share most words with the question; of equals, the better source's first."""
     sentences = [s["text"][start:end] for s in sources for start, end in split_sentences(s["text"])]
     shared = share_wording(question, sentences)
     return [sentences[i] for i in sorted(range(len(sentences)), key=lambda i: -shared[i])[:_SENTENCES]]

@@ -1,4 +1,4 @@
-"""The kind of thing that a question asks for, and whether a text holds it."""
+"""Tells which kind of thing a question asks for, and whether a text holds it."""
 
 import re
 
@@ -31,7 +31,7 @@ _EXPECTATIONS: tuple[tuple[re.Pattern[str], re.Pattern[str] | None], ...] = tupl
         (r"^\W*(?:who|whom|whose|where)\b|\b(?:what|which) (?:person|company|city|country|state|place|region)\b", None),
     )
 )
-"""A kind of question and what an answer to it holds; None stands for a name that the question does not have."""
+"""Kinds of questions with what an answer holds; None stands for a name that the question does not have."""
 
 _KIND = re.compile(
     r"\b(?:what|which) (?:year|date|day|month|decade|century|time|person|company|city|country|state|place|region)\b",
@@ -42,7 +42,8 @@ _NAME = re.compile(r"(?<=[^.!?:] )[A-Z]\w+")
 
 
 def meet_expectation(question: str, text: str) -> int:
-    """1 where the text holds the kind of thing asked for, -1 where it does not, 0 where any sentence may answer."""
+    """Return 1 where the text holds the kind of thing asked for, -1 where it does not, 0 where any sentence may
+    answer."""
     for asked, given in _EXPECTATIONS:
         if asked.search(question):
             if given is not None:
@@ -53,6 +54,6 @@ def meet_expectation(question: str, text: str) -> int:
 
 
 def drop_kind(question: str) -> str:
-    """The question without the word for a kind of thing, which an answer need not have: "In which month?" is answered
-    by "on 4 March"."""
+    """Return the question without the word for a kind of thing, which an answer need not have: "on 4 March" answers "In
+    which month?"."""
     return _KIND.sub("", question)

@@ -1,7 +1,7 @@
-"""What a question asks of its subject, and whether a passage about the subject comes near to that.
+"""Separates what a question asks from the subject that it asks about.
 
 "How long is the warranty of the WS-400?" resembles every sentence about the WS-400. The question without its subject,
-"is the warranty of the", does not resemble "The WS-400 is delivered within four weeks".
+"is the warranty of the", does not resemble "The WS-400 is delivered within four weeks". See
 docs/decisions/10-grading.md.
 """
 
@@ -21,56 +21,59 @@ _ASKS = re.compile(
     r"(?:what|which|who|whom|whose|when|where|how)\b",
     re.IGNORECASE,
 )
-"""How a question begins that asks something of its subject. "Does it" and "tell me about" may be about all of it."""
+"""The beginning of a question that asks for one property of its subject. "Does it" and "tell me about" may ask for
+all."""
 
 _AGAIN = re.compile(
     r"\W*(?:(?:and|or|but) (?:what about |how about )?|(?:what|how) about )(?:for |in |of |with )?(?:the|an?|my|our)\b",
     re.IGNORECASE,
 )
-"""How a question begins that asks the last one of something else."""
+"""The beginning of a question that repeats the last one for another subject."""
 
 _LONGEST = 3
-"""Meaningful words of a focus. A question that asks more is about its subject and much else: its similarity as a whole
-says enough."""
+"""Limit of meaningful words in a focus. A question that asks more is about its subject and much else; its similarity as
+a whole says enough."""
 
 _MOST_NAMES = 2
-"""Words of a subject. A question with more speaks of several things or of one at length, and the same goes for it."""
+"""Limit of words in a subject. A question with more speaks of several things, or of one at length, and its similarity
+as a whole says enough."""
 
 _COMPARED = 3
-"""Statements that are compared with the focus, about 5 ms each where they are not embedded for the answer anyway."""
+"""Number of statements that are compared with the focus. Embedding one takes about 5 ms, unless the answer needs it
+anyway."""
 
 _HELD = 0.25
-"""What having the words of the focus counts, beside a cosine of 1."""
+"""Weight of sharing the words of the focus; a cosine of 1 has weight 1."""
 
 _EXPECTED = 0.1
-"""What holding the kind of thing asked for counts, for or against."""
+"""Weight of holding the expected kind of thing, for or against."""
 
 _FAR, _NEAR = 0.25, 0.4
-"""Nearness up to which nothing about the subject answers, and from which it may."""
+"""Nearness up to which nothing about the subject answers, and nearness from which something may."""
 
 _MEASURE = re.compile(r"\bhow (?:long|many|much|often|far|old|big|large|high|fast)\b ?", re.IGNORECASE)
-"""Of "How long is the warranty" the warranty is asked for: "within two weeks" is near to the rest."""
+"""The measure, which is not what is asked for: of "How long is the warranty", that is the warranty."""
 
 _PHRASE_END = re.compile(r"[,;:?!]$|['’]s?$")
 
 
 @dataclass(frozen=True, slots=True)
 class Focus:
-    """A question in two parts."""
+    """A question, parted into its subject and what is asked of it."""
 
     question: str
-    """As typed, without what the conversation lent it."""
+    """As typed, without words of the conversation."""
     text: str
-    """It without its subject and measure."""
+    """The question without its subject and measure."""
     terms: frozenset[str]
-    """Of `text`."""
+    """Terms of `text`."""
     subject: frozenset[str]
-    """Terms of the names and codes that the question has, from the conversation too."""
+    """Terms of the names and codes in the question and in the words of the conversation."""
 
 
 def find_focus(question: str, title: str) -> Focus | None:
-    """None where the question does not name its subject, does not ask something of it, or asks much. `title`, with
-    headings, of the best source says which words belong to a name: "the Seeblick pool"."""
+    """Return the focus, or None where the question names no subject, does not ask for a property of it, or asks much.
+    `title`, with headings, of the best source tells which words belong to a name: "the Seeblick pool"."""
     typed, carried = split_carried(question)
     names = _find_names(typed)
     subject = frozenset(analyse(" ".join([*names, *_find_names(f"of {carried}")])))
@@ -93,13 +96,13 @@ def find_focus(question: str, title: str) -> Focus | None:
 
 
 def asks_again(question: str) -> bool:
-    """Whether it asks the question before it of something else: "And the WS-200?"."""
+    """Return True where the question repeats the last one for another subject: "And the WS-200?"."""
     return _AGAIN.match(question) is not None
 
 
 def read_focus(question: str, title: str, typed: str, last: Turn | None) -> Focus | None:
-    """The focus of a question that was `typed` as a follow-up to the `last` turn: that of the last question, where it
-    is asked again."""
+    """Return the focus of a question that was `typed` after the `last` turn. Where it repeats the last question, that
+    is the last question's focus with the new subject."""
     if last is None or typed == question or not asks_again(typed):
         return find_focus(question, title)
     focus = find_focus(last["standalone_question"] or last["question"], title)
@@ -108,9 +111,9 @@ def read_focus(question: str, title: str, typed: str, last: Turn | None) -> Focu
 
 
 def choose_texts(focus: Focus, sources: Iterable[Source]) -> dict[str, float]:
-    """What is to be compared with the focus, and what each text counts besides: of the statements that speak of the
-    subject, by themselves or by where they stand, those that promise most; the header of a row, which says what the
-    row holds, once more by itself. None where nothing speaks of it: names that no source holds are another sign."""
+    """Return the texts to compare with the focus, each with its own weight: of the statements about the subject, those
+    that promise most; and the header of a table row by itself, because it says what the row holds. Empty where nothing
+    speaks of the subject: names that no source holds are another sign."""
     statements = [statement for source in sources for statement in split_statements(source)]
     named = [len(focus.subject & _read_around(statement)) for statement in statements]
     most = max(named, default=0)
@@ -124,7 +127,7 @@ def choose_texts(focus: Focus, sources: Iterable[Source]) -> dict[str, float]:
 
 
 def find_documents(focus: Focus, sources: Iterable[Source]) -> set[str]:
-    """The documents whose sources name most of the subject."""
+    """Return the ids of the documents whose sources name most of the subject."""
     texts: dict[str, set[str]] = {}
     for source in sources:
         texts.setdefault(source["document_id"], set()).update(analyse(read_whole(source)))
@@ -134,14 +137,14 @@ def find_documents(focus: Focus, sources: Iterable[Source]) -> set[str]:
 
 
 def measure_absence(weights: Iterable[float], similarities: Iterable[float]) -> float:
-    """0 where one of the texts comes near to the focus, 1 where all are far; `similarities` are their cosines with
-    it, `weights` what they count besides."""
+    """Return 0 where one of the texts comes near to the focus, 1 where all are far. `similarities` are the cosines of
+    the texts with the focus, `weights` their own weights."""
     nearness = max(weight + similarity for weight, similarity in zip(weights, similarities, strict=True))
     return min(1.0, max(0.0, (_NEAR - nearness) / (_NEAR - _FAR)))
 
 
 def share_terms(focus: Focus, statement: Statement) -> float:
-    """The share of the terms of the focus that the statement has, with what it leans on."""
+    """Return the share of the focus's terms that the statement has, with its lead-in."""
     return len(focus.terms.intersection(analyse(statement.shown))) / len(focus.terms)
 
 
@@ -150,7 +153,8 @@ def _weigh(focus: Focus, statement: Statement) -> float:
 
 
 def _read_around(statement: Statement) -> set[str]:
-    """The terms of the statement, its title and headings, and of its paragraph up to it; of a row, those of its own."""
+    """Return the terms of the statement, of its title and headings, and of its paragraph up to it; for a table row,
+    only its own."""
     own = set(analyse(f"{statement.context} {statement.text}"))
     if statement.table is None:
         own.update(analyse(statement.source["text"][max(0, statement.block[1]) : statement.start]))
@@ -158,13 +162,13 @@ def _read_around(statement: Statement) -> set[str]:
 
 
 def _find_names(text: str) -> list[str]:
-    """The words in capitals, but for the first, and those with figures."""
+    """Return the capitalised words, except the first word of the text, and the words with digits."""
     words = re.findall(r"[^\W_]+(?:[-'’./][^\W_]+)*", text)
     return [word for place, word in enumerate(words) if (place and word[0].isupper()) or re.search(r"\d", word)]
 
 
 def _split_phrases(words: Sequence[str]) -> list[list[int]]:
-    """Places of meaningful words that stand side by side."""
+    """Return the positions of meaningful words, grouped by runs."""
     phrases: list[list[int]] = [[]]
     for place, word in enumerate(words):
         if analyse(word):

@@ -1,4 +1,4 @@
-"""What of a source may be quoted."""
+"""Splits a source into statements that may be quoted."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from domain.text.tables import is_value
 from domain.text.terms import analyse
 
 _LONGEST_LIST = 700
-"""Characters of a list that is quoted whole with its lead-in."""
+"""Limit, in characters, of a list that is quoted whole with its lead-in."""
 
 _LEANING = re.compile(r"^(?:it|its|they|their|he|his|she|her|this|these|those|such|however|but)\b", re.IGNORECASE)
 _ITEM = re.compile(r"(?:[-*+•▪◦‣●○–—]|\(?\d{1,3}[.)]|\(?[a-z][.)])\s")
@@ -20,18 +20,17 @@ _FOOTER = re.compile(r"(?:[^|]{0,100}\W)?page \d+(?: of \d+)?|[A-Z]? ?[-–—]?
 """A running title or page number between the paragraphs of a PDF."""
 _NUMBERING = re.compile(r"(?:\d{1,2}(?:\.\d{1,2})*\.?|[A-Z]\.) ")
 _LABEL = re.compile(r"(?=.{1,80}$)[A-Z0-9][^.!?:;=@\d]*[^\W\d]\)?", re.DOTALL)
-"""Looks like a heading or a row's label: short, begins with a capital, holds no figure and does not end as a sentence
-does."""
+"""A line like a heading or a row's label: short, capitalised, without figures, and not ending like a sentence."""
 _LONGEST_LABEL = 8
-"""Words."""
+"""Limit, in words, of a label."""
 _SHOUTED = 3
-"""Words in capitals from which a line is a title, whatever else it holds; fewer may be a code that answers."""
+"""Number of words from which a line in capitals is a title whatever else it holds; fewer may be a code that answers."""
 _VERB = re.compile(r"\b(?:is|are|was|were|has|have|had|do|does|did|can|may|must|will|shall|should|not)\b")
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A sentence, item or row that may be quoted, and what it needs before it to be understood."""
+    """A sentence, item or row that may be quoted, with the text that it cannot be read without."""
 
     source: Source
     start: int
@@ -39,9 +38,9 @@ class Statement:
     lead: tuple[int, int] | None = None
     around: tuple[tuple[int, int], ...] = ()
     table: int | None = None
-    """Where the table of a row begins."""
+    """Offset of the table of a row."""
     enclosed: frozenset[str] = frozenset()
-    """Terms of the question's numbers that are within a range stated here."""
+    """Terms of the question's numbers that lie within a range stated here."""
 
     @property
     def text(self) -> str:
@@ -53,7 +52,7 @@ class Statement:
 
     @property
     def block(self) -> tuple[int, int]:
-        """The paragraph, list or table it stands in."""
+        """The paragraph, list or table that the statement stands in: source number and offset."""
         above = self.source["text"].rfind("\n\n", 0, self.start)
         return self.source["number"], above if self.table is None else self.table
 
@@ -65,24 +64,24 @@ class Statement:
 
     @property
     def shown(self) -> str:
-        """What is embedded: an item, a row or "It is" means little without what it leans on."""
+        """The text to embed: with its lead-in, because an item, a row or "It is" means little alone."""
         text = f"{self.source['text'][slice(*self.lead)]} {self.text}" if self.lead else self.text
         return text[:JUDGED]
 
 
 def read_title(source: Source) -> str:
-    """The source's title and headings."""
+    """Return the title and headings of the source."""
     return " ".join((source["title"], *source["heading_path"]))
 
 
 def read_whole(source: Source) -> str:
-    """All that the source says, its title and headings included."""
+    """Return the whole text of the source, title and headings included."""
     return f"{read_title(source)} {source['text']}"
 
 
 def split_statements(source: Source) -> Iterator[Statement]:
-    """What of a source may be quoted. Headings, ruled lines, running titles and labels without a value are no
-    answers."""
+    """Yield the statements of a source that may be quoted, in order. Headings, ruled lines, running titles and labels
+    without a value are left out."""
     text = source["text"]
     titles = {source["title"], *source["heading_path"]}
     spans = split_sentences(text)
@@ -140,7 +139,7 @@ def split_statements(source: Source) -> Iterator[Statement]:
 
 
 def _is_label(text: str, span: tuple[int, int]) -> bool:
-    """Whether a line of its own looks like a heading or like what a table's rows are called."""
+    """Return True where a line of its own looks like a heading or a table row's label."""
     piece = _NUMBERING.sub("", text[slice(*span)], count=1)
     alone = text[: span[0]].rstrip(" ")[-1:] in ("", "\n") and text[span[1] :].lstrip(" ")[:1] in ("", "\n")
     if not alone or "|" in piece or _VERB.search(piece.lower()):

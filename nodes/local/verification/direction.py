@@ -1,8 +1,8 @@
-"""How far two sentences point in opposite directions, by the embedding model.
+"""Measures how far two sentences point in opposite directions, with the embedding model.
 
-Embeddings of "A raises B" and "A lowers B" are close, and what parts them is much the same whatever A and B are. So a
-few such pairs of sentences give an axis, their mean difference, and two sentences about the same matter that lie far
-apart along it are likely to contradict each other. One axis is for more against less, one for yes against no.
+The embeddings of "A raises B" and "A lowers B" are close, and differ in much the same way whatever A and B are. The
+mean difference of a few such pairs is therefore an axis: two sentences about the same matter that lie far apart along
+it probably contradict each other. One axis is for more against less, one for yes against no.
 """
 
 import numpy as np
@@ -30,14 +30,14 @@ _MATTERS = (
 )
 
 SAME_MATTER = 0.4
-"""Cosine similarity up to which two sentences speak of different things, and cannot contradict each other."""
+"""Cosine similarity up to which two sentences speak of different matters and cannot contradict each other."""
 
 _axes: dict[str, Vector] = {}
-"""By the embedder's name."""
+"""Axes by the name of the embedder."""
 
 
 async def read_axes(embedder: Embedder) -> Vector:
-    """The axes, as unit rows; embedded once per embedder.
+    """Return the axes as unit rows, shape (2, dimension). They are embedded once per embedder.
 
     Raises `EmbedderUnavailable`.
     """
@@ -50,7 +50,7 @@ async def read_axes(embedder: Embedder) -> Vector:
 
 
 def find_opposition(one: Vector, other: Vector, axes: Vector) -> float:
-    """How far two sentences' embeddings part along the axes, by how much they speak of the same matter. About 0.02 for
-    sentences that agree, 0.1 and more for those that contradict each other."""
+    """Return how far two embeddings part along the axes, scaled by how much both speak of the same matter: about 0.02
+    for sentences that agree, 0.1 and more for those that contradict each other."""
     matter = max(0.0, float(one @ other) - SAME_MATTER) / (1 - SAME_MATTER)
     return matter * float(np.abs(axes @ (one - other)).sum())
