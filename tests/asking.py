@@ -1,17 +1,20 @@
 """A question and its whole answer, and the models that are asked in most tests."""
 
 import json
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from typing import Any, cast
 
 from pydantic import SecretStr
 
 from app.api.health import healthz
+from app.runs.cache import CacheKey
 from app.runs.requests import Ask, collect
 from app.runs.thread_states import ThreadStates
 from app.settings import Settings
 from app.wiring.services import Services
 from domain.events import Done
+from domain.scope import Scope
 from graphs.answer import AnswerGraph
 from nodes.wording import read_catalogue
 from tests.wire.openai import OpenAIServer
@@ -48,6 +51,12 @@ async def read_health(services: Services) -> dict[str, Any]:
     """The body of /healthz."""
     response = await healthz(services.checks, services.parts, services.modes)
     return cast(dict[str, Any], json.loads(bytes(response.body)))
+
+
+def read_key(components: Mapping[str, Any]) -> CacheKey:
+    """Read the key of a question about a whole workspace back from what its answer is listed with."""
+    named = {field.name: components[field.name] for field in fields(CacheKey) if field.name != "scope"}
+    return CacheKey(Scope(components["workspace_id"]), **named)
 
 
 async def ask(services: Services, question: str = QUESTION, **options: Any) -> Done:

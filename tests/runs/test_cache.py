@@ -14,7 +14,7 @@ from app.wiring.services import Services, open_services
 from domain.ports.answers import EncodedAnswer
 from domain.scope import Scope
 from domain.where import Where
-from tests.asking import QUESTION, ask, with_models
+from tests.asking import QUESTION, ask, read_key, with_models
 from tests.conftest import HANDBOOK
 from tests.wire.openai import serve_openai
 
@@ -280,7 +280,7 @@ async def test_an_answer_that_is_stored_too_late_is_never_given(services: Servic
     """By a process that was away between its look at the documents and the cache, while they changed."""
     await ask(services)
     [stored] = await services.runs.answers.list_stored("default", 1)
-    key = CacheKey(**stored.components).address()
+    key = read_key(stored.components).address()
     answer = await services.runs.answers.get(key)
     assert answer is not None
     await services.library.ingestion.delete("default", library["Station handbook"])

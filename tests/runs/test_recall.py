@@ -2,13 +2,11 @@
 
 import asyncio
 import json
-from dataclasses import fields
 
 import pytest
 import redis.asyncio
 
 from app.api.descriptions import describe_answer
-from app.runs.cache import CacheKey
 from app.runs.recall import Recall, Recalled
 from app.runs.requests import Ask, collect
 from app.settings import Settings
@@ -17,7 +15,7 @@ from domain.errors import QuestionError, UnknownDocument, UnknownMode
 from domain.events import Event
 from domain.ports.answers import AnswerCounts
 from domain.scope import Scope
-from tests.asking import QUESTION, ask
+from tests.asking import QUESTION, ask, read_key
 
 
 @pytest.fixture
@@ -108,10 +106,7 @@ async def test_what_cannot_be_recorded_does_not_keep_the_rest_waiting(
     [note] = await services.runs.answers.read_hits(10)
     bad = note.hit.replace(b"warranty", b"warran\\u0000")
     [stored] = await services.runs.answers.list_stored("default", 1)
-    components = {
-        name: stored.components[name] for name in (field.name for field in fields(CacheKey)) if name != "scope"
-    }
-    digest = CacheKey(Scope("default"), **components).address().digest
+    digest = read_key(stored.components).address().digest
     await services.runs.answers.recall(Scope("default"), digest, bad, services.library.documents.corpus_fingerprint)
     last = await serve(recall)
     await services.runs.hit_log.record_all()
