@@ -139,7 +139,6 @@ def make_state(**changes: Any) -> Any:
         **blank_question(),
         "run_id": "now",
         "scope": Scope("default").to_json(),
-        "where": None,
         "mode": "thorough",
         "profile": MODES["thorough"].model_dump(),
         "question": HOSTILE,
