@@ -25,6 +25,7 @@ from app.adapters.postgres.queue.ingestions import PostgresIngestionQueue
 from app.adapters.postgres.queue.runs import PostgresRunQueue
 from domain.documents import Arrival, DocumentReport
 from domain.events import Done, Failed
+from domain.metadata import Metadata
 from domain.runs import Lease, RunRecord, RunRequest, ServedRun
 from domain.scope import Scope
 from domain.state import TurnInput
@@ -79,7 +80,7 @@ async def measure(pool: Pool, database_url: str) -> None:
     begun: dict[str, asyncio.Future[float]] = {}
 
     async def ingest(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, arrival: Arrival
+        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
     ) -> DocumentReport:
         begun[source].set_result(perf_counter())
         return DocumentReport(source, "added")

@@ -19,7 +19,7 @@ def cite(source: Source, span: tuple[int, int] | None = None, statements: Sequen
         text = source["text"][start - source["start"] : end - source["start"]]
     else:
         text = make_snippet(source["text"], statements)
-    return Citation(
+    citation = Citation(
         marker=source["number"],
         document_id=source["document_id"],
         title=source["title"],
@@ -33,6 +33,9 @@ def cite(source: Source, span: tuple[int, int] | None = None, statements: Sequen
         text=text,
         score=source["score"],
     )
+    if "source" in source:
+        citation["source"] = source["source"]
+    return citation
 
 
 def _enclose(boxes: Sequence[Box]) -> Box | None:

@@ -14,6 +14,8 @@ from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
+from domain.metadata import Metadata
+
 
 class Box(TypedDict):
     """A rectangle on a page, in percent (0-100) of the page's width and height, origin top left."""
@@ -54,6 +56,8 @@ class ParsedDocument:
     sections: tuple[Section, ...]
     lines: tuple[Line, ...] = ()
     pages: int | None = None
+    metadata: Metadata = field(default_factory=dict)
+    """Metadata that the file has in itself, such as front matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,7 @@ class Document:
     chunks: int
     created_at: datetime
     updated_at: datetime
+    metadata: Metadata = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +147,8 @@ class Passage:
     end: int
     heading_path: tuple[str, ...] = ()
     lines: tuple[Line, ...] = ()
+    source: str = ""
+    """The document's path as ingested, or its address; empty where it is not known."""
 
     @property
     def page(self) -> int | None:
@@ -182,6 +189,8 @@ class Source(TypedDict):
     chunk_index: int
     document_id: str
     title: str
+    source: NotRequired[str]
+    """The document's path as ingested, or its address. Absent where it is not known, as in states before version 3."""
     heading_path: list[str]
     text: str
     start: int
@@ -201,6 +210,8 @@ class Citation(TypedDict):
     marker: int
     document_id: str
     title: str
+    source: NotRequired[str]
+    """The document's path as ingested, or its address. Absent where it is not known, as in states before version 3."""
     chunk_id: str
     chunk_index: int
     page: int | None

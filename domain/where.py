@@ -40,7 +40,7 @@ _KNOWN_OPERATORS: Final = "=, in, >, >=, <, <= or ^="
 _KNOWN_TESTS: Final = "eq, in, gt, gte, lt, lte or prefix"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Condition:
     """A test of one metadata key.
 
@@ -52,6 +52,13 @@ class Condition:
     operator: Operator
     value: Scalar | tuple[Scalar, ...]
     """A tuple for `in`, sorted and without repetitions; a single value otherwise."""
+
+    # Compared as text, because True equals 1 in Python, and a filter for one must not be taken for the other.
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Condition) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
 
     def __str__(self) -> str:
         key = self.key if _BARE_KEY.fullmatch(self.key) else _quote(self.key)
@@ -80,8 +87,7 @@ class Where:
         checked: dict[tuple[str, Operator], Condition] = {}
         for condition in map(_check, conditions):
             place = (condition.key, condition.operator)
-            # As text, because True equals 1 in Python.
-            if str(checked.setdefault(place, condition)) != str(condition):
+            if checked.setdefault(place, condition) != condition:
                 raise _refuse(f"it tests {condition.key!r} twice in the same way. For one of several values use `in`")
             if len(checked) > MAX_CONDITIONS:
                 raise _refuse(f"it has more than {MAX_CONDITIONS} conditions")
@@ -97,6 +103,11 @@ class Where:
         if len(text) > MAX_WRITTEN:
             raise _refuse(f"it is longer than {MAX_WRITTEN:,} characters")
         return cls.of(_Parser(text).read_conditions())
+
+    @classmethod
+    def parse_option(cls, text: str | None) -> "Where":
+        """Read an optional filter: none filters nothing. Raises `FilterError`."""
+        return EVERYTHING if text is None else cls.parse(text)
 
     @classmethod
     def from_json(cls, value: object) -> "Where":

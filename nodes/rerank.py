@@ -188,7 +188,7 @@ async def _choose(
 
 
 def _make_source(number: int, passage: Passage, candidate: Candidate, score: float) -> Source:
-    return Source(
+    source = Source(
         number=number,
         chunk_id=passage.chunk_id,
         chunk_index=passage.chunk_index,
@@ -204,3 +204,6 @@ def _make_source(number: int, passage: Passage, candidate: Candidate, score: flo
         dense=candidate["dense"],
         lexical=candidate["lexical"],
     )
+    if passage.source:
+        source["source"] = passage.source
+    return source

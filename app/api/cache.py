@@ -6,11 +6,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from app.api.dependencies import AnswersDep, RunPartsDep, Workspace
-from app.api.schemas import ThreadId
+from app.api.schemas import ThreadId, WhereQuery
 from app.runs.cache_explanation import Explanation
 from app.runs.cache_explanation import explain as explain_key
 from app.runs.requests import Ask
 from domain.scope import Scope
+from domain.where import Where
 
 router = APIRouter(prefix="/api/cache", tags=["cache"])
 
@@ -30,6 +31,9 @@ async def explain(
     mode: str = "standard",
     thread_id: ThreadId | None = None,
     document: Annotated[list[str] | None, Query(description="Answer from this document only; repeatable.")] = None,
+    where: WhereQuery = None,
 ) -> Explanation:
     """Say whether the question would find a cached answer, and if not, how the nearest one differs."""
-    return await explain_key(parts, Ask(question, Scope.within(workspace, document), thread_id, mode))
+    return await explain_key(
+        parts, Ask(question, Scope.within(workspace, document, Where.parse_option(where)), thread_id, mode)
+    )

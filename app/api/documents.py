@@ -20,14 +20,16 @@ from app.api.dependencies import (
     read_services,
 )
 from app.api.descriptions import describe_document, describe_ingest, describe_ingestion
-from app.api.schemas import WorkspaceId
+from app.api.schemas import WhereQuery, WorkspaceId
 from app.ingest.files import check_name
 from app.ingest.formats import list_formats
 from app.ingest.reading import check_file
+from app.ingest.sidecars import read_metadata
 from domain.documents import DocumentReport, IngestReport
 from domain.errors import DocumentError, OversizedDocument, UnknownDocument, UnreadableDocument
 from domain.ingestions import IngestionStatus
 from domain.text.surrogates import replace_surrogates
+from domain.where import Where
 
 MAX_NAME = 255
 """Longest file name in characters, as on most file systems."""
@@ -62,6 +64,9 @@ async def add_documents(
     ingestions: IngestionsDep,
     files: Annotated[list[UploadFile], File(description=f"Supported formats: {list_formats()}.")],
     workspace: Annotated[WorkspaceId, Form()] = "default",
+    metadata: Annotated[
+        str | None, Form(description='Metadata of every file, a JSON object such as {"team": "legal", "year": 2024}')
+    ] = None,
     wait: Annotated[bool, Query(description="False: return once the files are kept, to be read later.")] = True,
 ) -> JSONResponse:
     """Add files, or replace those of the same name. Each gets its own report; one that fails does not stop the
@@ -75,6 +80,7 @@ async def add_documents(
     accepted: list[IngestionStatus] = []
     # The name identifies the document, so the second of two would silently replace the first.
     taken: set[str] = set()
+    given = None if metadata is None else read_metadata(metadata, "The field metadata")
     # All files arrive now, however long the first takes: what another request brings meanwhile is newer.
     arrival = await documents.number_arrival(workspace) if wait else None
     for file in files:
@@ -89,14 +95,16 @@ async def add_documents(
             if not wait:
                 data = await file.read()
                 await asyncio.to_thread(check_file, name, data, media_type=file.content_type, max_bytes=limit)
-                accepted.append(await ingestions.accept(workspace, name, data, file.content_type))
+                accepted.append(await ingestions.accept(workspace, name, data, file.content_type, given))
                 continue
         except DocumentError as error:
             shown = replace_surrogates(name[:MAX_NAME])
             reports.append(DocumentReport(source=shown, status="failed", error=error.message, code=error.code))
             continue
         data = await file.read()
-        reports.append(await ingestion.add(workspace, name, data, media_type=file.content_type, arrival=arrival))
+        reports.append(
+            await ingestion.add(workspace, name, data, media_type=file.content_type, metadata=given, arrival=arrival)
+        )
     report = IngestReport(documents=reports, seconds=round(perf_counter() - started, 3))
     if accepted:
         body = describe_ingest(report) | {"ingestions": [describe_ingestion(status) for status in accepted]}
@@ -107,9 +115,12 @@ async def add_documents(
 
 
 @router.get("")
-async def list_documents(documents: DocumentsDep, workspace: Workspace = "default") -> dict[str, Any]:
-    """List the workspace's documents."""
-    return {"documents": [describe_document(d) for d in await documents.list(workspace)]}
+async def list_documents(
+    documents: DocumentsDep, workspace: Workspace = "default", where: WhereQuery = None
+) -> dict[str, Any]:
+    """List the workspace's documents, or those whose metadata passes a filter."""
+    found = await documents.list(workspace, Where.parse_option(where))
+    return {"documents": [describe_document(document) for document in found]}
 
 
 @router.get("/{document_id}")

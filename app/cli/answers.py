@@ -82,5 +82,8 @@ def _print_citations(citations: Sequence[Citation]) -> None:
     for citation in sorted(citations, key=lambda c: c["marker"]):
         where = name_place(citation["title"], citation["heading_path"])
         page = f", page {citation['page']}" if citation["page"] else ""
+        source = f" [dim]({escape(citation['source'])})[/dim]" if citation.get("source") else ""
         snippet = " ".join(citation["text"].split())
-        out.print(f"  \\[{citation['marker']}] [bold]{escape(where)}[/bold]{page}\n      [dim]{escape(snippet)}[/dim]")
+        out.print(
+            f"  \\[{citation['marker']}] [bold]{escape(where)}[/bold]{page}{source}\n      [dim]{escape(snippet)}[/dim]"
+        )

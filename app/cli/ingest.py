@@ -6,13 +6,15 @@ from rich.markup import escape
 
 from app.api.descriptions import describe_handed_over, describe_ingest
 from app.cli.options import JsonOption, WorkspaceOption, new_cli
-from app.cli.running import print_json, run
+from app.cli.running import fail, print_json, run
 from app.cli.terminal import count, err, out, show_progress
 from app.ingest.background import HandedOver, hand_over
 from app.ingest.formats import list_formats
 from app.settings import read_settings
 from app.wiring.services import open_services
 from domain.documents import DocumentReport, IngestReport
+from domain.errors import MetadataError
+from domain.metadata import read_pairs
 
 cli = new_cli()
 
@@ -23,15 +25,25 @@ def ingest(
     background: Annotated[
         bool, typer.Option("--background", help="Only queue the files; a server or worker reads them later.")
     ] = False,
+    meta: Annotated[
+        list[str] | None, typer.Option("--meta", help="Metadata of every file, such as team=legal; repeatable.")
+    ] = None,
     workspace: WorkspaceOption = "default",
     as_json: JsonOption = False,
 ) -> None:
-    """Add documents or update them. The same content twice changes nothing."""
+    """Add documents or update them. The same content and metadata twice change nothing."""
+
+    try:
+        metadata = read_pairs(meta or [])
+    except MetadataError as error:
+        fail(error)
 
     async def queue_files() -> int:
         async with open_services(read_settings()) as services:
             max_bytes = services.settings.max_document_mb * 1_000_000
-            handed = await hand_over(services.library.ingestions, workspace, paths, max_bytes=max_bytes)
+            handed = await hand_over(
+                services.library.ingestions, workspace, paths, max_bytes=max_bytes, metadata=metadata
+            )
             if as_json:
                 print_json(describe_handed_over(handed))
             else:
@@ -41,7 +53,9 @@ def ingest(
     async def read_files() -> int:
         async with open_services(read_settings()) as services:
             with show_progress(transient=True, log=False) as progress:
-                report = await services.library.ingestion.add_paths(workspace, paths, progress=progress)
+                report = await services.library.ingestion.add_paths(
+                    workspace, paths, metadata=metadata, progress=progress
+                )
                 await services.library.wait_for_indexes()
             if as_json:
                 print_json(describe_ingest(report))

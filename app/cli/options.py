@@ -9,7 +9,7 @@ from app.cli.running import fail
 from domain.errors import InputError
 from domain.names import THREAD_ID, WORKSPACE_ID
 from domain.scope import Scope
-from domain.where import EVERYTHING, Where
+from domain.where import Where
 
 
 def new_cli(**options: Any) -> typer.Typer:
@@ -35,7 +35,7 @@ def _check_name(kind: str, name: str | None, pattern: str) -> str | None:
 
 def read_scope(workspace: str, documents: list[str] | None, where: str | None) -> Scope:
     """Return the scope that the options name. Raises `FilterError`."""
-    return Scope.within(workspace, documents or None, EVERYTHING if where is None else Where.parse(where))
+    return Scope.within(workspace, documents or None, Where.parse_option(where))
 
 
 WorkspaceOption = Annotated[

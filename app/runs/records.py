@@ -81,6 +81,7 @@ def make_record(
         standalone_question=state["standalone_question"],
         queries=state["queries_tried"],
         document_ids=state["scope"]["document_ids"],
+        scope=state["scope"],
         route=state["route"],
         retries=state["retries"],
         candidates=len(state["candidates"]),

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
-from app.adapters.pgvectorstore import (
-    PgVectorStoreDocuments,
-    PgVectorStoreLibrary,
-    open_table,
-    read_mapping,
-)
+from app.adapters.pgvectorstore.documents import PgVectorStoreDocuments
+from app.adapters.pgvectorstore.library import PgVectorStoreLibrary
+from app.adapters.pgvectorstore.mapping import read_mapping
+from app.adapters.pgvectorstore.opening import open_table
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library.library import PostgresLibrary
 from app.adapters.postgres.pool import read_identity

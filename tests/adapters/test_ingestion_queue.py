@@ -10,6 +10,7 @@ import pytest_asyncio
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.pool import Pool, open_pool
+from app.adapters.postgres.queue import ingestions as ingestion_queue
 from app.adapters.postgres.queue import presence
 from app.adapters.postgres.queue.ingestions import PostgresIngestionQueue
 from app.adapters.postgres.queue.runs import PostgresRunQueue
@@ -20,6 +21,7 @@ from app.ingest.pipeline import Ingestion
 from domain.documents import Arrival, DocumentReport
 from domain.errors import EmbedderUnavailable, InputError
 from domain.ingestions import IngestionStatus
+from domain.metadata import Metadata
 from domain.ports.documents import ChunkVectors
 from domain.ports.ingestions import Ingest
 from domain.runs import Lease
@@ -89,7 +91,7 @@ async def test_what_does_not_answer_is_tried_again(
     tried: list[tuple[str, str, bytes, str | None]] = []
 
     async def ingest(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, arrival: Arrival
+        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
     ) -> DocumentReport:
         tried.append((workspace_id, source, data, media_type))
         if len(tried) == 1:
@@ -105,6 +107,28 @@ async def test_what_does_not_answer_is_tried_again(
     assert await read_contents(pool) == [None]
 
 
+async def test_a_file_is_given_up_after_the_last_attempt(
+    start: Start, ingestions: PostgresIngestionQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingestion_queue, "MAX_ATTEMPTS", 3)
+    monkeypatch.setattr(ingestion_queue, "MAX_DELAY", 0.0)
+    tried: list[str] = []
+
+    async def ingest(
+        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
+    ) -> DocumentReport:
+        tried.append(source)
+        raise EmbedderUnavailable
+
+    accepted = await ingestions.accept("a", "f.md", CONTENT)
+    async with work(start(ingest)):
+        status = await ended(ingestions, accepted.ingestion_id)
+    assert tried == ["f.md"] * 3
+    assert status.state == "failed"
+    assert status.report is not None
+    assert "3 times" in (status.report.error or "")
+
+
 @pytest.mark.parametrize(
     ("error", "code"), [(InputError("Not here."), "input_error"), (KeyError("bug"), "internal_error")]
 )
@@ -112,7 +136,7 @@ async def test_an_error_that_stays_ends_it(
     start: Start, ingestions: PostgresIngestionQueue, pool: Pool, error: Exception, code: str
 ) -> None:
     async def ingest(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, arrival: Arrival
+        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
     ) -> DocumentReport:
         raise error
 
@@ -133,14 +157,14 @@ async def test_another_worker_reads_what_a_dead_one_had(
     begun = asyncio.Event()
 
     async def hang(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, arrival: Arrival
+        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
     ) -> DocumentReport:
         begun.set()
         await asyncio.Event().wait()
         raise AssertionError
 
     async def ingest(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, arrival: Arrival
+        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
     ) -> DocumentReport:
         return DocumentReport(source, "added")
 
@@ -184,7 +208,7 @@ async def test_a_worker_that_was_frozen_stores_nothing_of_what_another_has_read(
     outcome: asyncio.Future[DocumentReport] = asyncio.get_running_loop().create_future()
 
     async def ingest_late(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, arrival: Arrival
+        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
     ) -> DocumentReport:
         slow = Ingestion(documents, held, answers)
         outcome.set_result(await slow.add(workspace_id, source, data, media_type=media_type, arrival=arrival))

@@ -92,7 +92,7 @@ async def test_statistics_that_do_not_know_the_workspace_yet_cost_nothing(pool: 
             await connection.execute(
                 f"EXPLAIN (ANALYZE, FORMAT JSON) {FIND_SIMILAR_WORDS}",
                 {"workspace_id": "b", "variants": ["philosophical"], "long": ["philosophycal"], "similar": 20,
-                 "prefix": None, "prefix_end": None},
+                 "prefix": None, "prefix_end": None, "document_ids": None},
                 prepare=False,
             )
         ).fetchone()  # fmt: skip

@@ -1,3 +1,5 @@
+"""Estimating whether sources hold the answer."""
+
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -12,7 +14,7 @@ from domain.profile import RetrievalKnobs
 from domain.scope import Scope
 from nodes.context import Ledger
 from nodes.fusion import blend, fuse
-from nodes.local.grading.grader import LocalGrader, find_missing, read_signs
+from nodes.local.grading.grader import LocalGrader, Signs, estimate_confidence, find_missing, read_signs
 from tests.sources import make_source
 
 HANDBOOK = [
@@ -168,6 +170,35 @@ async def test_a_sentence_counts_for_a_question_that_its_passage_drowns(embedder
     assert near > 0.5
     assert 0.2 <= stranger < near - 0.1
     assert (await read_signs("How often are laptops replaced?", [source("", dense=0.2)], embedder)).similarity == 0.2
+
+
+@pytest.mark.parametrize(
+    ("signs", "confidence"),
+    [
+        (Signs(0, 0, 0, 0, 0), 0.0154),
+        (Signs(1, 0, 0, 0, 0), 0.8176),
+        (Signs(0, 1, 0, 0, 0), 0.6365),
+        (Signs(1, 1, 0, 0, 0), 0.9980),
+        (Signs(1, 1, 1, 0, 0), 0.9661),
+        (Signs(1, 1, 0, 1, 0), 0.9886),
+        (Signs(1, 1, 0, 0, 1), 0.9855),
+        (Signs(0.5, 0.5, 0, 0, 0), 0.7369),
+        (Signs(0.5, 0.5, 0.5, 0, 0), 0.4001),
+        (Signs(0.5, 0.5, 0, 1, 0), 0.3252),
+        (Signs(0.5, 0.5, 0, 0, 1), 0.2749),
+    ],
+)
+def test_every_sign_has_its_weight(signs: Signs, confidence: float) -> None:
+    assert estimate_confidence(signs) == pytest.approx(confidence, abs=5e-5)
+
+
+async def test_unknown_names_lower_the_confidence() -> None:
+    sources = [source(HANDBOOK[2], score=0.6, dense=0.6)]
+    known, unknown = [
+        (await LocalGrader(DownEmbedder()).grade(f"Is the office in {town} open?", sources)).confidence
+        for town in ("Lyon", "Tokyo")
+    ]
+    assert unknown < known - 0.2
 
 
 async def test_relevance_is_weighted_by_rank() -> None:

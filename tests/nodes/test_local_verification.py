@@ -5,7 +5,6 @@ import pytest
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.documents import Source
 from domain.ports.judgement import SUPPORTED, Check
-from domain.text.claims import split_claims
 from nodes.local.verification.verifier import LocalVerifier
 from tests.sources import make_source
 
@@ -132,30 +131,3 @@ async def test_the_opposite_in_other_words_scores_lower(embedder: OnnxEmbedder) 
     agreeing = await check("The drug reduces mortality in patients.", [trial], embedder)
     opposed = await check("The drug increases mortality in patients.", [trial], embedder)
     assert agreeing.score > opposed.score
-
-
-def claims(answer: str) -> list[tuple[str, tuple[int, ...]]]:
-    return [(answer[c.start : c.end], c.markers) for c in split_claims(answer, ["a", "b", "c"])]
-
-
-def test_a_claim_has_its_own_markers_or_those_right_behind() -> None:
-    assert claims("It is so [1]. That too.[2][3] And this. [1, 2] End [2]") == [
-        ("It is so [1].", (1,)),
-        ("That too.[2][3]", (2, 3)),
-        ("And this. [1, 2]", (1, 2)),
-        ("End [2]", (2,)),
-    ]
-
-
-def test_an_unmarked_sentence_takes_the_markers_that_close_its_paragraph() -> None:
-    assert claims("First thing. Second thing [2].\n\nThird thing.") == [
-        ("First thing.", (2,)),
-        ("Second thing [2].", (2,)),
-        ("Third thing.", ()),
-    ]
-
-
-def test_questions_headings_and_remarks_about_the_documents_are_no_claims() -> None:
-    answer = "# Answer\n\nThe documents may answer this only in part. These are the steps:\n\n- Press the button [1]\n\nDoes that help?"
-    assert claims(answer) == [("- Press the button [1]", (1,))]
-    assert claims("Use `a[1]` here [9].") == [("Use `a[1]` here [9].", ())]

