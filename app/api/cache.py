@@ -5,7 +5,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
+from app.api import examples
 from app.api.dependencies import AnswersDep, RunPartsDep, Workspace
+from app.api.openapi import fail_with, respond_with
+from app.api.responses import CacheCountsBody
 from app.api.schemas import ThreadId, WhereQuery
 from app.runs.cache_explanation import Explanation
 from app.runs.cache_explanation import explain as explain_key
@@ -16,14 +19,22 @@ from domain.where import Where
 router = APIRouter(prefix="/api/cache", tags=["cache"])
 
 
-@router.get("")
+@router.get(
+    "",
+    response_model=None,
+    responses=respond_with(CacheCountsBody, examples.CACHE_COUNTS, "The counts.") | fail_with(),
+)
 async def counts(answers: AnswersDep, workspace: Workspace = "default") -> dict[str, Any]:
     """Count the workspace's questions that found a cached answer (`hits`), that did not (`misses`), and those of the
     misses that shared another question's run (`shared`)."""
     return {"workspace": workspace, **asdict(await answers.count(workspace))}
 
 
-@router.get("/explain")
+@router.get(
+    "/explain",
+    response_model=None,
+    responses=respond_with(Explanation, examples.EXPLANATION, "The explanation.") | fail_with(404),
+)
 async def explain(
     question: str,
     parts: RunPartsDep,

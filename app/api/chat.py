@@ -3,14 +3,17 @@
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from app.api import examples
 from app.api.dependencies import get_cached_answers, get_run_manager
+from app.api.openapi import fail_with, respond_with_run
+from app.api.responses import AnswerBody
 from app.api.schemas import ChatRequest
 from app.api.streams import locate, respond, respond_with_hit
 
 router = APIRouter(prefix="/api", tags=["chat"])
 
 
-@router.post("/chat")
+@router.post("/chat", responses=respond_with_run(AnswerBody, examples.ANSWER) | fail_with(404, 409, 502))
 async def chat(
     body: ChatRequest,
     request: Request,

@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from starlette.responses import Response
 
+from app.api import examples
 from app.api.dependencies import (
     DocumentsDep,
     IngestionDep,
@@ -19,7 +20,17 @@ from app.api.dependencies import (
     Workspace,
     read_services,
 )
-from app.api.descriptions import describe_document, describe_ingest, describe_ingestion
+from app.api.openapi import fail_with, respond_with
+from app.api.responses import (
+    AcceptedIngestBody,
+    DocumentListBody,
+    DocumentWithTextBody,
+    ErrorBody,
+    IngestBody,
+    describe_document,
+    describe_ingest,
+    describe_ingestion,
+)
 from app.api.schemas import WhereQuery, WorkspaceId
 from app.ingest.files import check_name
 from app.ingest.formats import list_formats
@@ -56,7 +67,13 @@ class _BoundedRoute(APIRoute):
 router = APIRouter(prefix="/api/documents", tags=["documents"], route_class=_BoundedRoute)
 
 
-@router.post("")
+@router.post(
+    "",
+    responses=respond_with(IngestBody, examples.INGEST, "At least one file was taken.")
+    | respond_with(AcceptedIngestBody, examples.ACCEPTED_INGEST, "The files are read later.", 202)
+    | fail_with(413)
+    | respond_with(IngestBody | ErrorBody, examples.FAILED_INGEST, "No file was taken.", 422),
+)
 async def add_documents(
     settings: SettingsDep,
     documents: DocumentsDep,
@@ -114,7 +131,11 @@ async def add_documents(
     return JSONResponse(describe_ingest(report), 422 if len(report.failed) == len(reports) else 200)
 
 
-@router.get("")
+@router.get(
+    "",
+    response_model=None,
+    responses=respond_with(DocumentListBody, {"documents": [examples.DOCUMENT]}, "The documents.") | fail_with(),
+)
 async def list_documents(
     documents: DocumentsDep, workspace: Workspace = "default", where: WhereQuery = None
 ) -> dict[str, Any]:
@@ -123,7 +144,11 @@ async def list_documents(
     return {"documents": [describe_document(document) for document in found]}
 
 
-@router.get("/{document_id}")
+@router.get(
+    "/{document_id}",
+    response_model=None,
+    responses=respond_with(DocumentWithTextBody, examples.DOCUMENT_WITH_TEXT, "The document.") | fail_with(404),
+)
 async def get_document(document_id: str, documents: DocumentsDep, workspace: Workspace = "default") -> dict[str, Any]:
     """Return one document with its extracted text, to which the offsets of citations refer."""
     document = await documents.get(workspace, document_id)
@@ -132,7 +157,7 @@ async def get_document(document_id: str, documents: DocumentsDep, workspace: Wor
     return describe_document(document) | {"text": await documents.get_text(workspace, document_id)}
 
 
-@router.delete("/{document_id}", status_code=204)
+@router.delete("/{document_id}", status_code=204, responses=fail_with(404))
 async def delete_document(document_id: str, ingestion: IngestionDep, workspace: Workspace = "default") -> None:
     """Delete a document, its chunks, and the answers cached from it."""
     if not await ingestion.delete(workspace, document_id):

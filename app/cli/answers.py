@@ -6,7 +6,7 @@ from contextlib import aclosing
 
 from rich.markup import escape
 
-from app.api.descriptions import describe_answer
+from app.api.responses import describe_answer
 from app.cli.running import print_json
 from app.cli.terminal import err, out
 from domain.documents import Citation, name_place

@@ -3,7 +3,7 @@ from collections.abc import Sequence
 
 from rich.markup import escape
 
-from app.api.descriptions import describe_document
+from app.api.responses import describe_document
 from app.cli.options import JsonOption, WhereOption, WorkspaceOption, new_cli
 from app.cli.running import print_json, run
 from app.cli.terminal import new_table, print_table

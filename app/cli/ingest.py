@@ -4,7 +4,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from app.api.descriptions import describe_handed_over, describe_ingest
+from app.api.responses import describe_handed_over, describe_ingest
 from app.cli.options import JsonOption, WorkspaceOption, new_cli
 from app.cli.running import fail, print_json, run
 from app.cli.terminal import count, err, out, show_progress

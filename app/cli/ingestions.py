@@ -4,7 +4,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from app.api.descriptions import describe_ingestion
+from app.api.responses import describe_ingestion
 from app.cli.options import JsonOption, WorkspaceOption, new_cli
 from app.cli.running import print_json, run
 from app.cli.terminal import count, new_table, print_table

@@ -2,7 +2,7 @@ from typing import Annotated
 
 import typer
 
-from app.api.descriptions import describe_reindexing
+from app.api.responses import describe_reindexing
 from app.cli.options import JsonOption, new_cli
 from app.cli.running import print_json, run
 from app.cli.terminal import count, out, show_progress
