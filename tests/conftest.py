@@ -138,6 +138,16 @@ def sessions_of_the_model() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def patience_with_redis() -> Iterator[None]:
+    """A service gives up on Redis after a fraction of a second, which a busy machine may take for every reply."""
+    from app.adapters.redis.connection import RedisServer
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(RedisServer.__init__.__kwdefaults__, "timeout_seconds", 10)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def one_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Every client of a provider reads the certificates of all authorities, which takes 40 ms of CPU, several times a
     test. Nobody here is asked for a certificate, so that one of them will do."""
