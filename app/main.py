@@ -11,9 +11,9 @@ from typing_extensions import TypedDict
 from app.api import cache, chat, costs, documents, graph, health, ingestions, runs, threads
 from app.api.errors import register_error_handlers
 from app.api.recall import RecallingApp
+from app.runs.manager import RunManager
 from app.runs.recall import Recall
-from app.runs.turns import Turns
-from app.services import Services
+from app.wiring.services import Services
 
 PAGE = Path(__file__).parent / "api" / "page.html"
 
@@ -22,7 +22,7 @@ class Lifespan(TypedDict):
     """What lives as long as the application does."""
 
     services: Services
-    turns: Turns
+    manager: RunManager
     recall: Recall
 
 
@@ -32,12 +32,12 @@ def make_app(services: Services) -> FastAPI:
     @asynccontextmanager
     async def live(app: FastAPI) -> AsyncIterator[Lifespan]:
         # What a crash has left unfinished. Here and not where services are opened: a command ends before a build does.
-        services.tend_indexes()
-        async with Turns(services) as turns, Recall(services) as recall:
-            await turns.work()
-            app.state.turns = turns
-            yield Lifespan(services=services, turns=turns, recall=recall)
-            await turns.drain()
+        services.library.tend_indexes()
+        async with services.make_run_manager() as manager, services.make_recall() as recall:
+            await manager.work()
+            app.state.manager = manager
+            yield Lifespan(services=services, manager=manager, recall=recall)
+            await manager.drain()
 
     app = RecallingApp(title="askgraph", description="Question answering over a team's documents.", lifespan=live)
     register_error_handlers(app)

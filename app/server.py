@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
 from types import FrameType
@@ -14,10 +14,11 @@ from sse_starlette.sse import AppStatus
 from app.cli.terminal import err, out
 from app.library import FOLDER
 from app.main import make_app
-from app.runs.turns import DRAIN_SECONDS, STEP_SECONDS
-from app.services import Services, open_services
+from app.runs.manager import DRAIN_SECONDS, STEP_SECONDS
 from app.settings import read_settings
+from app.wiring.services import Services, open_services
 from domain.errors import ConfigurationError
+from domain.health import ANSWERING, run_checks
 from nodes.local.routing import prepare
 
 SAMPLE_QUESTION = "How many days of holiday does an employee have?"
@@ -35,43 +36,41 @@ async def run_server(host: str, port: int) -> int:
         if settings.load_samples:
             await load_samples(services)
         # Otherwise the first question would wait for it.
-        await prepare(services.sentences)
+        await prepare(services.library.sentences)
         app = make_app(services)
         config = uvicorn.Config(
             app, log_config=None, access_log=False, timeout_graceful_shutdown=END_SECONDS, lifespan="on"
         )
 
         def drain() -> None:
-            draining.append(asyncio.ensure_future(app.state.turns.drain()))
+            draining.append(asyncio.ensure_future(app.state.manager.drain()))
 
         draining: list[asyncio.Future[None]] = []
         # Streams end when their runs have, or are handed on; sse-starlette would cut them off as soon as it is told.
         AppStatus.disable_automatic_graceful_drain()  # type: ignore[no-untyped-call]
-        server = _Server(config, lambda: print_banner(services, host, port), drain)
+        problems = await run_checks(services.checks)
+        server = _Server(config, lambda: print_banner(services, problems, host, port), drain)
         await server.serve(sockets=[listener])
     return 0
 
 
 async def load_samples(services: Services) -> None:
     """Load the sample library into the default workspace, unless that workspace has ever held a document."""
-    if await services.documents.is_untouched("default"):
-        report = await services.ingestion.add_paths("default", [FOLDER])
+    if await services.library.documents.is_untouched("default"):
+        report = await services.library.ingestion.add_paths("default", [FOLDER])
         for failed in report.failed:
             err.print(f"[yellow]{failed.source}: {failed.error}[/yellow]")
 
 
-def print_banner(services: Services, host: str, port: int) -> None:
-    """Where it is, how to ask, and how each part runs."""
+def print_banner(services: Services, problems: Mapping[str, str | None], host: str, port: int) -> None:
+    """Print the address, how to ask, how each part runs, and the problems found at start."""
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     out.print(f"\n[bold]askgraph {version('askgraph')}[/bold] is ready: [bold]{address}/[/bold]\n")
     for part, running in services.parts.items():
         out.print(f"  {part:<11} {running}")
-    if services.models_problem:
-        out.print(f"  [red]models      {services.models_problem}[/red]")
-    if services.rerank_problem:
-        out.print(f"  [red]rerank      {services.rerank_problem}[/red]")
-    if services.embeddings_problem:
-        out.print(f"  [red]embeddings  {services.embeddings_problem}[/red]")
+    for part, problem in problems.items():
+        if problem and not part.startswith(ANSWERING):
+            out.print(f"  [red]{part:<11} {problem}[/red]")
     out.print("\nAsk on the page, or here:\n")
     out.print(
         f"  curl -N {address}/api/chat -H 'Content-Type: application/json' "

@@ -181,3 +181,8 @@ def merge_knobs(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]
         known = merged.get(key)
         merged[key] = merge_knobs(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
     return merged
+
+
+def reveal(secret: SecretStr | None) -> str:
+    """Return the secret in plain text; empty where it is not set."""
+    return secret.get_secret_value() if secret else ""

@@ -12,8 +12,8 @@ from typing import Any
 
 from starlette.applications import Starlette
 
-from app.services import Services, open_services
 from app.settings import read_settings
+from app.wiring.services import Services, open_services
 from graphs.answer import AnswerGraph, build_answer_graph
 from nodes.context import Context
 

@@ -5,9 +5,8 @@ import signal
 from importlib.metadata import version
 
 from app.cli.terminal import count, out
-from app.runs.turns import Turns
-from app.services import open_services
 from app.settings import read_settings
+from app.wiring.services import open_services
 from nodes.local.routing import prepare
 
 
@@ -17,10 +16,10 @@ async def run_worker(concurrency: int) -> int:
     loop = asyncio.get_running_loop()
     async with open_services(read_settings()) as services:
         # Otherwise the first run would wait for it.
-        await prepare(services.sentences)
-        services.tend_indexes()
-        async with Turns(services) as turns:
-            await turns.work(concurrency)
+        await prepare(services.library.sentences)
+        services.library.tend_indexes()
+        async with services.make_run_manager() as manager:
+            await manager.work(concurrency)
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.add_signal_handler(number, told.set)
             out.print(
@@ -28,5 +27,5 @@ async def run_worker(concurrency: int) -> int:
                 f"{services.parts['database']}"
             )
             await told.wait()
-            await turns.drain()
+            await manager.drain()
     return 0

@@ -32,8 +32,8 @@ from app.adapters.postgres.checkpoints.saver import PackedSaver, open_saver
 from app.adapters.postgres.migrations import upgrade
 from app.adapters.postgres.pool import Pool, open_pool
 from app.library import FOLDER
-from app.services import Services, open_services
 from app.settings import read_settings
+from app.wiring.services import Services, open_services
 from benchmarks.latency import make_questions
 from domain.state import AnswerState, TurnInput
 from graphs.answer import RECURSION_LIMIT, AnswerGraph
@@ -103,8 +103,8 @@ async def main() -> None:
             DATABASE_URL=servers.database_url, REDIS_URL=servers.redis_url, home=home, load_samples=False
         )
         services = await stack.enter_async_context(open_services(settings))
-        await services.ingestion.add_paths("default", [FOLDER])
-        await services.wait_for_indexes()
+        await services.library.ingestion.add_paths("default", [FOLDER])
+        await services.library.wait_for_indexes()
         turns = [make_turn(services, question) for question in await make_questions(services)]
         numbers = count()
 
@@ -128,7 +128,7 @@ async def main() -> None:
 
         idle = await make_idle_graph(services, turns[0])
         for title, graph, repeats in (
-            ("the answer graph over the sample library, standard mode, no language model", services.graph, 1),
+            ("the answer graph over the sample library, standard mode, no language model", services.runs.graph, 1),
             ("the same steps, doing nothing", idle, 2),
         ):
             ways = await open_ways()
@@ -151,7 +151,7 @@ def make_turn(services: Services, question: str) -> TurnInput:
 
 async def make_idle_graph(services: Services, turn: TurnInput) -> AnswerGraph:
     """A graph that takes the steps that `turn` takes and writes what they write."""
-    graph = services.graph.copy({"checkpointer": None})
+    graph = services.runs.graph.copy({"checkpointer": None})
     updates: list[tuple[str, dict[str, Any]]] = [
         step
         async for part in graph.astream(turn, context=services.make_context(), stream_mode="updates")

@@ -22,9 +22,9 @@ from app.adapters.prices import read_prices
 from app.evaluation.corpus import open_shelf
 from app.evaluation.sets import read_sets
 from app.library import FOLDER
-from app.runs.turns import Ask, Turns, collect
-from app.services import Services, open_services
+from app.runs.requests import Ask, collect
 from app.settings import merge_knobs, read_settings
+from app.wiring.services import Services, open_services
 from benchmarks.latency import make_questions
 from domain.profile import MODES, Profile
 from domain.state import Usage
@@ -57,7 +57,7 @@ async def measure(given: str | None) -> None:
                 tiers = f"{settings.model_small} judges, {settings.model_large} writes, {settings.model_judge} verifies"
                 print(tiers)
                 if given is None:
-                    await services.ingestion.add_paths("default", [FOLDER])
+                    await services.library.ingestion.add_paths("default", [FOLDER])
                     await ask_all(services, "default", await make_questions(services))
                 else:
                     [wanted] = read_sets([given], Path(), workspace=None, limit=QUESTIONS)
@@ -73,7 +73,7 @@ async def ask_all(services: Services, workspace_id: str, questions: Sequence[str
     """Ask all questions in each mode, and print what they cost."""
     for mode in services.modes:
         asked = []
-        async with Turns(services) as turns:
+        async with services.make_run_manager() as turns:
             for question in questions[:QUESTIONS]:
                 done, _ = await collect(await turns.ask(Ask(question, workspace_id=workspace_id, mode=mode)))
                 assert done["type"] == "done", done

@@ -21,9 +21,9 @@ from typing import NamedTuple
 from app.evaluation.corpus import open_shelf
 from app.evaluation.sets import Question, read_sets
 from app.library import FOLDER
-from app.runs.turns import Ask, Turns, collect
-from app.services import Services, open_services
+from app.runs.requests import Ask, collect
 from app.settings import merge_knobs, read_settings
+from app.wiring.services import Services, open_services
 from benchmarks.latency import make_questions
 from domain.documents import Source
 from domain.errors import UnsupportedAnswer
@@ -83,7 +83,7 @@ async def measure(given: str | None) -> None:
         async with open_services(settings) as opened:
             services = replace(opened, modes={MODE.name: MODE})
             if given is None:
-                await services.ingestion.add_paths("default", [FOLDER])
+                await services.library.ingestion.add_paths("default", [FOLDER])
                 made = [Question(id=text, question=text) for text in await make_questions(services)]
                 await follow_all(services, "default", made[:QUESTIONS])
                 return
@@ -115,10 +115,10 @@ async def follow_all(services: Services, workspace_id: str, questions: list[Ques
 async def follow(services: Services, workspace_id: str, asked: Question) -> Outcome:
     """Ask one question, and check what was written first and what stands in the end in the same way."""
     started = perf_counter()
-    async with Turns(services) as turns:
+    async with services.make_run_manager() as turns:
         done, events = await collect(await turns.ask(Ask(asked.question, workspace_id=workspace_id, mode=MODE.name)))
     assert done["type"] == "done", done
-    state = (await services.graph.aget_state({"configurable": {"thread_id": done["thread_id"]}})).values
+    state = (await services.runs.graph.aget_state({"configurable": {"thread_id": done["thread_id"]}})).values
     draft = "".join(event["token"] for event in events if event["type"] == "content")
     withdrawn = any(each["code"] == UnsupportedAnswer().code for each in done["degraded"])
     wrote = withdrawn or (done["answered_by"] == NAME and any(event["type"] == "verification" for event in events))
@@ -144,7 +144,7 @@ async def count_claims(services: Services, answer: str, sources: list[Source]) -
     """Claims, and those that the local check does not find in the sources. An abstention claims nothing."""
     if answer.startswith(MODE.generate.fallback):
         return 0, 0
-    claims, _ = await check_claims(answer, sources, services.sentences)
+    claims, _ = await check_claims(answer, sources, services.library.sentences)
     return len(claims), sum(claim["verdict"] == "unsupported" for claim in claims)
 
 

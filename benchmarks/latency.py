@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from app.library import FOLDER
-from app.runs.turns import Ask, Turns, collect
-from app.services import Services, open_services
+from app.runs.requests import Ask, collect
 from app.settings import read_settings
+from app.wiring.services import Services, open_services
 from domain.scope import Scope
 
 SUBJECTS = 40
@@ -31,7 +31,7 @@ async def measure(paths: Sequence[Path]) -> None:
     with tempfile.TemporaryDirectory(prefix="askgraph-bench-") as home:
         settings = read_settings(home=Path(home), load_samples=False)
         async with open_services(settings) as services:
-            report = await services.ingestion.add_paths("default", paths)
+            report = await services.library.ingestion.add_paths("default", paths)
             pages = sum(d.pages or 0 for d in report.documents)
             print(
                 f"ingest: {len(report.documents)} documents, {pages} pages, {report.chunks} chunks in "
@@ -46,16 +46,16 @@ async def measure(paths: Sequence[Path]) -> None:
 async def make_questions(services: Services) -> list[str]:
     """Questions whose answers are somewhere in the library, and some that are not."""
     scope = Scope("default")
-    vector = await services.embedder.embed_query("information about rules, numbers and dates")
-    matches = await services.library.search_dense(scope, vector, SUBJECTS)
-    passages = await services.library.read_passages(scope, [m.chunk_id for m in matches])
+    vector = await services.library.embedder.embed_query("information about rules, numbers and dates")
+    matches = await services.library.search.search_dense(scope, vector, SUBJECTS)
+    passages = await services.library.search.read_passages(scope, [m.chunk_id for m in matches])
     subjects = [" ".join([*p.heading_path[-1:], *p.text.split()[:6]]) for p in passages]
     return [f"What is said about {subject}?" for subject in subjects] + ["Who won the world cup of 1954?"] * 2
 
 
 async def measure_mode(services: Services, mode: str, questions: list[str]) -> None:
     """Print the time of each node in one mode."""
-    turns = Turns(services)
+    turns = services.make_run_manager()
     times: dict[str, list[float]] = defaultdict(list)
     for number, question in enumerate(questions):
         # A number makes each question new to the cache.
@@ -74,7 +74,7 @@ async def measure_mode(services: Services, mode: str, questions: list[str]) -> N
 
 async def measure_cache(services: Services, questions: list[str]) -> None:
     """Print the time of a cached answer, from the question to the last event."""
-    turns = Turns(services)
+    turns = services.make_run_manager()
     times: list[float] = []
     for question in questions:
         await collect(await turns.ask(Ask(question)))

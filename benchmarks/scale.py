@@ -33,9 +33,9 @@ from app.adapters.postgres.library import dense, lexical
 from app.adapters.postgres.library.bm25 import count_terms, plan_search
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.pool import Pool, open_pool, open_session
-from app.runs.turns import Ask, Turns
-from app.services import Services, open_services
+from app.runs.requests import Ask
 from app.settings import read_settings
+from app.wiring.services import Services, open_services
 from benchmarks.corpus import CHUNKS_PER_DOCUMENT, DIMENSION, Question, make_documents, make_questions
 from domain.documents import Candidate
 from domain.ports.embedding import Vector
@@ -106,10 +106,10 @@ class Bench:
     async def load(self) -> None:
         """Fill the workspaces, the large one last, beside the others."""
         for name, size in sorted(WORKSPACES.items(), key=lambda item: item[1]):
-            if await self.services.documents.is_untouched(name):
+            if await self.services.library.documents.is_untouched(name):
                 documents = list(make_documents(name, size))
                 started = time.perf_counter()
-                await self.services.documents.load(name, documents)
+                await self.services.library.documents.load(name, documents)
                 self.rate = size / (time.perf_counter() - started)
                 report("load", name, f"{size} chunks, {self.rate:.0f}/s")
 
@@ -174,7 +174,7 @@ class Bench:
             report("count", f"statements, retrieve, {name}", figures)
 
     async def _measure_chosen_documents(self) -> None:
-        documents = await self.services.documents.list("large")
+        documents = await self.services.library.documents.list("large")
         for share in (0.001, 0.02, 0.1, 0.5):
             chosen = [document.id for document in documents[:: round(1 / share)]]
             times = [await measure(self._retrieve("large", question, chosen)) for question in self.questions["large"]]
@@ -201,13 +201,13 @@ class Bench:
 
     async def measure_recall(self, rival: PGVectorStore) -> None:
         """How much of what a look at every chunk finds each leg finds."""
-        documents = [document.id for document in await self.services.documents.list("large")]
+        documents = [document.id for document in await self.services.library.documents.list("large")]
         scopes = [Scope(name) for name in WORKSPACES] + [Scope("large", tuple(documents[::10]))]
         for scope in scopes:
             name = scope.workspace_id
             shares: dict[str, list[float]] = defaultdict(list)
             for question in self.questions[name][:COMPARED]:
-                library = self.services.library
+                library = self.services.library.search
                 for leg, found, exact in (
                     (
                         "dense",
@@ -288,7 +288,7 @@ class Bench:
     async def measure_first_token(self) -> None:
         """From the question to the first word of the answer, through the service, with the real embedding model."""
         times, before = [], []
-        async with Turns(self.services) as turns:
+        async with self.services.make_run_manager() as turns:
             for question in self.questions["large"]:
                 started = time.perf_counter()
                 first = None
@@ -308,14 +308,14 @@ class Bench:
         for number in range(10):
             [document] = make_documents(f"addition {number}", CHUNKS_PER_DOCUMENT)
             started = time.perf_counter()
-            stored = await self.services.documents.replace("large", document)
+            stored = await self.services.library.documents.replace("large", document)
             vector = document.embeddings[document.chunks[0].content_hash].embedding
-            [best] = await self.services.library.search_dense(Scope("large"), vector, 1)
+            [best] = await self.services.library.search.search_dense(Scope("large"), vector, 1)
             words = document.chunks[0].text
-            [best_by_words] = await self.services.library.search_lexical(Scope("large"), words, 1)
+            [best_by_words] = await self.services.library.search.search_lexical(Scope("large"), words, 1)
             seconds.append(1000 * (time.perf_counter() - started))
             assert best.document_id == best_by_words.document_id == stored.id
-            await self.services.documents.delete("large", stored.id)
+            await self.services.library.documents.delete("large", stored.id)
         compare("stored in large and found, 20 chunks", seconds)
 
 

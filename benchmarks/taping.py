@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from app.library import FOLDER
-from app.runs.turns import Ask, Turns, collect
-from app.services import Services, open_services
+from app.runs.requests import Ask, collect
 from app.settings import read_settings
+from app.wiring.services import Services, open_services
 from benchmarks.latency import make_questions
 from benchmarks.streaming import start
 
@@ -39,7 +39,7 @@ async def main(rounds: int) -> None:
         for name, model in (("no model", {}), ("loopback model", {"OPENAI_BASE_URL": f"{address}/v1"})):
             with tempfile.TemporaryDirectory(prefix="askgraph-bench-") as home:
                 async with open_services(read_settings(home=Path(home), load_samples=False, **model)) as services:
-                    await services.ingestion.add_paths("default", [FOLDER])
+                    await services.library.ingestion.add_paths("default", [FOLDER])
                     questions = await make_questions(services)
                     for mode in ("standard", "thorough"):
                         await measure(name, services, mode, questions, rounds)
@@ -60,7 +60,7 @@ async def measure(name: str, services: Services, mode: str, questions: list[str]
                 cpu, run_id = await ask(services if taped else off, opening + question, mode)
                 sums[taped] += cpu
                 if taped:
-                    sizes.append(len(await services.runs.get_tape("default", run_id) or b""))
+                    sizes.append(len(await services.runs.log.get_tape("default", run_id) or b""))
         ratios.append(sums[1] / sums[0])
         spent = [one + other for one, other in zip(spent, sums, strict=True)]
     turns = rounds * len(questions)
@@ -73,9 +73,9 @@ async def measure(name: str, services: Services, mode: str, questions: list[str]
 
 async def ask(services: Services, question: str, mode: str) -> tuple[float, str]:
     """Seconds of CPU, and the run."""
-    await services.answers.forget("default")
+    await services.runs.answers.forget("default")
     started = time.process_time()
-    async with Turns(services) as turns:
+    async with services.make_run_manager() as turns:
         ended, _ = await collect(await turns.ask(Ask(question, mode=mode)))
     assert ended["type"] == "done", ended
     return time.process_time() - started, ended["run_id"]

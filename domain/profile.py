@@ -4,12 +4,14 @@ The profile is copied into the state when a turn starts, so that a saved run say
 a fork may change any of them.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from domain.budget import Budget
+from domain.errors import UnknownMode
 from domain.state import REMEMBERED_TURNS
 
 CitationStyle = Literal["number", "source", "citation", "chunk"]
@@ -160,3 +162,10 @@ MODES: dict[str, Profile] = {
     ),
 }
 """The modes that ship. A deployment adds its own through the `profiles` setting."""
+
+
+def find_mode(modes: Mapping[str, Profile], name: str) -> Profile:
+    """Return the mode of that name. Raises `UnknownMode`."""
+    if mode := modes.get(name):
+        return mode
+    raise UnknownMode(f"There is no mode {name!r}. There are: {', '.join(modes)}.")

@@ -1,6 +1,6 @@
 """What a run needs besides its state: the ports, and where usage and warnings go.
 
-LangGraph does not checkpoint the context; `app/services.py` builds one per run, on resume and replay too.
+LangGraph does not checkpoint the context; `app/wiring/services.py` makes one per run, also to resume and to replay.
 """
 
 import asyncio

@@ -1,13 +1,18 @@
 """A question and its whole answer, and the models that are asked in most tests."""
 
-from typing import Any
+import json
+from dataclasses import replace
+from typing import Any, cast
 
 from pydantic import SecretStr
 
-from app.runs.turns import Ask, Turns, collect
-from app.services import Services
+from app.api.health import healthz
+from app.runs.requests import Ask, collect
+from app.runs.thread_states import ThreadStates
 from app.settings import Settings
+from app.wiring.services import Services
 from domain.events import Done
+from graphs.answer import AnswerGraph
 from tests.wire.openai import OpenAIServer
 
 QUESTION = "How long is the warranty of the Falke?"
@@ -21,9 +26,28 @@ def with_models(settings: Settings, server: OpenAIServer, **changes: Any) -> Set
     return settings.model_copy(update=models | access | changes)
 
 
+def with_graph(services: Services, graph: AnswerGraph) -> Services:
+    """The same services, with another graph over the same saved states."""
+    states = services.runs.states
+    return replace(
+        services, runs=replace(services.runs, states=ThreadStates(graph, states.flush, states.translating_errors))
+    )
+
+
+def with_search(services: Services, search: Any) -> Services:
+    """The same services, with another port to search the library through."""
+    return replace(services, library=replace(services.library, search=search))
+
+
+async def read_health(services: Services) -> dict[str, Any]:
+    """The body of /healthz."""
+    response = await healthz(services.checks, services.parts, services.modes)
+    return cast(dict[str, Any], json.loads(bytes(response.body)))
+
+
 async def ask(services: Services, question: str = QUESTION, **options: Any) -> Done:
     """The end of a turn that was answered. `options` are fields of `Ask`."""
-    async with Turns(services) as turns:
+    async with services.make_run_manager() as turns:
         ended, _ = await collect(await turns.ask(Ask(question, **options)))
     assert ended["type"] == "done", ended
     return ended

@@ -38,8 +38,8 @@ from app.adapters.embedded import Servers, open_servers, postgres
 if TYPE_CHECKING:
     from app.adapters.embeddings.onnx import OnnxEmbedder
     from app.adapters.redis.connection import RedisServer
-    from app.services import Services
     from app.settings import Settings
+    from app.wiring.services import Services
 
 TEMPLATE = "template_of_tests"
 
@@ -168,7 +168,7 @@ def settings(database_url: str, redis_url: str) -> "Settings":
 @pytest_asyncio.fixture
 async def services(settings: "Settings") -> AsyncIterator["Services"]:
     """Everything open."""
-    from app.services import open_services
+    from app.wiring.services import open_services
 
     async with open_services(settings) as opened:
         yield opened
@@ -201,7 +201,7 @@ The battery of the Amsel lasts 9 months.
 async def library(services: "Services") -> dict[str, str]:
     """Two small documents in the default workspace: ids by title."""
     reports = [
-        await services.ingestion.add("default", "handbook.md", HANDBOOK),
-        await services.ingestion.add("default", "manual.md", MANUAL),
+        await services.library.ingestion.add("default", "handbook.md", HANDBOOK),
+        await services.library.ingestion.add("default", "manual.md", MANUAL),
     ]
     return {str(r.title): str(r.document_id) for r in reports}

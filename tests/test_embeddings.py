@@ -13,12 +13,12 @@ import pytest
 from pydantic import SecretStr
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
-from app.api.health import healthz
 from app.ingest.reindexing import BATCH, reindex
-from app.services import Services, open_reindexing, open_services
 from app.settings import Settings
+from app.wiring.library import open_reindexing
+from app.wiring.services import Services, open_services
 from domain.errors import ConfigurationError, EmbedderReplaced, EmbedderUnavailable
-from tests.asking import QUESTION, ask, with_models
+from tests.asking import QUESTION, ask, read_health, with_models
 from tests.conftest import HANDBOOK, MANUAL
 from tests.contracts.corpus import content_of
 from tests.wire.embeddings import EmbeddingsServer, serve_embeddings
@@ -45,13 +45,13 @@ async def serve(settings: Settings, embedder: OnnxEmbedder) -> AsyncIterator[tup
         serve_embeddings(embedder, api_key="sk-test") as server,
         open_services(with_embeddings(settings, server)) as services,
     ):
-        await services.ingestion.add("default", "handbook.md", HANDBOOK)
-        await services.ingestion.add("default", "manual.md", MANUAL)
+        await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
+        await services.library.ingestion.add("default", "manual.md", MANUAL)
         yield services, server
 
 
-async def read_health(services: Services) -> str:
-    return str(json.loads(bytes((await healthz(services)).body))["embeddings"])
+async def read_embeddings_health(services: Services) -> str:
+    return str((await read_health(services))["embeddings"])
 
 
 @pytest.mark.parametrize("mode", ["fast", "standard", "thorough"])
@@ -82,14 +82,14 @@ async def test_without_the_provider_questions_are_answered_by_words_and_document
         [warning] = done["warnings"]
         assert "words only" in warning
         assert "had an error (500)" in warning
-        assert "had an error (500)" in await read_health(services)
+        assert "had an error (500)" in await read_embeddings_health(services)
         server.behaviour.fault = "no_quota"
         with pytest.raises(EmbedderUnavailable, match="no quota"):
-            await services.ingestion.add("default", "new.md", b"# New\n\nThe Star is new.\n")
-        assert len(await services.documents.list("default")) == 2
+            await services.library.ingestion.add("default", "new.md", b"# New\n\nThe Star is new.\n")
+        assert len(await services.library.documents.list("default")) == 2
         server.behaviour.fault = None
         assert (await ask(services, "What is the warranty of the Amsel?"))["warnings"] == []
-        assert await read_health(services) == "ok"
+        assert await read_embeddings_health(services) == "ok"
 
 
 async def test_a_bad_key_is_said_at_start_and_in_health(
@@ -98,9 +98,9 @@ async def test_a_bad_key_is_said_at_start_and_in_health(
     async with serve_embeddings(embedder, api_key="another") as server:
         configured = with_embeddings(settings, server)
         async with open_services(configured) as services:
-            assert "ASKGRAPH_EMBEDDINGS_API_KEY" in str(services.embeddings_problem)
-            assert "ASKGRAPH_EMBEDDINGS_API_KEY" in await read_health(services)
-        assert [record.levelname for record in caplog.records if record.name == "askgraph.services"] == ["ERROR"]
+            assert "ASKGRAPH_EMBEDDINGS_API_KEY" in str(await services.checks["embeddings"]())
+            assert "ASKGRAPH_EMBEDDINGS_API_KEY" in await read_embeddings_health(services)
+        assert [record.levelname for record in caplog.records if record.name == "askgraph.wiring"] == ["ERROR"]
         with pytest.raises(EmbedderUnavailable, match="ASKGRAPH_EMBEDDINGS_API_KEY"):
             async with open_reindexing(configured, MODEL):
                 pass
@@ -126,7 +126,7 @@ async def test_one_server_for_chat_and_embeddings(settings: Settings) -> None:
         serve_openai(api_key="sk-test") as server,
         open_services(with_models(settings, server, embeddings=MODEL)) as services,
     ):
-        await services.ingestion.add("default", "handbook.md", HANDBOOK)
+        await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
         done = await ask(services)
     assert "36 months" in done["answer"]
     assert {u["model"] for u in done["usage"]} == {"text-embedding-3-small", "gpt-4.1-nano", "gpt-4.1-mini"}
@@ -147,9 +147,9 @@ async def test_a_service_goes_on_by_words_after_the_switch_and_a_new_one_searche
         assert not done["cached"]
         assert "36 months" in done["answer"]
         assert f"Restart with ASKGRAPH_EMBEDDINGS={MODEL}@1536" in done["warnings"][0]
-        assert "Restart with" in await read_health(services)
+        assert "Restart with" in await read_embeddings_health(services)
         with pytest.raises(EmbedderReplaced):
-            await services.ingestion.add("default", "new.md", b"# New\n\nThe Star is new.\n")
+            await services.library.ingestion.add("default", "new.md", b"# New\n\nThe Star is new.\n")
         with pytest.raises(ConfigurationError, match="ASKGRAPH_EMBEDDINGS=openai:text-embedding-3-small@1536"):
             async with open_services(settings):
                 pass
@@ -164,7 +164,7 @@ async def test_the_command_goes_on_where_it_was_killed(
     services: Services, settings: Settings, embedder: OnnxEmbedder
 ) -> None:
     chunks = BATCH + 50
-    await services.documents.load("default", [content_of("numbers", [f"Number {n}" for n in range(chunks)])])
+    await services.library.documents.load("default", [content_of("numbers", [f"Number {n}" for n in range(chunks)])])
     async with serve_embeddings(embedder) as server:
         # The word that is tried at the start, a batch in two requests, and no more.
         server.behaviour.faults = [None, None, None, "stall"]

@@ -15,9 +15,8 @@ import httpx
 import orjson
 import pytest
 
-from app.runs.history import read_history
-from app.services import Services
 from app.settings import Settings
+from app.wiring.services import Services
 from domain.runs import RunStatus
 from domain.streams import order_of
 from tests.wire.openai import OpenAIServer, serve_openai
@@ -130,12 +129,12 @@ async def check_whole(services: Services, run: Read) -> RunStatus:
     assert "36 months" in done["answer"]
     restarts = [event for event in run.events if event["type"] == "correction" and event["reason"] == "restart"]
     assert len(restarts) == 1
-    steps = await read_history(services, "default", run.thread_id)
+    steps = await services.make_history_reader().read("default", run.thread_id)
     [turn] = next(step["changed"]["turns"] for step in reversed(steps) if "turns" in step["changed"])
     assert (turn["run_id"], turn["answer"]) == (run.run_id, done["answer"])
     assert [step["node"] for step in steps if not step["next"]] == ["generate"]
-    assert [record.run_id for record in await services.runs.list_thread("default", run.thread_id)] == [run.run_id]
-    status = await services.queue.get("default", run.run_id)
+    assert [record.run_id for record in await services.runs.log.list_thread("default", run.thread_id)] == [run.run_id]
+    status = await services.runs.queue.get("default", run.run_id)
     assert status is not None
     return status
 

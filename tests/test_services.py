@@ -1,10 +1,9 @@
 """What a deployment's models come to once everything is open: whole questions over the real protocols."""
 
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -13,12 +12,12 @@ from app.adapters.chat.connections import Connections
 from app.adapters.chat.providers import Access
 from app.adapters.circuit import THRESHOLD
 from app.adapters.prices import read_prices
-from app.api.health import healthz
-from app.services import Services, fingerprint_machine, name_models, open_services
 from app.settings import Settings, read_modes, read_settings
+from app.wiring.fingerprint import fingerprint_installation, name_models
+from app.wiring.services import Services, open_services
 from domain.errors import ConfigurationError
 from nodes.context import Tier
-from tests.asking import QUESTION, ask, with_models
+from tests.asking import QUESTION, ask, read_health, with_models
 from tests.wire.anthropic import serve_anthropic
 from tests.wire.openai import Fault, OpenAIServer, serve_openai
 
@@ -33,12 +32,8 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 @asynccontextmanager
 async def open_with(settings: Settings, server: OpenAIServer, **changes: Any) -> AsyncIterator[Services]:
     async with open_services(with_models(settings, server, **{"model_timeout": 5.0} | changes)) as services:
-        await services.ingestion.add("default", "handbook.md", HANDBOOK)
+        await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
         yield services
-
-
-async def read_health(services: Services) -> dict[str, Any]:
-    return cast(dict[str, Any], json.loads(bytes((await healthz(services)).body)))
 
 
 def list_asked(server: OpenAIServer) -> list[str]:
@@ -47,7 +42,7 @@ def list_asked(server: OpenAIServer) -> list[str]:
 
 def end_pauses(services: Services) -> None:
     """As if time had passed: open circuits let somebody try."""
-    for model in services.models.named.values():
+    for model in services.models.chat.named.values():
         model.circuit._context.ttl = -1  # type: ignore[attr-defined]
 
 
@@ -61,7 +56,7 @@ async def test_a_provider_that_is_down_is_asked_no_more_and_answers_again_when_i
         assert len(server.requests) == asked
         assert "36 months" in done["answer"]
         assert any("is not answering" in warning for warning in done["warnings"])
-        state = services.describe_models()
+        state = (await read_health(services))["answering"]
         assert state["gpt-4.1-mini"].startswith("not answering; tried again in")
         assert state["gpt-4.1"] == "ok", "nobody asked it"
 
@@ -69,7 +64,7 @@ async def test_a_provider_that_is_down_is_asked_no_more_and_answers_again_when_i
         end_pauses(services)
         done = await ask(services, f"{QUESTION} (at last)")
         assert done["warnings"] == []
-        assert set(services.describe_models().values()) == {"ok"}
+        assert set((await read_health(services))["answering"].values()) == {"ok"}
 
 
 async def test_a_price_file_that_cannot_be_read_is_said_where_no_model_is_asked(
@@ -123,7 +118,7 @@ async def test_claude_writes_while_another_provider_judges_and_takes_over(settin
             "anthropic_base_url": claude.base_url,
         }
         async with open_with(settings, server, **changes) as services:
-            assert services.models_problem is None
+            assert await services.checks["models"]() is None
             assert services.parts["answerer"].startswith("anthropic:claude-haiku-4-5, then gpt-4.1-mini, then local")
             done = await ask(services)
             claude.behaviour.fault = "overloaded"
@@ -219,8 +214,8 @@ async def test_answers_of_other_models_are_not_this_machines(settings: Settings)
         name({"small": "a", "large": "b"}, "d", "c"),
         name({"small": "a", "large": "b"}, url="http://b.test/v1"),
     ]
-    assert len({fingerprint_machine(*names) for names in named}) == len(named)
-    assert fingerprint_machine(*named[0]) == fingerprint_machine(*named[0])
+    assert len({fingerprint_installation(*names) for names in named}) == len(named)
+    assert fingerprint_installation(*named[0]) == fingerprint_installation(*named[0])
 
 
 async def test_no_fault_ends_in_a_cached_answer(settings: Settings) -> None:

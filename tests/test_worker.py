@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from uuid import uuid4
 
-from app.services import Services
 from app.settings import Settings
+from app.wiring.services import Services
 from domain.runs import RunRequest
 from domain.state import TurnInput
 from tests.conftest import HANDBOOK
@@ -19,7 +19,7 @@ ASKGRAPH = Path(sys.executable).with_name("askgraph")
 async def test_a_worker_reads_uploads_takes_over_runs_and_ends_in_order(services: Services, settings: Settings) -> None:
     assert settings.database_url
     assert settings.redis_url
-    await services.ingestions.accept("default", "handbook.md", HANDBOOK)
+    await services.library.ingestions.accept("default", "handbook.md", HANDBOOK)
     run_id = str(uuid4())
     turn = TurnInput(
         run_id=run_id,
@@ -29,7 +29,7 @@ async def test_a_worker_reads_uploads_takes_over_runs_and_ends_in_order(services
         mode="fast",
         profile=services.modes["fast"].model_dump(),
     )
-    lease = await services.queue.accept(RunRequest(run_id, "thread-1", "default", turn), wait=True)
+    lease = await services.runs.queue.accept(RunRequest(run_id, "thread-1", "default", turn), wait=True)
     assert lease is not None
 
     process = await asyncio.create_subprocess_exec(
@@ -46,10 +46,10 @@ async def test_a_worker_reads_uploads_takes_over_runs_and_ends_in_order(services
         assert process.stdout
         assert b"is ready" in await process.stdout.readline()
         async with asyncio.timeout(30):
-            while await services.documents.find("default", "handbook.md") is None:  # noqa: ASYNC110 - elsewhere
+            while await services.library.documents.find("default", "handbook.md") is None:  # noqa: ASYNC110 - elsewhere
                 await asyncio.sleep(0.1)
-            await services.queue.hand_back(lease)
-            while (status := await services.queue.get("default", run_id)) is None or status.ended is None:  # noqa: ASYNC110
+            await services.runs.queue.hand_back(lease)
+            while (status := await services.runs.queue.get("default", run_id)) is None or status.ended is None:  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
         assert (status.state, status.attempt) == ("done", 2)
         assert status.ended["type"] == "done"

@@ -1,35 +1,36 @@
-"""Looking at stored answers."""
+"""Cached answers: counts, and why a question finds one or not."""
 
 from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from app.api.dependencies import ServicesDep, Workspace
+from app.api.dependencies import AnswersDep, RunPartsDep, Workspace
 from app.api.schemas import ThreadId
-from app.runs.explaining import Explanation
-from app.runs.explaining import explain as explain_key
-from app.runs.turns import Ask
+from app.runs.cache_explanation import Explanation
+from app.runs.cache_explanation import explain as explain_key
+from app.runs.requests import Ask
 
 router = APIRouter(prefix="/api/cache", tags=["cache"])
 
 
 @router.get("")
-async def counts(services: ServicesDep, workspace: Workspace = "default") -> dict[str, Any]:
-    """How often the workspace's questions found their answer stored, did not, and shared a run that was under way."""
-    return {"workspace": workspace, **asdict(await services.answers.count(workspace))}
+async def counts(answers: AnswersDep, workspace: Workspace = "default") -> dict[str, Any]:
+    """Count the workspace's questions that found a cached answer (`hits`), that did not (`misses`), and those of the
+    misses that shared another question's run (`shared`)."""
+    return {"workspace": workspace, **asdict(await answers.count(workspace))}
 
 
 @router.get("/explain")
 async def explain(
     question: str,
-    services: ServicesDep,
+    parts: RunPartsDep,
     workspace: Workspace = "default",
     mode: str = "standard",
     thread_id: ThreadId | None = None,
     document: Annotated[list[str] | None, Query(description="Answer from this document only; repeatable.")] = None,
 ) -> Explanation:
-    """Whether the question would find a stored answer; and where not, what differs from the nearest one."""
+    """Say whether the question would find a cached answer, and if not, how the nearest one differs."""
     return await explain_key(
-        services, Ask(question, workspace, thread_id, None if document is None else tuple(document), mode)
+        parts, Ask(question, workspace, thread_id, None if document is None else tuple(document), mode)
     )

@@ -1,10 +1,10 @@
-"""What answering has cost."""
+"""Costs of answering."""
 
 from typing import Any
 
 from fastapi import APIRouter
 
-from app.api.dependencies import ServicesDep, Workspace
+from app.api.dependencies import RunLogDep, Workspace
 from app.runs.costs import parse_since, read_costs
 from domain.runs import CostKey
 
@@ -13,7 +13,8 @@ router = APIRouter(prefix="/api", tags=["costs"])
 
 @router.get("/costs")
 async def get_costs(
-    services: ServicesDep, since: str = "7d", by: CostKey = "mode", workspace: Workspace = "default"
+    log: RunLogDep, since: str = "7d", by: CostKey = "mode", workspace: Workspace = "default"
 ) -> dict[str, Any]:
-    """Runs, calls, tokens and US dollars of the workspace. `since` is a span such as `24h` or `7d`, or a date."""
-    return await read_costs(services.runs, workspace, parse_since(since), by)
+    """Sum up the runs, calls, tokens and US dollars of the workspace since a date, or within a span such as `24h` or
+    `7d`."""
+    return await read_costs(log, workspace, parse_since(since), by)

@@ -1,22 +1,63 @@
-"""What the handlers need from the running application."""
+"""What route handlers take from the running application. Only this module knows how the service is wired."""
 
-from typing import Annotated, cast
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated, TypeVar, cast
 
 from fastapi import Depends, Query, Request
 
 from app.api.schemas import WorkspaceId
-from app.runs.turns import Turns
-from app.services import Services
+from app.ingest.pipeline import Ingestion
+from app.runs.history import HistoryReader
+from app.runs.manager import RunManager
+from app.runs.parts import RunParts
+from app.runs.replay import Replayer
+from app.settings import Settings
+from app.wiring.services import Services
+from domain.health import Check
+from domain.ports.answers import AnswerCache
+from domain.ports.documents import DocumentStore
+from domain.ports.ingestions import IngestionQueue
+from domain.ports.runs import RunLog
+from domain.profile import Profile
+from graphs.answer import AnswerGraph
+
+Part = TypeVar("Part")
 
 
-def _get_services(request: Request) -> Services:
+def read_services(request: Request) -> Services:
+    """Return the open service that the lifespan put into the request's state."""
     return cast(Services, request.state.services)
 
 
-def _get_turns(request: Request) -> Turns:
-    return cast(Turns, request.state.turns)
+def _pick(pick: Callable[[Services], Part]) -> Callable[[Request], Awaitable[Part]]:
+    # A coroutine, because FastAPI runs plain functions in a thread.
+    async def provide(request: Request) -> Part:
+        return pick(read_services(request))
+
+    return provide
 
 
-ServicesDep = Annotated[Services, Depends(_get_services)]
-TurnsDep = Annotated[Turns, Depends(_get_turns)]
+async def _get_manager(request: Request) -> RunManager:
+    return cast(RunManager, request.state.manager)
+
+
+async def _make_replayer(request: Request) -> Replayer:
+    return read_services(request).make_replayer(request.state.manager)
+
+
 Workspace = Annotated[WorkspaceId, Query(description="The workspace (tenant).")]
+
+AnswersDep = Annotated[AnswerCache, Depends(_pick(lambda services: services.runs.answers))]
+ChecksDep = Annotated[Mapping[str, Check], Depends(_pick(lambda services: services.checks))]
+DocumentsDep = Annotated[DocumentStore, Depends(_pick(lambda services: services.library.documents))]
+GraphDep = Annotated[AnswerGraph, Depends(_pick(lambda services: services.runs.graph))]
+HistoryDep = Annotated[HistoryReader, Depends(_pick(lambda services: services.make_history_reader()))]
+IngestionDep = Annotated[Ingestion, Depends(_pick(lambda services: services.library.ingestion))]
+IngestionsDep = Annotated[IngestionQueue, Depends(_pick(lambda services: services.library.ingestions))]
+ModesDep = Annotated[Mapping[str, Profile], Depends(_pick(lambda services: services.modes))]
+PartsDep = Annotated[Mapping[str, str], Depends(_pick(lambda services: services.parts))]
+ReplayerDep = Annotated[Replayer, Depends(_make_replayer)]
+RunLogDep = Annotated[RunLog, Depends(_pick(lambda services: services.runs.log))]
+RunManagerDep = Annotated[RunManager, Depends(_get_manager)]
+RunPartsDep = Annotated[RunParts, Depends(_pick(lambda services: services.make_run_parts()))]
+SettingsDep = Annotated[Settings, Depends(_pick(lambda services: services.settings))]

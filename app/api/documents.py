@@ -1,4 +1,4 @@
-"""Giving documents, looking at them, taking them away."""
+"""Documents: add, list, read, delete."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -11,7 +11,14 @@ from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from starlette.responses import Response
 
-from app.api.dependencies import ServicesDep, Workspace
+from app.api.dependencies import (
+    DocumentsDep,
+    IngestionDep,
+    IngestionsDep,
+    SettingsDep,
+    Workspace,
+    read_services,
+)
 from app.api.schemas import WorkspaceId
 from app.descriptions import describe_document, describe_ingest, describe_ingestion
 from app.ingest.files import check_name
@@ -26,17 +33,17 @@ MAX_NAME = 255
 """Longest file name in characters, as on most file systems."""
 
 MAX_UPLOAD = 10
-"""How many times the size of the largest document one request may have."""
+"""How many times as large as the largest document one request may be."""
 
 
 class _BoundedRoute(APIRoute):
-    """Refuses a body that says it is far too large, before it is read."""
+    """Refuses a body whose declared length is far too large, before reading it."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
 
         async def handle_bounded(request: Request) -> Response:
-            limit = request.state.services.settings.max_document_mb * MAX_UPLOAD
+            limit = read_services(request).settings.max_document_mb * MAX_UPLOAD
             if int(request.headers.get("content-length", 0)) > limit * 1_000_000:
                 raise OversizedDocument(f"One request may bring {limit} MB. Send the files one by one.")
             return await handle(request)
@@ -49,7 +56,10 @@ router = APIRouter(prefix="/api/documents", tags=["documents"], route_class=_Bou
 
 @router.post("")
 async def add_documents(
-    services: ServicesDep,
+    settings: SettingsDep,
+    documents: DocumentsDep,
+    ingestion: IngestionDep,
+    ingestions: IngestionsDep,
     files: Annotated[list[UploadFile], File(description=f"Supported formats: {list_formats()}.")],
     workspace: Annotated[WorkspaceId, Form()] = "default",
     wait: Annotated[bool, Query(description="False: return once the files are kept, to be read later.")] = True,
@@ -60,13 +70,13 @@ async def add_documents(
     With `wait=false`: 202, and an ingestion for each file that was taken, whose report is at `/api/ingestions/{id}`.
     """
     started = perf_counter()
-    limit = services.settings.max_document_mb * 1_000_000
+    limit = settings.max_document_mb * 1_000_000
     reports: list[DocumentReport] = []
     accepted: list[IngestionStatus] = []
     # The name identifies the document, so the second of two would silently replace the first.
     taken: set[str] = set()
-    # All have come now, however long the first takes: what comes meanwhile is later.
-    arrival = await services.documents.number_arrival(workspace) if wait else None
+    # All files arrive now, however long the first takes: what another request brings meanwhile is newer.
+    arrival = await documents.number_arrival(workspace) if wait else None
     for file in files:
         name = PurePath((file.filename or "").replace("\\", "/")).name
         try:
@@ -75,20 +85,18 @@ async def add_documents(
                 raise UnreadableDocument("Another file of this request has the same name. Send this one by itself.")
             taken.add(name)
             if file.size is not None and file.size > limit:
-                raise OversizedDocument(f"The file is larger than {services.settings.max_document_mb} MB. Split it.")
+                raise OversizedDocument(f"The file is larger than {settings.max_document_mb} MB. Split it.")
             if not wait:
                 data = await file.read()
                 await asyncio.to_thread(check_file, name, data, media_type=file.content_type, max_bytes=limit)
-                accepted.append(await services.ingestions.accept(workspace, name, data, file.content_type))
+                accepted.append(await ingestions.accept(workspace, name, data, file.content_type))
                 continue
         except DocumentError as error:
             shown = replace_surrogates(name[:MAX_NAME])
             reports.append(DocumentReport(source=shown, status="failed", error=error.message, code=error.code))
             continue
         data = await file.read()
-        reports.append(
-            await services.ingestion.add(workspace, name, data, media_type=file.content_type, arrival=arrival)
-        )
+        reports.append(await ingestion.add(workspace, name, data, media_type=file.content_type, arrival=arrival))
     report = IngestReport(documents=reports, seconds=round(perf_counter() - started, 3))
     if accepted:
         body = describe_ingest(report) | {"ingestions": [describe_ingestion(status) for status in accepted]}
@@ -99,22 +107,22 @@ async def add_documents(
 
 
 @router.get("")
-async def list_documents(services: ServicesDep, workspace: Workspace = "default") -> dict[str, Any]:
-    """The workspace's documents."""
-    return {"documents": [describe_document(d) for d in await services.documents.list(workspace)]}
+async def list_documents(documents: DocumentsDep, workspace: Workspace = "default") -> dict[str, Any]:
+    """List the workspace's documents."""
+    return {"documents": [describe_document(d) for d in await documents.list(workspace)]}
 
 
 @router.get("/{document_id}")
-async def get_document(document_id: str, services: ServicesDep, workspace: Workspace = "default") -> dict[str, Any]:
-    """One document, with its extracted text: the offsets of citations count in it."""
-    document = await services.documents.get(workspace, document_id)
+async def get_document(document_id: str, documents: DocumentsDep, workspace: Workspace = "default") -> dict[str, Any]:
+    """Return one document with its extracted text, to which the offsets of citations refer."""
+    document = await documents.get(workspace, document_id)
     if document is None:
         raise UnknownDocument(f"There is no document {document_id!r} in this workspace.")
-    return describe_document(document) | {"text": await services.documents.get_text(workspace, document_id)}
+    return describe_document(document) | {"text": await documents.get_text(workspace, document_id)}
 
 
 @router.delete("/{document_id}", status_code=204)
-async def delete_document(document_id: str, services: ServicesDep, workspace: Workspace = "default") -> None:
-    """Remove a document, its chunks, and the answers cached from it."""
-    if not await services.ingestion.delete(workspace, document_id):
+async def delete_document(document_id: str, ingestion: IngestionDep, workspace: Workspace = "default") -> None:
+    """Delete a document, its chunks, and the answers cached from it."""
+    if not await ingestion.delete(workspace, document_id):
         raise UnknownDocument(f"There is no document {document_id!r} in this workspace.")

@@ -5,7 +5,7 @@ import asyncio
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from app.api.dependencies import ServicesDep
+from app.api.dependencies import GraphDep
 from app.drawing.diagram import read_graph
 from app.drawing.drawing import Format, draw
 
@@ -15,6 +15,6 @@ _MEDIA_TYPES = {"mermaid": "text/plain; charset=utf-8", "ascii": "text/plain; ch
 
 
 @router.get("/graph")
-async def get_graph(services: ServicesDep, format: Format = "mermaid") -> Response:
+async def get_graph(graph: GraphDep, format: Format = "mermaid") -> Response:
     """Draw the graph that this server runs, without a network."""
-    return Response(await asyncio.to_thread(draw, read_graph(services.graph), format), media_type=_MEDIA_TYPES[format])
+    return Response(await asyncio.to_thread(draw, read_graph(graph), format), media_type=_MEDIA_TYPES[format])

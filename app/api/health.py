@@ -1,38 +1,33 @@
-"""Whether the service works, and how each part runs."""
+"""Health: whether the service works, and how each part runs."""
 
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
-from app.api.dependencies import ServicesDep
-from domain.errors import AskgraphError
+from app.api.dependencies import ChecksDep, ModesDep, PartsDep
+from domain.health import ANSWERING, run_checks
 
 router = APIRouter(tags=["health"])
 
 
 @router.get("/healthz")
-async def healthz(services: ServicesDep) -> JSONResponse:
-    """200 while questions can be answered: the database is needed, the cache and the models are not."""
-    problem: str | None = None
-    embeddings = services.embeddings_problem
-    try:
-        await services.ping()
-        embeddings = await services.find_embeddings_problem()
-    except AskgraphError as error:
-        problem = error.message
-    cache = "up" if await services.answers.is_up() else "down"
-    answering = services.describe_models()
-    rerank = services.find_rerank_problem()
-    wanting = rerank or embeddings or cache == "down" or any(state != "ok" for state in answering.values())
-    body = {
-        "status": "down" if problem else "degraded" if wanting else "ok",
-        "database": "down" if problem else "up",
-        "cache": cache,
-        "models": await services.find_models_problem() or ("ok" if answering else "none"),
-        "answering": answering,
-        "embeddings": embeddings or "ok",
-        "rerank": rerank or "ok",
-        "problem": problem,
-        "parts": services.parts,
-        "modes": list(services.modes),
+async def healthz(checks: ChecksDep, parts: PartsDep, modes: ModesDep) -> JSONResponse:
+    """Check every part. 200 while questions can be answered, which needs the database, but neither the cache nor the
+    models; otherwise 503."""
+    problems = await run_checks(checks)
+    answering = {
+        name.removeprefix(ANSWERING): problem for name, problem in problems.items() if name.startswith(ANSWERING)
     }
-    return JSONResponse(body, 503 if problem else 200)
+    database = problems["database"]
+    body = {
+        "status": "down" if database else "degraded" if any(problems.values()) else "ok",
+        "database": "down" if database else "up",
+        "cache": "down" if problems["cache"] else "up",
+        "models": problems.get("models") or ("ok" if answering else "none"),
+        "answering": {model: problem or "ok" for model, problem in answering.items()},
+        "embeddings": problems.get("embeddings") or "ok",
+        "rerank": problems.get("rerank") or "ok",
+        "problem": database,
+        "parts": dict(parts),
+        "modes": list(modes),
+    }
+    return JSONResponse(body, 503 if database else 200)

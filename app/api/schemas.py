@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from app.runs.turns import Ask
+from app.runs.requests import Ask
 from domain.names import THREAD_ID, WORKSPACE_ID
 from domain.runs import WhenBusy
 from domain.tapes import TapeUse

@@ -1,4 +1,4 @@
-"""A run's events as server-sent events, or as one JSON answer."""
+"""Responses of runs: server-sent events, or one JSON answer."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
@@ -14,15 +14,15 @@ from app.cancelling import end_tasks
 from app.descriptions import describe_answer
 from app.runs.cache import encode_frame
 from app.runs.recall import Recalled
-from app.runs.turns import Started, collect, read_events
+from app.runs.requests import AcceptedRun, collect, read_events
 from domain.events import Done, Event, Failed
 from domain.streams import StreamedEvent
 
 GONE = 499
-"""What nginx logs where the client closed the connection; nobody receives it."""
+"""The status that nginx logs where the client has closed the connection; nobody receives it."""
 
 PING_SECONDS = 15
-"""How often an idle stream sends a comment, so that proxies between do not close it."""
+"""How often an idle stream sends a comment, so that proxies do not close it."""
 
 STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
@@ -30,14 +30,14 @@ Leave = Callable[[], Awaitable[object]]
 
 
 def wants_json(accept: str, stream: bool | None) -> bool:
-    """`?stream=false` or `Accept: application/json` asks for one JSON answer."""
+    """Return True where `?stream=false` or `Accept: application/json` asks for one JSON answer."""
     if stream is not None:
         return not stream
     return "application/json" in accept and "text/event-stream" not in accept
 
 
-def locate(started: Started | Recalled) -> dict[str, str]:
-    """The headers that say which run a response is of, before its first event."""
+def locate(started: AcceptedRun | Recalled) -> dict[str, str]:
+    """Make the headers that identify the run before its first event."""
     return {
         "X-Run-Id": started.run_id,
         "X-Thread-Id": started.thread_id,
@@ -53,7 +53,7 @@ async def respond(
     headers: Mapping[str, str] | None = None,
     on_leave: Leave | None = None,
 ) -> Response:
-    """The response that the client asked for. `on_leave` is called where the client leaves before the end."""
+    """Make the response that the client asked for. Calls `on_leave` where the client leaves before the end."""
     headers = dict(headers or {})
     if not wants_json(request.headers.get("accept", ""), stream):
         return EventSourceResponse(
@@ -76,7 +76,7 @@ async def respond(
 
 
 async def number_events(events: AsyncGenerator[Event]) -> AsyncGenerator[StreamedEvent]:
-    """The events of what is no run, such as a rehearsal, numbered like those of one."""
+    """Number the events of a strict replay, which is no run, like those of a run."""
     number = 0
     async with aclosing(events):
         async for event in events:
@@ -87,7 +87,7 @@ async def number_events(events: AsyncGenerator[Event]) -> AsyncGenerator[Streame
 async def _collect_while_connected(
     request: Request, events: AsyncGenerator[StreamedEvent]
 ) -> tuple[Done | Failed, list[Event]] | None:
-    """The run's end and all its events; None where the client left."""
+    """Return the run's last event and all its events; None where the client has left."""
 
     async def wait_until_left() -> None:
         while (await request.receive())["type"] != "http.disconnect":

@@ -5,9 +5,9 @@ import typer
 from app.cli.answers import show_events
 from app.cli.options import DocumentsOption, JsonOption, ModeOption, ThreadOption, WorkspaceOption, new_cli
 from app.cli.running import run
-from app.runs.turns import Ask, Turns
-from app.services import open_services
+from app.runs.requests import Ask
 from app.settings import read_settings
+from app.wiring.services import open_services
 
 cli = new_cli()
 
@@ -26,7 +26,7 @@ def ask(
     async def work() -> int:
         async with open_services(read_settings()) as services:
             asked = Ask(question, workspace, thread, tuple(document) if document else None, mode)
-            async with Turns(services) as turns:
+            async with services.make_run_manager() as turns:
                 return await show_events(await turns.ask(asked), as_json=as_json)
 
     run(work())

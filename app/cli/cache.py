@@ -5,10 +5,10 @@ import typer
 from app.cli.options import DocumentsOption, ThreadOption, WorkspaceOption, new_cli
 from app.cli.running import print_json, run
 from app.cli.terminal import count
-from app.runs.explaining import explain
-from app.runs.turns import Ask
-from app.services import open_services
+from app.runs.cache_explanation import explain
+from app.runs.requests import Ask
 from app.settings import read_settings
+from app.wiring.services import open_services
 
 cli = new_cli(no_args_is_help=True, help="Inspect the answer cache.")
 
@@ -26,7 +26,7 @@ def explain_lookup(
     async def work() -> int:
         async with open_services(read_settings()) as services:
             asked = Ask(question, workspace, thread, tuple(document) if document else None, mode)
-            print_json(await explain(services, asked), indent=2, default=str)
+            print_json(await explain(services.make_run_parts(), asked), indent=2, default=str)
             return 0
 
     run(work())
@@ -38,7 +38,7 @@ def print_statistics(workspace: WorkspaceOption = "default") -> None:
 
     async def work() -> int:
         async with open_services(read_settings()) as services:
-            counts = await services.answers.count(workspace)
+            counts = await services.runs.answers.count(workspace)
             hits, misses = count(counts.hits, "hit"), count(counts.misses, "miss", "misses")
             print(f"{hits}, {misses}, of which {counts.shared} shared a run")
             return 0

@@ -7,8 +7,8 @@ from app.cli.options import AnyWorkspaceOption, JsonOption, new_cli
 from app.cli.running import print_json, run
 from app.cli.terminal import count, new_table, out, print_table
 from app.runs.costs import parse_since, read_costs
-from app.services import open_services
 from app.settings import read_settings
+from app.wiring.services import open_services
 from domain.runs import CostKey
 
 cli = new_cli()
@@ -26,7 +26,7 @@ def costs(
     async def work() -> int:
         start = parse_since(since)
         async with open_services(read_settings()) as services:
-            report = await read_costs(services.runs, workspace, start, by)
+            report = await read_costs(services.runs.log, workspace, start, by)
         if as_json:
             print_json(report)
         else:

@@ -5,8 +5,8 @@ import typer
 
 from app.cli.options import WorkspaceOption, new_cli
 from app.cli.running import run
-from app.services import open_services
 from app.settings import read_settings
+from app.wiring.services import open_services
 
 cli = new_cli()
 
@@ -20,7 +20,7 @@ def delete(
 
     async def work() -> int:
         async with open_services(read_settings()) as services:
-            missing = [d for d in document_ids if not await services.ingestion.delete(workspace, d)]
+            missing = [d for d in document_ids if not await services.library.ingestion.delete(workspace, d)]
             for document_id in missing:
                 print(f"askgraph: there is no document {document_id!r} in this workspace.", file=sys.stderr)
             return 1 if missing else 0

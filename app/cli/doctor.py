@@ -3,9 +3,10 @@ from rich.markup import escape
 from app.cli.options import AnyWorkspaceOption, JsonOption, new_cli
 from app.cli.running import print_json, run
 from app.cli.terminal import count, err, out, show_progress
-from app.runs.examination import Examination, describe_examination, examine_states
-from app.services import open_services
+from app.runs import state_check
+from app.runs.state_check import StateCheck, describe_state_check
 from app.settings import read_settings
+from app.wiring.services import open_services
 from domain.state import STATE_VERSION
 
 cli = new_cli(no_args_is_help=True, help="Check what is stored.")
@@ -26,17 +27,17 @@ def check_states(workspace: AnyWorkspaceOption = None, as_json: JsonOption = Fal
     async def work() -> int:
         async with open_services(read_settings()) as services:
             with show_progress(transient=True, log=False) as progress:
-                found = await examine_states(services, workspace, progress)
+                found = await state_check.check_states(services.runs.saved_states, workspace, progress)
             if as_json:
-                print_json(describe_examination(found))
+                print_json(describe_state_check(found))
             else:
-                print_examination(found)
+                print_state_check(found)
             return 1 if found.failed else 0
 
     run(work())
 
 
-def print_examination(found: Examination) -> None:
+def print_state_check(found: StateCheck) -> None:
     """Print the number of states per version, the states that fail, and what to do about them."""
     for version, states in sorted(found.versions.items()):
         figure, _, named = count(states, "state").partition(" ")

@@ -6,8 +6,8 @@ from app.cli.options import JsonOption, WorkspaceOption, new_cli
 from app.cli.running import print_json, run
 from app.cli.terminal import new_table, print_table
 from app.descriptions import describe_document
-from app.services import open_services
 from app.settings import read_settings
+from app.wiring.services import open_services
 from domain.documents import Document
 
 cli = new_cli()
@@ -19,7 +19,7 @@ def documents(workspace: WorkspaceOption = "default", as_json: JsonOption = Fals
 
     async def work() -> int:
         async with open_services(read_settings()) as services:
-            found = await services.documents.list(workspace)
+            found = await services.library.documents.list(workspace)
             if as_json:
                 print_json([describe_document(d) for d in found])
             else:

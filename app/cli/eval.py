@@ -14,8 +14,8 @@ from app.evaluation.comparison import Comparison, compare
 from app.evaluation.evaluation import Evaluated, Options, evaluate
 from app.evaluation.report import check_folder, list_metrics, write_report
 from app.evaluation.sets import read_sets
-from app.services import open_services
 from app.settings import read_modes, read_settings
+from app.wiring.services import open_services
 from domain.errors import UnknownMode
 from domain.profile import Profile
 
@@ -76,7 +76,7 @@ def measure(
             options = Options(out, workspace, keep, fresh)
             with show_progress() as progress:
                 evaluated = await evaluate(services, wanted, profiles, options, progress)
-            fingerprint = services.fingerprint
+            fingerprint = services.runs.fingerprint
         print_notes(evaluated)
         page = write_report(evaluated, out, fingerprint)
         if upload:

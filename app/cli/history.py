@@ -7,9 +7,9 @@ from rich.markup import escape
 from app.cli.options import JsonOption, WorkspaceOption, check_thread, new_cli
 from app.cli.running import print_json, run
 from app.cli.terminal import out
-from app.runs.history import HistoryStep, read_history
-from app.services import open_services
+from app.runs.history import HistoryStep
 from app.settings import read_settings
+from app.wiring.services import open_services
 
 MAX_SHOWN = 110
 """Characters shown of a changed value."""
@@ -27,7 +27,7 @@ def history(
 
     async def work() -> int:
         async with open_services(read_settings()) as services:
-            steps = await read_history(services, workspace, thread)
+            steps = await services.make_history_reader().read(workspace, thread)
             if as_json:
                 print_json({"thread_id": thread, "steps": steps})
             else:

@@ -10,8 +10,8 @@ from app.cli.terminal import count, err, out, show_progress
 from app.descriptions import describe_handed_over, describe_ingest
 from app.ingest.background import HandedOver, hand_over
 from app.ingest.formats import list_formats
-from app.services import open_services
 from app.settings import read_settings
+from app.wiring.services import open_services
 from domain.documents import DocumentReport, IngestReport
 
 cli = new_cli()
@@ -31,7 +31,7 @@ def ingest(
     async def queue_files() -> int:
         async with open_services(read_settings()) as services:
             max_bytes = services.settings.max_document_mb * 1_000_000
-            handed = await hand_over(services.ingestions, workspace, paths, max_bytes=max_bytes)
+            handed = await hand_over(services.library.ingestions, workspace, paths, max_bytes=max_bytes)
             if as_json:
                 print_json(describe_handed_over(handed))
             else:
@@ -41,8 +41,8 @@ def ingest(
     async def read_files() -> int:
         async with open_services(read_settings()) as services:
             with show_progress(transient=True, log=False) as progress:
-                report = await services.ingestion.add_paths(workspace, paths, progress=progress)
-                await services.wait_for_indexes()
+                report = await services.library.ingestion.add_paths(workspace, paths, progress=progress)
+                await services.library.wait_for_indexes()
             if as_json:
                 print_json(describe_ingest(report))
             else:

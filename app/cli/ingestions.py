@@ -8,8 +8,8 @@ from app.cli.options import JsonOption, WorkspaceOption, new_cli
 from app.cli.running import print_json, run
 from app.cli.terminal import count, new_table, print_table
 from app.descriptions import describe_ingestion
-from app.services import open_services
 from app.settings import read_settings
+from app.wiring.services import open_services
 from domain.ingestions import IngestionStatus
 
 cli = new_cli()
@@ -25,7 +25,7 @@ def ingestions(
 
     async def work() -> int:
         async with open_services(read_settings()) as services:
-            found = await services.ingestions.list(workspace, limit)
+            found = await services.library.ingestions.list(workspace, limit)
             if as_json:
                 print_json([describe_ingestion(status) for status in found])
             else:

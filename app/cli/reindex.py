@@ -8,8 +8,8 @@ from app.cli.terminal import count, out, show_progress
 from app.descriptions import describe_reindexing
 from app.ingest.reindexing import Reindexed
 from app.ingest.reindexing import reindex as embed_again
-from app.services import open_reindexing
 from app.settings import read_settings
+from app.wiring.library import open_reindexing
 
 cli = new_cli()
 

@@ -6,10 +6,9 @@ import typer
 from app.cli.answers import show_events
 from app.cli.options import JsonOption, WorkspaceOption, check_thread, new_cli
 from app.cli.running import run
-from app.runs.replay import Replay, run_replay
-from app.runs.turns import Turns
-from app.services import open_services
+from app.runs.replay import Replay
 from app.settings import read_settings
+from app.wiring.services import open_services
 from domain.errors import StateError
 from domain.tapes import TapeUse
 
@@ -53,7 +52,7 @@ def replay(
     async def work() -> int:
         parsed = _parse_changes(changes or [])
         async with open_services(read_settings()) as services:
-            is_run = checkpoint is None or await services.runs.get(workspace, target) is not None
+            is_run = checkpoint is None or await services.runs.log.get(workspace, target) is not None
             wanted = Replay(
                 workspace,
                 thread_id=None if is_run else target,
@@ -63,8 +62,8 @@ def replay(
                 mode=mode,
                 tape=tape,
             )
-            async with Turns(services) as turns:
-                return await show_events(await run_replay(services, turns, wanted), as_json=as_json)
+            async with services.make_run_manager() as turns:
+                return await show_events(await services.make_replayer(turns).run(wanted), as_json=as_json)
 
     run(work())
 

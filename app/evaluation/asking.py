@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from app.evaluation.corpus import Shelf
 from app.evaluation.sets import Message, Question
-from app.services import Services
+from app.wiring.services import Services
 from domain.documents import Candidate, Source
 from domain.errors import AskgraphError
 from domain.profile import Profile
@@ -193,7 +193,7 @@ class Asking:
             return {chunk["chunk_id"]: self._shelf.document_ids.get(chunk["document_id"]) for chunk in found}
         scope = Scope(self._shelf.workspace_id)
         ids = _distinct(chunk["chunk_id"] for chunk in found)
-        passages = await self._services.library.read_passages(scope, ids)
+        passages = await self._services.library.search.read_passages(scope, ids)
         return {p.chunk_id: self._shelf.pages.get((p.document_id, p.page or 0)) for p in passages}
 
 

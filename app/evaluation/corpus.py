@@ -17,7 +17,7 @@ import app.ingest
 import domain.text.terms
 from app.evaluation.sets import CorpusDocument, EvaluationSet, SetError
 from app.library import FOLDER
-from app.services import Services
+from app.wiring.services import Services
 from domain.documents import Document, ParsedDocument, Section
 
 AT_ONCE = 4
@@ -64,7 +64,7 @@ async def open_shelf(
             yield await _add_texts(services, workspace_id, wanted.corpus, progress)
     finally:
         if not keep:
-            await services.documents.clear(workspace_id)
+            await services.library.documents.clear(workspace_id)
 
 
 async def work_side_by_side(work: Callable[[], Coroutine[Any, Any, None]], workers: int) -> None:
@@ -83,7 +83,7 @@ async def find_shelf(services: Services, workspace_id: str, wanted: EvaluationSe
     Raises `SetError` where it is empty, where they call a document that it does not hold or by a name that several
     have, and where they call one document by two names: it would not be told that both are the same.
     """
-    held = await services.documents.list(workspace_id)
+    held = await services.library.documents.list(workspace_id)
     if not held:
         raise SetError(
             f"The workspace {workspace_id!r} holds no document. Bring some in: askgraph ingest --workspace "
@@ -122,7 +122,7 @@ def _names_of(document: Document) -> list[str]:
 
 def name_workspace(services: Services, wanted: EvaluationSet) -> str:
     """The same for the same corpus, model and code that fills the index, so that what is kept is found again."""
-    digest = hashlib.sha256(f"{wanted.fingerprint}\0{services.embedder.name}".encode())
+    digest = hashlib.sha256(f"{wanted.fingerprint}\0{services.library.embedder.name}".encode())
     for file in _find_index_code():
         digest.update(file.read_bytes())
     return f"eval-{digest.hexdigest()[:16]}"
@@ -137,7 +137,7 @@ def _find_index_code() -> list[Path]:
 async def _add_samples(services: Services, workspace_id: str, progress: Progress) -> None:
     """The sample library, for requests that are about no library in particular."""
     progress(0, 1)
-    await services.ingestion.add_paths(workspace_id, [FOLDER])
+    await services.library.ingestion.add_paths(workspace_id, [FOLDER])
     progress(1, 1)
 
 
@@ -146,11 +146,11 @@ async def _add_pdfs(services: Services, workspace_id: str, wanted: EvaluationSet
     for done, (name, path) in enumerate(wanted.pdfs.items()):
         progress(done, len(wanted.pdfs))
         data = await asyncio.to_thread(path.read_bytes)
-        report = await services.ingestion.add(workspace_id, name, data)
+        report = await services.library.ingestion.add(workspace_id, name, data)
         if report.document_id is None:
             raise SetError(f"{path} cannot be ingested: {report.error}")
         ids[name] = report.document_id
-    await services.wait_for_indexes()
+    await services.library.wait_for_indexes()
     progress(len(wanted.pdfs), len(wanted.pdfs))
     pages = {
         (ids[of.pdf], of.page): document.id
@@ -163,7 +163,7 @@ async def _add_pdfs(services: Services, workspace_id: str, wanted: EvaluationSet
 async def _add_texts(
     services: Services, workspace_id: str, corpus: tuple[CorpusDocument, ...], progress: Progress
 ) -> Shelf:
-    known = {document.source: document for document in await services.documents.list(workspace_id)}
+    known = {document.source: document for document in await services.library.documents.list(workspace_id)}
     # A document without any text cannot be found by anything.
     waiting = [document for document in corpus if document.text.strip()]
     ids: dict[str, str] = {}
@@ -179,13 +179,15 @@ async def _add_texts(
     async def work() -> None:
         for document in queue:
             parsed = _parse(document)
-            report = await services.ingestion.add_parsed(workspace_id, _source_of(document), parsed, _digest(document))
+            report = await services.library.ingestion.add_parsed(
+                workspace_id, _source_of(document), parsed, _digest(document)
+            )
             assert report.document_id is not None  # what was read already cannot fail
             ids[report.document_id] = document.id
             progress(len(ids), total)
 
     await work_side_by_side(work, AT_ONCE)
-    await services.wait_for_indexes()
+    await services.library.wait_for_indexes()
     return Shelf(workspace_id, ids)
 
 

@@ -13,7 +13,7 @@ from app.evaluation.journal import Journal
 from app.evaluation.scoring import LABELS, Metrics, score
 from app.evaluation.sets import EvaluationSet, Question
 from app.evaluation.verifying import AskingAndVerifying, Verifying
-from app.services import Services
+from app.wiring.services import Services
 from domain.profile import Profile
 from nodes.context import Models
 from nodes.local.routing import prepare
@@ -79,7 +79,7 @@ async def evaluate(
     outcome.
     """
     # Otherwise the first question would wait for it.
-    await prepare(services.sentences)
+    await prepare(services.library.sentences)
     evaluated: list[Evaluated] = []
     journals: list[Journal] = []
     for each in sets:
@@ -87,12 +87,12 @@ async def evaluate(
         async with await _open(services, each, options, progress) as shelf:
             for profile in profiles:
                 held = "" if shelf is None else shelf.state
-                journal = Journal(options.out, each, profile, services.fingerprint, held)
+                journal = Journal(options.out, each, profile, services.runs.fingerprint, held)
                 journals.append(journal)
                 if options.fresh:
                     journal.discard()
                 asker = _find_asker(services, each, profile, shelf)
-                workers = 1 if services.models == Models() else AT_ONCE
+                workers = 1 if services.models.chat == Models() else AT_ONCE
                 results.append(await _ask(each, profile.name, asker, journal, workers, progress))
         kept = shelf.workspace_id if shelf is not None and options.keep and options.workspace is None else None
         evaluated.append(Evaluated(each, results, kept))

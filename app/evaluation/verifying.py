@@ -7,7 +7,7 @@ from langgraph.runtime import Runtime
 from app.evaluation.asking import Asking, Outcome
 from app.evaluation.scoring import LABELS
 from app.evaluation.sets import CorpusDocument, EvaluationSet, Question
-from app.services import Services
+from app.wiring.services import Services
 from domain.citations import cite
 from domain.documents import Source
 from domain.errors import AskgraphError

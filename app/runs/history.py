@@ -1,4 +1,4 @@
-"""A thread's saved states, step by step."""
+"""Shows the saved states of a thread, step by step."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
@@ -7,14 +7,15 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 from typing_extensions import TypedDict
 
-from app.runs.hits import require_thread
 from app.runs.states import MIGRATED, THINNED, migrate, read_version
-from app.services import Services
+from app.runs.thread_states import ThreadStates
+from app.runs.threads import Threads
 from domain.errors import DamagedState, UnknownThread
+from domain.ports.retention import SavedStates
 from domain.retention import SavedState
 
 _WRITTEN = {"cached": "cache", "stopped": "stop", MIGRATED: "migration"}
-"""What a state is marked with that no node has made, and what is said of it."""
+"""Metadata marks of states that no node has made, and the node name that each is shown with."""
 
 
 class HistoryStep(TypedDict):
@@ -38,47 +39,54 @@ class HistoryStep(TypedDict):
     """Empty where it cannot be read."""
 
 
-async def read_history(services: Services, workspace_id: str, thread_id: str) -> list[HistoryStep]:
-    """The thread's steps, oldest first.
+class HistoryReader:
+    """Reads the history of threads, whichever version saved it and whatever of it is damaged."""
 
-    Raises `UnknownThread` where the workspace has no such thread or nothing was saved in it, and
-    `DatabaseUnavailable`.
-    """
-    config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
-    saved: Sequence[StateSnapshot | SavedState]
-    with services.translating_errors():
-        try:
-            await require_thread(services, workspace_id, thread_id)
-            saved = [snapshot async for snapshot in services.graph.aget_state_history(config)][::-1]
-        except DamagedState:
-            saved = [state async for state in _read_one_by_one(services, thread_id)]
-    if not saved:
-        raise UnknownThread(f"Thread {thread_id!r} has no saved states.")
-    by_id = {checkpoint_id_of(state): state for state in saved if isinstance(state, StateSnapshot)}
-    steps = []
-    for state in saved:
-        if isinstance(state, SavedState):
-            steps.append(_describe_damaged(state))
-        # The state in which LangGraph files the input has not been through a node yet; the next one shows it.
-        elif (state.metadata or {}).get("source") != "input":
-            steps.append(_describe(state, by_id.get(parent_id_of(state) or ""), by_id))
-    return steps
+    def __init__(self, threads: Threads, states: ThreadStates, saved_states: SavedStates) -> None:
+        self._threads = threads
+        self._states = states
+        self._saved_states = saved_states
 
+    async def read(self, workspace_id: str, thread_id: str) -> list[HistoryStep]:
+        """Return the thread's steps, oldest first.
 
-async def _read_one_by_one(services: Services, thread_id: str) -> AsyncIterator[StateSnapshot | SavedState]:
-    """The thread's states, oldest first; of those that are damaged, what is known of them."""
-    async for saved in services.states.read(None, thread_id):
-        config: RunnableConfig = {"configurable": {"thread_id": thread_id, "checkpoint_id": saved.checkpoint_id}}
-        yield saved if saved.unreadable else await services.graph.aget_state(config)
+        Raises `UnknownThread` where the workspace has no such thread or nothing was saved in it, and
+        `DatabaseUnavailable`.
+        """
+        config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
+        saved: Sequence[StateSnapshot | SavedState]
+        with self._states.translating_errors():
+            try:
+                await self._threads.require(workspace_id, thread_id)
+                saved = [snapshot async for snapshot in self._states.graph.aget_state_history(config)][::-1]
+            except DamagedState:
+                saved = [state async for state in self._read_one_by_one(thread_id)]
+        if not saved:
+            raise UnknownThread(f"Thread {thread_id!r} has no saved states.")
+        by_id = {checkpoint_id_of(state): state for state in saved if isinstance(state, StateSnapshot)}
+        steps = []
+        for state in saved:
+            if isinstance(state, SavedState):
+                steps.append(_describe_damaged(state))
+            # No node has seen the state in which LangGraph files the input; the next step shows it.
+            elif (state.metadata or {}).get("source") != "input":
+                steps.append(_describe(state, by_id.get(parent_id_of(state) or ""), by_id))
+        return steps
+
+    async def _read_one_by_one(self, thread_id: str) -> AsyncIterator[StateSnapshot | SavedState]:
+        """Yield the thread's states, oldest first; of damaged ones what can be read."""
+        async for saved in self._saved_states.read(None, thread_id):
+            config: RunnableConfig = {"configurable": {"thread_id": thread_id, "checkpoint_id": saved.checkpoint_id}}
+            yield saved if saved.unreadable else await self._states.graph.aget_state(config)
 
 
 def checkpoint_id_of(snapshot: StateSnapshot) -> str:
-    """The checkpoint that a snapshot was read from."""
+    """Return the id of the checkpoint that a snapshot was read from."""
     return str(snapshot.config["configurable"]["checkpoint_id"])
 
 
 def node_of(snapshot: StateSnapshot, parent: StateSnapshot | None) -> str:
-    """The node whose update the snapshot holds."""
+    """Return the name of the node whose update the snapshot holds."""
     metadata: Mapping[str, Any] = snapshot.metadata or {}
     if metadata.get(THINNED):
         return "thinned"
@@ -88,7 +96,7 @@ def node_of(snapshot: StateSnapshot, parent: StateSnapshot | None) -> str:
 
 
 def parent_id_of(snapshot: StateSnapshot) -> str | None:
-    """The checkpoint that came before it."""
+    """Return the id of the checkpoint before it."""
     return snapshot.parent_config["configurable"]["checkpoint_id"] if snapshot.parent_config else None
 
 
@@ -115,7 +123,7 @@ def _describe(snapshot: StateSnapshot, parent: StateSnapshot | None, by_id: Mapp
         before = by_id.get(parent_id_of(before) or "")
     values, old = _read_values(snapshot), _read_values(before) if before is not None else {}
     node = node_of(snapshot, parent)
-    # Other versions may have saved less, or something else: what is missing is left out.
+    # Other versions may have saved fewer fields; the missing ones are left out.
     last: Mapping[str, Any] = (values.get("steps") or [{}])[-1]
     return HistoryStep(
         checkpoint_id=checkpoint_id_of(snapshot),

@@ -9,16 +9,17 @@ from typing import Self
 from uuid import uuid4
 
 from app.runs.cache import NO_CONVERSATION, CacheKey, digest, sort_documents
-from app.runs.execution import milliseconds_since
-from app.runs.hits import encode_hit, record_hits
-from app.runs.turns import Ask
-from app.services import Services
+from app.runs.graph_pass import milliseconds_since
+from app.runs.hit_log import HitLog, encode_hit
+from app.runs.parts import RunParts
+from app.runs.requests import Ask
 from domain.errors import AskgraphError
 from domain.ports.answers import EncodedAnswer
+from domain.profile import find_mode
 from domain.question import clean_question
 from domain.scope import Scope
 
-logger = logging.getLogger("askgraph.turns")
+logger = logging.getLogger("askgraph.runs")
 
 PAUSE_SECONDS = 0.25
 """How long hits gather before they are recorded together."""
@@ -53,9 +54,10 @@ class Recall:
     """Gives stored answers to questions that begin a conversation, without a query to the database where the state of
     the documents is known. Use it as a context manager: leaving records the hits."""
 
-    def __init__(self, services: Services) -> None:
-        self._services = services
-        self._profiles = {name: digest(mode.model_dump()) for name, mode in services.modes.items()}
+    def __init__(self, parts: RunParts, hit_log: HitLog) -> None:
+        self._parts = parts
+        self._hit_log = hit_log
+        self._profiles = {name: digest(mode.model_dump()) for name, mode in parts.modes.items()}
         self._noted = asyncio.Event()
         # A process that died may have left some.
         self._noted.set()
@@ -84,7 +86,7 @@ class Recall:
             return None
         started, at = time.perf_counter(), time.time()
         question = clean_question(ask.question)
-        self._services.find_mode(ask.mode)
+        find_mode(self._parts.modes, ask.mode)
         documents = sort_documents(ask.document_ids)
         key = CacheKey(
             workspace_id=ask.workspace_id,
@@ -94,14 +96,14 @@ class Recall:
             corpus="",
             mode=ask.mode,
             profile=self._profiles[ask.mode],
-            machine=self._services.fingerprint,
+            machine=self._parts.fingerprint,
         )
         run_id, thread_id = str(uuid4()), str(uuid4())
-        answer = await self._services.answers.recall(
+        answer = await self._parts.answers.recall(
             Scope(ask.workspace_id, documents),
             key.address().digest,
             encode_hit(run_id, thread_id, (ask.workspace_id, question, ask.document_ids, ask.mode), at),
-            self._services.documents.corpus_fingerprint,
+            self._parts.documents.corpus_fingerprint,
         )
         if answer is None:
             return None
@@ -123,7 +125,7 @@ class Recall:
 
     async def _try_to_record(self) -> bool:
         try:
-            await record_hits(self._services)
+            await self._hit_log.record_all()
         except AskgraphError as error:
             logger.warning("stored answers that were given are not on record yet: %s", error.message)
             return False

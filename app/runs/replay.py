@@ -1,66 +1,50 @@
-"""Running on from a saved state, changed or not, as a branch; or running a run again on its tape.
+"""Replays runs: from a saved state, changed or not, as a branch; or strictly from the run's tape.
 
-The branch is a thread of its own that starts with a copy of the saved state. LangGraph's own fork would append to
-the thread and so become what its next follow-up builds on; here the original conversation stays untouched.
+A branch is a thread of its own that starts with a copy of the saved state. LangGraph's own fork would append to the
+thread, and the thread's next follow-up would build on it; here the original conversation stays untouched.
 
-On its tape alone (`strict`) a run calls nothing and leaves nothing behind: it is compared with what was recorded.
+A strict replay calls nothing and stores nothing: its events and its final state are compared with the recorded ones.
 """
 
 import dataclasses
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
-from reprlib import repr as shorten
 from time import perf_counter
-from typing import Annotated, Any, cast, get_type_hints
+from typing import Any, cast
 from uuid import uuid4
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import StateSnapshot, StateUpdate
-from pydantic import Field, TypeAdapter, ValidationError
 
-from app.runs.execution import Execution, prepare_judgement
+from app.runs.graph_pass import GraphPass, prepare_judgement
 from app.runs.history import checkpoint_id_of, node_of, parent_id_of
-from app.runs.hits import record_hits, require_thread
+from app.runs.hit_log import HitLog
+from app.runs.manager import RunManager
+from app.runs.parts import RunParts
 from app.runs.records import STOPPED
-from app.runs.rehearsal import Rehearsal, repeat_measures
+from app.runs.requests import AcceptedRun, Branch, read_events
+from app.runs.state_changes import apply_changes
 from app.runs.states import THINNED, read_values, read_version, require_current
+from app.runs.strict_replay import StrictReplay, repeat_measures
 from app.runs.tapes import read_tape
 from app.runs.taping import Player, play
-from app.runs.turns import Branch, Started, Turns, read_events
-from app.services import Services
-from app.settings import merge_knobs
+from app.runs.thread_states import ThreadStates
 from domain.errors import StateError, UnknownCheckpoint, UnknownRun, UnknownTape
 from domain.events import Event
-from domain.profile import Profile
-from domain.question import clean_question
+from domain.ports.runs import RunLog, ThreadStore
+from domain.profile import find_mode
 from domain.runs import RunRecord
 from domain.scope import Scope
 from domain.state import AnswerState, TurnInput
 from domain.tapes import Tape, TapeUse
 from graphs.answer import LAST, AnswerGraph
 
-FIXED = {
-    "run_id": "a replay has a run id of its own",
-    "workspace_id": "a workspace is a boundary",
-    "steps": "they are what the replay writes",
-    "mode": "it names a profile. Run on in another mode with --mode (over HTTP: `mode`)",
-}
-"""What a replay cannot set, and why."""
-
-MAX_CHANGES = 200_000
-"""Bytes of all new values together, as JSON: more than any state of ours has."""
-
-_LIMITS = {"retries": Field(ge=0, le=1000), "confidence": Field(ge=0, le=1)}
-"""What the types of these fields do not say."""
-
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What to run again, from where, and how. One of `checkpoint_id` and `run_id` is given: a run alone is replayed
-    from its start."""
+    """A request to replay. One of `checkpoint_id` and `run_id` is given: a run alone is replayed from its start."""
 
     workspace_id: str
     thread_id: str | None = None
@@ -74,179 +58,140 @@ class Replay:
     tape: TapeUse = "off"
 
 
-async def open_replay(services: Services, turns: Turns, replay: Replay) -> Started | Rehearsal:
-    """A replay: a run of its own; or, on a tape alone, the rehearsal of the one that was recorded. Everything that is
-    wrong with the request is raised here, before the first event and before anything is written.
+class Replayer:
+    """Opens replays."""
 
-    Raises `UnknownRun`, `UnknownThread`, `UnknownCheckpoint`, `UnknownTape`, `UnknownMode`, `UnknownDocument`,
-    `QuestionError`, `DatabaseUnavailable`, and `StateError` for a key that does not exist, a value that its field
-    cannot hold, a state that this version cannot run, or a checkpoint after which nothing is left to run.
-    """
-    run: RunRecord | None = None
-    thread_id = replay.thread_id
-    await record_hits(services)
-    if replay.run_id is not None:
-        run = await services.runs.get(replay.workspace_id, replay.run_id)
-        if run is None or thread_id not in (None, run.thread_id):
-            raise UnknownRun(
-                f"There is no run {replay.run_id!r} here. To replay a thread, name the checkpoint to run on from."
-            )
-        thread_id = run.thread_id
-    if thread_id is None or (run is None and replay.checkpoint_id is None):
-        raise StateError("Name the run to replay, or the checkpoint to run on from.")
-    await require_thread(services, replay.workspace_id, thread_id)
-    with services.translating_errors():
+    def __init__(
+        self, manager: RunManager, parts: RunParts, log: RunLog, thread_store: ThreadStore, hit_log: HitLog
+    ) -> None:
+        self._manager = manager
+        self._parts = parts
+        self._states = parts.states
+        self._graph = parts.states.graph
+        self._log = log
+        self._thread_store = thread_store
+        self._hit_log = hit_log
+
+    async def run(self, replay: Replay) -> AsyncGenerator[Event]:
+        """Open a replay and return its events. Raises what `open` raises."""
+        opened = await self.open(replay)
+        return opened.run() if isinstance(opened, StrictReplay) else read_events(self._manager.follow(opened))
+
+    async def open(self, replay: Replay) -> AcceptedRun | StrictReplay:
+        """Start a replay as a run of its own; or, with `tape="strict"`, prepare the strict replay of a run.
+
+        Raises everything that is wrong with the request, before the first event and before anything is written:
+        `UnknownRun`, `UnknownThread`, `UnknownCheckpoint`, `UnknownTape`, `UnknownMode`, `UnknownDocument`,
+        `QuestionError`, `DatabaseUnavailable`, and `StateError` for a key that does not exist, a value that its field
+        cannot hold, a state that this version cannot run, or a checkpoint after which nothing is left to run.
+        """
+        run: RunRecord | None = None
+        thread_id = replay.thread_id
+        await self._hit_log.record_all()
+        if replay.run_id is not None:
+            run = await self._log.get(replay.workspace_id, replay.run_id)
+            if run is None or thread_id not in (None, run.thread_id):
+                raise UnknownRun(
+                    f"There is no run {replay.run_id!r} here. To replay a thread, name the checkpoint to run on from."
+                )
+            thread_id = run.thread_id
+        if thread_id is None or (run is None and replay.checkpoint_id is None):
+            raise StateError("Name the run to replay, or the checkpoint to run on from.")
+        await self._parts.threads.require(replay.workspace_id, thread_id)
+        with self._states.translating_errors():
+            start = await self._find_start(replay, run, thread_id)
+            if replay.tape == "off":
+                return await self._manager.resume(await self._open_branch(replay, start))
+            if run is None:
+                run = await self._log.get(replay.workspace_id, start.values["run_id"])
+                if run is None:
+                    raise UnknownTape("The checkpoint's run is not on record, and has no tape.")
+            tape = await read_tape(self._log, run)
+            player = Player(tape, run.run_id, after=(start.metadata or {}).get("step", -1))
+            if replay.tape == "fill":
+                branch = await self._open_branch(replay, start)
+                return await self._manager.resume(dataclasses.replace(branch, player=player))
+            return await self._prepare_strict(run, tape, player, start, replay)
+
+    async def _find_start(self, replay: Replay, run: RunRecord | None, thread_id: str) -> StateSnapshot:
+        """Read the saved state that the replay starts from."""
         if replay.checkpoint_id is not None:
-            start = await _read_checkpoint(services.graph, thread_id, replay.checkpoint_id)
+            start = await _read_checkpoint(self._graph, thread_id, replay.checkpoint_id)
             if run is not None and start.values["run_id"] != run.run_id:
                 raise StateError(
                     f"That checkpoint is of the thread's run {start.values['run_id']}, not of {run.run_id}."
                 )
-        else:
-            assert run is not None
-            snapshots = await _read_run(services.graph, run)
-            start = snapshots[0] if replay.tape == "off" else _find_taped(snapshots)
-        if replay.tape == "off":
-            branch = await _open_branch(services, replay.workspace_id, start, replay.changes, replay.mode)
-            return await turns.resume(branch)
-        if run is None:
-            run = await services.runs.get(replay.workspace_id, start.values["run_id"])
-            if run is None:
-                raise UnknownTape("The checkpoint's run is not on record, and has no tape.")
-        tape = await read_tape(services, run)
-        player = Player(tape, run.run_id, after=(start.metadata or {}).get("step", -1))
-        if replay.tape == "fill":
-            branch = await _open_branch(services, replay.workspace_id, start, replay.changes, replay.mode)
-            return await turns.resume(dataclasses.replace(branch, player=player))
-        return await _prepare(services, run, tape, player, start, replay)
+            return start
+        assert run is not None
+        snapshots = await _read_run(self._graph, run)
+        return snapshots[0] if replay.tape == "off" else _find_taped(snapshots)
+
+    async def _open_branch(self, replay: Replay, snapshot: StateSnapshot) -> Branch:
+        """Copy the saved state into a new thread, with the changes made to it, ready to run."""
+        values = self._change(replay, snapshot)
+        documents = values["document_ids"]
+        if documents is not None:
+            await self._parts.documents.corpus_fingerprint(Scope(replay.workspace_id, tuple(documents)))
+
+        values = _rename_run(values, str(uuid4())) | {"steps": []}
+        branch_id = str(uuid4())
+        thread_id, checkpoint_id = snapshot.config["configurable"]["thread_id"], checkpoint_id_of(snapshot)
+        forked_from = {"thread_id": thread_id, "checkpoint_id": checkpoint_id, "changed": sorted(replay.changes)}
+        node = await _find_node(self._graph, snapshot)
+        # In memory first: only LangGraph knows what comes next, and a branch without a next step must not be created.
+        await _begin_in_memory(self._graph, branch_id, values, node)
+        await self._thread_store.claim(replay.workspace_id, branch_id)
+        marks = {"forked_from": json.dumps(forked_from), "forked_as": node}
+        await _begin_thread(self._graph, branch_id, values, node, **marks)
+        return Branch(thread_id=branch_id, values=cast(AnswerState, values), forked_from=forked_from)
+
+    async def _prepare_strict(
+        self, run: RunRecord, tape: Tape, player: Player, start: StateSnapshot, replay: Replay
+    ) -> StrictReplay:
+        """Raises `StateError` where there is nothing to compare with, or nothing to run."""
+        if run.error == STOPPED:
+            raise StateError("This run was stopped before its end: there is nothing to compare a strict replay with.")
+        values = self._change(replay, start)
+        recorded = read_values((await _read_run(self._graph, run))[-1])
+        node = await _find_node(self._graph, start)
+        ports = self._parts.make_context()
+        await prepare_judgement(ports.sentences, values)
+        graph = await _begin_in_memory(self._graph, run.thread_id, values, node)
+        known = values["steps"]
+        # A run that starts with its question finds the steps of the thread's previous run in the state.
+        left = recorded["steps"][len(known) :] if recorded["steps"][: len(known)] == known else recorded["steps"]
+        context = dataclasses.replace(play(tape, player, ports.tokens), measure=repeat_measures(left))
+        states = ThreadStates(graph, _flush_nothing, self._states.translating_errors)
+        graph_pass = GraphPass(states, context, values, run.thread_id, perf_counter(), trace_url=self._parts.trace_url)
+        return StrictReplay(graph_pass, graph, player, recorded, tape.events)
+
+    def _change(self, replay: Replay, snapshot: StateSnapshot) -> dict[str, Any]:
+        values = read_values(snapshot)
+        if replay.mode is not None:
+            profile = find_mode(self._parts.modes, replay.mode)
+            values |= {"mode": replay.mode, "profile": profile.model_dump()}
+        values = apply_changes(values, replay.changes)
+        require_current(values, read_version(snapshot.metadata))
+        return values
 
 
-async def run_replay(services: Services, turns: Turns, replay: Replay) -> AsyncGenerator[Event]:
-    """Open a replay and hand back its events. Raises what `open_replay` raises."""
-    opened = await open_replay(services, turns, replay)
-    return opened.run() if isinstance(opened, Rehearsal) else read_events(turns.follow(opened))
-
-
-async def _open_branch(
-    services: Services, workspace_id: str, snapshot: StateSnapshot, changes: Mapping[str, Any], mode: str | None
-) -> Branch:
-    """Copy the saved state into a new thread, with the changes made to it, ready to run on."""
-    values = _change(services, snapshot, changes, mode)
-    documents = values["document_ids"]
-    if documents is not None:
-        await services.documents.corpus_fingerprint(Scope(workspace_id, tuple(documents)))
-
-    values = _rename_run(values, str(uuid4())) | {"steps": []}
-    branch_id = str(uuid4())
-    thread_id, checkpoint_id = snapshot.config["configurable"]["thread_id"], checkpoint_id_of(snapshot)
-    forked_from = {"thread_id": thread_id, "checkpoint_id": checkpoint_id, "changed": sorted(changes)}
-    node = await _find_node(services.graph, snapshot)
-    # In memory first: only LangGraph knows what comes next, and a branch without a future must not be left behind.
-    await _begin_in_memory(services.graph, branch_id, values, node)
-    await services.threads.claim(workspace_id, branch_id)
-    await _write_state(services.graph, branch_id, values, node, forked_from=json.dumps(forked_from), forked_as=node)
-    return Branch(thread_id=branch_id, values=cast(AnswerState, values), forked_from=forked_from)
-
-
-async def _prepare(
-    services: Services, run: RunRecord, tape: Tape, player: Player, start: StateSnapshot, replay: Replay
-) -> Rehearsal:
-    """Raises `StateError` where there is nothing to compare with, or nothing to run."""
-    if run.error == STOPPED:
-        raise StateError("This run was stopped before its end: there is nothing to compare a strict replay with.")
-    values = _change(services, start, replay.changes, replay.mode)
-    recorded = read_values((await _read_run(services.graph, run))[-1])
-    node = await _find_node(services.graph, start)
-    await prepare_judgement(services, values)
-    graph = await _begin_in_memory(services.graph, run.thread_id, values, node)
-    known = values["steps"]
-    # What a question finds in the state are the steps of the one before it.
-    left = recorded["steps"][len(known) :] if recorded["steps"][: len(known)] == known else recorded["steps"]
-    context = dataclasses.replace(play(tape, player, services.tokens), measure=repeat_measures(left))
-    execution = Execution(services, graph, context, values, run.thread_id, perf_counter())
-    return Rehearsal(execution, graph, player, recorded, tape.events)
-
-
-def _change(
-    services: Services, snapshot: StateSnapshot, changes: Mapping[str, Any], mode: str | None
-) -> dict[str, Any]:
-    values = read_values(snapshot)
-    if mode is not None:
-        values |= {"mode": mode, "profile": services.find_mode(mode).model_dump()}
-    values = apply_changes(values, changes)
-    require_current(values, read_version(snapshot.metadata))
-    return values
-
-
-def apply_changes(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """`values` with `changes` made, each checked against what its field can hold.
-
-    A string is also tried as JSON, because that is how a command line carries lists and numbers.
-
-    Raises `StateError`, and `QuestionError` for a new question that is none.
-    """
-    if _size_of(changes) > MAX_CHANGES:
-        raise StateError(f"The new values are too large: {MAX_CHANGES:,} bytes of JSON are the limit.")
-    types = get_type_hints(AnswerState)
-    changed = dict(values)
-    for key, value in changes.items():
-        field, *path = key.split(".")
-        if field in FIXED:
-            raise StateError(f"{field!r} cannot be set: {FIXED[field]}.")
-        if field not in types:
-            settable = ", ".join(sorted(set(types) - set(FIXED)))
-            raise StateError(f"{shorten(key)} cannot be set. These can: {settable}.")
-        if field == "profile":
-            changed["profile"] = _set_knob(changed.get("profile") or {}, path, value)
-        elif path:
-            raise StateError(f"{shorten(key)} cannot be set: only profile has parts. Set {field!r} as a whole.")
-        else:
-            expected = Annotated[types[field], _LIMITS[field]] if field in _LIMITS else types[field]
-            changed[field] = _check_type(key, expected, value)
-        if problem := _find_unstorable(changed[field]):
-            raise StateError(f"{key!r} does not take {shorten(value)}: {problem} cannot be stored.")
-        if field == "question":
-            changed["question"] = clean_question(changed["question"])
-    return changed
-
-
-def _size_of(changes: Mapping[str, Any]) -> int:
-    try:
-        return len(json.dumps(changes))
-    except RecursionError:
-        return MAX_CHANGES + 1
-
-
-def _find_unstorable(value: Any) -> str | None:
-    """What neither Postgres nor a JSON answer could carry, in words."""
-    match value:
-        case str():
-            if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
-                return "text with NUL characters or halves of surrogate pairs"
-        case float() if not isfinite(value):
-            return "a number that is not finite"
-        case int() if not -(2**63) <= value < 2**63:
-            return "a number of more than 64 bits"
-        case dict():
-            return next(filter(None, map(_find_unstorable, [*value, *value.values()])), None)
-        case list():
-            return next(filter(None, map(_find_unstorable, value)), None)
-    return None
+async def _flush_nothing(thread_id: str) -> None:
+    """States in memory need no flush."""
 
 
 def _rename_run(values: Mapping[str, Any], run_id: str) -> dict[str, Any]:
-    """The state as that of another run, which then owns the turn that the saved one may have written already."""
+    """Return the state as that of another run, which then owns the turn that the saved run may have added already."""
     turns = [turn | {"run_id": run_id} if turn["run_id"] == values["run_id"] else turn for turn in values["turns"]]
     return {**values, "run_id": run_id, "turns": turns}
 
 
-async def _write_state(
+async def _begin_thread(
     graph: AnswerGraph, thread_id: str, values: Mapping[str, Any], node: str, **metadata: str
 ) -> tuple[str, ...]:
-    """Begin a thread with `values`, as if `node` had made them. What runs next."""
+    """Begin a thread with `values`, as if `node` had made them. Returns the nodes that run next."""
     updates = [StateUpdate(dict(values), node)]
     if node == "__start__":
-        # LangGraph takes no more from the start than the input; the conversation so far comes in beside it.
+        # LangGraph takes only the input from the start; the rest of the state is written beside it.
         given = {key: values[key] for key in TurnInput.__annotations__}
         updates = [
             StateUpdate({key: value for key, value in values.items() if key not in given}, LAST),
@@ -259,51 +204,19 @@ async def _write_state(
     return (await graph.aget_state(config)).next
 
 
-def _check_type(key: str, expected: Any, value: Any) -> Any:
-    problem = ""
-    for attempt in _readings(value):
-        try:
-            return TypeAdapter(expected).validate_python(attempt, strict=True)
-        except ValidationError as error:
-            problem = problem or error.errors()[0]["msg"]
-    raise StateError(f"{key!r} does not take {shorten(value)}: {problem}.")
-
-
-def _set_knob(profile: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
-    problem = ""
-    for attempt in _readings(value):
-        nested: Any = attempt
-        for part in reversed(path):
-            nested = {part: nested}
-        try:
-            if not isinstance(nested, dict):
-                raise StateError("'profile' takes an object of knobs, or set one: profile.rerank.keep=3.")
-            return Profile.model_validate(merge_knobs(dict(profile), nested)).model_dump()
-        except ValidationError as error:
-            problem = problem or error.errors()[0]["msg"]
-    raise StateError(f"{'.'.join(['profile', *path])!r} does not take {shorten(value)}: {problem}.")
-
-
-def _readings(value: Any) -> list[Any]:
-    """The value read as JSON where it is a string that allows it, then as it is."""
-    if not isinstance(value, str):
-        return [value]
-    try:
-        return [json.loads(value), value]
-    except (ValueError, RecursionError):
-        return [value]
-
-
 async def _begin_in_memory(graph: AnswerGraph, thread_id: str, values: Mapping[str, Any], node: str) -> AnswerGraph:
-    """The graph over a thread in memory that begins with `values`. Raises `StateError` where nothing would follow."""
+    """Return a copy of the graph whose checkpointer is in memory and holds a thread that begins with `values`.
+
+    Raises `StateError` where no node would run next.
+    """
     in_memory = graph.copy({"checkpointer": InMemorySaver()})
-    if not await _write_state(in_memory, thread_id, values, node):
+    if not await _begin_thread(in_memory, thread_id, values, node):
         raise StateError("Nothing is left to run from this checkpoint: it ends a turn. Choose an earlier one.")
     return in_memory
 
 
 async def _read_run(graph: AnswerGraph, run: RunRecord) -> list[StateSnapshot]:
-    """The run's saved states, oldest first."""
+    """Return the run's saved states, oldest first."""
     thread: RunnableConfig = {"configurable": {"thread_id": run.thread_id}}
     snapshots = [
         snapshot
@@ -317,8 +230,8 @@ async def _read_run(graph: AnswerGraph, run: RunRecord) -> list[StateSnapshot]:
 
 
 def _find_taped(snapshots: Sequence[StateSnapshot]) -> StateSnapshot:
-    """Where the run's tape begins: at its start; or, where it was begun again after its process had died, at the state
-    from which it went on then."""
+    """Find the state at which the run's tape begins: the run's first; or, where a process died and another took the run
+    over, the one that the last attempt continued from."""
     attempts = [cast(int, (snapshot.metadata or {}).get("attempt", 1)) for snapshot in snapshots]
     first = attempts.index(max(attempts))
     follows = first > 0 and parent_id_of(snapshots[first]) == checkpoint_id_of(snapshots[first - 1])
@@ -346,12 +259,12 @@ def _require_steps(snapshot: StateSnapshot) -> None:
 
 
 async def _find_node(graph: AnswerGraph, snapshot: StateSnapshot) -> str:
-    """The node that made the snapshot, as which its values are written again so that the same edges are taken."""
+    """Return the node that made the snapshot. Values written in its name take the same edges again."""
     parent = await graph.aget_state(snapshot.parent_config) if snapshot.parent_config else None
     node = node_of(snapshot, parent)
     if node in graph.nodes:
         return node
-    # The first state of a branch, which knows the node; or did not yet, and then the original has to tell.
+    # The first state of a branch names the node. Branches of older versions do not: follow them to the original.
     if known := (snapshot.metadata or {}).get("forked_as"):
         return str(known)
     forked_from = json.loads(str((snapshot.metadata or {}).get("forked_from", "{}")))

@@ -1,34 +1,42 @@
-"""Tapes as they are stored, and when a run has one."""
+"""Stores tapes, and decides which runs have one."""
+
+from dataclasses import dataclass
 
 import zstandard
 
 from app.runs.taping import Ports, pack, unpack
-from app.services import Services
-from app.settings import Settings
 from domain.errors import StateError, UnknownTape
 from domain.ports.models import ModelUsage
+from domain.ports.runs import RunLog
 from domain.runs import RunRecord
 from domain.tapes import Call, Tape
 
 MAX_TAPE = 2_000_000
-"""Bytes of a tape as stored. An ordinary run has 10 to 40 thousand."""
+"""Limit of a stored tape, in bytes. An ordinary run's has 10,000 to 40,000."""
 
 _VERSION = 1
 _LEVEL = 1
-"""Of zstd. Level 3 takes twice as long for 3 % less: most of a tape is embeddings, which do not compress."""
-
+"""Zstandard's. Level 3 takes twice as long for 3 % less: most of a tape is embeddings, which do not compress."""
 
 _NOT_KEPT = "The tape of this run was not kept"
 
 
-def is_taped(settings: Settings, workspace_id: str) -> bool:
-    """Whether runs of the workspace have tapes."""
-    return settings.tapes and workspace_id not in settings.untaped_workspaces
+@dataclass(frozen=True, slots=True)
+class TapePolicy:
+    """Which runs are taped."""
+
+    enabled: bool = True
+    untaped_workspaces: frozenset[str] = frozenset()
+
+    def applies_to(self, workspace_id: str) -> bool:
+        """Return True where runs of the workspace are taped."""
+        return self.enabled and workspace_id not in self.untaped_workspaces
 
 
 def encode_tape(tape: Tape) -> tuple[bytes | None, str | None]:
-    """The tape as it is stored; or None, and why it is not. Takes 0.4 ms for an ordinary one, which is less than to
-    hand it to a thread."""
+    """Encode the tape for storage. Returns the bytes, or None and the reason why it is not kept.
+
+    Takes 0.4 ms for an ordinary tape, less than handing it to a thread would."""
     contents = {"version": _VERSION, "ports": tape.ports, "calls": tape.calls, "events": tape.events}
     try:
         encoded = zstandard.ZstdCompressor(_LEVEL).compress(pack(contents))
@@ -40,7 +48,7 @@ def encode_tape(tape: Tape) -> tuple[bytes | None, str | None]:
 
 
 def decode_tape(stored: bytes) -> Tape:
-    """The tape that was stored. Raises `StateError` where another version of askgraph stored it."""
+    """Decode a stored tape. Raises `StateError` where another version of askgraph stored it."""
     unpacked = unpack(zstandard.ZstdDecompressor().decompress(stored))
     if unpacked["version"] != _VERSION:
         raise StateError("The tape cannot be replayed: another version of askgraph recorded it.")
@@ -49,12 +57,12 @@ def decode_tape(stored: bytes) -> Tape:
     return Tape(ports, calls, unpacked["events"])
 
 
-async def read_tape(services: Services, run: RunRecord) -> Tape:
-    """The tape of a run.
+async def read_tape(log: RunLog, run: RunRecord) -> Tape:
+    """Read the tape of a run.
 
     Raises `UnknownTape` where it has none, `StateError` where it cannot be read, and `DatabaseUnavailable`.
     """
-    stored = await services.runs.get_tape(run.workspace_id, run.run_id)
+    stored = await log.get_tape(run.workspace_id, run.run_id)
     if stored is not None:
         return decode_tape(stored)
     if run.cached:

@@ -14,9 +14,9 @@ from app.adapters.circuit import THRESHOLD
 from app.adapters.prices import read_prices
 from app.adapters.rerankers import cohere
 from app.adapters.rerankers.cohere import CohereReranker
-from app.runs.turns import Ask, Turns, collect
-from app.services import open_services
+from app.runs.requests import Ask, collect
 from app.settings import Settings
+from app.wiring.services import open_services
 from domain.documents import Source
 from domain.errors import (
     AskgraphError,
@@ -208,14 +208,14 @@ async def test_a_run_ranks_by_it_and_goes_on_without_it(exact: Settings, server:
     connected = exact.model_copy(
         update={"cohere_api_key": SecretStr("key"), "cohere_base_url": server.base_url, "answer_ttl_hours": 1}
     )
-    async with open_services(connected) as services, Turns(services) as turns:
+    async with open_services(connected) as services, services.make_run_manager() as turns:
         for source, text in {"handbook.md": HANDBOOK, "manual.md": MANUAL}.items():
-            await services.ingestion.add("default", source, text)
+            await services.library.ingestion.add("default", source, text)
 
         async def ask(question: str) -> tuple[Done, list[Source]]:
             done, _ = await collect(await turns.ask(Ask(question, mode="exact")))
             assert done["type"] == "done"
-            state = await services.graph.aget_state({"configurable": {"thread_id": done["thread_id"]}})
+            state = await services.runs.graph.aget_state({"configurable": {"thread_id": done["thread_id"]}})
             return done, state.values["sources"]
 
         done, sources = await ask("How long is the warranty of the Falke?")
@@ -229,7 +229,7 @@ async def test_a_run_ranks_by_it_and_goes_on_without_it(exact: Settings, server:
         ]
         assert done["cost"] == pytest.approx(0.002)
 
-        assert services.find_rerank_problem() is None
+        assert await services.checks["rerank"]() is None
         server.behaviour.api_key = "another"
         done, sources = await ask("How long does the battery of the Amsel last?")
         assert "9 months" in done["answer"]
@@ -237,7 +237,7 @@ async def test_a_run_ranks_by_it_and_goes_on_without_it(exact: Settings, server:
             "Kept the order of the search: The reranker's provider did not accept the API key. Check COHERE_API_KEY."
         ]
         assert done["usage"] == []
-        assert "COHERE_API_KEY" in (services.find_rerank_problem() or "")
+        assert "COHERE_API_KEY" in (await services.checks["rerank"]() or "")
         server.behaviour.api_key = "key"
         await ask("How long does the battery of the Falke last?")
-        assert services.find_rerank_problem() is None
+        assert await services.checks["rerank"]() is None

@@ -8,8 +8,8 @@ import pytest
 import pytest_asyncio
 from pydantic import SecretStr
 
-from app.services import open_services
 from app.settings import Settings
+from app.wiring.services import open_services
 from domain.errors import AskgraphError, ContextTooLong, ModelError, ModelRefused, ModelRejectedKey, ModelUnavailable
 from domain.ports.models import ChatModel
 from tests.asking import ask
@@ -169,7 +169,7 @@ async def test_writes_and_judges_a_whole_answer(settings: Settings) -> None:
         models = {"model_small": f"{NAME}-lite", "model_large": NAME, "model_judge": "google_genai:gemini-3.5-flash"}
         access = {"google_api_key": SecretStr("key"), "google_base_url": server.base_url}
         async with open_services(settings.model_copy(update={**models, **access})) as services:
-            await services.ingestion.add("default", "handbook.md", HANDBOOK)
+            await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
             done = await ask(services, mode="thorough")
     assert "36 months" in done["answer"]
     assert done["citations"]

@@ -16,9 +16,9 @@ from langsmith import utils
 
 from app.adapters.chat.openai import OpenAIChat
 from app.adapters.tracing.langsmith import open_tracing
-from app.runs.turns import Ask, Turns, collect
-from app.services import open_services
+from app.runs.requests import Ask, collect
 from app.settings import Settings
+from app.wiring.services import open_services
 from domain.ports.models import Message
 from nodes.context import Ledger
 from tests.adapters.two_steps import State, build
@@ -99,8 +99,8 @@ async def test_a_turn_is_traced_node_by_node_with_its_thread_and_run(
     async with serve_langsmith() as recorder:
         trace_to(recorder.url, monkeypatch)
         async with open_services(settings) as services:
-            await services.ingestion.add("default", "note.txt", b"The Falke has a warranty of 36 months.")
-            turns = Turns(services)
+            await services.library.ingestion.add("default", "note.txt", b"The Falke has a warranty of 36 months.")
+            turns = services.make_run_manager()
             done, _ = await collect(await turns.ask(Ask("How long is the warranty of the Falke?", mode="thorough")))
             assert done["type"] == "done"
             await turns.close()

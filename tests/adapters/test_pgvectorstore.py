@@ -27,9 +27,9 @@ from app.adapters.pgvectorstore import (
     open_table,
     read_mapping,
 )
-from app.runs.turns import Ask, Turns, collect
-from app.services import open_services
+from app.runs.requests import Ask, collect
 from app.settings import Settings
+from app.wiring.services import open_services
 from domain.documents import Document
 from domain.errors import ConfigurationError, DatabaseUnavailable, InputError, LibraryChanged, UnknownDocument
 from domain.events import Done
@@ -437,7 +437,7 @@ async def test_questions_are_answered_from_it(
     async with (
         make_store(database_url, hybrid=hybrid, embeddings=Local(embedder)) as writer,
         open_services(reading) as services,
-        Turns(services) as turns,
+        services.make_run_manager() as turns,
     ):
         documents = [LangChainDocument(text, metadata={"source": name, "page": page}) for name, page, text in TEAM]
         ids = await writer.aadd_documents(documents)
@@ -466,6 +466,6 @@ async def test_questions_are_answered_from_it(
         assert "60 months" in again["answer"]
 
         with pytest.raises(InputError, match="only reads it"):
-            await services.ingestion.add("default", "new.md", HANDBOOK)
+            await services.library.ingestion.add("default", "new.md", HANDBOOK)
         with pytest.raises(UnknownDocument):
             await turns.ask(Ask("How long?", document_ids=("gone.pdf",)))

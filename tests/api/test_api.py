@@ -13,8 +13,8 @@ from starlette.types import ASGIApp
 
 from app.api.streams import number_events, respond
 from app.main import make_app
-from app.services import Services, open_services
 from app.settings import Settings
+from app.wiring.services import Services, open_services
 from domain.events import Event, Failed
 from tests.asking import with_models
 from tests.wire.openai import serve_openai
@@ -311,8 +311,8 @@ async def test_a_client_that_leaves_a_json_answer_stops_its_run_where_it_said_so
             return {"type": "http.request", "body": json.dumps(message).encode(), "more_body": False}
         # Until the run is under way, or over already.
         while not (  # noqa: ASYNC110 - what is waited for happens in the database
-            await services.queue.list_unfinished("default", "left")
-            or await services.runs.list_thread("default", "left")
+            await services.runs.queue.list_unfinished("default", "left")
+            or await services.runs.log.list_thread("default", "left")
         ):
             await asyncio.sleep(0.001)
         return {"type": "http.disconnect"}
@@ -332,8 +332,8 @@ async def test_a_client_that_leaves_a_json_answer_stops_its_run_where_it_said_so
     async with serve_openai(ttft=ttft) as server, open_services(with_models(settings, server)) as services:
         async with _live(services) as app:
             await app(scope, receive, send)
-        (run,) = await services.runs.list_thread("default", "left")
-        status = await services.queue.get("default", run.run_id)
+        (run,) = await services.runs.log.list_thread("default", "left")
+        status = await services.runs.queue.get("default", run.run_id)
         assert status is not None
         assert status.state == state
 

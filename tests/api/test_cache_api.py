@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from app.main import make_app
-from app.services import Services
+from app.wiring.services import Services
 
 QUESTION = "How long is the warranty of the Falke?"
 

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from app.main import make_app
-from app.services import Services
+from app.wiring.services import Services
 from domain.runs import Lease
 from tests.conftest import HANDBOOK, MANUAL
 
@@ -31,7 +31,7 @@ async def _refuse(lease: Lease) -> None:
 
 
 def work(services: Services) -> AbstractAsyncContextManager[None]:
-    return services.queue.work(_refuse)
+    return services.runs.queue.work(_refuse)
 
 
 async def upload(client: httpx.AsyncClient, *files: tuple[str, bytes], **data: str) -> httpx.Response:
@@ -57,11 +57,11 @@ async def test_a_file_is_kept_and_read_later(client: httpx.AsyncClient, services
     assert address == f"/api/ingestions/{accepted['ingestion_id']}?workspace=station"
     assert (await client.get(address)).json() == accepted
     assert (accepted["source"], accepted["state"], accepted["report"]) == ("handbook.md", "queued", None)
-    assert await services.documents.list("station") == []
+    assert await services.library.documents.list("station") == []
 
     async with work(services):
         status = await follow(client, address)
-    [document] = await services.documents.list("station")
+    [document] = await services.library.documents.list("station")
     assert status["state"] == "done"
     assert status["ended_at"] >= status["accepted_at"]
     again = await client.post(
@@ -78,8 +78,8 @@ async def test_two_files_of_one_source_keep_their_order(client: httpx.AsyncClien
         later = await follow(client, second.headers["location"])
         earlier = await follow(client, first.headers["location"])
     assert (earlier["report"]["status"], later["report"]["status"]) == ("added", "updated")
-    [document] = await services.documents.list("default")
-    assert "Amsel" in (await services.documents.get_text("default", document.id) or "")
+    [document] = await services.library.documents.list("default")
+    assert "Amsel" in (await services.library.documents.get_text("default", document.id) or "")
 
 
 async def test_a_file_that_waited_while_a_later_one_was_added_says_so(
@@ -92,7 +92,7 @@ async def test_a_file_that_waited_while_a_later_one_was_added_says_so(
         status = await follow(client, waiting.headers["location"])
     assert (status["state"], status["report"]["status"], status["report"]["error"]) == ("superseded",) * 2 + (None,)
     assert "later version" in status["report"]["note"]
-    [document] = await services.documents.list("default")
+    [document] = await services.library.documents.list("default")
     assert document.title == "Amsel manual"
 
 
@@ -111,7 +111,7 @@ async def test_the_second_file_of_a_request_does_not_replace_what_came_while_the
         assert later.json()["documents"][0]["status"] == "added"
     reports = (await request).json()["documents"]
     assert [report["status"] for report in reports] == ["updated", "superseded"]
-    assert "Amsel manual" in [document.title for document in await services.documents.list("default")]
+    assert "Amsel manual" in [document.title for document in await services.library.documents.list("default")]
 
 
 async def test_what_cannot_become_a_document_is_refused_at_once(client: httpx.AsyncClient, services: Services) -> None:

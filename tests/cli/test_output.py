@@ -9,13 +9,13 @@ import pytest
 from rich.console import Console
 
 from app.cli import terminal
-from app.cli.doctor import print_examination
+from app.cli.doctor import print_state_check
 from app.cli.documents import print_documents
 from app.cli.ingest import print_ingest
 from app.cli.prune import print_pruned
 from app.cli.reindex import print_reindexing
 from app.ingest.reindexing import Reindexed
-from app.runs.examination import Examination
+from app.runs.state_check import StateCheck
 from domain.documents import Document, DocumentReport, IngestReport
 from domain.retention import Pruned
 from domain.state import STATE_VERSION
@@ -60,7 +60,7 @@ def test_one_of_a_thing_is_named_in_the_singular(capsys: pytest.CaptureFixture[s
     assert (terminal.count(0, "hit"), terminal.count(1200, "hit")) == ("0 hits", "1,200 hits")
     assert terminal.count(2, "miss", "misses") == "2 misses"
     print_pruned(Pruned(threads=1, runs=1, tapes=2, thinned=1, states=1, values=1), dry_run=False)
-    print_examination(Examination(1, Counter({STATE_VERSION: 1})))
+    print_state_check(StateCheck(1, Counter({STATE_VERSION: 1})))
     taken = DocumentReport("a.md", "added", "id", "A", 1, 1, 1)
     print_ingest(IngestReport([taken], 0.0, 1))
     print_reindexing(Reindexed(model="m", switched=True, chunks=1), "m")

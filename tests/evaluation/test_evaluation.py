@@ -20,8 +20,8 @@ from app.evaluation.evaluation import Evaluated, Options, Result, evaluate
 from app.evaluation.journal import Journal
 from app.evaluation.report import list_metrics, write_report
 from app.evaluation.sets import EvaluationSet, SetError, read_sets
-from app.services import Services, open_services
 from app.settings import read_settings
+from app.wiring.services import Services, open_services
 from domain.documents import ParsedDocument, Section
 from domain.profile import MODES
 from tests.conftest import HANDBOOK, create_database
@@ -107,7 +107,7 @@ async def test_questions_go_through_the_graph_and_leave_nothing_behind(services:
     assert list_metrics([evaluated]) == {"birds": {"standard": standard.metrics, "fast": fast.metrics}}
     assert list_metrics([replace(evaluated, results=[fast])]) == {"birds": fast.metrics}
 
-    page = write_report([evaluated], tmp_path / "out", services.fingerprint).read_text("utf-8")
+    page = write_report([evaluated], tmp_path / "out", services.runs.fingerprint).read_text("utf-8")
     assert "Who won the chess olympiad" in page
     assert not re.search(r"""(?:src|href)=|url\(|<script""", page)
     report = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))
@@ -133,7 +133,7 @@ async def test_what_is_kept_is_not_brought_in_again(services: Services, tmp_path
     evaluated, seen = await run(services, each, Options(tmp_path / "out", keep=True))
     assert [done for label, *done in seen if label == "birds: documents"] == [[0, 3], [1, 3], [2, 3], [3, 3]]
     assert evaluated.kept is not None
-    assert len(await services.documents.list(evaluated.kept)) == 3
+    assert len(await services.library.documents.list(evaluated.kept)) == 3
     _, seen = await run(services, each, Options(tmp_path / "out", keep=True))
     assert [done for label, *done in seen if label == "birds: documents"] == [[3, 3]]
     evaluated, _ = await run(services, each, Options(tmp_path / "out"))
@@ -142,7 +142,7 @@ async def test_what_is_kept_is_not_brought_in_again(services: Services, tmp_path
 
 async def test_an_interrupted_run_goes_on(services: Services, tmp_path: Path) -> None:
     each = write_set(tmp_path / "birds", QUESTIONS, CORPUS)
-    journal = Journal(tmp_path / "out", each, MODES["standard"], services.fingerprint, "")
+    journal = Journal(tmp_path / "out", each, MODES["standard"], services.runs.fingerprint, "")
     journal.add(Outcome(id="months", ranking=["amsel#2", "falke/1"]))
     journal.add(Outcome(id="follow-up", error="The database did not answer."))
     [path] = (tmp_path / "out").iterdir()
@@ -201,7 +201,7 @@ async def test_pages_of_the_chosen_pdf(services: Services, tmp_path: Path) -> No
 
 
 async def test_ones_own_questions_about_a_workspace(services: Services, tmp_path: Path) -> None:
-    await services.ingestion.add("team", "handbook.md", HANDBOOK)
+    await services.library.ingestion.add("team", "handbook.md", HANDBOOK)
     rows = [{**QUESTIONS[0], "relevant": ["handbook.md"]}]
     (tmp_path / "ours.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     [each] = read_sets([str(tmp_path / "ours.jsonl")], tmp_path, workspace="team", limit=None)
@@ -220,7 +220,7 @@ async def test_ones_own_questions_about_a_workspace(services: Services, tmp_path
         await find_shelf(services, "team", ask_about("handbook.md", "handbook"))
 
     before = await find_shelf(services, "team", each)
-    await services.ingestion.add("team", "old/handbook.md", HANDBOOK + b"\nOutdated.\n")
+    await services.library.ingestion.add("team", "old/handbook.md", HANDBOOK + b"\nOutdated.\n")
     assert (await find_shelf(services, "team", ask_about("old/handbook.md"))).state != before.state
     with pytest.raises(SetError, match=r"names 'handbook\.md', as 2 documents of the workspace 'team' are called"):
         await find_shelf(services, "team", ask_about("handbook.md"))
@@ -282,8 +282,8 @@ async def test_a_page_of_hostile_questions_is_text(services: Services, tmp_path:
 async def test_parsed_documents_are_replaced_only_where_they_changed(services: Services) -> None:
     text = HANDBOOK.decode()
     parsed = ParsedDocument("Handbook", text, "text/plain", (Section(0, len(text), ()),))
-    added = await services.ingestion.add_parsed("w", "h.txt", parsed, "1")
-    same = await services.ingestion.add_parsed("w", "h.txt", parsed, "1")
-    other = await services.ingestion.add_parsed("w", "h.txt", parsed, "2")
+    added = await services.library.ingestion.add_parsed("w", "h.txt", parsed, "1")
+    same = await services.library.ingestion.add_parsed("w", "h.txt", parsed, "1")
+    other = await services.library.ingestion.add_parsed("w", "h.txt", parsed, "2")
     assert (added.status, same.status, other.status) == ("added", "unchanged", "updated")
     assert (added.document_id, other.embedded) == (other.document_id, 0)

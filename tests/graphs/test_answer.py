@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from app.adapters.postgres.library.library import PostgresLibrary
-from app.runs.turns import Ask, Turns, collect
-from app.services import Services
+from app.runs.requests import Ask, collect
+from app.wiring.services import Services
 from domain.documents import Match, Passage
 from domain.errors import (
     DatabaseUnavailable,
@@ -25,10 +26,11 @@ from domain.ports.models import UsageSink
 from domain.profile import ABSTENTION, GradeKnobs, Profile, RerankKnobs, RetrievalKnobs
 from domain.scope import Scope
 from graphs.answer import build_answer_graph
+from tests.asking import with_search
 
 
 async def ask(services: Services, question: str, **options: object) -> tuple[Done, list[Event]]:
-    turns = Turns(services)
+    turns = services.make_run_manager()
     ended, events = await collect(await turns.ask(Ask(question, **options)))  # type: ignore[arg-type]
     await turns.close()
     assert ended["type"] == "done", ended
@@ -49,7 +51,7 @@ async def test_a_question_is_answered_with_the_sentence_that_answers_and_its_pla
     [citation, *_] = done["citations"]
     assert citation["document_id"] == library["Station handbook"]
     assert citation["heading_path"][-1] == "Warranty"
-    text = await services.documents.get_text("default", citation["document_id"])
+    text = await services.library.documents.get_text("default", citation["document_id"])
     assert text is not None
     assert "36 months" in citation["text"]
     assert text[citation["start"] : citation["end"]] == citation["text"]
@@ -143,7 +145,7 @@ async def test_a_question_that_could_be_about_anything_is_searched_for_in_contex
     first, _ = await ask(services, f"How long is the warranty of the {subject}?")
     question = "How long does the battery last?"
     second, _ = await ask(services, question, thread_id=first["thread_id"])
-    state = (await services.graph.aget_state({"configurable": {"thread_id": first["thread_id"]}})).values
+    state = (await services.runs.graph.aget_state({"configurable": {"thread_id": first["thread_id"]}})).values
     assert state["standalone_question"] == question
     assert state["query"] == f"{question} (warranty {subject})"
     assert months in state["sources"][0]["text"]
@@ -156,11 +158,11 @@ async def test_a_second_question_inherits_nothing_of_the_first(services: Service
     answered, _ = await ask(services, "How long is the warranty of the Falke?", thread_id=thread, mode="thorough")
     assert answered["verification"]["claims"]
     config = {"configurable": {"thread_id": thread}}
-    state = (await services.graph.aget_state(config)).values  # type: ignore[arg-type]
+    state = (await services.runs.graph.aget_state(config)).values  # type: ignore[arg-type]
     assert state["retries"] == 0
     assert state["queries_tried"] == [state["query"]]
     greeting, _ = await ask(services, "Thanks!", thread_id=thread)
-    state = (await services.graph.aget_state(config)).values  # type: ignore[arg-type]
+    state = (await services.runs.graph.aget_state(config)).values  # type: ignore[arg-type]
     assert (greeting["verification"]["status"], greeting["verification"]["claims"]) == ("skipped", [])
     assert (state["sources"], state["candidates"], state["citations"], state["confidence"]) == ([], [], [], 0.0)
     assert [step["node"] for step in state["steps"]] == ["route", "converse"]
@@ -211,7 +213,10 @@ class BrokenEmbedder:
 async def test_without_the_embedder_the_lexical_leg_answers_alone_with_a_warning(
     services: Services, library: dict[str, str]
 ) -> None:
-    broken = replace(services, embedder=BrokenEmbedder(), sentences=BrokenEmbedder())
+    broken = replace(
+        services,
+        library=replace(services.library, embedder=BrokenEmbedder(), sentences=cast(Any, BrokenEmbedder())),
+    )
     done, _ = await ask(broken, "How long is the warranty of the Falke?")
     assert "36 months" in done["answer"]
     assert any("words only" in warning for warning in done["warnings"])
@@ -274,8 +279,8 @@ class DroppingLibrary(PostgresLibrary):
 async def test_a_reply_without_a_search_needs_no_library(
     services: Services, library: dict[str, str], question: str
 ) -> None:
-    dropping = DroppingLibrary(services.library, {"read_titles": 1})
-    done, _ = await ask(replace(services, library=dropping), question)
+    dropping = DroppingLibrary(services.library.search, {"read_titles": 1})
+    done, _ = await ask(with_search(services, dropping), question)
     assert dropping.drops == {"read_titles": 0}
     assert done["answer"].endswith("You can ask me about your documents.")
 
@@ -283,8 +288,8 @@ async def test_a_reply_without_a_search_needs_no_library(
 async def test_a_step_that_is_tried_again_is_announced_once_and_timed_from_its_beginning(
     services: Services, library: dict[str, str]
 ) -> None:
-    dropping = DroppingLibrary(services.library, {"search_lexical": 1})
-    done, events = await ask(replace(services, library=dropping), "How long is the warranty of the Falke?")
+    dropping = DroppingLibrary(services.library.search, {"search_lexical": 1})
+    done, events = await ask(with_search(services, dropping), "How long is the warranty of the Falke?")
     assert dropping.drops == {"search_lexical": 0}
     assert steps_of(events) == ["route", "retrieve", "rerank", "grade", "generate"]
     # The pause before the second attempt alone takes 100 ms.
@@ -307,12 +312,12 @@ async def test_what_a_search_can_do_without_costs_a_warning_and_not_the_answer(
     services: Services, library: dict[str, str], method: str, warning: str
 ) -> None:
     table = b"# Falke\n\n| Warranty of the Falke | How long |\n|---|---|\n| Falke station | 36 months |\n"
-    await services.ingestion.add("default", "terms.md", table)
-    dropping = DroppingLibrary(services.library, {method: 2})
+    await services.library.ingestion.add("default", "terms.md", table)
+    dropping = DroppingLibrary(services.library.search, {method: 2})
     spread = services.modes["standard"].model_copy(
         update={"name": "own", "rerank": RerankKnobs(keep=2, mmr_lambda=0.9)}
     )
-    own = replace(services, library=dropping, modes={"own": spread})
+    own = replace(with_search(services, dropping), modes={"own": spread})
     done, _ = await ask(own, "How long is the warranty of the Falke?", mode="own")
     assert dropping.drops == {method: 1}
     assert "36 months" in done["answer"]
@@ -334,21 +339,21 @@ async def test_bad_questions_are_refused_before_anything_runs(
     services: Services, question: str, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        await Turns(services).ask(Ask(question))
+        await services.make_run_manager().ask(Ask(question))
 
 
 async def test_unknown_modes_are_refused_with_the_known_ones(services: Services) -> None:
     with pytest.raises(UnknownMode, match="standard"):
-        await Turns(services).ask(Ask("How long?", mode="nonsense"))
+        await services.make_run_manager().ask(Ask("How long?", mode="nonsense"))
 
 
 async def test_every_turn_is_logged_greetings_too(services: Services, library: dict[str, str]) -> None:
     done, _ = await ask(services, "Hello!")
-    record = await services.runs.get("default", done["run_id"])
+    record = await services.runs.log.get("default", done["run_id"])
     assert record is not None
     assert (record.route, record.question, record.thread_id) == ("conversational", "Hello!", done["thread_id"])
     answered, _ = await ask(services, "How long is the warranty of the Falke?")
-    record = await services.runs.get("default", answered["run_id"])
+    record = await services.runs.log.get("default", answered["run_id"])
     assert record is not None
     assert record.citations == answered["citations"]
     assert record.candidates > 0
@@ -361,14 +366,14 @@ async def test_turns_that_another_version_wrote_differently_cost_their_thread_no
 ) -> None:
     first, _ = await ask(services, "How long is the warranty of the Falke?")
     config = {"configurable": {"thread_id": first["thread_id"]}}
-    await services.graph.aupdate_state(config, {"turns": [{"q": "old"}]}, as_node="reconcile")  # type: ignore[arg-type]
+    await services.runs.graph.aupdate_state(config, {"turns": [{"q": "old"}]}, as_node="reconcile")  # type: ignore[arg-type]
     again, _ = await ask(services, "How long does the battery of the Falke last?", thread_id=first["thread_id"])
     assert "14 months" in again["answer"]
 
 
 async def test_a_quoted_table_holds_when_it_is_checked(services: Services) -> None:
     table = b"# Care\n\n| Part | What to do | How often |\n|---|---|---|\n| Rain gauge | rinse | every month |\n| Solar panel | wipe | every 3 months |\n"
-    await services.ingestion.add("default", "care.md", table)
+    await services.library.ingestion.add("default", "care.md", table)
     done, _ = await ask(services, "How often must the rain gauge be rinsed?", mode="thorough")
     assert "every month [1]" in done["answer"]
     assert done["verification"]["status"] == "supported"

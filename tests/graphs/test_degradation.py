@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from app.runs.turns import Ask, Turns, collect
-from app.services import Services, open_services
+from app.runs.requests import Ask, collect
 from app.settings import Settings
+from app.wiring.services import Services, open_services
 from domain.budget import Budget
 from domain.events import Done, Event
 from domain.profile import ABSTENTION, MODES, GenerateKnobs, GradeKnobs, Profile, RetrievalKnobs
@@ -41,7 +41,7 @@ async def serve(
             }
         )
         async with open_services(with_models) as services:
-            await services.ingestion.add("default", "handbook.md", HANDBOOK)
+            await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
             yield services, server
 
 
@@ -51,7 +51,7 @@ def own_mode(base: str = "fast", **knobs: Any) -> dict[str, Profile]:
 
 
 async def ask(services: Services, modes: dict[str, Profile], question: str = QUESTION) -> tuple[Done, list[Event]]:
-    async with Turns(replace(services, modes=modes)) as turns:
+    async with replace(services, modes=modes).make_run_manager() as turns:
         ended, events = await collect(await turns.ask(Ask(question, mode="own")))
     assert ended["type"] == "done", ended
     return ended, events
@@ -73,11 +73,11 @@ def tell(done: Done) -> list[tuple[str, str, str, str]]:
 async def test_the_next_model_writes_where_one_fails_and_everything_says_so(
     settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "askgraph.turns")
+    caplog.set_level(logging.INFO, "askgraph.runs")
     async with serve(settings, model_faults={LARGE: "policy"}) as (services, _):
         done, events = await ask(services, own_mode())
         again, _ = await ask(services, own_mode())
-        run = await services.runs.get("default", done["run_id"])
+        run = await services.runs.log.get("default", done["run_id"])
     assert "36 months" in done["answer"]
     assert done["answered_by"] == SECOND
     assert tell(done) == [("generate", "model_refused", LARGE, SECOND)]
@@ -126,7 +126,7 @@ async def test_sources_are_dropped_from_the_tail_where_the_prompt_is_too_long(se
     async with serve(settings) as (services, server):
         for number in range(8):
             text = f"# Note {number}\n\nThe warranty of the Falke in region {number} is {30 + number} months.\n"
-            await services.ingestion.add("default", f"{number}.md", text.encode())
+            await services.library.ingestion.add("default", f"{number}.md", text.encode())
         modes = own_mode(grade=GradeKnobs(formula="weighted", sufficient=0, caveat=0), generate=knobs)
         whole, _ = await ask(services, modes)
         longest = max(sum(len(m["content"]) // 4 + 4 for m in body["messages"]) for body in server.requests)
@@ -144,7 +144,7 @@ async def test_sources_are_dropped_from_the_tail_where_the_prompt_is_too_long(se
 
 async def test_a_prompt_that_never_fits_is_for_the_next_answerer(settings: Settings) -> None:
     async with serve(settings, model_faults={LARGE: "context_length"}) as (services, _):
-        await services.ingestion.add("default", "cash.md", CASH)
+        await services.library.ingestion.add("default", "cash.md", CASH)
         done, events = await ask(services, own_mode())
     assert tell(done) == [("generate", "context_too_long", LARGE, SECOND)]
     assert count_sources(events) == [2, 1, 2], "the next one has room for all of them"
@@ -156,7 +156,7 @@ async def test_where_no_prompt_fits_all_sources_are_quoted_from_and_that_is_said
     async with serve(settings, (), model_faults={LARGE: "context_length"}) as (services, _):
         for number, place in enumerate(["Bergen", "Narvik", "Tromso", "Bodo"]):
             text = f"# Notice {place}\n\nThe notice of the Falke says that {place} is reached on day {number + 3}.\n"
-            await services.ingestion.add("default", f"{place}.md", text.encode())
+            await services.library.ingestion.add("default", f"{place}.md", text.encode())
         done, events = await ask(services, everything, question)
     assert done["answered_by"] == "local"
     assert count_sources(events) == [5, 2, 1, 5]
@@ -237,7 +237,7 @@ async def test_a_machine_without_models_has_no_answerer_to_give_up(services: Ser
 async def test_a_run_says_with_which_prompts_it_asked(settings: Settings) -> None:
     async with serve(settings) as (services, _):
         done, _ = await ask(services, own_mode("thorough"))
-        run = await services.runs.get("default", done["run_id"])
+        run = await services.runs.log.get("default", done["run_id"])
     assert set(done["prompts"]) == {"route", "grade", "generate", "verify"}
     assert all(len(version) == 12 for version in done["prompts"].values())
     assert run is not None
@@ -255,7 +255,7 @@ async def test_a_retry_searches_for_the_parts_of_a_question_where_the_profile_as
     question = "What is the pension age of the chairman of the Falke works council?"
     async with serve(settings) as (services, server):
         done, _ = await ask(services, own_mode("standard", retrieval=RetrievalKnobs(expansion="parts")), question)
-        run = await services.runs.get("default", done["run_id"])
+        run = await services.runs.log.get("default", done["run_id"])
     assert run is not None
     asked = [body for body in server.requests if "at most 3 search queries" in body["messages"][0]["content"]]
     assert len(asked) == 1

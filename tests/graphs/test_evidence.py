@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from app.runs.turns import Ask, Turns, collect
-from app.services import Services
+from app.runs.requests import Ask, collect
+from app.wiring.services import Services
 from nodes import fusion
 
 CAUSE = "The sensors of the Falke fail because brine corrodes the copper contacts."
@@ -14,17 +14,17 @@ COLOUR = "The sensors of the Falke are painted blue."
 
 
 async def ask(services: Services, question: str) -> dict[str, Any]:
-    turns = Turns(services)
+    turns = services.make_run_manager()
     ended, _ = await collect(await turns.ask(Ask(question)))
     await turns.close()
     assert ended["type"] == "done", ended
-    state = await services.graph.aget_state({"configurable": {"thread_id": ended["thread_id"]}})
+    state = await services.runs.graph.aget_state({"configurable": {"thread_id": ended["thread_id"]}})
     return state.values
 
 
 async def test_every_candidate_has_the_scores_of_both_legs(services: Services) -> None:
     for name, text in (("a", CAUSE), ("b", KIN)):
-        await services.ingestion.add("default", f"{name}.md", text.encode())
+        await services.library.ingestion.add("default", f"{name}.md", text.encode())
     candidates = (await ask(services, "Why do the sensors of the Falke fail?"))["candidates"]
     assert len(candidates) == 2
     assert all(candidate["dense"] is not None for candidate in candidates)
@@ -35,7 +35,7 @@ async def test_what_the_best_says_besides_the_question_lifts_others(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, text in (("a", CAUSE), ("b", KIN), ("c", COLOUR)):
-        await services.ingestion.add("default", f"{name}.md", text.encode())
+        await services.library.ingestion.add("default", f"{name}.md", text.encode())
     monkeypatch.setattr(fusion, "RELATED", 0.0)
     before = await ask(services, "Why do the sensors of the Falke fail?")
     # So heavy that only what is related counts. Another wording, because the first one's answer is cached.

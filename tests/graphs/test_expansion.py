@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from app.runs.turns import Ask, Turns, collect
-from app.services import Services, open_services
+from app.runs.requests import Ask, collect
 from app.settings import Settings, merge_knobs
+from app.wiring.services import Services, open_services
 from domain.events import Done
 from domain.profile import MODES, Profile
 from tests.wire.openai import OpenAIServer, serve_openai
@@ -33,7 +33,7 @@ async def serve(settings: Settings, **behaviour: Any) -> AsyncIterator[tuple[Ser
         )
         async with open_services(with_model) as services:
             for name, text in DOCUMENTS.items():
-                await services.ingestion.add("default", name, text)
+                await services.library.ingestion.add("default", name, text)
             yield services, server
 
 
@@ -41,11 +41,11 @@ async def ask(services: Services, **knobs: Any) -> tuple[Done, dict[str, Any]]:
     # Replies are put down for the steps in their order, so none may ask ahead.
     own = {"name": "own", "speculate": False}
     profile = Profile.model_validate(merge_knobs(MODES["standard"].model_dump(), knobs) | own)
-    turns = Turns(replace(services, modes={"own": profile}))
+    turns = replace(services, modes={"own": profile}).make_run_manager()
     ended, _ = await collect(await turns.ask(Ask(QUESTION, mode="own")))
     await turns.close()
     assert ended["type"] == "done", ended
-    state = await services.graph.aget_state({"configurable": {"thread_id": ended["thread_id"]}})
+    state = await services.runs.graph.aget_state({"configurable": {"thread_id": ended["thread_id"]}})
     return ended, state.values
 
 
@@ -101,7 +101,7 @@ async def test_a_retry_is_not_expanded_again(settings: Settings) -> None:
 
 
 async def test_without_a_model_the_question_is_searched_for_alone(services: Services) -> None:
-    await services.ingestion.add("default", "handbook.md", DOCUMENTS["handbook.md"])
+    await services.library.ingestion.add("default", "handbook.md", DOCUMENTS["handbook.md"])
     for expansion in ("multi_query", "hyde"):
         done, state = await ask(services, retrieval={"expansion": expansion}, grade={"max_retries": 0})
         assert [source["title"] for source in state["sources"]] == ["Handbook"]
@@ -134,7 +134,7 @@ async def test_the_model_ranks_the_candidates(settings: Settings) -> None:
 
 
 async def test_without_a_model_to_rank_the_order_of_the_search_stands(services: Services) -> None:
-    await services.ingestion.add("default", "handbook.md", DOCUMENTS["handbook.md"])
+    await services.library.ingestion.add("default", "handbook.md", DOCUMENTS["handbook.md"])
     done, state = await ask(services, rerank={"method": "model"})
     assert [source["title"] for source in state["sources"]] == ["Handbook"]
     assert done["warnings"] == ["Kept the order of the search: to rank by a language model, one must be set."]

@@ -17,8 +17,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import SecretStr
 
 from app.adapters.embedded import Servers
-from app.services import Services, open_services
 from app.settings import read_settings
+from app.wiring.services import Services, open_services
 from domain.documents import Source
 from domain.profile import MODES
 from domain.state import blank_question

@@ -8,9 +8,9 @@ from typing import Any
 import pytest_asyncio
 
 import app.library
-from app.runs.turns import Ask, Turns, collect
-from app.services import Services, open_services
+from app.runs.requests import Ask, collect
 from app.settings import PIPELINES, Settings, read_modes, read_settings
+from app.wiring.services import Services, open_services
 from domain.events import Done
 from tests.tiny_cross_encoder import write_cross_encoder
 
@@ -27,17 +27,17 @@ async def stocked(settings: Settings, tmp_path: Path) -> AsyncIterator[Services]
     """With the sample library, a cross-encoder and every pipeline."""
     folder = write_cross_encoder(tmp_path / "cross-encoder")
     async with open_services(settings.model_copy(update={"cross_encoder": folder})) as services:
-        await services.ingestion.add_paths("default", [Path(app.library.__file__).parent])
+        await services.library.ingestion.add_paths("default", [Path(app.library.__file__).parent])
         modes = {name: read_modes(read_settings(profiles=Path(name)))[name] for name in NAMES}
-        yield replace(services, modes=services.modes | modes)
+        yield replace(services, modes={**services.modes, **modes})
 
 
 async def ask(services: Services, question: str, mode: str) -> tuple[Done, dict[str, Any]]:
-    turns = Turns(services)
+    turns = services.make_run_manager()
     ended, _ = await collect(await turns.ask(Ask(question, mode=mode)))
     await turns.close()
     assert ended["type"] == "done", ended
-    state = await services.graph.aget_state({"configurable": {"thread_id": ended["thread_id"]}})
+    state = await services.runs.graph.aget_state({"configurable": {"thread_id": ended["thread_id"]}})
     return ended, state.values
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from app.runs.turns import Ask, Turns, collect
-from app.services import Services, open_services
+from app.runs.requests import Ask, collect
 from app.settings import Settings, merge_knobs
+from app.wiring.services import Services, open_services
 from domain.errors import ConfigurationError
 from domain.events import Done
 from domain.profile import MODES, Profile
@@ -25,19 +25,21 @@ def vary(**knobs: Any) -> Profile:
 
 async def ask(services: Services, question: str = WARRANTY, **knobs: Any) -> tuple[Done, dict[str, Any]]:
     """The end of the turn, and the state that it left."""
-    turns = Turns(replace(services, modes={"own": vary(**knobs)}))
+    turns = replace(services, modes={"own": vary(**knobs)}).make_run_manager()
     ended, _ = await collect(await turns.ask(Ask(question, mode="own")))
     await turns.close()
     assert ended["type"] == "done", ended
-    state = await services.graph.aget_state({"configurable": {"thread_id": ended["thread_id"]}})
+    state = await services.runs.graph.aget_state({"configurable": {"thread_id": ended["thread_id"]}})
     return ended, state.values
 
 
 async def test_mmr_passes_over_what_says_the_same(services: Services) -> None:
     for number in range(3):
         text = f"# Leaflet {number}\n\nThe Falke has a warranty of 36 months.\n"
-        await services.ingestion.add("default", f"{number}.md", text.encode())
-    await services.ingestion.add("default", "a.md", b"# Prices\n\nPetra Lindqvist extends a warranty for 40 euros.\n")
+        await services.library.ingestion.add("default", f"{number}.md", text.encode())
+    await services.library.ingestion.add(
+        "default", "a.md", b"# Prices\n\nPetra Lindqvist extends a warranty for 40 euros.\n"
+    )
     _, plain = await ask(services, rerank={"keep": 2})
     _, varied = await ask(services, rerank={"keep": 2, "mmr_lambda": 0.3})
     assert ["36" in source["text"] for source in plain["sources"]] == [True, True]
@@ -55,8 +57,8 @@ def with_cross_encoder(settings: Settings, tmp_path: Path) -> Settings:
 
 async def test_a_cross_encoder_scores_where_the_profile_says_so(with_cross_encoder: Settings) -> None:
     async with open_services(with_cross_encoder) as services:
-        await services.ingestion.add("default", "a.md", b"# Falke\n\nThe Falke has a warranty of 36 months.\n")
-        await services.ingestion.add("default", "b.md", b"# Claims\n\nClaims are handled by Petra Lindqvist.\n")
+        await services.library.ingestion.add("default", "a.md", b"# Falke\n\nThe Falke has a warranty of 36 months.\n")
+        await services.library.ingestion.add("default", "b.md", b"# Claims\n\nClaims are handled by Petra Lindqvist.\n")
         done, state = await ask(services, rerank={"method": "cross_encoder"})
         # Twelve and one pairs of equal tokens, less six, through the logistic function.
         assert [round(source["score"], 3) for source in state["sources"]] == [0.998, 0.007]
@@ -69,7 +71,7 @@ async def test_a_cross_encoder_scores_where_the_profile_says_so(with_cross_encod
 
 async def test_only_complex_questions_are_scored_where_the_profile_says_so(with_cross_encoder: Settings) -> None:
     async with open_services(with_cross_encoder) as services:
-        await services.ingestion.add("default", "a.md", b"# Falke\n\nThe Falke has a warranty of 36 months.\n")
+        await services.library.ingestion.add("default", "a.md", b"# Falke\n\nThe Falke has a warranty of 36 months.\n")
         knobs = {"method": "cross_encoder", "only_complex": True}
         _, simple = await ask(services, rerank=knobs)
         _, unscored = await ask(services, rerank={"method": "none"})
@@ -89,7 +91,7 @@ async def test_a_mode_without_its_cross_encoder_is_refused_at_start(settings: Se
 
 
 async def test_a_fork_into_a_reranker_that_is_not_there_keeps_the_search_order(services: Services) -> None:
-    await services.ingestion.add("default", "a.md", b"# Falke\n\nThe Falke has a warranty of 36 months.\n")
+    await services.library.ingestion.add("default", "a.md", b"# Falke\n\nThe Falke has a warranty of 36 months.\n")
     done, _ = await ask(services, rerank={"method": "cross_encoder"})
     assert "36 months" in done["answer"]
     assert done["warnings"] == ["Kept the order of the search: there is no reranker 'cross_encoder' here."]
@@ -102,8 +104,8 @@ CLAIMS = b"# Claims\n\nClaims are handled by Petra Lindqvist in Malmo.\n"
 @pytest_asyncio.fixture
 async def small(services: Services) -> Services:
     """With two documents of one chunk each."""
-    await services.ingestion.add("default", "falke.md", FALKE)
-    await services.ingestion.add("default", "claims.md", CLAIMS)
+    await services.library.ingestion.add("default", "falke.md", FALKE)
+    await services.library.ingestion.add("default", "claims.md", CLAIMS)
     return services
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from app.runs.turns import Ask, Turns, collect
-from app.services import Services, open_services
+from app.runs.requests import Ask, collect
 from app.settings import Settings
+from app.wiring.services import Services, open_services
 from domain.events import Done, Event
 from domain.profile import ABSTENTION
 from nodes.local.routing import prepare
@@ -31,13 +31,13 @@ async def serve(settings: Settings, **behaviour: Any) -> AsyncIterator[tuple[Ser
         names = {"model_small": "gpt-4.1-nano", "model_large": "gpt-4.1-mini", "model_judge": "gpt-4.1"}
         connected = {"openai_api_key": SecretStr("sk-test"), "openai_base_url": server.base_url, "model_timeout": 20}
         async with open_services(settings.model_copy(update=connected | names)) as services:
-            await services.ingestion.add("default", "handbook.md", HANDBOOK)
-            await prepare(services.sentences)
+            await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
+            await prepare(services.library.sentences)
             yield services, server
 
 
 async def ask(services: Services, question: str = QUESTION, **options: Any) -> tuple[Done, list[Event]]:
-    async with Turns(services) as turns:
+    async with services.make_run_manager() as turns:
         ended, events = await collect(await turns.ask(Ask(question, **options)))
     assert ended["type"] == "done", ended
     return ended, events
@@ -88,7 +88,8 @@ async def test_three_models_are_asked_side_by_side_and_nobody_sees_it(settings: 
         Held(server, route="generate", grade="generate")
         done, events = await ask(services)
         history = [
-            step async for step in services.graph.aget_state_history({"configurable": {"thread_id": done["thread_id"]}})
+            step
+            async for step in services.runs.graph.aget_state_history({"configurable": {"thread_id": done["thread_id"]}})
         ]
     assert names(server) == ["route", "grade", "generate"]
     assert steps_of(events) == ["route", "retrieve", "rerank", "grade", "generate"]
@@ -171,12 +172,12 @@ async def test_nothing_runs_ahead_where_the_mode_forbids_it(settings: Settings) 
 async def test_a_run_that_is_stopped_ends_what_runs_ahead_and_knows_what_that_cost(settings: Settings) -> None:
     async with serve(settings, rate=20) as (services, server):
         held = Held(server, route="converse")
-        async with Turns(services) as turns:
+        async with services.make_run_manager() as turns:
             started = await turns.start(Ask(QUESTION))
             await asyncio.wait_for(held.arrived["generate"].wait(), 30)
             await turns.stop("default", started.run_id)
             await asyncio.wait_for(server.abandoned.wait(), 30)
-        run = await services.runs.get("default", started.run_id)
+        run = await services.runs.log.get("default", started.run_id)
     assert names(server) == ["route", "grade", "generate"]
     assert run is not None
     [streamed] = [used for used in run.usage if used["model"] == "gpt-4.1-mini"]

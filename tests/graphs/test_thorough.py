@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from app.runs.turns import Ask, Turns, collect
-from app.services import Services, open_services
+from app.runs.requests import Ask, collect
 from app.settings import Settings
+from app.wiring.services import Services, open_services
 from domain.documents import Claim
 from domain.events import Done, Event
 from domain.profile import ABSTENTION, MODES
@@ -29,13 +29,13 @@ async def serve(settings: Settings, **behaviour: Any) -> AsyncIterator[tuple[Ser
         serve_openai(model_replies={LARGE: ANSWER}, **behaviour) as server,
         open_services(with_models(settings, server, model_timeout=20)) as services,
     ):
-        await services.ingestion.add("default", "log.md", LOG)
+        await services.library.ingestion.add("default", "log.md", LOG)
         own = MODES["thorough"].model_copy(update={"name": "own", "speculate": False})
         yield replace(services, modes={"own": own}), server
 
 
 async def ask(services: Services) -> tuple[Done, list[Event]]:
-    async with Turns(services) as turns:
+    async with services.make_run_manager() as turns:
         ended, events = await collect(await turns.ask(Ask(QUESTION, mode="own")))
     assert ended["type"] == "done", ended
     return ended, events
@@ -104,7 +104,7 @@ async def test_where_nothing_of_a_draft_is_left_the_sources_are_quoted(settings:
     async with serve(settings) as (services, server):
         server.behaviour.model_replies = {LARGE: INVENTED}
         done, events = await ask(services)
-        run = await services.runs.get("default", done["run_id"])
+        run = await services.runs.log.get("default", done["run_id"])
     first, second = [event for event in events if event["type"] == "verification"]
     assert [claim["verdict"] for claim in first["claims"]] == ["unsupported"]
     assert {claim["verdict"] for claim in second["claims"]} == {"supported"}

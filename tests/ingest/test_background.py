@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from app.ingest.background import hand_over
-from app.services import Services
+from app.wiring.services import Services
 from domain.runs import Lease
 from tests.conftest import HANDBOOK, MANUAL
 
@@ -19,7 +19,9 @@ async def test_files_are_handed_over_and_read_by_a_worker(services: Services, tm
     for name, content in (("a.md", HANDBOOK), ("b.md", b" "), ("c.pdf", MANUAL), ("d.zip", b"PK"), ("\x07.md", MANUAL)):
         (folder / name).write_bytes(content)
     missing = str(tmp_path / "missing.md")
-    handed = await hand_over(services.ingestions, "default", [folder, folder / "a.md", missing], max_bytes=10_000)
+    handed = await hand_over(
+        services.library.ingestions, "default", [folder, folder / "a.md", missing], max_bytes=10_000
+    )
     source = str(folder / "a.md")
     assert [(status.source, status.state) for status in handed.ingestions] == [(source, "queued")]
     assert sorted(report.code or "" for report in handed.refused) == [
@@ -32,12 +34,12 @@ async def test_files_are_handed_over_and_read_by_a_worker(services: Services, tm
     assert handed.passed_over == 1
     # What was handed over is a copy.
     (folder / "a.md").unlink()
-    second = await services.ingestions.accept("default", "later.md", MANUAL)
-    await services.ingestions.accept("other", "of another workspace.md", MANUAL)
-    async with services.queue.work(_refuse), asyncio.timeout(20):
-        while {status.state for status in await services.ingestions.list("default", 10)} != {"done"}:  # noqa: ASYNC110
+    second = await services.library.ingestions.accept("default", "later.md", MANUAL)
+    await services.library.ingestions.accept("other", "of another workspace.md", MANUAL)
+    async with services.runs.queue.work(_refuse), asyncio.timeout(20):
+        while {status.state for status in await services.library.ingestions.list("default", 10)} != {"done"}:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
-    listed = await services.ingestions.list("default", 10)
+    listed = await services.library.ingestions.list("default", 10)
     assert [status.ingestion_id for status in listed] == [second.ingestion_id, handed.ingestions[0].ingestion_id]
-    assert list(await services.ingestions.list("default", 1)) == listed[:1]
-    assert [document.source for document in await services.documents.list("default")] == [source, "later.md"]
+    assert list(await services.library.ingestions.list("default", 1)) == listed[:1]
+    assert [document.source for document in await services.library.documents.list("default")] == [source, "later.md"]

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from app.runs.turns import Ask, Turns, collect
-from app.services import Services, open_services
+from app.runs.requests import Ask, collect
 from app.settings import Settings, merge_knobs
+from app.wiring.services import Services, open_services
 from domain.errors import ContextTooLong
 from domain.events import Done, Event
 from domain.ports.models import Message
@@ -45,17 +45,17 @@ async def small(settings: Settings, llama: str) -> AsyncIterator[Services]:
     tiers = {"model_small": NAME, "model_large": NAME, "model_judge": NAME}
     connected = settings.model_copy(update={"openai_base_url": llama, "model_timeout": 30, **tiers})
     async with open_services(connected) as services:
-        await services.ingestion.add("default", "manual.md", MANUAL)
+        await services.library.ingestion.add("default", "manual.md", MANUAL)
         modes = {name: Profile.model_validate(merge_knobs(mode.model_dump(), CHANGES)) for name, mode in MODES.items()}
         yield replace(services, modes=modes)
 
 
 async def ask(services: Services, question: str, mode: str) -> tuple[Done, list[Event], AnswerState]:
     """The end of a turn, its events and its last state."""
-    async with Turns(services) as turns:
+    async with services.make_run_manager() as turns:
         ended, events = await collect(await turns.ask(Ask(question, mode=mode)))
     assert ended["type"] == "done", ended
-    saved = await services.graph.aget_state({"configurable": {"thread_id": ended["thread_id"]}})
+    saved = await services.runs.graph.aget_state({"configurable": {"thread_id": ended["thread_id"]}})
     return ended, events, saved.values  # type: ignore[return-value]
 
 
@@ -117,10 +117,10 @@ async def test_an_answer_that_cites_nothing_or_was_given_with_a_warning_is_not_c
 
 async def test_the_server_is_understood(small: Services) -> None:
     """Its list of models at start, and its word for a prompt that is too long."""
-    assert small.models_problem is None
-    assert small.models.large is not None
+    assert await small.checks["models"]() is None
+    assert small.models.chat.large is not None
     with pytest.raises(ContextTooLong):
-        async for _ in small.models.large.stream(
+        async for _ in small.models.chat.large.stream(
             [Message("user", "word " * 2 * WINDOW)], Ledger(), temperature=0, max_tokens=20
         ):
             pass

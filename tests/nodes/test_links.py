@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from app.runs.turns import Ask, Turns, collect
-from app.services import Services
+from app.runs.requests import Ask, collect
+from app.wiring.services import Services
 from domain.documents import Passage
 from domain.profile import GradeKnobs
 from nodes.links import find_names, place_linked
@@ -64,14 +64,14 @@ async def test_the_document_that_the_best_one_mentions_becomes_a_source(
     services: Services, mode: str, followed: bool
 ) -> None:
     for number, text in enumerate([FILM, DIRECTOR, *(other.encode() for other in OTHERS)]):
-        await services.ingestion.add("default", f"{number}.md", text)
+        await services.library.ingestion.add("default", f"{number}.md", text)
     own = services.modes[mode].model_copy(update={"name": "own", "grade": GradeKnobs(max_retries=0)})
-    turns = Turns(replace(services, modes={"own": own}))
+    turns = replace(services, modes={"own": own}).make_run_manager()
     question = "Where was the director of the film The Silent Orchard born?"
     ended, _ = await collect(await turns.ask(Ask(question, mode="own")))
     await turns.close()
     assert ended["type"] == "done", ended
-    state = (await services.graph.aget_state({"configurable": {"thread_id": ended["thread_id"]}})).values
+    state = (await services.runs.graph.aget_state({"configurable": {"thread_id": ended["thread_id"]}})).values
     titles = [source["title"] for source in state["sources"]]
     assert titles[0] == "The Silent Orchard"
     assert ("Marta Ellingsen" in titles[3:]) == followed

@@ -3,7 +3,7 @@
 import pytest
 from langgraph.runtime import Runtime
 
-from app.services import Services
+from app.wiring.services import Services
 from domain.profile import MODES
 from domain.state import Attempt
 from nodes.grade import RETRY_MARGIN, GradeInput, grade
@@ -36,7 +36,7 @@ async def test_a_retry_has_to_be_clearly_better(
         runtime,
     )
     sources = ranked["sources"]
-    confidence = (await grade_locally(QUESTION, sources, services.embedder)).confidence
+    confidence = (await grade_locally(QUESTION, sources, services.library.embedder)).confidence
     earlier = Attempt(
         query="earlier",
         candidates=ranked["candidates"][:1],

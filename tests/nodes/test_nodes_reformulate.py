@@ -2,7 +2,7 @@
 
 from langgraph.runtime import Runtime
 
-from app.services import Services
+from app.wiring.services import Services
 from domain.profile import MODES
 from nodes.reformulate import ReformulateInput, reformulate
 from tests.sources import make_source

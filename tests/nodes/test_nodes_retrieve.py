@@ -3,7 +3,7 @@
 import pytest
 from langgraph.runtime import Runtime
 
-from app.services import Services
+from app.wiring.services import Services
 from domain.documents import Candidate
 from nodes.retrieve import RetrieveInput, retrieve
 

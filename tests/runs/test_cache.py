@@ -8,9 +8,9 @@ import pytest
 import redis.asyncio
 
 from app.runs.cache import CacheKey, is_storable
-from app.runs.turns import Ask, Turns, collect
-from app.services import Services, open_services
+from app.runs.requests import Ask, collect
 from app.settings import Settings
+from app.wiring.services import Services, open_services
 from domain.ports.answers import EncodedAnswer
 from tests.asking import QUESTION, ask, with_models
 from tests.wire.openai import serve_openai
@@ -27,7 +27,7 @@ async def test_a_repeat_is_cached_with_identical_citations(services: Services, l
 
 
 async def test_a_hit_replays_the_same_events(services: Services, library: dict[str, str]) -> None:
-    turns = Turns(services)
+    turns = services.make_run_manager()
     _, first = await collect(await turns.ask(Ask(QUESTION)))
     _, again = await collect(await turns.ask(Ask(QUESTION)))
     await turns.close()
@@ -36,7 +36,7 @@ async def test_a_hit_replays_the_same_events(services: Services, library: dict[s
 
 async def test_a_changed_document_is_never_answered_from_before(services: Services, library: dict[str, str]) -> None:
     await ask(services)
-    await services.ingestion.add(
+    await services.library.ingestion.add(
         "default", "handbook.md", b"# Station handbook\n\nThe Falke has a warranty of 60 months.\n"
     )
     done = await ask(services)
@@ -48,7 +48,7 @@ async def test_a_deleted_document_takes_its_answers_along(
     services: Services, library: dict[str, str], redis_url: str
 ) -> None:
     await ask(services)
-    await services.ingestion.delete("default", library["Station handbook"])
+    await services.library.ingestion.delete("default", library["Station handbook"])
     done = await ask(services)
     assert not done["cached"]
     assert "36 months" not in done["answer"]
@@ -98,7 +98,7 @@ async def test_a_cached_turn_is_part_of_its_conversation(services: Services, lib
     assert cached["cached"]
     follow_up = await ask(services, "And how long does its battery last?", thread_id=cached["thread_id"])
     assert "14 months" in follow_up["answer"]
-    record = await services.runs.get("default", cached["run_id"])
+    record = await services.runs.log.get("default", cached["run_id"])
     assert record is not None
     assert record.cached
 
@@ -128,7 +128,7 @@ async def test_two_databases_on_one_cache_never_share_an_answer(
     other_settings = settings.model_copy(update={"database_url": SecretStr(other_database_url)})
     async with open_services(other_settings) as other:
         for name in ("handbook.md", "manual.md"):
-            await other.ingestion.add("default", name, f"# {name}\n\nIt has no warranty.\n".encode())
+            await other.library.ingestion.add("default", name, f"# {name}\n\nIt has no warranty.\n".encode())
         done = await ask(other)
     assert not done["cached"]
     assert "36 months" not in done["answer"]
@@ -138,14 +138,14 @@ async def test_a_document_deleted_while_it_is_answered_from_ends_the_stream_prop
     services: Services, library: dict[str, str]
 ) -> None:
     chosen = (library["Station handbook"],)
-    async with Turns(services) as turns:
+    async with services.make_run_manager() as turns:
         events = []
         async for event in await turns.ask(Ask(QUESTION, document_ids=chosen)):
             events.append(event)
             if event["type"] == "sources":
-                await services.ingestion.delete("default", chosen[0])
+                await services.library.ingestion.delete("default", chosen[0])
     assert events[-1]["type"] == "done"
-    async with Turns(services) as turns:
+    async with services.make_run_manager() as turns:
         again, _ = await collect(await turns.ask(Ask(QUESTION)))
     assert again["type"] == "done"
     assert "36 months" not in again["answer"]
@@ -159,29 +159,32 @@ async def test_a_cached_turn_remembers_what_its_question_meant(services: Service
         threads.append(second)
     assert [done["cached"] for done in threads] == [False, True]
     states = [
-        (await services.graph.aget_state({"configurable": {"thread_id": done["thread_id"]}})).values for done in threads
+        (await services.runs.graph.aget_state({"configurable": {"thread_id": done["thread_id"]}})).values
+        for done in threads
     ]
     meant = [[turn["standalone_question"] for turn in state["turns"]] for state in states]
     assert meant[0] == meant[1]
     assert states[1]["queries_tried"] == []
-    record = await services.runs.get("default", threads[1]["run_id"])
+    record = await services.runs.log.get("default", threads[1]["run_id"])
     assert record is not None
     assert (record.cached, record.standalone_question, record.cost) == (True, meant[0][1], 0.0)
 
 
 async def test_the_thread_of_a_cached_answer_exists_at_once(services: Services, library: dict[str, str]) -> None:
     await ask(services)
-    async with Turns(services) as turns:
+    async with services.make_run_manager() as turns:
         done, _ = await collect(await turns.ask(Ask(QUESTION)))
         assert done["type"] == "done"
         assert done["cached"]
-        assert await services.threads.exists("default", done["thread_id"])
+        assert await services.runs.thread_store.exists("default", done["thread_id"])
 
 
 async def test_an_added_document_is_never_overlooked(services: Services, library: dict[str, str]) -> None:
     """Adding forgets nothing, so only the key stands between the question and its old answer."""
     await ask(services)
-    await services.ingestion.add("default", "news.md", b"# News\n\nThe Falke now has a warranty of 60 months.\n")
+    await services.library.ingestion.add(
+        "default", "news.md", b"# News\n\nThe Falke now has a warranty of 60 months.\n"
+    )
     assert not (await ask(services))["cached"]
 
 
@@ -217,7 +220,7 @@ async def test_what_is_not_stored(services: Services, library: dict[str, str], c
 
 
 async def test_a_stopped_answer_is_not_stored(services: Services, library: dict[str, str]) -> None:
-    async with Turns(services) as turns:
+    async with services.make_run_manager() as turns:
         started = await turns.start(Ask(QUESTION))
         async with aclosing(turns.follow(started)) as events:
             await anext(events)
@@ -225,7 +228,7 @@ async def test_a_stopped_answer_is_not_stored(services: Services, library: dict[
         while status.ended is None:
             status = await turns.stop(started.workspace_id, started.run_id)
     assert status.state == "stopped"
-    assert await services.answers.list_stored("default", 1) == []
+    assert await services.runs.answers.list_stored("default", 1) == []
     assert not (await ask(services))["cached"]
 
 
@@ -236,17 +239,17 @@ async def test_the_next_best_answer_is_not_stored(
         server.behaviour.fault = "server_error"
         done = await ask(failing)
     assert (done["answered_by"], len(done["degraded"]) > 0) == ("local", True)
-    assert await services.answers.list_stored("default", 1) == []
+    assert await services.runs.answers.list_stored("default", 1) == []
 
 
 async def test_an_answer_that_is_stored_too_late_is_never_given(services: Services, library: dict[str, str]) -> None:
     """By a process that was away between its look at the documents and the cache, while they changed."""
     await ask(services)
-    [stored] = await services.answers.list_stored("default", 1)
+    [stored] = await services.runs.answers.list_stored("default", 1)
     key = CacheKey(**stored.components).address()
-    answer = await services.answers.get(key)
+    answer = await services.runs.answers.get(key)
     assert answer is not None
-    await services.ingestion.delete("default", library["Station handbook"])
-    await services.answers.put(key, stored.components, EncodedAnswer(b"late", "1-1", b"{}", b"[]"))
+    await services.library.ingestion.delete("default", library["Station handbook"])
+    await services.runs.answers.put(key, stored.components, EncodedAnswer(b"late", "1-1", b"{}", b"[]"))
     done = await ask(services)
     assert (done["cached"], "36 months" in done["answer"]) == (False, False)

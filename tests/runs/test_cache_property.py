@@ -11,9 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.runs.cache import decode_answer
+from app.runs.manager import RunManager
 from app.runs.recall import Recall
-from app.runs.turns import Ask, Turns, collect
-from app.services import Services
+from app.runs.requests import Ask, collect
+from app.wiring.services import Services
 from domain.events import Done
 
 THINGS = ("Falke", "Amsel")
@@ -35,7 +36,7 @@ STEPS = st.lists(
 class _Model:
     """Drives the service, and knows what it must say."""
 
-    def __init__(self, services: Services, recall: Recall, turns: Turns) -> None:
+    def __init__(self, services: Services, recall: Recall, turns: RunManager) -> None:
         self._services = services
         self._recall = recall
         self._turns = turns
@@ -51,11 +52,11 @@ class _Model:
             # The same text may come again after another one, or after it was deleted.
             fact = f"{(WORKSPACES.index(workspace) * 4 + THINGS.index(thing) * 2 + choice) + 31} months"
             text = f"# {thing} manual\n\nThe {thing} weather station has a warranty of {fact}.\n"
-            report = await self._services.ingestion.add(workspace, f"{thing}.md", text.encode())
+            report = await self._services.library.ingestion.add(workspace, f"{thing}.md", text.encode())
             assert report.document_id is not None
             self.facts[place], self._ids[place] = fact, report.document_id
         elif what == "delete" and place in self._ids:
-            assert await self._services.ingestion.delete(workspace, self._ids.pop(place))
+            assert await self._services.library.ingestion.delete(workspace, self._ids.pop(place))
             del self.facts[place]
         elif what == "ask":
             documents = (self._ids[place],) if choice > 1 and place in self._ids else None
@@ -94,8 +95,8 @@ class _Model:
 
 async def _drive(services: Services, steps: list[tuple[str, str, str, int]]) -> None:
     for workspace in WORKSPACES:
-        await services.documents.clear(workspace)
-    async with Turns(services) as turns, Recall(services) as recall:
+        await services.library.documents.clear(workspace)
+    async with services.make_run_manager() as turns, services.make_recall() as recall:
         model = _Model(services, recall, turns)
         for step in steps:
             await model.take(step)

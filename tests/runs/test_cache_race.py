@@ -9,9 +9,10 @@ from asyncio.subprocess import PIPE
 import redis.asyncio
 
 from app.runs.cache import decode_done
+from app.runs.manager import RunManager
 from app.runs.recall import Recall
-from app.runs.turns import Ask, Turns, collect
-from app.services import Services
+from app.runs.requests import Ask, collect
+from app.wiring.services import Services
 from domain.events import Done
 from tests.asking import QUESTION
 
@@ -21,7 +22,7 @@ STEPS = 15
 CHANGE = """
 import asyncio, sys
 from app.adapters.redis.answers import RedisAnswerCache
-from app.services import open_services
+from app.wiring.services import open_services
 from app.settings import read_settings
 
 async def keep(self, workspace_id):
@@ -34,10 +35,10 @@ async def main():
         document_id = None
         for step in range(100, 100 + int(sys.argv[1])):
             if step % 3 == 0:
-                await services.ingestion.delete("default", document_id)
+                await services.library.ingestion.delete("default", document_id)
             else:
                 text = f"# Falke manual\\n\\nThe Falke weather station has a warranty of {step} months.\\n"
-                document_id = (await services.ingestion.add("default", "falke.md", text.encode())).document_id
+                document_id = (await services.library.ingestion.add("default", "falke.md", text.encode())).document_id
             print(step, flush=True)
             await asyncio.sleep(0.1)
 
@@ -71,7 +72,7 @@ async def test_no_answer_is_older_than_an_acknowledged_change(services: Services
                 given += 1
             await asyncio.sleep(0.002)
 
-    async def ask_often(turns: Turns) -> None:
+    async def ask_often(turns: RunManager) -> None:
         while not over:
             floor = acknowledged
             done, _ = await collect(await turns.ask(Ask(QUESTION)))
@@ -93,8 +94,8 @@ async def test_no_answer_is_older_than_an_acknowledged_change(services: Services
     try:
         async with (
             redis.asyncio.Redis.from_url(environment["REDIS_URL"]) as client,
-            Turns(services) as turns,
-            Recall(services) as recall,
+            services.make_run_manager() as turns,
+            services.make_recall() as recall,
             asyncio.TaskGroup() as group,
         ):
             group.create_task(expire_often(client))

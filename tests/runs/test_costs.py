@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.runs.costs import parse_since, read_costs
-from app.services import open_services
 from app.settings import Settings
+from app.wiring.services import open_services
 from domain.errors import InputError
 from tests.asking import ask
 from tests.conftest import HANDBOOK
@@ -43,9 +43,9 @@ async def test_the_log_holds_what_the_readers_were_told(settings: Settings) -> N
     async with serve_openai() as server:
         connected = settings.model_copy(update={"openai_base_url": server.base_url})
         async with open_services(connected) as services:
-            await services.ingestion.add("default", "handbook.md", HANDBOOK)
+            await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
             done = [await ask(services, "How long is the warranty of the Falke?") for _ in range(2)]
-            report = await read_costs(services.runs, None, parse_since("1h"), "node")
+            report = await read_costs(services.runs.log, None, parse_since("1h"), "node")
     assert [one["cached"] for one in done] == [False, True]
     usage = done[0]["usage"]
     assert {spent["name"] for spent in report["costs"]} == {used["node"] for used in usage} | {None}

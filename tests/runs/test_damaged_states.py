@@ -3,11 +3,10 @@
 import psycopg
 
 from app.api.errors import status_of_failure
-from app.runs.examination import examine_states
-from app.runs.history import read_history
-from app.runs.replay import Replay, run_replay
-from app.runs.turns import Ask, Turns, collect
-from app.services import Services
+from app.runs.replay import Replay
+from app.runs.requests import Ask, collect
+from app.runs.state_check import check_states
+from app.wiring.services import Services
 from domain.errors import DamagedState
 from tests.asking import ask
 
@@ -19,16 +18,16 @@ async def test_a_thread_whose_last_turn_is_damaged(
 ) -> None:
     first = await ask(services, mode="fast")
     thread_id = first["thread_id"]
-    intact = await read_history(services, "default", thread_id)
+    intact = await services.make_history_reader().read("default", thread_id)
     second = await ask(services, SECOND, mode="fast", thread_id=thread_id)
-    whole = await read_history(services, "default", thread_id)
+    whole = await services.make_history_reader().read("default", thread_id)
     async with await psycopg.AsyncConnection.connect(database_url) as connection:
         cut = await connection.execute("""
             UPDATE checkpoint_blobs SET blob = substring(blob FOR length(blob) - 20)
             WHERE channel = (SELECT max(channel) FROM checkpoint_blobs)""")
         assert cut.rowcount == 1
 
-    async with Turns(services) as turns:
+    async with services.make_run_manager() as turns:
         ended, _ = await collect(await turns.ask(Ask(SECOND, thread_id=thread_id, mode="fast")))
         assert ended["type"] == "error"
         assert (ended["code"], ended["retryable"]) == ("damaged_state", False)
@@ -38,18 +37,18 @@ async def test_a_thread_whose_last_turn_is_damaged(
         assert f"thread {thread_id}, checkpoint {latest}" in ended["message"]
         # What can be read can be run on from, in a thread of its own.
         branch = Replay("default", thread_id, intact[1]["checkpoint_id"])
-        ended, _ = await collect(await run_replay(services, turns, branch))
+        ended, _ = await collect(await services.make_replayer(turns).run(branch))
         assert ended["type"] == "done"
         assert ended["answer"] == first["answer"]
 
-    steps = await read_history(services, "default", thread_id)
+    steps = await services.make_history_reader().read("default", thread_id)
     damaged = [step for step in steps if step["node"] == "damaged"]
     assert [step for step in steps if step["node"] != "damaged"] == intact
     assert steps[-1] == damaged[-1]
     assert {step["run_id"] for step in damaged} == {second["run_id"]}
     assert {step["checkpoint_id"] for step in damaged} >= {s["checkpoint_id"] for s in whole[len(intact) :]}
 
-    found = await examine_states(services, "default")
+    found = await check_states(services.runs.saved_states, "default")
     assert {failure.checkpoint_id for failure in found.failures} == {step["checkpoint_id"] for step in damaged}
     assert all(not failure.readable and "Zstd" in failure.why for failure in found.failures)
     assert (await ask(services, SECOND, mode="fast"))["answer"] == second["answer"]

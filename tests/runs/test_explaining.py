@@ -1,18 +1,18 @@
 """What `cache explain` says of a question."""
 
-from app.runs.explaining import explain
-from app.runs.turns import Ask
-from app.services import Services
+from app.runs.cache_explanation import explain
+from app.runs.requests import Ask
+from app.wiring.services import Services
 from domain.ports.answers import AnswerCounts
 from tests.asking import QUESTION, ask
 
 
 async def test_says_which_component_differs_from_the_nearest(services: Services, library: dict[str, str]) -> None:
-    nothing = await explain(services, Ask(QUESTION))
+    nothing = await explain(services.make_run_parts(), Ask(QUESTION))
     assert (nothing["hit"], nothing["nearest"], nothing["differences"]) == (False, None, [])
     first = await ask(services)
-    counted = await services.answers.count("default")
-    found = await explain(services, Ask(QUESTION))
+    counted = await services.runs.answers.count("default")
+    found = await explain(services.make_run_parts(), Ask(QUESTION))
     assert (found["hit"], found["differences"]) == (True, [])
     for asked, components in (
         (Ask(QUESTION, mode="fast"), {"mode", "profile"}),
@@ -20,11 +20,11 @@ async def test_says_which_component_differs_from_the_nearest(services: Services,
         (Ask(QUESTION, document_ids=(library["Station handbook"],)), {"documents", "corpus"}),
         (Ask(QUESTION, thread_id=first["thread_id"]), {"conversation"}),
     ):
-        missed = await explain(services, asked)
+        missed = await explain(services.make_run_parts(), asked)
         assert not missed["hit"]
         assert {difference["component"] for difference in missed["differences"]} == components
-    await services.ingestion.add("default", "news.md", b"# News\n\nNothing new.\n")
-    [difference] = (await explain(services, Ask(QUESTION)))["differences"]
+    await services.library.ingestion.add("default", "news.md", b"# News\n\nNothing new.\n")
+    [difference] = (await explain(services.make_run_parts(), Ask(QUESTION)))["differences"]
     assert difference["component"] == "corpus"
     assert difference["message"].startswith("documents changed since ")
-    assert await services.answers.count("default") == counted == AnswerCounts(hits=0, misses=1, shared=0)
+    assert await services.runs.answers.count("default") == counted == AnswerCounts(hits=0, misses=1, shared=0)

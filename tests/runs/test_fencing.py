@@ -4,10 +4,9 @@ from uuid import uuid4
 
 import psycopg
 
-from app.runs.execution import write_state
 from app.runs.records import adopt
-from app.services import Services
 from app.settings import Settings
+from app.wiring.services import Services
 from domain.runs import RunRequest
 from domain.state import TurnInput
 from tests.asking import QUESTION, ask
@@ -26,16 +25,16 @@ async def test_states_of_an_attempt_that_another_one_has_followed_are_not_stored
         mode="standard",
         profile=services.modes["standard"].model_dump(),
     )
-    lease = await services.queue.accept(RunRequest(run_id, thread_id, "default", turn), wait=False)
+    lease = await services.runs.queue.accept(RunRequest(run_id, thread_id, "default", turn), wait=False)
     assert lease is not None
     assert settings.database_url
     async with await psycopg.AsyncConnection.connect(settings.database_url.get_secret_value()) as connection:
         await connection.execute("UPDATE accepted_runs SET attempt = 2 WHERE run_id = %s", [run_id])
 
     async def write(attempt: int) -> list[str]:
-        await write_state(services, thread_id, adopt(turn, [], answered, "a test"), attempt=attempt)
-        await services.flush_states(thread_id)
-        snapshot = await services.graph.aget_state({"configurable": {"thread_id": thread_id}})
+        await services.runs.states.write(thread_id, adopt(turn, [], answered, "a test"), attempt=attempt)
+        await services.runs.states.flush(thread_id)
+        snapshot = await services.runs.graph.aget_state({"configurable": {"thread_id": thread_id}})
         return [past["run_id"] for past in snapshot.values["turns"]]
 
     assert await write(1) == [answered["run_id"]]

@@ -8,13 +8,10 @@ import redis.asyncio
 
 from app.descriptions import describe_answer
 from app.runs.cache import CacheKey
-from app.runs.following import read_status
-from app.runs.history import read_history
-from app.runs.hits import record_hits, settle_thread
 from app.runs.recall import Recall, Recalled
-from app.runs.turns import Ask, Turns, collect
-from app.services import Services, open_services
+from app.runs.requests import Ask, collect
 from app.settings import Settings
+from app.wiring.services import Services, open_services
 from domain.errors import QuestionError, UnknownDocument, UnknownMode
 from domain.events import Event
 from domain.ports.answers import AnswerCounts
@@ -25,7 +22,7 @@ from tests.asking import QUESTION, ask
 @pytest.fixture
 async def first(services: Services, library: dict[str, str]) -> list[Event]:
     """The events of the question when it was answered by the graph."""
-    async with Turns(services) as turns:
+    async with services.make_run_manager() as turns:
         _, events = await collect(await turns.ask(Ask(QUESTION)))
     return events
 
@@ -33,7 +30,7 @@ async def first(services: Services, library: dict[str, str]) -> list[Event]:
 @pytest.fixture
 async def recall(services: Services) -> Recall:
     """Without the task that records hits, so that a test decides when that is done."""
-    return Recall(services)
+    return services.make_recall()
 
 
 async def serve(recall: Recall, question: str = QUESTION) -> Recalled:
@@ -71,51 +68,51 @@ async def test_a_hit_is_a_run_of_a_thread_that_can_be_gone_on_with(
     services: Services, recall: Recall, first: list[Event]
 ) -> None:
     recalled = await serve(recall)
-    status = await read_status(services, "default", recalled.run_id)
+    status = await services.make_run_manager().read_status("default", recalled.run_id)
     assert (status.state, status.ended_id) == ("done", f"1-{recalled.as_events().count(b'event: ')}")
     assert status.ended is not None
     assert status.ended["type"] == "done"
     assert (status.ended["thread_id"], status.ended["cached"]) == (recalled.thread_id, True)
-    record = await services.runs.get("default", recalled.run_id)
+    record = await services.runs.log.get("default", recalled.run_id)
     assert record is not None
     assert (record.cached, record.cost, record.question) == (True, 0.0, QUESTION)
     assert record.answer == status.ended["answer"]
     follow_up = await ask(services, "And how long does its battery last?", thread_id=recalled.thread_id)
     assert "14 months" in follow_up["answer"]
-    steps = await read_history(services, "default", recalled.thread_id)
+    steps = await services.make_history_reader().read("default", recalled.thread_id)
     assert [step["node"] for step in steps].count("cache") == 1
-    assert [run.cached for run in await services.runs.list_thread("default", recalled.thread_id)] == [True, False]
+    assert [run.cached for run in await services.runs.log.list_thread("default", recalled.thread_id)] == [True, False]
 
 
 async def test_a_hit_is_recorded_once_whoever_does_it(services: Services, recall: Recall, first: list[Event]) -> None:
     served = [await serve(recall) for _ in range(3)]
-    noted = await services.answers.read_hits(10)
-    await asyncio.gather(*(record_hits(services) for _ in range(4)))
-    assert await services.answers.read_hits(10) == []
+    noted = await services.runs.answers.read_hits(10)
+    await asyncio.gather(*(services.runs.hit_log.record_all() for _ in range(4)))
+    assert await services.runs.answers.read_hits(10) == []
     # As after a crash between the two, or in a process that has read them before.
-    again = Recall(services)
+    again = services.make_recall()
     assert len(noted) == 3
     async with again:
         served.append(await serve(again))
     for recalled in served:
-        [run] = await services.runs.list_thread("default", recalled.thread_id)
+        [run] = await services.runs.log.list_thread("default", recalled.thread_id)
         assert run.run_id == recalled.run_id
-    assert await services.answers.count("default") == AnswerCounts(hits=4, misses=1, shared=0)
+    assert await services.runs.answers.count("default") == AnswerCounts(hits=4, misses=1, shared=0)
 
 
 async def test_what_cannot_be_recorded_does_not_keep_the_rest_waiting(
     services: Services, recall: Recall, first: list[Event], caplog: pytest.LogCaptureFixture
 ) -> None:
     await serve(recall)
-    [note] = await services.answers.read_hits(10)
+    [note] = await services.runs.answers.read_hits(10)
     bad = note.hit.replace(b"warranty", b"warran\\u0000")
-    [stored] = await services.answers.list_stored("default", 1)
+    [stored] = await services.runs.answers.list_stored("default", 1)
     digest = CacheKey(**stored.components).address().digest
-    await services.answers.recall(Scope("default"), digest, bad, services.documents.corpus_fingerprint)
+    await services.runs.answers.recall(Scope("default"), digest, bad, services.library.documents.corpus_fingerprint)
     last = await serve(recall)
-    await record_hits(services)
-    assert await services.answers.read_hits(10) == []
-    assert await services.runs.get("default", last.run_id) is not None
+    await services.runs.hit_log.record_all()
+    assert await services.runs.answers.read_hits(10) == []
+    assert await services.runs.log.get("default", last.run_id) is not None
     assert [record.levelname for record in caplog.records if "cannot be recorded" in record.message] == ["ERROR"]
 
 
@@ -131,7 +128,7 @@ async def test_nothing_else_is_given(services: Services, recall: Recall, first: 
     ):
         with pytest.raises(error):
             await recall.serve(wrong)
-    assert await services.answers.read_hits(10) == []
+    assert await services.runs.answers.read_hits(10) == []
 
 
 @pytest.mark.parametrize("part", ["opening", "done", "sources", "last_id"])
@@ -142,7 +139,7 @@ async def test_a_stored_answer_that_cannot_be_read_is_none(
         [key] = await client.keys("*:answer:*")
         await client.hset(key, part, b'{"answer":\xff')
     assert await recall.serve(Ask(QUESTION)) is None
-    assert await services.answers.read_hits(10) == []
+    assert await services.runs.answers.read_hits(10) == []
     assert not (await ask(services))["cached"]
     await serve(recall)
 
@@ -156,9 +153,9 @@ async def test_a_note_that_cannot_be_read_does_not_keep_the_rest_waiting(
         hits = key.split(b":answer:")[0] + b":hits"
         await client.xadd(hits, {b"hit": b"[]", b"done": b"\xff", b"last_id": b"1-1", b"at": b"0"})
     recalled = await serve(recall)
-    await record_hits(services)
-    assert await services.runs.get("default", recalled.run_id) is not None
-    assert await services.answers.read_hits(10) == []
+    await services.runs.hit_log.record_all()
+    assert await services.runs.log.get("default", recalled.run_id) is not None
+    assert await services.runs.answers.read_hits(10) == []
 
 
 async def test_a_thread_is_settled_once_whoever_does_it(
@@ -167,9 +164,11 @@ async def test_a_thread_is_settled_once_whoever_does_it(
     async with open_services(settings) as other:
         for _ in range(3):
             recalled = await serve(recall)
-            await record_hits(services)
-            asked = [settle_thread(each, "default", recalled.thread_id) for each in (services, other) for _ in range(3)]
+            await services.runs.hit_log.record_all()
+            asked = [
+                each.runs.threads.settle("default", recalled.thread_id) for each in (services, other) for _ in range(3)
+            ]
             assert all(await asyncio.gather(*asked))
             config = {"configurable": {"thread_id": recalled.thread_id}}
-            states = [state async for state in services.graph.aget_state_history(config)]  # type: ignore[arg-type]
+            states = [state async for state in services.runs.graph.aget_state_history(config)]  # type: ignore[arg-type]
             assert len(states) == 1

@@ -7,11 +7,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from app.runs.history import HistoryStep, read_history
-from app.runs.replay import Replay, run_replay
-from app.runs.turns import Ask, Turns, collect
-from app.services import Services
+from app.runs.history import HistoryStep
+from app.runs.replay import Replay
+from app.runs.requests import Ask, collect
 from app.settings import Settings
+from app.wiring.services import Services
 from domain.errors import DatabaseUnavailable, QuestionError, StateError, UnknownCheckpoint, UnknownMode, UnknownThread
 from domain.events import Done, Event
 from domain.profile import ABSTENTION
@@ -21,13 +21,13 @@ QUESTION = "How long is the warranty of the Falke?"
 
 @pytest.fixture
 async def answered(services: Services, library: dict[str, str]) -> Done:
-    ended, _ = await collect(await Turns(services).ask(Ask(QUESTION)))
+    ended, _ = await collect(await services.make_run_manager().ask(Ask(QUESTION)))
     assert ended["type"] == "done"
     return ended
 
 
 async def find_step(services: Services, thread_id: str, node: str) -> HistoryStep:
-    return next(s for s in await read_history(services, "default", thread_id) if s["node"] == node)
+    return next(s for s in await services.make_history_reader().read("default", thread_id) if s["node"] == node)
 
 
 async def run_on(
@@ -39,8 +39,8 @@ async def run_on(
     workspace: str = "default",
 ) -> tuple[Done, list[Event]]:
     wanted = Replay(workspace, thread_id, checkpoint_id, changes=changes or {}, mode=mode)
-    async with Turns(services) as turns:
-        ended, events = await collect(await run_replay(services, turns, wanted))
+    async with services.make_run_manager() as turns:
+        ended, events = await collect(await services.make_replayer(turns).run(wanted))
     assert ended["type"] == "done", ended
     return ended, events
 
@@ -52,7 +52,7 @@ async def replay(services: Services, thread_id: str, node: str, **options: Any) 
 
 
 async def test_history_names_each_node_what_it_changed_and_how_long_it_took(services: Services, answered: Done) -> None:
-    steps = await read_history(services, "default", answered["thread_id"])
+    steps = await services.make_history_reader().read("default", answered["thread_id"])
     assert [s["node"] for s in steps] == ["__start__", "route", "retrieve", "rerank", "grade", "generate"]
     assert [s["next"] for s in steps] == [["route"], ["retrieve"], ["rerank"], ["grade"], ["generate"], []]
     by_node = {s["node"]: s for s in steps}
@@ -76,9 +76,9 @@ async def test_an_unchanged_replay_gives_the_same_answer_from_every_state(
 
 
 async def test_the_original_stays_untouched(services: Services, answered: Done) -> None:
-    before = await read_history(services, "default", answered["thread_id"])
+    before = await services.make_history_reader().read("default", answered["thread_id"])
     await replay(services, answered["thread_id"], "retrieve", changes={"profile.rerank.keep": "1"})
-    assert await read_history(services, "default", answered["thread_id"]) == before
+    assert await services.make_history_reader().read("default", answered["thread_id"]) == before
 
 
 async def test_a_changed_confidence_takes_another_edge(services: Services, answered: Done) -> None:
@@ -107,7 +107,7 @@ async def test_a_changed_question_is_answered(services: Services, answered: Done
 
 async def test_a_branch_can_be_replayed_itself(services: Services, answered: Done) -> None:
     branch = await replay(services, answered["thread_id"], "route", changes={"profile.rerank.keep": 2})
-    steps = await read_history(services, "default", branch["thread_id"])
+    steps = await services.make_history_reader().read("default", branch["thread_id"])
     assert steps[0]["node"] == "fork"
     again = await replay(services, branch["thread_id"], "fork")
     assert again["answer"] == branch["answer"]
@@ -115,7 +115,7 @@ async def test_a_branch_can_be_replayed_itself(services: Services, answered: Don
 
 async def test_a_replay_is_logged_with_where_it_came_from(services: Services, answered: Done) -> None:
     again = await replay(services, answered["thread_id"], "rerank", changes={"confidence": 0.9})
-    record = await services.runs.get("default", again["run_id"])
+    record = await services.runs.log.get("default", again["run_id"])
     assert record is not None
     assert record.forked_from is not None
     assert record.forked_from["thread_id"] == answered["thread_id"]
@@ -125,7 +125,7 @@ async def test_a_replay_is_logged_with_where_it_came_from(services: Services, an
 async def test_a_replay_past_generate_puts_its_turn_in_place_of_the_original(
     services: Services, library: dict[str, str]
 ) -> None:
-    async with Turns(services) as turns:
+    async with services.make_run_manager() as turns:
         ended, _ = await collect(await turns.ask(Ask(QUESTION, mode="thorough")))
     assert ended["type"] == "done"
     again = await replay(services, ended["thread_id"], "generate")
@@ -135,11 +135,11 @@ async def test_a_replay_past_generate_puts_its_turn_in_place_of_the_original(
 
 @pytest.mark.parametrize("node", ["__start__", "retrieve"])
 async def test_a_replayed_follow_up_still_knows_what_was_said(services: Services, answered: Done, node: str) -> None:
-    async with Turns(services) as turns:
+    async with services.make_run_manager() as turns:
         asked = Ask("And how long does its battery last?", thread_id=answered["thread_id"])
         ended, _ = await collect(await turns.ask(asked))
     assert ended["type"] == "done"
-    steps = await read_history(services, "default", ended["thread_id"])
+    steps = await services.make_history_reader().read("default", ended["thread_id"])
     step = [s for s in steps if s["node"] == node][-1]
     again, _ = await run_on(services, ended["thread_id"], step["checkpoint_id"])
     assert again["answer"] == ended["answer"]
@@ -148,7 +148,7 @@ async def test_a_replayed_follow_up_still_knows_what_was_said(services: Services
 
 
 async def read_turns(services: Services, thread_id: str) -> Any:
-    snapshot = await services.graph.aget_state({"configurable": {"thread_id": thread_id}})
+    snapshot = await services.runs.graph.aget_state({"configurable": {"thread_id": thread_id}})
     return snapshot.values["turns"]
 
 
@@ -240,7 +240,7 @@ async def test_a_connection_that_ends_while_states_are_read_is_an_error_of_ours(
         # The thread is found, then its states are waited for: that wait is what ends.
         await connection.execute("LOCK TABLE checkpoints IN ACCESS EXCLUSIVE MODE")
         work: asyncio.Task[Any] = asyncio.create_task(
-            read_history(services, "default", thread)
+            services.make_history_reader().read("default", thread)
             if operation == "history"
             else run_on(services, thread, step["checkpoint_id"])
         )
@@ -259,14 +259,14 @@ async def test_a_connection_that_ends_while_states_are_read_is_an_error_of_ours(
 async def save_without(services: Services, answered: Done, node: str, *missing: str) -> str:
     """A branch as another version could have saved it: the state after `node`, without some fields."""
     step = await find_step(services, answered["thread_id"], node)
-    snapshot = await services.graph.aget_state(
+    snapshot = await services.runs.graph.aget_state(
         {"configurable": {"thread_id": answered["thread_id"], "checkpoint_id": step["checkpoint_id"]}}
     )
     thread = f"old-{node}"
-    await services.threads.claim("default", thread)
+    await services.runs.thread_store.claim("default", thread)
     values = {key: value for key, value in snapshot.values.items() if key not in missing}
     origin = {"thread_id": answered["thread_id"], "checkpoint_id": step["checkpoint_id"], "changed": []}
-    await services.graph.aupdate_state(
+    await services.runs.graph.aupdate_state(
         {"configurable": {"thread_id": thread}, "metadata": {"forked_from": json.dumps(origin)}}, values, as_node=node
     )
     return thread
@@ -279,11 +279,11 @@ async def test_a_state_from_before_some_fields_is_shown_run_on_from_and_continue
     services: Services, answered: Done
 ) -> None:
     thread = await save_without(services, answered, "retrieve", *LATER_FIELDS)
-    [step] = await read_history(services, "default", thread)
+    [step] = await services.make_history_reader().read("default", thread)
     assert step["next"] == ["rerank"]
     assert step["ms"] is None
     assert (await replay(services, thread, "fork"))["answer"] == answered["answer"]
-    async with Turns(services) as turns:
+    async with services.make_run_manager() as turns:
         asked = Ask("How long does the battery of the Falke last?", thread_id=thread)
         ended, _ = await collect(await turns.ask(asked))
     assert ended["type"] == "done"
@@ -291,10 +291,10 @@ async def test_a_state_from_before_some_fields_is_shown_run_on_from_and_continue
 
 
 async def test_steps_of_another_shape_are_shown(services: Services, answered: Done) -> None:
-    await services.graph.aupdate_state(
+    await services.runs.graph.aupdate_state(
         {"configurable": {"thread_id": answered["thread_id"]}}, {"steps": [{"name": "x"}]}, as_node="reconcile"
     )
-    steps = await read_history(services, "default", answered["thread_id"])
+    steps = await services.make_history_reader().read("default", answered["thread_id"])
     assert steps[-1]["ms"] is None
 
 
@@ -306,7 +306,7 @@ async def test_a_state_that_this_version_cannot_run_is_refused(
     services: Services, answered: Done, values: dict[str, Any], says: str
 ) -> None:
     step = await find_step(services, answered["thread_id"], "grade")
-    config = await services.graph.aupdate_state(
+    config = await services.runs.graph.aupdate_state(
         {"configurable": {"thread_id": answered["thread_id"], "checkpoint_id": step["checkpoint_id"]}},
         values,
         as_node="rerank",

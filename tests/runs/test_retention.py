@@ -11,13 +11,12 @@ from psycopg.rows import dict_row
 
 from app.adapters.postgres.retention import store as retention
 from app.runs.costs import parse_since, read_costs
-from app.runs.examination import examine_states
-from app.runs.history import read_history
-from app.runs.replay import Replay, run_replay
+from app.runs.replay import Replay
+from app.runs.requests import collect
 from app.runs.retention import override_policy, prune, read_policy
-from app.runs.turns import Turns, collect
-from app.services import Services
+from app.runs.state_check import check_states
 from app.settings import read_settings
+from app.wiring.services import Services
 from domain.errors import ConfigurationError, InputError, UnknownCheckpoint
 from domain.events import Done
 from domain.retention import Cuts, Policy, Pruned
@@ -59,8 +58,8 @@ async def list_threads(database_url: str) -> set[str]:
 
 
 async def replay(services: Services, run_id: str, **options: Any) -> tuple[Any, list[Any]]:
-    async with Turns(services) as turns:
-        return await collect(await run_replay(services, turns, Replay("default", run_id=run_id, **options)))
+    async with services.make_run_manager() as turns:
+        return await collect(await services.make_replayer(turns).run(Replay("default", run_id=run_id, **options)))
 
 
 async def converse(services: Services, turns: int) -> list[Done]:
@@ -84,11 +83,11 @@ async def test_a_thread_past_its_age_goes_wholly_and_its_costs_stay(
     kept = await count(database_url, young["thread_id"])
     assert all(before[table] for table in TABLES if table != "checkpoint_writes"), before
     since = parse_since("90d")
-    costs = await read_costs(services.runs, "default", since, "mode")
+    costs = await read_costs(services.runs.log, "default", since, "mode")
 
-    planned = await prune(services.retention, MONTH, dry_run=True)
+    planned = await prune(services.runs.retention, MONTH, dry_run=True)
     assert await count(database_url, old["thread_id"]) == before
-    pruned = await prune(services.retention, MONTH)
+    pruned = await prune(services.runs.retention, MONTH)
     assert pruned == planned
     assert (pruned.threads, pruned.runs, pruned.tapes) == (1, 1, 1)
     assert pruned.states == before["checkpoints"]
@@ -97,12 +96,12 @@ async def test_a_thread_past_its_age_goes_wholly_and_its_costs_stay(
     assert not any((await count(database_url, old["thread_id"])).values())
     assert await count(database_url, young["thread_id"]) == kept
     assert (await replay(services, young["run_id"], tape="strict"))[0]["type"] == "done"
-    assert (await read_costs(services.runs, "default", since, "mode")) == costs
+    assert (await read_costs(services.runs.log, "default", since, "mode")) == costs
     assert costs["total"]["runs"] == 2
     left = await query(database_url, "SELECT * FROM pruned_runs")
     assert [row["run_id"] for row in left] == [old["run_id"]]
     assert "Falke" not in str(left)
-    assert await prune(services.retention, MONTH) == Pruned()
+    assert await prune(services.runs.retention, MONTH) == Pruned()
 
 
 async def test_a_thread_in_which_a_run_is_not_over_stays(
@@ -114,13 +113,13 @@ async def test_a_thread_in_which_a_run_is_not_over_stays(
     turn = TurnInput(
         run_id="next", question="?", workspace_id="default", document_ids=None, mode="standard", profile={}
     )
-    lease = await services.queue.accept(RunRequest("next", thread_id, "default", turn), wait=True)
+    lease = await services.runs.queue.accept(RunRequest("next", thread_id, "default", turn), wait=True)
     assert lease is not None
     before = await count(database_url, thread_id)
-    assert await prune(services.retention, Policy(timedelta(days=30), steps_of=1)) == Pruned()
+    assert await prune(services.runs.retention, Policy(timedelta(days=30), steps_of=1)) == Pruned()
     assert await count(database_url, thread_id) == before
     await query(database_url, "UPDATE accepted_runs SET state = 'stopped' WHERE run_id = 'next'")
-    assert (await prune(services.retention, MONTH)).threads == 1
+    assert (await prune(services.runs.retention, MONTH)).threads == 1
 
 
 async def test_workspaces_have_policies_of_their_own(
@@ -131,13 +130,16 @@ async def test_workspaces_have_policies_of_their_own(
         await ask(services, "Hello!", workspace_id=workspace, thread_id=thread)
     await age(database_url, *threads.values(), days=10)
     policy = Policy.parse("90d,acme=7d,legal=keep")
-    assert (await prune(services.retention, policy)).threads == 1
+    assert (await prune(services.runs.retention, policy)).threads == 1
     assert await list_threads(database_url) == {threads["default"], threads["legal"]}
-    assert (await prune(services.retention, override_policy(policy, "7d", None, None))).threads == 1
+    assert (await prune(services.runs.retention, override_policy(policy, "7d", None, None))).threads == 1
     assert await list_threads(database_url) == {threads["legal"]}
-    assert await prune(services.retention, override_policy(policy, "7d", None, "acme"), workspace_id="acme") == Pruned()
     assert (
-        await prune(services.retention, override_policy(policy, "7d", None, "legal"), workspace_id="legal")
+        await prune(services.runs.retention, override_policy(policy, "7d", None, "acme"), workspace_id="acme")
+        == Pruned()
+    )
+    assert (
+        await prune(services.runs.retention, override_policy(policy, "7d", None, "legal"), workspace_id="legal")
     ).threads == 1
 
 
@@ -152,11 +154,13 @@ async def test_two_prunes_share_the_work_and_pass_over_what_is_in_use(
     async with await psycopg.AsyncConnection.connect(database_url) as connection:
         # As accepting a run does.
         await connection.execute("UPDATE threads SET thread_id = thread_id WHERE thread_id = 'thread-3'")
-        first, second = await asyncio.gather(prune(services.retention, MONTH), prune(services.retention, MONTH))
+        first, second = await asyncio.gather(
+            prune(services.runs.retention, MONTH), prune(services.runs.retention, MONTH)
+        )
     assert first.threads + second.threads == 6
     assert first.runs + second.runs == 6
     assert await list_threads(database_url) == {"thread-3"}
-    assert (await prune(services.retention, MONTH)).threads == 1
+    assert (await prune(services.runs.retention, MONTH)).threads == 1
 
 
 async def test_what_belongs_to_no_thread_goes(services: Services, library: dict[str, str], database_url: str) -> None:
@@ -166,8 +170,8 @@ async def test_what_belongs_to_no_thread_goes(services: Services, library: dict[
     await query(database_url, "DELETE FROM threads")
     await age(database_url, old["thread_id"])
     # Of states that are younger than an hour, the thread may be one of an evaluation that is asking.
-    assert await prune(services.retention, MONTH, workspace_id="default") == Pruned()
-    pruned = await prune(services.retention, MONTH)
+    assert await prune(services.runs.retention, MONTH, workspace_id="default") == Pruned()
+    pruned = await prune(services.runs.retention, MONTH)
     assert (pruned.runs, pruned.states) == (1, 0)
     await query(
         database_url,
@@ -175,7 +179,7 @@ async def test_what_belongs_to_no_thread_goes(services: Services, library: dict[
         UPDATE checkpoints SET checkpoint_id = '1efa0000' || substr(checkpoint_id, 9) WHERE thread_id = 'lost'
         """,
     )
-    pruned = await prune(services.retention, MONTH)
+    pruned = await prune(services.runs.retention, MONTH)
     assert pruned.states == len(STEPS) + 1
     assert not any((await count(database_url, "lost")).values())
     assert (await count(database_url, young["thread_id"]))["checkpoints"] > 0
@@ -186,23 +190,23 @@ async def test_of_older_runs_the_final_state_is_kept(
 ) -> None:
     said = await converse(services, 5)
     thread_id = said[0]["thread_id"]
-    before, full = await count(database_url, thread_id), await read_history(services, "default", thread_id)
+    before, full = await count(database_url, thread_id), await services.make_history_reader().read("default", thread_id)
     two = Policy(steps_of=2)
-    planned = await prune(services.retention, two, dry_run=True)
+    planned = await prune(services.runs.retention, two, dry_run=True)
     assert await count(database_url, thread_id) == before
-    pruned = await prune(services.retention, two)
+    pruned = await prune(services.runs.retention, two)
     assert pruned == planned
     assert (pruned.threads, pruned.thinned, pruned.runs, pruned.tapes) == (0, 1, 0, 3)
     assert pruned.states == 3 * len(STEPS)
 
-    steps = await read_history(services, "default", thread_id)
+    steps = await services.make_history_reader().read("default", thread_id)
     assert [(step["node"], step["run_id"]) for step in steps[:3]] == [
         ("thinned", ended["run_id"]) for ended in said[:3]
     ]
     assert [step["changed"]["answer"] for step in steps[:3]] == [ended["answer"] for ended in said[:3]]
     assert [step["parent_checkpoint_id"] for step in steps[:3]] == [None, *(s["checkpoint_id"] for s in steps[:2])]
     assert steps[3:] == full[-2 * len(STEPS) :]
-    assert (await examine_states(services, None)).failed == 0
+    assert (await check_states(services.runs.saved_states, None)).failed == 0
     (unused,) = await query(
         database_url,
         """
@@ -221,13 +225,13 @@ async def test_of_older_runs_the_final_state_is_kept(
         with pytest.raises(UnknownCheckpoint, match="Of this run only the final state is kept"):
             await replay(services, said[1]["run_id"], **options)
 
-    assert await prune(services.retention, two) == Pruned()
+    assert await prune(services.runs.retention, two) == Pruned()
     ended = await ask(services, "How long does its battery last?", thread_id=thread_id)
     assert "14 months" in ended["answer"]
-    assert (await prune(services.retention, two)).states == len(STEPS)
-    assert [s["node"] for s in await read_history(services, "default", thread_id)][:5] == ["thinned"] * 4 + [
-        "__start__"
-    ]
+    assert (await prune(services.runs.retention, two)).states == len(STEPS)
+    assert [s["node"] for s in await services.make_history_reader().read("default", thread_id)][:5] == [
+        "thinned"
+    ] * 4 + ["__start__"]
 
 
 @pytest.mark.parametrize("ahead", [timedelta(0), timedelta(hours=1)])
@@ -243,10 +247,10 @@ async def test_runs_past_their_age_have_no_steps_where_their_thread_goes_on(
     first, last = await converse(services, 2)
     (row,) = await query(database_url, "SELECT started_at FROM runs WHERE run_id = %s", last["run_id"])
     cuts = Cuts(row["started_at"])
-    assert (await services.retention.delete_threads(cuts, after="", dry_run=False))[0] == Pruned()
-    pruned, _ = await services.retention.thin_threads(cuts, 100, after="", dry_run=False)
+    assert (await services.runs.retention.delete_threads(cuts, after="", dry_run=False))[0] == Pruned()
+    pruned, _ = await services.runs.retention.thin_threads(cuts, 100, after="", dry_run=False)
     assert (pruned.thinned, pruned.tapes, pruned.states) == (1, 1, len(STEPS))
-    steps = await read_history(services, "default", first["thread_id"])
+    steps = await services.make_history_reader().read("default", first["thread_id"])
     assert [step["node"] for step in steps] == ["thinned", *STEPS]
 
 
@@ -256,7 +260,7 @@ async def test_a_branch_outlives_what_it_was_forked_from(
     ended = await ask(services)
     branch, _ = await replay(services, ended["run_id"])
     await age(database_url, ended["thread_id"])
-    assert (await prune(services.retention, MONTH)).threads == 1
+    assert (await prune(services.runs.retention, MONTH)).threads == 1
     again, _ = await replay(services, branch["run_id"])
     assert again["answer"] == ended["answer"]
 
@@ -278,17 +282,17 @@ def test_a_policy_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) 
 async def test_ingestions_go_by_their_end(services: Services, database_url: str) -> None:
     policy = Policy(timedelta(days=30), {"legal": None, "acme": timedelta(days=7)})
     for workspace, days in (("default", 60), ("default", 20), ("legal", 60), ("acme", 20), ("acme", None)):
-        accepted = await services.ingestions.accept(workspace, f"{days}.md", b"Words.")
+        accepted = await services.library.ingestions.accept(workspace, f"{days}.md", b"Words.")
         await query(
             database_url,
             "UPDATE ingestions SET ended_at = now() - make_interval(days => %s) WHERE ingestion_id = %s",
             days,
             accepted.ingestion_id,
         )
-    counted = await prune(services.retention, policy, dry_run=True)
+    counted = await prune(services.runs.retention, policy, dry_run=True)
     assert (counted.ingestions, counted.bytes > 0) == (2, True)
-    assert (await prune(services.retention, policy, workspace_id="default")).ingestions == 1
-    assert (await prune(services.retention, policy)).ingestions == 1
+    assert (await prune(services.runs.retention, policy, workspace_id="default")).ingestions == 1
+    assert (await prune(services.runs.retention, policy)).ingestions == 1
     left = await query(database_url, "SELECT workspace_id, source FROM ingestions ORDER BY 1, 2")
     assert [(row["workspace_id"], row["source"]) for row in left] == [
         ("acme", "None.md"),

@@ -18,12 +18,12 @@ import pytest_asyncio
 from psycopg.sql import SQL, Identifier, Placeholder
 from psycopg.types.json import Jsonb
 
-from app.runs.examination import Failure, describe_examination, examine_states
-from app.runs.history import HistoryStep, read_history
-from app.runs.replay import Replay, run_replay
+from app.runs.history import HistoryStep
+from app.runs.replay import Replay
+from app.runs.requests import collect
+from app.runs.state_check import Failure, check_states, describe_state_check
 from app.runs.states import bring_up_to_date, complete, find_problem, migrate, read_version
-from app.runs.turns import Turns, collect
-from app.services import Services
+from app.wiring.services import Services
 from domain.errors import StateError
 from domain.events import Done
 from domain.profile import ABSTENTION
@@ -56,20 +56,20 @@ def read_value(key: str, value: Any) -> Any:
 
 
 async def find_step(services: Services, node: str) -> HistoryStep:
-    return [step for step in await read_history(services, "default", OLD) if step["node"] == node][-1]
+    return [step for step in await services.make_history_reader().read("default", OLD) if step["node"] == node][-1]
 
 
 async def run_on(services: Services, node: str, **options: Any) -> Done:
     step = await find_step(services, node)
-    async with Turns(services) as turns:
+    async with services.make_run_manager() as turns:
         wanted = Replay("default", OLD, step["checkpoint_id"], **options)
-        ended, _ = await collect(await run_replay(services, turns, wanted))
+        ended, _ = await collect(await services.make_replayer(turns).run(wanted))
     assert ended["type"] == "done", ended
     return ended
 
 
 async def test_history_shows_an_older_state_in_the_shape_of_today(services: Services, old_thread: str) -> None:
-    steps = await read_history(services, "default", old_thread)
+    steps = await services.make_history_reader().read("default", old_thread)
     first = "__start__ route retrieve rerank grade generate verify"
     second = "__start__ route retrieve rerank grade reformulate retrieve rerank grade reformulate abstain"
     assert [step["node"] for step in steps] == f"{first} {second}".split()
@@ -90,7 +90,7 @@ async def test_a_follow_up_knows_what_was_said_under_an_older_version(services: 
     ended = await ask(services, "How long does its battery last?", thread_id=old_thread)
     assert "Falke" in ended["standalone_question"]
     assert "14 months" in ended["answer"]
-    values = (await services.graph.aget_state({"configurable": {"thread_id": old_thread}})).values
+    values = (await services.runs.graph.aget_state({"configurable": {"thread_id": old_thread}})).values
     assert [turn["question"] for turn in values["turns"]] == [
         "How long is the warranty of the Falke?",
         "What does the Falke cost in Norway?",
@@ -100,10 +100,13 @@ async def test_a_follow_up_knows_what_was_said_under_an_older_version(services: 
 
 async def test_an_examination_finds_nothing_wrong_with_older_states(services: Services, old_thread: str) -> None:
     ended = await ask(services)
-    found = await examine_states(services, None)
+    found = await check_states(services.runs.saved_states, None)
     assert found.failures == []
     assert found.versions[1] == 20
-    assert found.versions[STATE_VERSION] == len(await read_history(services, "default", ended["thread_id"])) + 1
+    assert (
+        found.versions[STATE_VERSION]
+        == len(await services.make_history_reader().read("default", ended["thread_id"])) + 1
+    )
     assert found.states == found.versions.total()
 
 
@@ -112,20 +115,20 @@ async def test_a_run_that_an_older_version_began_is_brought_up_to_date(
     services: Services, old_thread: str, database_url: str, with_writes: bool, following: str
 ) -> None:
     """As if the process had died in a second search, or right after it: a newer one runs on in the same thread."""
-    steps = await read_history(services, "default", old_thread)
+    steps = await services.make_history_reader().read("default", old_thread)
     step = next(step for step in steps if step["node"] == "reformulate")
     async with await psycopg.AsyncConnection.connect(database_url) as connection:
         await connection.execute("DELETE FROM checkpoints WHERE checkpoint_id > %s", [step["checkpoint_id"]])
         if not with_writes:
             await connection.execute("DELETE FROM checkpoint_writes WHERE checkpoint_id = %s", [step["checkpoint_id"]])
-    snapshot = await bring_up_to_date(services.graph, old_thread)
+    snapshot = await bring_up_to_date(services.runs.graph, old_thread)
     assert read_version(snapshot.metadata) == STATE_VERSION
     assert find_problem(snapshot.values) is None
     assert snapshot.values["previous"]["candidates"] == []
     assert snapshot.next == (following,)
-    last = (await read_history(services, "default", old_thread))[-1]
+    last = (await services.make_history_reader().read("default", old_thread))[-1]
     assert (last["node"], last["run_id"]) == ("migration", step["run_id"])
-    assert await bring_up_to_date(services.graph, old_thread) == snapshot
+    assert await bring_up_to_date(services.runs.graph, old_thread) == snapshot
 
 
 async def test_a_state_of_a_newer_version_is_not_run_on_from(
@@ -150,9 +153,11 @@ async def test_an_examination_names_what_cannot_be_run_on_from(
     services: Services, old_thread: str, database_url: str
 ) -> None:
     ended = await ask(services)
-    healthy = await examine_states(services, None)
+    healthy = await check_states(services.runs.saved_states, None)
     assert (healthy.failed, healthy.states) == (0, 27)
-    steps = {step["node"]: step["checkpoint_id"] for step in await read_history(services, "default", old_thread)}
+    steps = {
+        step["node"]: step["checkpoint_id"] for step in await services.make_history_reader().read("default", old_thread)
+    }
     damage = [
         ("sources", steps["retrieve"], ormsgpack.packb("no list")),
         ("profile", steps["route"], ormsgpack.packb({"name": "standard", "rerank": {"method": "by hand"}})),
@@ -173,7 +178,7 @@ async def test_an_examination_names_what_cannot_be_run_on_from(
             "UPDATE checkpoint_blobs SET blob = 'no pack' WHERE thread_id = %s", [ended["thread_id"]]
         )
     seen: list[tuple[int, int]] = []
-    found = await examine_states(services, None, lambda _, done, total: seen.append((done, total)))
+    found = await check_states(services.runs.saved_states, None, lambda _, done, total: seen.append((done, total)))
     assert (found.states, seen[-1]) == (27, (27, 27))
     by_field: dict[str, list[Failure]] = {}
     for failure in found.failures:
@@ -187,13 +192,13 @@ async def test_an_examination_names_what_cannot_be_run_on_from(
     assert [failure.thread_id for failure in by_field["checkpoint"]] == [ended["thread_id"]] * 7
     assert found.failed == len(found.failures)
 
-    assert (await examine_states(services, "elsewhere")).states == 0
-    described = describe_examination(found)
+    assert (await check_states(services.runs.saved_states, "elsewhere")).states == 0
+    described = describe_state_check(found)
     assert described["versions"] == {"1": 20, "2": 7}
     assert json.loads(json.dumps(described))["failures"][0]["why"]
     # What fails can be run on from, with what is wrong set.
     step = next(failure.checkpoint_id for failure in by_field["sources"] if failure.checkpoint_id == steps["retrieve"])
-    async with Turns(services) as turns:
+    async with services.make_run_manager() as turns:
         wanted = Replay("default", OLD, step, changes={"sources": "[]"}, mode="standard")
-        replayed, _ = await collect(await run_replay(services, turns, wanted))
+        replayed, _ = await collect(await services.make_replayer(turns).run(wanted))
     assert replayed["type"] == "done"

@@ -16,19 +16,18 @@ import pytest
 from pydantic import SecretStr
 
 from app.runs import tapes
-from app.runs.history import read_history
-from app.runs.replay import Replay, run_replay
+from app.runs.replay import Replay
+from app.runs.requests import Ask, collect
 from app.runs.tapes import decode_tape
 from app.runs.taping import pack, unpack
-from app.runs.turns import Ask, Turns, collect
-from app.services import Services, open_services
 from app.settings import Settings, read_settings
+from app.wiring.services import Services, open_services
 from domain.budget import Budget
 from domain.errors import NotOnTape, StateError, UnknownRun, UnknownTape
 from domain.events import Done, Event, Failed
 from domain.tapes import Tape
 from graphs.answer import build_answer_graph
-from tests.asking import QUESTION, ask, with_models
+from tests.asking import QUESTION, ask, with_graph, with_models
 from tests.conftest import HANDBOOK, MANUAL
 from tests.wire.openai import OpenAIServer, serve_openai
 
@@ -37,8 +36,8 @@ MODES = ("fast", "standard", "thorough")
 
 
 async def replay(services: Services, run_id: str, **options: Any) -> tuple[Done | Failed, list[Event]]:
-    async with Turns(services) as turns:
-        return await collect(await run_replay(services, turns, Replay("default", run_id=run_id, **options)))
+    async with services.make_run_manager() as turns:
+        return await collect(await services.make_replayer(turns).run(Replay("default", run_id=run_id, **options)))
 
 
 async def rehearse(services: Services, run_id: str, **options: Any) -> list[str]:
@@ -50,7 +49,7 @@ async def rehearse(services: Services, run_id: str, **options: Any) -> list[str]
 
 
 async def read_tape(services: Services, run_id: str) -> Tape:
-    stored = await services.runs.get_tape("default", run_id)
+    stored = await services.runs.log.get_tape("default", run_id)
     assert stored is not None
     return decode_tape(stored)
 
@@ -64,17 +63,17 @@ async def serve(
         server = await serving.enter_async_context(serve_openai(api_key=KEY, **behaviour))
         connected = with_models(settings, server, openai_api_key=SecretStr(KEY), model_timeout=model_timeout)
         services = await stack.enter_async_context(open_services(connected))
-        await services.ingestion.add("default", "handbook.md", HANDBOOK)
-        await services.ingestion.add("default", "manual.md", MANUAL)
+        await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
+        await services.library.ingestion.add("default", "manual.md", MANUAL)
         yield services, server, serving
 
 
 async def change_library(services: Services) -> None:
     """What was found is there no more."""
-    await services.ingestion.add("default", "handbook.md", b"# Station handbook\n\nThere is no warranty.\n")
-    for document in await services.documents.list("default"):
+    await services.library.ingestion.add("default", "handbook.md", b"# Station handbook\n\nThere is no warranty.\n")
+    for document in await services.library.documents.list("default"):
         if document.source == "manual.md":
-            await services.ingestion.delete("default", document.id)
+            await services.library.ingestion.delete("default", document.id)
 
 
 @pytest.mark.usefixtures("library")
@@ -86,7 +85,7 @@ async def test_a_run_without_a_model_is_repeated_whatever_became_of_the_document
     await change_library(services)
     for run in runs:
         assert await rehearse(services, run["run_id"]) == []
-    steps = await read_history(services, "default", runs[3]["thread_id"])
+    steps = await services.make_history_reader().read("default", runs[3]["thread_id"])
     for step in steps:
         if step["run_id"] == runs[3]["run_id"] and step["next"]:
             assert await rehearse(services, runs[3]["run_id"], checkpoint_id=step["checkpoint_id"]) == []
@@ -131,7 +130,7 @@ async def test_what_a_model_failed_to_say_is_repeated_without_the_wait(
     settings: Settings, behaviour: dict[str, Any]
 ) -> None:
     async with serve(settings, **behaviour) as (services, _, serving):
-        hurried = replace(services, graph=build_answer_graph(services.graph.checkpointer, model_timeout=0.2))  # type: ignore[arg-type]
+        hurried = with_graph(services, build_answer_graph(services.runs.graph.checkpointer, model_timeout=0.2))  # type: ignore[arg-type]
         done = await ask(hurried)
         assert done["warnings"]
         await serving.aclose()
@@ -262,7 +261,7 @@ async def test_a_run_without_a_tape_says_why(services: Services, monkeypatch: py
             await replay(services, run["run_id"], tape="fill")
     monkeypatch.setattr(tapes, "MAX_TAPE", 1000)
     large = await ask(services, "How long does the battery of the Amsel last?")
-    record = await services.runs.get("default", large["run_id"])
+    record = await services.runs.log.get("default", large["run_id"])
     assert record is not None
     assert record.warnings[-1].startswith("The tape of this run was not kept: it has")
     with pytest.raises(UnknownTape, match="was not kept"):
@@ -275,7 +274,7 @@ async def test_a_run_without_a_tape_says_why(services: Services, monkeypatch: py
 
 @pytest.mark.usefixtures("library")
 async def test_a_run_that_was_stopped_cannot_be_compared(services: Services) -> None:
-    async with Turns(services) as turns:
+    async with services.make_run_manager() as turns:
         started = await turns.start(Ask(QUESTION))
         async with aclosing(turns.follow(started)) as events:
             await anext(events)
@@ -295,9 +294,9 @@ async def test_a_tape_goes_with_its_run_and_its_thread(services: Services, table
     kept, gone = await ask(services), await ask(services, "Hello!")
     async with await psycopg.AsyncConnection.connect(database_of(services)) as connection:
         await connection.execute(f"DELETE FROM {table} WHERE thread_id = %s", (gone["thread_id"],))
-    assert await services.runs.get_tape("default", gone["run_id"]) is None
-    assert await services.runs.get_tape("default", kept["run_id"]) is not None
-    assert await services.runs.get_tape("other", kept["run_id"]) is None
+    assert await services.runs.log.get_tape("default", gone["run_id"]) is None
+    assert await services.runs.log.get_tape("default", kept["run_id"]) is not None
+    assert await services.runs.log.get_tape("other", kept["run_id"]) is None
 
 
 def database_of(services: Services) -> str:

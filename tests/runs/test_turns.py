@@ -16,11 +16,12 @@ from langgraph.checkpoint.base import id as ids
 from redis.asyncio import Redis
 
 from app.adapters.redis import streams
-from app.runs.history import read_history
-from app.runs.replay import Replay, run_replay
-from app.runs.turns import Ask, Started, Turns, collect, read_events
-from app.services import Services, open_services
+from app.runs.manager import RunManager
+from app.runs.replay import Replay
+from app.runs.requests import AcceptedRun, Ask, collect, read_events
+from app.runs.thread_states import ThreadStates
 from app.settings import Settings
+from app.wiring.services import Services, open_services
 from domain.errors import Draining, ThreadBusy, UnknownRun
 from domain.events import Done, Event, Failed
 from domain.runs import RunStatus
@@ -38,7 +39,7 @@ WRITTEN = "The Falke has a warranty of 36 months [1]. " * 4
 class Process:
     """What stands for a process."""
 
-    def __init__(self, services: Services, turns: Turns) -> None:
+    def __init__(self, services: Services, turns: RunManager) -> None:
         self.services = services
         self.turns = turns
 
@@ -46,8 +47,8 @@ class Process:
 @asynccontextmanager
 async def open_process(settings: Settings) -> AsyncIterator[Process]:
     async with open_services(settings) as services:
-        await prepare(services.sentences)
-        async with Turns(services) as turns:
+        await prepare(services.library.sentences)
+        async with services.make_run_manager() as turns:
             yield Process(services, turns)
 
 
@@ -62,7 +63,7 @@ async def model() -> AsyncIterator[OpenAIServer]:
 @pytest_asyncio.fixture
 async def process(settings: Settings, model: OpenAIServer) -> AsyncIterator[Process]:
     async with open_process(with_models(settings, model)) as opened:
-        await opened.services.ingestion.add("default", "handbook.md", HANDBOOK)
+        await opened.services.library.ingestion.add("default", "handbook.md", HANDBOOK)
         yield opened
 
 
@@ -76,7 +77,7 @@ def slow(model: OpenAIServer) -> None:
     model.behaviour.rate = 20
 
 
-async def read_until_content(process: Process, started: Started) -> list[StreamedEvent]:
+async def read_until_content(process: Process, started: AcceptedRun) -> list[StreamedEvent]:
     seen = []
     async with aclosing(process.turns.follow(started)) as events:
         async for event in events:
@@ -101,12 +102,12 @@ def end_of(events: list[StreamedEvent]) -> Done:
     return ended
 
 
-async def finish(process: Process, started: Started) -> tuple[Done | Failed, list[Event]]:
+async def finish(process: Process, started: AcceptedRun) -> tuple[Done | Failed, list[Event]]:
     return await collect(read_events(process.turns.follow(started)))
 
 
 async def read_turns(process: Process, thread_id: str) -> list[dict[str, Any]]:
-    state = await process.services.graph.aget_state({"configurable": {"thread_id": thread_id}})
+    state = await process.services.runs.graph.aget_state({"configurable": {"thread_id": thread_id}})
     return list(state.values["turns"])
 
 
@@ -127,7 +128,7 @@ async def test_a_run_goes_on_without_its_reader_and_is_followed_from_where_the_r
     # After the end, too, and from the beginning.
     assert await read_all(other, started.run_id) == [*seen, *here]
     assert await read_all(process, started.run_id, here[-2].id) == here[-1:]
-    status = await process.services.queue.get("default", started.run_id)
+    status = await process.services.runs.queue.get("default", started.run_id)
     assert status is not None
     assert (status.state, status.ended_id) == ("done", here[-1].id)
 
@@ -138,7 +139,7 @@ async def test_a_run_whose_stream_has_expired_is_told_from_its_row(
     monkeypatch.setattr(streams, "WAIT_SECONDS", 0.2)
     started = await process.turns.start(Ask(QUESTION))
     ended, _ = await finish(process, started)
-    await process.services.streams.flush(started.run_id)
+    await process.services.runs.streams.flush(started.run_id)
     async with Redis.from_url(redis_url) as client:
         await client.flushall()
     whole = await read_all(process, started.run_id)
@@ -156,13 +157,13 @@ async def test_a_run_that_ends_while_its_follower_looks_how_it_stands_is_followe
     started = await process.turns.start(Ask(QUESTION, mode="fast"))
     followed = await other.turns.follow_run("default", started.run_id)
     executing = asyncio.create_task(finish(process, started))
-    look = other.services.queue.get
+    look = other.services.runs.queue.get
 
     async def look_late(workspace_id: str, run_id: str) -> RunStatus | None:
         await asyncio.wait({executing})
         return await look(workspace_id, run_id)
 
-    monkeypatch.setattr(other.services.queue, "get", look_late)
+    monkeypatch.setattr(other.services.runs.queue, "get", look_late)
     async with aclosing(followed):
         seen = [event async for event in followed]
     assert [event.event for event in seen] == (await executing)[1]
@@ -193,15 +194,15 @@ async def test_a_stop_ends_the_model_call_and_keeps_the_text_so_far(
     assert done["answer"] == text_of([*seen, *rest])
     assert WRITTEN.startswith(done["answer"].rstrip().removesuffix("[1]").rstrip())
     assert 0 < len(done["answer"]) < len(WRITTEN) - 10
-    status = await other.services.queue.get("default", started.run_id)
+    status = await other.services.runs.queue.get("default", started.run_id)
     assert status is not None
     assert status.state == "stopped"
     [turn] = await read_turns(process, started.thread_id)
     assert turn["stopped"]
     assert turn["answer"] == done["answer"]
-    steps = await read_history(process.services, "default", started.thread_id)
+    steps = await process.services.make_history_reader().read("default", started.thread_id)
     assert steps[-1]["node"] == "stop"
-    record = await process.services.runs.get("default", started.run_id)
+    record = await process.services.runs.log.get("default", started.run_id)
     assert record is not None
     assert record.error == "stopped"
     # The thread goes on.
@@ -221,7 +222,7 @@ async def test_a_second_question_of_a_thread_waits_for_the_first(process: Proces
     slow(model)
     first = await process.turns.start(Ask(QUESTION))
     second = await process.turns.start(Ask(OTHER, thread_id=first.thread_id))
-    waiting = await process.services.queue.get("default", second.run_id)
+    waiting = await process.services.runs.queue.get("default", second.run_id)
     assert waiting is not None
     assert waiting.state == "queued"
     model.behaviour.rate = 0
@@ -338,11 +339,13 @@ async def test_a_drained_run_goes_on_in_another_process(process: Process, other:
     assert text_of(rest[restart:]) == done["answer"]
     [turn] = await read_turns(other, started.thread_id)
     assert turn["answer"] == done["answer"]
-    status = await other.services.queue.get("default", started.run_id)
+    status = await other.services.runs.queue.get("default", started.run_id)
     assert status is not None
     assert (status.state, status.attempt) == ("done", 2)
     # The tape is that of the last attempt, and is replayed from where that began.
-    replayed = await run_replay(other.services, other.turns, Replay("default", run_id=started.run_id, tape="strict"))
+    replayed = await other.services.make_replayer(other.turns).run(
+        Replay("default", run_id=started.run_id, tape="strict")
+    )
     _, events = await collect(replayed)
     [comparison] = [event for event in events if event["type"] == "comparison"]
     assert comparison["identical"], comparison["differences"]
@@ -357,7 +360,7 @@ async def test_a_run_that_has_ended_leads_nobody(process: Process, model: OpenAI
         [leads] = await client.keys("*:lead:*")
         model.behaviour.rate = 0
         await finish(process, first)
-        await process.services.answers.forget("default")
+        await process.services.runs.answers.forget("default")
         await client.set(leads, first.run_id)
         ended, _ = await finish(process, await process.turns.start(Ask(QUESTION)))
         assert ended["type"] == "done"
@@ -373,7 +376,7 @@ async def test_a_turn_is_never_saved_as_earlier_than_the_one_before_it(
     monkeypatch.setattr(ids, "_last_v6_timestamp", ids._last_v6_timestamp)
     started = await process.turns.start(Ask(QUESTION))
     await finish(process, started)
-    graph = process.services.graph
+    graph = process.services.runs.graph
     config = {"configurable": {"thread_id": started.thread_id}}
     state = await graph.aget_state(config)  # type: ignore[arg-type]
     then = datetime.now(UTC) + timedelta(hours=1)
@@ -397,10 +400,12 @@ async def test_a_run_ends_once_its_states_are_stored(process: Process) -> None:
         asked.set()
         await stored.wait()
 
-    async with Turns(replace(process.services, flush_states=flush)) as turns:
+    services = process.services
+    states = ThreadStates(services.runs.graph, flush, services.runs.states.translating_errors)
+    async with replace(services, runs=replace(services.runs, states=states)).make_run_manager() as turns:
         started = await turns.start(Ask(QUESTION))
         await asyncio.wait_for(asked.wait(), 20)
-        status = await process.services.queue.get("default", started.run_id)
+        status = await process.services.runs.queue.get("default", started.run_id)
         assert status is not None
         assert status.state == "running"
         stored.set()
@@ -423,7 +428,7 @@ async def test_what_is_missing_from_a_stream_is_said_before_its_end(
     slow(model)
     started = await process.turns.start(Ask(QUESTION))
     await read_until_content(process, started)
-    await process.services.streams.flush(started.run_id)
+    await process.services.runs.streams.flush(started.run_id)
     async with Redis.from_url(redis_url) as client:
         await client.flushall()
     events = await read_all(other, started.run_id)

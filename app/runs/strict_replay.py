@@ -1,4 +1,4 @@
-"""A run, run again on its tape alone and compared with what was recorded of it."""
+"""Runs a run again from its tape alone, and compares the result with the recorded one."""
 
 import asyncio
 import json
@@ -9,56 +9,56 @@ from difflib import unified_diff
 from typing import Any
 
 from app.adapters.tracing.langsmith import untraced
-from app.runs.execution import Execution, fail
+from app.runs.graph_pass import GraphPass, fail
 from app.runs.taping import Player
 from domain.events import Compared, Event
 from domain.state import Step
 from graphs.answer import AnswerGraph
 
 MAX_DIFFERENCES = 200
-"""Lines of a comparison that are sent."""
+"""How many lines of a comparison are sent."""
 
 _UNREPEATED = {"timings", "trace_url"}
-"""What an event says of the time that a run took and of where its trace is."""
+"""Fields that differ between two passes of the same run: its times, and the address of its trace."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rehearsal:
-    """The execution of a run over a thread in memory, under the run's own ids. Nothing is stored."""
+class StrictReplay:
+    """A pass through the graph from a run's tape, over a thread in memory, under the run's own ids."""
 
-    execution: Execution
+    graph_pass: GraphPass
     graph: AnswerGraph
     player: Player
     recorded: Mapping[str, Any]
-    """The final state."""
+    """The recorded final state."""
     events: Sequence[Event]
-    """All that were recorded."""
+    """All recorded events."""
 
     async def run(self) -> AsyncGenerator[Event]:
-        """The events, with a `comparison` before the end; or an `error` at the end that says what is not on the tape.
-        They come when all is over: nothing is waited for."""
-        # In a task, whose context is its own: there nothing is traced, and the run's trace stays as it is.
+        """Yield the events, with a `comparison` before the end; or, at the end, an `error` that says what the tape
+        lacks. They come all at once, because nothing is waited for."""
+        # In a task with a context of its own, in which nothing is traced: the run's own trace stays as it is.
         await asyncio.create_task(self._follow())
-        *replayed, ended = self.execution.events
+        *replayed, ended = self.graph_pass.events
         for event in replayed:
             yield event
         if self.player.missed is not None:
-            # Said even where a step did without what it could not have.
+            # Reported even where the step went on without the missing call.
             yield fail(self.player.missed, self.recorded["run_id"])
             return
-        state = await self.graph.aget_state({"configurable": {"thread_id": self.execution.thread_id}})
+        state = await self.graph.aget_state({"configurable": {"thread_id": self.graph_pass.thread_id}})
         yield self._compare(state.values)
         yield ended
 
     async def _follow(self) -> None:
         with untraced():
-            async for _ in self.execution.follow(None, ahead=False):
+            async for _ in self.graph_pass.follow(None, ahead=False):
                 pass
 
     def _compare(self, state: Mapping[str, Any]) -> Compared:
-        # From a checkpoint on, there are only the last of the events.
-        recorded = _show({"events": self.events[-len(self.execution.events) :], "state": self.recorded})
-        replayed = _show({"events": self.execution.events, "state": state})
+        # A replay from a checkpoint has only the last of the events.
+        recorded = _show({"events": self.events[-len(self.graph_pass.events) :], "state": self.recorded})
+        replayed = _show({"events": self.graph_pass.events, "state": state})
         differences = list(unified_diff(recorded, replayed, "recorded", "replayed", n=2, lineterm=""))
         return Compared(
             type="comparison",
@@ -69,8 +69,8 @@ class Rehearsal:
 
 
 def repeat_measures(recorded: Sequence[Step]) -> Callable[[Step], Step]:
-    """Puts into each step what was measured of it when it was recorded: its time, and what was spent meanwhile on work
-    ahead that nobody needed, because a replay does none."""
+    """Return a function that puts the recorded measurements into each step: its time, and the usage of speculative work
+    that was dropped, because a replay does none."""
     left = deque(recorded)
 
     def measure(step: Step) -> Step:
@@ -84,7 +84,7 @@ def repeat_measures(recorded: Sequence[Step]) -> Callable[[Step], Step]:
 
 
 def _show(value: Any) -> list[str]:
-    """The value as lines of JSON."""
+    """Format the value as lines of JSON."""
     return json.dumps(_strip(value), ensure_ascii=False, indent=1, sort_keys=True).splitlines()
 
 

@@ -1,4 +1,4 @@
-"""Why a question finds a stored answer, or does not."""
+"""Explains why a question finds a cached answer, or does not."""
 
 from datetime import datetime
 from typing import Any
@@ -6,53 +6,52 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from app.runs.cache import NO_CONVERSATION, CacheKey
-from app.runs.hits import require_thread
-from app.runs.turns import Ask
-from app.services import Services
+from app.runs.parts import RunParts
+from app.runs.requests import Ask
 from domain.ports.answers import StoredAnswer
+from domain.profile import find_mode
 from domain.scope import Scope
 from domain.state import read_turns
 
 COMPARED = 500
-"""The latest stored answers of the workspace among which the nearest is looked for."""
+"""How many of the workspace's latest cached answers are searched for the nearest."""
 
 
 class Difference(TypedDict):
-    """A component that the nearest stored answer has another value of."""
+    """A component of the key in which the nearest cached answer differs."""
 
     component: str
     message: str
 
 
 class Explanation(TypedDict):
-    """What a question would find now."""
+    """What a question would find in the cache now."""
 
     hit: bool
     components: dict[str, Any]
-    """What the key is made of; digests where the value is long."""
+    """The components of the key; long values as digests."""
     nearest: dict[str, Any] | None
-    """The components of the stored answer that differs in the fewest; None where the workspace has none."""
+    """The components of the cached answer that differs in the fewest; None where the workspace has none."""
     stored_at: datetime | None
     differences: list[Difference]
-    """What the nearest one differs in; empty for a hit."""
+    """How the nearest one differs; empty for a hit."""
 
 
-async def explain(services: Services, ask: Ask) -> Explanation:
-    """The key of a question, and what differs from the nearest stored one. Costs no model, and counts as no question.
+async def explain(parts: RunParts, ask: Ask) -> Explanation:
+    """Compare the key of a question with the nearest cached answer's. Calls no model, and is not counted as a question.
 
     Raises `QuestionError`, `UnknownMode`, `UnknownDocument`, `UnknownThread`, `DatabaseUnavailable`.
     """
-    turn = ask.as_turn("", services.find_mode(ask.mode))
+    turn = ask.as_turn("", find_mode(parts.modes, ask.mode))
     turns = []
     if ask.thread_id is not None:
-        await require_thread(services, ask.workspace_id, ask.thread_id)
-        with services.translating_errors():
-            snapshot = await services.graph.aget_state({"configurable": {"thread_id": ask.thread_id}})
+        await parts.threads.require(ask.workspace_id, ask.thread_id)
+        snapshot = await parts.states.read(ask.thread_id)
         turns = read_turns(snapshot.values.get("turns"))
-    corpus = await services.documents.corpus_fingerprint(Scope(ask.workspace_id, ask.document_ids))
-    key = CacheKey.of(turn, turns, corpus, services.fingerprint).components()
-    stored = await services.answers.list_stored(ask.workspace_id, COMPARED)
-    # What differs in the question is another one, however much else it shares.
+    corpus = await parts.documents.corpus_fingerprint(Scope(ask.workspace_id, ask.document_ids))
+    key = CacheKey.of(turn, turns, corpus, parts.fingerprint).components()
+    stored = await parts.answers.list_stored(ask.workspace_id, COMPARED)
+    # An answer to another question is farther than any to the same question.
     nearest = min(
         stored,
         key=lambda one: (one.components.get("question") != key["question"], len(_differ(key, one.components))),

@@ -1,4 +1,4 @@
-"""A run while this process executes it."""
+"""Executes one run in this process."""
 
 import asyncio
 import logging
@@ -16,13 +16,14 @@ from langgraph.types import StateSnapshot
 from app.cancelling import end_tasks, keep_cancelling
 from app.runs.broadcast import Broadcast
 from app.runs.cache import UNPAID, CacheKey, decode_answer, encode_answer, is_storable
-from app.runs.execution import Execution, fail, milliseconds_since, prepare_judgement, trace_id, write_state
-from app.runs.hits import ANSWERED_BEFORE, settle_thread
+from app.runs.graph_pass import GraphPass, fail, milliseconds_since, prepare_judgement
+from app.runs.hit_log import ANSWERED_BEFORE
+from app.runs.parts import RunParts
 from app.runs.records import adopt, log_turn, make_done, make_record, merge_state
+from app.runs.run_config import trace_id
 from app.runs.states import bring_up_to_date, read_values
-from app.runs.tapes import encode_tape, is_taped
+from app.runs.tapes import encode_tape
 from app.runs.taping import Player, describe, fill, record
-from app.services import Services
 from domain.documents import Citation
 from domain.errors import AskgraphError, RunLost, Unavailable
 from domain.events import RESTART, Correction, Done, Event, Failed
@@ -35,7 +36,7 @@ from nodes.context import Context
 from nodes.scope import scope_of
 from nodes.writing import finish_turn
 
-logger = logging.getLogger("askgraph.turns")
+logger = logging.getLogger("askgraph.runs")
 
 MAX_ATTEMPTS = 5
 """A run during which so many processes have died is what kills them."""
@@ -47,14 +48,14 @@ Follow = Callable[[str, str], AsyncGenerator[StreamedEvent]]
 """Follows another run of a workspace."""
 
 
-class LiveRun:
-    """A run while this process executes it: from a stored answer, from a run that answers the same question now, or by
-    the graph. Whatever happens, it ends once; see `perform`."""
+class RunExecution:
+    """Executes a run: with a cached answer, by following a run that is answering the same question, or with the graph.
+    Whatever happens, the run ends once; see `perform`."""
 
-    def __init__(self, services: Services, lease: Lease, follow: Follow, *, player: Player | None = None) -> None:
+    def __init__(self, parts: RunParts, lease: Lease, follow: Follow, *, player: Player | None = None) -> None:
         self.request = lease.request
-        self.broadcast = Broadcast(lease.request.run_id, lease.attempt, services.streams)
-        self._services = services
+        self.broadcast = Broadcast(lease.request.run_id, lease.attempt, parts.streams)
+        self._parts = parts
         self._lease = lease
         self._follow = follow
         self._player = player
@@ -67,7 +68,7 @@ class LiveRun:
         """Whether the thread's turns have been read: those of a stopped run are added to them."""
         self._context: Context | None = None
         self._calls: list[Call] | None = None
-        self._execution: Execution | None = None
+        self._pass: GraphPass | None = None
         self._work: asyncio.Task[tuple[Done | Failed, AnswerState]] | None = None
         self._stopped = False
         self._given_up = False
@@ -98,7 +99,7 @@ class LiveRun:
         except Exception:
             # How it ended cannot be stored, and while this process holds it nobody else would begin it again.
             with suppress(AskgraphError):
-                await self._services.queue.hand_back(self._lease)
+                await self._parts.queue.hand_back(self._lease)
             raise
         finally:
             if not self._work.done():
@@ -136,18 +137,17 @@ class LiveRun:
 
     async def _hand_back(self) -> None:
         await self._flush()
-        await self._services.queue.hand_back(self._lease)
+        await self._parts.queue.hand_back(self._lease)
 
     async def _flush(self) -> None:
         """Return once the run's states are stored, and its events are where others can read them."""
-        with self._services.translating_errors():
-            await asyncio.gather(
-                self._services.flush_states(self.request.thread_id), self._services.streams.flush(self.request.run_id)
-            )
+        await asyncio.gather(
+            self._parts.states.flush(self.request.thread_id), self._parts.streams.flush(self.request.run_id)
+        )
 
     async def _answer(self) -> tuple[Done | Failed, AnswerState]:
         """How the run ends, and its state then."""
-        turn, services = self.request.turn, self._services
+        turn, parts = self.request.turn, self._parts
         if self._lease.attempt > MAX_ATTEMPTS:
             raise RunLost
         # A new thread has no state, and reading that takes as long as reading one.
@@ -169,23 +169,23 @@ class LiveRun:
             return make_done(values, self.request.thread_id, total_ms, self._trace_url()), values
 
         scope = scope_of(turn)
-        corpus = await services.documents.corpus_fingerprint(scope)
-        components = CacheKey.of(turn, self._turns, corpus, services.fingerprint)
+        corpus = await parts.documents.corpus_fingerprint(scope)
+        components = CacheKey.of(turn, self._turns, corpus, parts.fingerprint)
         key = components.address()
-        stored = await services.answers.get(key)
+        stored = await parts.answers.get(key)
         if stored is not None:
             *events, last = decode_answer(stored, {})
             for event in events:
                 self._send(event)
             return await self._adopt(cast(Done, last), ANSWERED_BEFORE)
         followed = {turn["run_id"]}
-        while (leader := await services.answers.lead(key, turn["run_id"])) not in followed:
+        while (leader := await parts.answers.lead(key, turn["run_id"])) not in followed:
             followed.add(leader)
-            status = await services.queue.get(turn["workspace_id"], leader)
+            status = await parts.queue.get(turn["workspace_id"], leader)
             if status is None or status.state != "running":
                 # It has ended, or lost its process, without saying that it leads no more. What may be given again of
                 # an ended run is stored; and one that waits for a process must not be waited for by one.
-                await services.answers.release(key, leader)
+                await parts.answers.release(key, leader)
                 continue
             shared = await self._share(leader)
             if shared is not None:
@@ -197,46 +197,46 @@ class LiveRun:
                 await self._store(components, scope, corpus, ended)
             return ended, state
         finally:
-            await services.answers.release(key, turn["run_id"])
+            await parts.answers.release(key, turn["run_id"])
 
     async def _read_state(self) -> StateSnapshot | None:
         """How the thread stands; None where it has no state yet."""
-        services, thread_id = self._services, self.request.thread_id
-        with services.translating_errors():
-            snapshot = await bring_up_to_date(services.graph, thread_id)
-            if not snapshot.created_at and await settle_thread(services, self.request.workspace_id, thread_id):
-                snapshot = await bring_up_to_date(services.graph, thread_id)
+        parts, thread_id = self._parts, self.request.thread_id
+        with parts.states.translating_errors():
+            snapshot = await bring_up_to_date(parts.states.graph, thread_id)
+            if not snapshot.created_at and await parts.threads.settle(self.request.workspace_id, thread_id):
+                snapshot = await bring_up_to_date(parts.states.graph, thread_id)
         return snapshot if snapshot.created_at else None
 
     async def _run_graph(self, graph_input: TurnInput | None, values: AnswerState) -> tuple[Done | Failed, AnswerState]:
-        services, turn = self._services, self.request.turn
-        await prepare_judgement(services, values)
-        # LangGraph's own id of a run is that of its trace, which each attempt has another of.
-        context = replace(services.make_context(), run_id=turn["run_id"])
+        parts, turn = self._parts, self.request.turn
+        # LangGraph's own id of a run is that of its trace, and each attempt has its own.
+        context = replace(parts.make_context(), run_id=turn["run_id"])
+        await prepare_judgement(context.sentences, values)
         if self._player is not None:
             context = fill(context, self._player)
-        if is_taped(services.settings, turn["workspace_id"]):
+        if parts.tapes.applies_to(turn["workspace_id"]):
             self._calls = []
             context = record(context, self._calls)
         self._context = context
         thread_id = self.request.thread_id
-        execution = Execution(
-            services,
-            services.graph,
+        graph_pass = GraphPass(
+            parts.states,
             context,
             values,
             thread_id,
             self._started,
+            trace_url=parts.trace_url,
             control=self._control,
             attempt=self._lease.attempt,
         )
-        self._execution = execution
+        self._pass = graph_pass
         # Work ahead that nobody needs would use up what is on a tape.
-        async with aclosing(execution.follow(graph_input, ahead=self._player is None)) as events:
+        async with aclosing(graph_pass.follow(graph_input, ahead=self._player is None)) as events:
             async for event in events:
                 self._send(event)
-        assert execution.ended is not None
-        return execution.ended, execution.state
+        assert graph_pass.ended is not None
+        return graph_pass.ended, graph_pass.state
 
     async def _share(self, leader: str) -> tuple[Done | Failed, AnswerState] | None:
         """Send what the run sends that answers the same question now. None where it was stopped, or is gone."""
@@ -269,14 +269,14 @@ class LiveRun:
 
     async def _write_state(self, state: AnswerState, **metadata: str) -> None:
         attempt = self._lease.attempt
-        await write_state(self._services, self.request.thread_id, state, attempt=attempt, **metadata)
+        await self._parts.states.write(self.request.thread_id, state, attempt=attempt, **metadata)
 
     async def _store(self, components: CacheKey, scope: Scope, corpus: str, ended: Done) -> None:
         """Store the answer, unless the documents changed while it was being written."""
         try:
-            if await self._services.documents.corpus_fingerprint(scope) == corpus:
+            if await self._parts.documents.corpus_fingerprint(scope) == corpus:
                 answer = encode_answer([*self._sent, ended])
-                await self._services.answers.put(components.address(), components.components(), answer)
+                await self._parts.answers.put(components.address(), components.components(), answer)
         except AskgraphError as error:
             # The reader has the answer; that nobody else will find it stored is no failure of theirs.
             logger.warning("an answer was not stored: %s", error.message)
@@ -308,13 +308,13 @@ class LiveRun:
         return make_done(state, self.request.thread_id, total_ms, self._trace_url(), stopped=True)
 
     def _trace_url(self) -> str | None:
-        return self._services.trace_url(trace_id(self.request.run_id, self._lease.attempt))
+        return self._parts.trace_url(trace_id(self.request.run_id, self._lease.attempt))
 
     def _read_progress(self) -> AnswerState:
         """The state of a run that got no further, with what it has sent of the answer."""
         state = self._make_blank()
-        if self._execution is not None:
-            state |= self._execution.state
+        if self._pass is not None:
+            state |= self._pass.state
         answer, citations = "", list[Citation]()
         for event in self._sent:
             if event["type"] == "content":
@@ -373,7 +373,7 @@ class LiveRun:
         await self._flush()
         if self._record is None:
             self._record = self._make_record(ended, state)
-        kept = await self._services.queue.end(self._lease, run_state, ended, ended_id, *self._record)
+        kept = await self._parts.queue.end(self._lease, run_state, ended, ended_id, *self._record)
         if kept:
             log_turn(self._record[0])
         return kept

@@ -1,0 +1,38 @@
+"""The LangGraph configuration of a run: its thread, its trace, and the metadata of its checkpoints."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID, uuid5
+
+from langchain_core.runnables import RunnableConfig
+
+from graphs.answer import RECURSION_LIMIT
+
+
+def configure_run(thread_id: str, turn: Mapping[str, Any], *, attempt: int = 1, **more: str) -> RunnableConfig:
+    """Build the configuration of one attempt at a run. `more` is added to the metadata.
+
+    Traces and checkpoints are found by the metadata; checkpoints of an attempt that a later one has replaced are
+    refused by it.
+    """
+    metadata = {
+        "thread_id": thread_id,
+        "run_id": turn["run_id"],
+        "workspace_id": turn["workspace_id"],
+        "mode": turn["mode"],
+        "attempt": attempt,
+        **more,
+    }
+    return RunnableConfig(
+        configurable={"thread_id": thread_id},
+        run_id=UUID(trace_id(turn["run_id"], attempt)),
+        run_name="answer",
+        metadata=metadata,
+        recursion_limit=RECURSION_LIMIT,
+    )
+
+
+def trace_id(run_id: str, attempt: int) -> str:
+    """Return the id of an attempt's trace: the run's id for the first attempt, another for each later one, because a
+    trace has a single root."""
+    return run_id if attempt == 1 else str(uuid5(UUID(run_id), str(attempt)))

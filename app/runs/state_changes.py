@@ -1,0 +1,120 @@
+"""Changes that a replay makes to a saved state, each checked against what its field can hold."""
+
+import json
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from reprlib import repr as shorten
+from typing import Annotated, Any, get_type_hints
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from app.settings import merge_knobs
+from domain.errors import StateError
+from domain.profile import Profile
+from domain.question import clean_question
+from domain.state import AnswerState
+
+FIXED = {
+    "run_id": "a replay has a run id of its own",
+    "workspace_id": "a workspace is a boundary",
+    "steps": "they are what the replay writes",
+    "mode": "it names a profile. Run on in another mode with --mode (over HTTP: `mode`)",
+}
+"""Fields that a replay cannot set, and why."""
+
+MAX_CHANGES = 200_000
+"""Limit of all new values together, in bytes of JSON. No state of ours is larger."""
+
+_LIMITS = {"retries": Field(ge=0, le=1000), "confidence": Field(ge=0, le=1)}
+"""Limits that the types of these fields do not express."""
+
+
+def apply_changes(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `values` with `changes` made, each checked against what its field can hold.
+
+    A string is tried as JSON first, because a command line carries lists and numbers that way.
+
+    Raises `StateError`, and `QuestionError` for a new question that is invalid.
+    """
+    if _size_of(changes) > MAX_CHANGES:
+        raise StateError(f"The new values are too large: {MAX_CHANGES:,} bytes of JSON are the limit.")
+    types = get_type_hints(AnswerState)
+    changed = dict(values)
+    for key, value in changes.items():
+        field, *path = key.split(".")
+        if field in FIXED:
+            raise StateError(f"{field!r} cannot be set: {FIXED[field]}.")
+        if field not in types:
+            settable = ", ".join(sorted(set(types) - set(FIXED)))
+            raise StateError(f"{shorten(key)} cannot be set. These can: {settable}.")
+        if field == "profile":
+            changed["profile"] = _set_knob(changed.get("profile") or {}, path, value)
+        elif path:
+            raise StateError(f"{shorten(key)} cannot be set: only profile has parts. Set {field!r} as a whole.")
+        else:
+            expected = Annotated[types[field], _LIMITS[field]] if field in _LIMITS else types[field]
+            changed[field] = _check_type(key, expected, value)
+        if problem := _find_unstorable(changed[field]):
+            raise StateError(f"{key!r} does not take {shorten(value)}: {problem} cannot be stored.")
+        if field == "question":
+            changed["question"] = clean_question(changed["question"])
+    return changed
+
+
+def _size_of(changes: Mapping[str, Any]) -> int:
+    try:
+        return len(json.dumps(changes))
+    except RecursionError:
+        return MAX_CHANGES + 1
+
+
+def _find_unstorable(value: Any) -> str | None:
+    """Describe what of the value neither Postgres nor a JSON answer can hold; None where it can be stored."""
+    match value:
+        case str():
+            if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
+                return "text with NUL characters or halves of surrogate pairs"
+        case float() if not isfinite(value):
+            return "a number that is not finite"
+        case int() if not -(2**63) <= value < 2**63:
+            return "a number of more than 64 bits"
+        case dict():
+            return next(filter(None, map(_find_unstorable, [*value, *value.values()])), None)
+        case list():
+            return next(filter(None, map(_find_unstorable, value)), None)
+    return None
+
+
+def _check_type(key: str, expected: Any, value: Any) -> Any:
+    problem = ""
+    for attempt in _readings(value):
+        try:
+            return TypeAdapter(expected).validate_python(attempt, strict=True)
+        except ValidationError as error:
+            problem = problem or error.errors()[0]["msg"]
+    raise StateError(f"{key!r} does not take {shorten(value)}: {problem}.")
+
+
+def _set_knob(profile: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
+    problem = ""
+    for attempt in _readings(value):
+        nested: Any = attempt
+        for part in reversed(path):
+            nested = {part: nested}
+        try:
+            if not isinstance(nested, dict):
+                raise StateError("'profile' takes an object of knobs, or set one: profile.rerank.keep=3.")
+            return Profile.model_validate(merge_knobs(dict(profile), nested)).model_dump()
+        except ValidationError as error:
+            problem = problem or error.errors()[0]["msg"]
+    raise StateError(f"{'.'.join(['profile', *path])!r} does not take {shorten(value)}: {problem}.")
+
+
+def _readings(value: Any) -> list[Any]:
+    """List the readings of a value: parsed as JSON where it is a JSON string, then as it is."""
+    if not isinstance(value, str):
+        return [value]
+    try:
+        return [json.loads(value), value]
+    except (ValueError, RecursionError):
+        return [value]

@@ -1,0 +1,49 @@
+"""Threads of a workspace, including those that a cached answer began."""
+
+from app.runs.hit_log import ANSWERED_BEFORE, HitLog
+from app.runs.records import adopt
+from app.runs.thread_states import ThreadStates
+from domain.errors import UnknownThread
+from domain.ports.runs import RunLog, RunQueue, ThreadStore
+
+
+class Threads:
+    """Finds threads. Every use of a thread goes through `require` or `settle`, because a cached answer begins its
+    thread without saving a state."""
+
+    def __init__(self, store: ThreadStore, states: ThreadStates, queue: RunQueue, log: RunLog, hit_log: HitLog) -> None:
+        self._store = store
+        self._states = states
+        self._queue = queue
+        self._log = log
+        self._hit_log = hit_log
+
+    async def settle(self, workspace_id: str, thread_id: str) -> bool:
+        """Save the thread's state where a cached answer began the thread and nothing has followed it. Returns True
+        where the thread has that state now.
+
+        Raises `DatabaseUnavailable`.
+        """
+        await self._hit_log.record_all()
+        runs = await self._log.list_thread(workspace_id, thread_id)
+        if len(runs) != 1 or not runs[0].cached:
+            return False
+        status = await self._queue.get(workspace_id, runs[0].run_id)
+        if status is None or status.ended is None or status.ended["type"] != "done":
+            return False
+        # Other processes may be about to do the same, or to continue from the state that they have saved.
+        async with self._store.hold(workspace_id, thread_id):
+            if not (await self._states.read(thread_id)).created_at:
+                state = adopt(status.request.turn, [], status.ended, ANSWERED_BEFORE)
+                await self._states.write(thread_id, state, cached="true")
+                await self._states.flush(thread_id)
+        return True
+
+    async def require(self, workspace_id: str, thread_id: str) -> None:
+        """Settle the thread.
+
+        Raises `UnknownThread` where the workspace has no such thread, and `DatabaseUnavailable`.
+        """
+        await self.settle(workspace_id, thread_id)
+        if not await self._store.exists(workspace_id, thread_id):
+            raise UnknownThread(f"There is no thread {thread_id!r} in this workspace.")

@@ -1,0 +1,28 @@
+"""The fingerprint of this installation: cached answers of other code or other models are not reused."""
+
+import hashlib
+from pathlib import Path
+
+from app.settings import Settings
+from nodes.context import TIERS, Models
+
+_ROOT = Path(__file__).parents[2]
+_DECIDING = ("domain", "nodes", "graphs", "app/adapters", "app/runs")
+"""Folders of the code that decides what an answer says and how it is stored."""
+
+
+def name_models(models: Models, settings: Settings) -> list[str]:
+    """Name what determines which models answer. Models that a mode names are part of its profile instead."""
+    tiers = [f"{tier}={model.name if (model := getattr(models, tier)) else ''}" for tier in TIERS]
+    fallbacks = [f"fallback={model.name}" for model in models.fallbacks]
+    addresses = (settings.openai_base_url, settings.anthropic_base_url, settings.google_base_url)
+    return [*tiers, *fallbacks, *(address or "" for address in addresses)]
+
+
+def fingerprint_installation(*names: str) -> str:
+    """Return the SHA-256, in hex, of the deciding code (prompts included) and the names of the models in use."""
+    digest = hashlib.sha256("\0".join(names).encode())
+    for folder in _DECIDING:
+        for file in sorted((_ROOT / folder).rglob("*.py")):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()

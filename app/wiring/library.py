@@ -1,0 +1,163 @@
+"""The library: documents, search, the embedding models, and ingestion."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from app.adapters.embeddings.onnx import OnnxEmbedder
+from app.adapters.pgvectorstore import (
+    PgVectorStoreDocuments,
+    PgVectorStoreLibrary,
+    open_table,
+    read_mapping,
+)
+from app.adapters.postgres.documents.store import PostgresDocumentStore
+from app.adapters.postgres.library.library import PostgresLibrary
+from app.adapters.postgres.pool import read_identity
+from app.adapters.postgres.queue.ingestions import PostgresIngestionQueue
+from app.adapters.postgres.vectors.embedding_model import find_problem, pin_embedder
+from app.adapters.postgres.vectors.reembedding import Reembedding, open_reembedding
+from app.adapters.prices import PriceTable, read_prices
+from app.adapters.redis.answers import RedisAnswerCache
+from app.adapters.rerankers.late_interaction import LateInteractionEncoder
+from app.ingest.encoding import TwoModelEncoder
+from app.ingest.pipeline import Ingestion, PassageEncoder
+from app.settings import Settings, reveal
+from app.wiring.servers import Servers, open_servers
+from domain.errors import AskgraphError, ConfigurationError, EmbedderUnavailable
+from domain.health import Check
+from domain.ports.answers import AnswerCache
+from domain.ports.documents import DocumentStore
+from domain.ports.embedding import Embedder
+
+if TYPE_CHECKING:
+    from app.adapters.embeddings.openai import OpenAIEmbedder
+
+logger = logging.getLogger("askgraph.wiring")
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryServices:
+    """Documents and everything that reads or writes them."""
+
+    documents: DocumentStore
+    search: PostgresLibrary | PgVectorStoreLibrary
+    embedder: Embedder
+    """Embeds documents and queries."""
+    sentences: OnnxEmbedder
+    """The model that ships, for local judgement and late interaction; the same object as `embedder` by default."""
+    ingestion: Ingestion
+    ingestions: PostgresIngestionQueue
+    tend_indexes: Callable[[], None]
+    """Resumes the index builds that a crash has interrupted, in the background."""
+    wait_for_indexes: Callable[[], Awaitable[None]]
+    """Returns once no vector index is being built."""
+    checks: Mapping[str, Check]
+    parts: Mapping[str, str]
+    """How each part runs, in words."""
+
+
+@asynccontextmanager
+async def open_library(
+    settings: Settings, servers: Servers, prices: PriceTable, answers: AnswerCache
+) -> AsyncIterator[LibraryServices]:
+    """Open the library on running servers.
+
+    Raises `ConfigurationError` and `DatabaseUnavailable`.
+    """
+    pool = servers.database.pool
+    parts = {}
+    async with AsyncExitStack() as stack:
+        local = await asyncio.to_thread(OnnxEmbedder.load)
+        stack.callback(local.close)
+        encoder: PassageEncoder = LateInteractionEncoder(local)
+        embedder = await stack.enter_async_context(_open_embedder(settings.embeddings, local, settings, prices))
+        if embedder is not local:
+            encoder = TwoModelEncoder(embedder, encoder)
+        if settings.pgvectorstore is None:
+            await pin_embedder(pool, embedder)
+
+        async def check_embeddings() -> str | None:
+            replaced = None
+            # A database that does not answer is reported by its own check.
+            with suppress(AskgraphError):
+                replaced = None if settings.pgvectorstore else await find_problem(pool, embedder)
+            return replaced or embedder.problem
+
+        own_documents = PostgresDocumentStore(pool, embedder, answers.changing)
+        stack.push_async_callback(own_documents.close)
+        search: PostgresLibrary | PgVectorStoreLibrary = PostgresLibrary(pool, embedder)
+        documents: DocumentStore = own_documents
+        if settings.pgvectorstore is not None:
+            mapping = read_mapping(settings.pgvectorstore)
+            url = reveal(settings.pgvectorstore_url) or servers.database.url
+            table = await stack.enter_async_context(open_table(url, mapping, embedder.dimension))
+            search, documents = PgVectorStoreLibrary(table), PgVectorStoreDocuments(table)
+            parts["library"] = f"the table {mapping.schema_name}.{mapping.table}, which another application fills"
+        parts["embeddings"] = f"local {embedder.name}" if embedder is local else embedder.name
+        yield LibraryServices(
+            documents=documents,
+            search=search,
+            embedder=embedder,
+            sentences=local,
+            ingestion=Ingestion(documents, encoder, answers, max_bytes=settings.max_document_mb * 1_000_000),
+            ingestions=PostgresIngestionQueue(pool),
+            tend_indexes=own_documents.tend_indexes,
+            wait_for_indexes=own_documents.wait_for_indexes,
+            checks={"embeddings": check_embeddings},
+            parts=parts,
+        )
+
+
+@asynccontextmanager
+async def open_reindexing(settings: Settings, embeddings: str) -> AsyncIterator[tuple[Reembedding, Embedder]]:
+    """Open what embeds all documents anew: the new index, and the model that `embeddings` names in the form of
+    `Settings.embeddings`. Running services keep answering meanwhile.
+
+    Raises `ConfigurationError`, `DatabaseUnavailable` and `EmbedderUnavailable`.
+    """
+    async with AsyncExitStack() as stack:
+        servers = await stack.enter_async_context(open_servers(settings))
+        pool = servers.database.pool
+        answers = RedisAnswerCache(servers.redis, namespace=await read_identity(pool))
+        local = await asyncio.to_thread(OnnxEmbedder.load)
+        stack.callback(local.close)
+        prices = read_prices(settings.prices)
+        embedder = await stack.enter_async_context(_open_embedder(embeddings, local, settings, prices))
+        if embedder.problem:
+            raise EmbedderUnavailable(embedder.problem)
+        yield await stack.enter_async_context(open_reembedding(pool, embedder, answers.changing)), embedder
+
+
+@asynccontextmanager
+async def _open_embedder(
+    embeddings: str, local: OnnxEmbedder, settings: Settings, prices: PriceTable
+) -> AsyncIterator["OnnxEmbedder | OpenAIEmbedder"]:
+    """Open the model that `embeddings` names. A model that does not answer is opened all the same: searches do without.
+
+    Raises `ConfigurationError` for a name that no model can have, and where no server of it is known.
+    """
+    if embeddings == "local":
+        yield local
+        return
+    # Importing the SDK takes longer than starting everything else, so only a deployment that uses it pays.
+    from app.adapters.embeddings.openai import OpenAIEmbedder
+
+    key, address = settings.embeddings_api_key, settings.embeddings_base_url
+    if address is None:
+        key, address = key or settings.openai_api_key, settings.openai_base_url
+    if key is None and address is None:
+        raise ConfigurationError(
+            f"The embeddings are {embeddings!r}, and no server of them is known. Set OPENAI_API_KEY, or "
+            "ASKGRAPH_EMBEDDINGS_BASE_URL for a server that wants no key."
+        )
+    embedder = OpenAIEmbedder(embeddings, api_key=reveal(key), base_url=address, prices=prices)
+    try:
+        if problem := await embedder.check():
+            logger.error("%s", problem)
+        yield embedder
+    finally:
+        await embedder.aclose()

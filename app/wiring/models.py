@@ -1,0 +1,165 @@
+"""Language models and rerankers."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+
+from app.adapters.chat.providers import Access, split_name
+from app.adapters.chat.tokens import O200kCounter
+from app.adapters.prices import PriceTable
+from app.adapters.rerankers.cross_encoder import OnnxCrossEncoder
+from app.adapters.rerankers.late_interaction import LateInteractionReranker
+from app.settings import Settings, reveal
+from app.wiring.library import LibraryServices
+from domain.errors import ConfigurationError
+from domain.health import ANSWERING, Check
+from domain.ports.models import TokenCounter
+from domain.ports.reranking import Reranker
+from domain.profile import Profile
+from nodes.context import Models, Tier
+
+logger = logging.getLogger("askgraph.wiring")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelServices:
+    """The language models, the rerankers, and the token counter."""
+
+    chat: Models
+    rerankers: Mapping[str, Reranker]
+    """By the name that `rerank.method` has for each."""
+    tokens: TokenCounter
+    checks: Mapping[str, Check]
+    parts: Mapping[str, str]
+    """How each part runs, in words."""
+
+
+@asynccontextmanager
+async def open_models(
+    settings: Settings, modes: Mapping[str, Profile], prices: PriceTable, library: LibraryServices
+) -> AsyncIterator[ModelServices]:
+    """Connect the models. One that does not answer is only reported: local judgement stands in for it.
+
+    Raises `ConfigurationError` for a model that cannot be used, and for a mode that needs one that is not set.
+    """
+    async with (
+        _open_rerankers(settings, modes, prices, library) as rerankers,
+        _open_chat(settings, modes, prices) as chat,
+    ):
+        yield ModelServices(
+            chat=chat.models,
+            rerankers=rerankers.rerankers,
+            tokens=O200kCounter(),
+            checks={**chat.checks, **rerankers.checks},
+            parts=chat.parts,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Rerankers:
+    rerankers: dict[str, Reranker]
+    checks: dict[str, Check] = field(default_factory=dict)
+
+
+@asynccontextmanager
+async def _open_rerankers(
+    settings: Settings, modes: Mapping[str, Profile], prices: PriceTable, library: LibraryServices
+) -> AsyncIterator[_Rerankers]:
+    opened = _Rerankers({"local": LateInteractionReranker(library.sentences, library.search)})
+    async with AsyncExitStack() as stack:
+        if settings.cross_encoder is not None:
+            cross_encoder = await asyncio.to_thread(OnnxCrossEncoder.load, settings.cross_encoder)
+            stack.callback(cross_encoder.close)
+            opened.rerankers["cross_encoder"] = cross_encoder
+        if any(mode.rerank.method == "cohere" for mode in modes.values()) and (
+            settings.cohere_api_key or settings.cohere_base_url
+        ):
+            # Importing the SDK takes as long as starting everything else, so only a deployment that uses it pays.
+            from app.adapters.rerankers.cohere import CohereReranker
+
+            cohere = CohereReranker(
+                settings.rerank_model,
+                api_key=reveal(settings.cohere_api_key),
+                base_url=settings.cohere_base_url,
+                prices=prices,
+            )
+            stack.push_async_callback(cohere.aclose)
+            opened.rerankers["cohere"] = cohere
+            cohere.circuit.problem = await cohere.check()
+
+            async def check_cohere() -> str | None:
+                return cohere.circuit.find_problem()
+
+            opened.checks["rerank"] = check_cohere
+            if problem := await check_cohere():
+                logger.error("%s", problem)
+        _require_rerankers(modes, opened.rerankers)
+        yield opened
+
+
+def _require_rerankers(modes: Mapping[str, Profile], rerankers: Mapping[str, Reranker]) -> None:
+    needs = {
+        "cross_encoder": "a cross-encoder and none is set. Set ASKGRAPH_CROSS_ENCODER to a folder that holds "
+        "model.onnx and tokenizer.json",
+        "cohere": "Cohere and no key is set. Set COHERE_API_KEY, or COHERE_BASE_URL for a server that wants none",
+    }
+    for mode in modes.values():
+        if mode.rerank.method in needs and mode.rerank.method not in rerankers:
+            raise ConfigurationError(
+                f"The mode {mode.name!r} reranks with {needs[mode.rerank.method]}, or change the mode's rerank.method."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Chat:
+    models: Models
+    parts: dict[str, str]
+    checks: dict[str, Check] = field(default_factory=dict)
+
+
+@asynccontextmanager
+async def _open_chat(settings: Settings, modes: Mapping[str, Profile], prices: PriceTable) -> AsyncIterator[_Chat]:
+    access = {
+        "openai": Access(reveal(settings.openai_api_key), settings.openai_base_url),
+        "anthropic": Access(reveal(settings.anthropic_api_key), settings.anthropic_base_url),
+        "google_genai": Access(reveal(settings.google_api_key), settings.google_base_url),
+    }
+    tiers: dict[Tier, str] = {
+        "small": settings.model_small,
+        "large": settings.model_large,
+        "judge": settings.model_judge,
+    }
+    named = [*tiers.values(), *settings.model_fallbacks]
+    if not access["openai"] and all(split_name(name)[0] == "openai" for name in named):
+        local = "local (quotes the documents; set OPENAI_API_KEY or OPENAI_BASE_URL for written answers)"
+        yield _Chat(Models(), {"answerer": local})
+        return
+    # Importing the SDK takes longer than starting everything else, so only a deployment that uses it pays.
+    from app.adapters.chat.connections import Connections
+
+    connections = Connections(access, timeout=settings.model_timeout, prices=prices)
+    try:
+        knobs = {name: mode.models for name, mode in modes.items()}
+        models = connections.connect(tiers, settings.model_fallbacks, knobs)
+        await connections.check()
+        if problem := await connections.find_problem():
+            logger.error("%s", problem)
+        writers = [models.large.name] if models.large else []
+        answerer = ", then ".join([*writers, *(model.name for model in models.fallbacks), "local"])
+        parts = {"answerer": f"{answerer}{f' ({settings.openai_base_url})' if settings.openai_base_url else ''}"}
+        if unpriced := connections.unpriced():
+            parts["prices"] = f"not known of {', '.join(unpriced)}: tokens are counted, ASKGRAPH_PRICES adds prices"
+
+        def check_answering(name: str) -> Check:
+            async def check() -> str | None:
+                state = connections.describe()[name]
+                return None if state == "ok" else state
+
+            return check
+
+        answering = {f"{ANSWERING}{name}": check_answering(name) for name in connections.describe()}
+        yield _Chat(models, parts, {"models": connections.find_problem, **answering})
+    finally:
+        await connections.close()

@@ -1,0 +1,134 @@
+"""Runs: the graph and its saved states, the queue, event streams, the log, the answer cache, and retention."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from app.adapters.postgres.checkpoints.saved_states import PostgresSavedStates
+from app.adapters.postgres.checkpoints.saver import open_saver
+from app.adapters.postgres.conversations.run_log import PostgresRunLog
+from app.adapters.postgres.conversations.threads import PostgresThreadStore
+from app.adapters.postgres.pool import read_identity, translated_errors
+from app.adapters.postgres.queue.jobs import Job, Task
+from app.adapters.postgres.queue.runs import PostgresRunQueue
+from app.adapters.postgres.retention.store import PostgresRetention
+from app.adapters.redis.answers import RedisAnswerCache
+from app.adapters.redis.streams import RedisRunStreams
+from app.adapters.tracing.langsmith import open_tracing
+from app.runs.hit_log import HitLog
+from app.runs.retention import prune, read_policy
+from app.runs.thread_states import ThreadStates
+from app.runs.threads import Threads
+from app.settings import Settings
+from app.wiring.fingerprint import fingerprint_installation, name_models
+from app.wiring.library import LibraryServices
+from app.wiring.models import ModelServices
+from app.wiring.servers import Servers
+from domain.ports.answers import AnswerCache
+from domain.ports.retention import Retention, SavedStates
+from domain.ports.runs import RunLog, RunQueue, ThreadStore
+from domain.ports.streams import RunStreams
+from domain.profile import Profile
+from graphs.answer import AnswerGraph, build_answer_graph
+
+logger = logging.getLogger("askgraph.wiring")
+
+
+@dataclass(frozen=True, slots=True)
+class RunServices:
+    """Everything that runs are executed with and recorded in."""
+
+    states: ThreadStates
+    saved_states: SavedStates
+    threads: Threads
+    thread_store: ThreadStore
+    queue: RunQueue
+    streams: RunStreams
+    log: RunLog
+    hit_log: HitLog
+    answers: AnswerCache
+    retention: Retention
+    fingerprint: str
+    """Identifies this installation's code and models; cached answers of another are not reused."""
+    trace_url: Callable[[str], str | None]
+    parts: Mapping[str, str]
+    """How each part runs, in words."""
+
+    @property
+    def graph(self) -> AnswerGraph:
+        """The graph that answers questions, with its checkpointer."""
+        return self.states.graph
+
+
+async def connect_answers(settings: Settings, servers: Servers) -> AnswerCache:
+    """Return the answer cache of this database.
+
+    Raises `DatabaseUnavailable`.
+    """
+    namespace = await read_identity(servers.database.pool)
+    return RedisAnswerCache(servers.redis, namespace=namespace, ttl=timedelta(hours=settings.answer_ttl_hours))
+
+
+@asynccontextmanager
+async def open_runs(
+    settings: Settings,
+    modes: Mapping[str, Profile],
+    servers: Servers,
+    answers: AnswerCache,
+    library: LibraryServices,
+    models: ModelServices,
+) -> AsyncIterator[RunServices]:
+    """Open what runs need, on top of the other parts.
+
+    Raises `DatabaseUnavailable`.
+    """
+    pool = servers.database.pool
+    async with AsyncExitStack() as stack:
+        retention = PostgresRetention(pool)
+        tasks = [library.ingestions.task(library.ingestion.add), _make_housekeeping(settings, retention)]
+        queue = PostgresRunQueue(pool, servers.database.url, tasks)
+        stack.push_async_callback(queue.close)
+        streams = RedisRunStreams(servers.redis, servers.redis_url)
+        stack.push_async_callback(streams.close)
+        tracing = stack.enter_context(open_tracing())
+        saver = await stack.enter_async_context(open_saver(pool))
+        graph = build_answer_graph(saver, settings.model_timeout)
+        states = ThreadStates(graph, saver.flush, translated_errors)
+        log, thread_store = PostgresRunLog(pool), PostgresThreadStore(pool)
+        hit_log = HitLog(answers, log, modes)
+        names = [
+            *name_models(models.chat, settings),
+            *(reranker.name for reranker in models.rerankers.values()),
+        ]
+        yield RunServices(
+            states=states,
+            saved_states=PostgresSavedStates(pool, saver),
+            threads=Threads(thread_store, states, queue, log, hit_log),
+            thread_store=thread_store,
+            queue=queue,
+            streams=streams,
+            log=log,
+            hit_log=hit_log,
+            answers=answers,
+            retention=retention,
+            fingerprint=await asyncio.to_thread(fingerprint_installation, library.embedder.name, *names),
+            trace_url=lambda trace_id: tracing.trace_url(UUID(trace_id)) if tracing else None,
+            parts={"tracing": "LangSmith" if tracing else "off"},
+        )
+
+
+def _make_housekeeping(settings: Settings, retention: Retention) -> Task:
+    """Make the hourly task that deletes what the retention policy no longer keeps."""
+
+    async def keep_house(job: Job) -> None:
+        try:
+            await prune(retention, read_policy(settings))
+        except Exception:
+            # Raising would repeat it at once, to fail again. The next hour is soon enough.
+            logger.exception("Threads that are no longer kept could not be deleted.")
+
+    return Task("housekeeping", "prune", 1, keep_house, cron="17 * * * *")

@@ -1,0 +1,105 @@
+"""Composition: opens all parts of the service in order, and closes them in reverse."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from app.adapters.prices import read_prices
+from app.runs.history import HistoryReader
+from app.runs.manager import RunManager
+from app.runs.parts import RunParts
+from app.runs.recall import Recall
+from app.runs.replay import Replayer
+from app.runs.tapes import TapePolicy
+from app.settings import Settings, read_modes
+from app.wiring.library import LibraryServices, open_library
+from app.wiring.models import ModelServices, open_models
+from app.wiring.runs import RunServices, connect_answers, open_runs
+from app.wiring.servers import open_servers
+from domain.health import Check
+from domain.profile import Profile
+from nodes.context import Context
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The open service, by concern."""
+
+    settings: Settings
+    modes: Mapping[str, Profile]
+    library: LibraryServices
+    models: ModelServices
+    runs: RunServices
+    checks: Mapping[str, Check]
+    """Health checks by part; see `domain.health`."""
+    parts: Mapping[str, str]
+    """How each part runs, in words, for people who start the service."""
+
+    def make_context(self) -> Context:
+        """Make the context of one pass through the graph. Each pass needs its own: it is not checkpointed."""
+        return Context(
+            library=self.library.search,
+            embedder=self.library.embedder,
+            sentences=self.library.sentences,
+            tokens=self.models.tokens,
+            rerankers=self.models.rerankers,
+            models=self.models.chat,
+        )
+
+    def make_run_parts(self) -> RunParts:
+        """Collect the parts that executing runs needs."""
+        return RunParts(
+            states=self.runs.states,
+            threads=self.runs.threads,
+            queue=self.runs.queue,
+            streams=self.runs.streams,
+            answers=self.runs.answers,
+            documents=self.library.documents,
+            modes=self.modes,
+            tapes=TapePolicy(self.settings.tapes, self.settings.untaped_workspaces),
+            fingerprint=self.runs.fingerprint,
+            make_context=self.make_context,
+            trace_url=self.runs.trace_url,
+        )
+
+    def make_run_manager(self) -> RunManager:
+        """Make a manager of this process's runs."""
+        return RunManager(self.make_run_parts(), self.runs.hit_log)
+
+    def make_replayer(self, manager: RunManager) -> Replayer:
+        """Make what opens replays; `manager` executes those that are runs."""
+        return Replayer(manager, self.make_run_parts(), self.runs.log, self.runs.thread_store, self.runs.hit_log)
+
+    def make_history_reader(self) -> HistoryReader:
+        """Make what reads the history of threads."""
+        return HistoryReader(self.runs.threads, self.runs.states, self.runs.saved_states)
+
+    def make_recall(self) -> Recall:
+        """Make what gives cached answers without a run."""
+        return Recall(self.make_run_parts(), self.runs.hit_log)
+
+
+@asynccontextmanager
+async def open_services(settings: Settings) -> AsyncIterator[Services]:
+    """Open everything, and close it in reverse order.
+
+    Raises `ConfigurationError` and `DatabaseUnavailable`.
+    """
+    modes = read_modes(settings)
+    prices = read_prices(settings.prices)
+    async with open_servers(settings) as servers:
+        answers = await connect_answers(settings, servers)
+        async with (
+            open_library(settings, servers, prices, answers) as library,
+            open_models(settings, modes, prices, library) as models,
+            open_runs(settings, modes, servers, answers, library, models) as runs,
+        ):
+            yield Services(
+                settings=settings,
+                modes=modes,
+                library=library,
+                models=models,
+                runs=runs,
+                checks={**servers.checks(), **models.checks, **library.checks},
+                parts={**servers.parts, **models.parts, **library.parts, **runs.parts},
+            )
