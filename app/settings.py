@@ -8,7 +8,7 @@ from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_vali
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from app.toml_files import list_problems, read_toml
+from app.support.toml_files import list_problems, read_toml
 from domain.errors import ConfigurationError
 from domain.profile import MODES, ModelName, Profile
 from domain.retention import STEPS_OF, Policy

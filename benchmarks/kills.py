@@ -38,7 +38,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from app.adapters.embedded import open_servers
-from app.server import SAMPLE_QUESTION
+from app.serving.server import SAMPLE_QUESTION
 from benchmarks.streaming import ASKERS, MODELS, QUESTIONS, start
 from domain.events import RESTART
 from domain.streams import order_of

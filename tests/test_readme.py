@@ -10,7 +10,7 @@ from app.cli import cli
 from app.drawing.diagram import read_graph
 from app.drawing.text import draw_mermaid
 from app.evaluation.sets import read_sets
-from app.server import SAMPLE_QUESTION
+from app.serving.server import SAMPLE_QUESTION
 from graphs.answer import build_answer_graph
 
 ROOT = Path(__file__).parent.parent

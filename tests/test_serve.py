@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
+from app.serving.address import find_server
 from domain.streams import order_of
 
 ASKGRAPH = Path(sys.executable).with_name("askgraph")
@@ -92,7 +93,9 @@ def test_it_starts_with_samples_and_its_printed_line_works_and_ctrl_c_leaves_not
         documents = httpx.get(f"{served.address}/api/documents").json()["documents"]
         assert len(documents) >= 5
         assert find_servers(home)
+        assert find_server(home / "data") == served.address
     assert served.process.returncode == 0
+    assert find_server(home / "data") is None
     wait_until_gone(home)
 
     with serve(home) as again:

@@ -27,7 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.pool import QUERY_SECONDS, WAIT_SECONDS, Pool, translated_errors
-from app.toml_files import list_problems, read_toml
+from app.support.toml_files import list_problems, read_toml
 from domain.documents import Arrival, Box, Document, Line, Match, Passage
 from domain.errors import ConfigurationError, DatabaseUnavailable, InputError, LibraryChanged, UnknownDocument
 from domain.ports.documents import DocumentContent

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from app.toml_files import list_problems, read_toml
+from app.support.toml_files import list_problems, read_toml
 from domain.errors import ConfigurationError
 
 _VERSION = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8}|latest)$")

@@ -19,8 +19,8 @@ from app.api.dependencies import (
     Workspace,
     read_services,
 )
+from app.api.descriptions import describe_document, describe_ingest, describe_ingestion
 from app.api.schemas import WorkspaceId
-from app.descriptions import describe_document, describe_ingest, describe_ingestion
 from app.ingest.files import check_name
 from app.ingest.formats import list_formats
 from app.ingest.reading import check_file

@@ -5,7 +5,7 @@ from typing import Any
 from fastapi import APIRouter
 
 from app.api.dependencies import IngestionsDep, Workspace
-from app.descriptions import describe_ingestion
+from app.api.descriptions import describe_ingestion
 from domain.errors import UnknownIngestion
 
 router = APIRouter(prefix="/api/ingestions", tags=["documents"])

@@ -6,8 +6,8 @@ from fastapi import APIRouter, Header, Request
 from starlette.responses import Response
 
 from app.api.dependencies import RunManagerDep, Workspace
+from app.api.descriptions import describe_run
 from app.api.streams import respond
-from app.descriptions import describe_run
 from domain.errors import InputError
 from domain.streams import order_of
 

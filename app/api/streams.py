@@ -9,12 +9,12 @@ from fastapi.responses import JSONResponse
 from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
+from app.api.descriptions import describe_answer
 from app.api.errors import respond_to, status_of_failure
-from app.cancelling import end_tasks
-from app.descriptions import describe_answer
 from app.runs.cache import encode_frame
 from app.runs.recall import Recalled
 from app.runs.requests import AcceptedRun, collect, read_events
+from app.support.cancelling import end_tasks
 from domain.events import Done, Event, Failed
 from domain.streams import StreamedEvent
 

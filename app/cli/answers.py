@@ -6,9 +6,9 @@ from contextlib import aclosing
 
 from rich.markup import escape
 
+from app.api.descriptions import describe_answer
 from app.cli.running import print_json
 from app.cli.terminal import err, out
-from app.descriptions import describe_answer
 from domain.documents import Citation, name_place
 from domain.events import Compared, Event, data_of
 

@@ -2,10 +2,10 @@ from collections.abc import Sequence
 
 from rich.markup import escape
 
+from app.api.descriptions import describe_document
 from app.cli.options import JsonOption, WorkspaceOption, new_cli
 from app.cli.running import print_json, run
 from app.cli.terminal import new_table, print_table
-from app.descriptions import describe_document
 from app.settings import read_settings
 from app.wiring.stores import open_catalog
 from domain.documents import Document

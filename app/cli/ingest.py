@@ -4,10 +4,10 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from app.api.descriptions import describe_handed_over, describe_ingest
 from app.cli.options import JsonOption, WorkspaceOption, new_cli
 from app.cli.running import print_json, run
 from app.cli.terminal import count, err, out, show_progress
-from app.descriptions import describe_handed_over, describe_ingest
 from app.ingest.background import HandedOver, hand_over
 from app.ingest.formats import list_formats
 from app.settings import read_settings

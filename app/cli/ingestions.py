@@ -4,10 +4,10 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from app.api.descriptions import describe_ingestion
 from app.cli.options import JsonOption, WorkspaceOption, new_cli
 from app.cli.running import print_json, run
 from app.cli.terminal import count, new_table, print_table
-from app.descriptions import describe_ingestion
 from app.settings import read_settings
 from app.wiring.stores import open_ingestions
 from domain.ingestions import IngestionStatus

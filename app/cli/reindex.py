@@ -2,10 +2,10 @@ from typing import Annotated
 
 import typer
 
+from app.api.descriptions import describe_reindexing
 from app.cli.options import JsonOption, new_cli
 from app.cli.running import print_json, run
 from app.cli.terminal import count, out, show_progress
-from app.descriptions import describe_reindexing
 from app.ingest.reindexing import Reindexed
 from app.ingest.reindexing import reindex as embed_again
 from app.settings import read_settings

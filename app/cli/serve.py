@@ -5,7 +5,7 @@ import typer
 
 from app.cli.options import new_cli
 from app.cli.running import run
-from app.server import run_server
+from app.serving.server import run_server
 
 cli = new_cli()
 

@@ -5,7 +5,7 @@ import typer
 
 from app.cli.options import new_cli
 from app.cli.running import run
-from app.worker import run_worker
+from app.serving.worker import run_worker
 
 cli = new_cli()
 

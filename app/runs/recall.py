@@ -42,7 +42,7 @@ class Recalled:
         return b"%b%b%b\n\n" % (self.answer.opening, self._own(), self.answer.done[1:])
 
     def as_json(self) -> bytes:
-        """As `app.descriptions.describe_answer` has it."""
+        """As `app.api.descriptions.describe_answer` has it."""
         return b'%b%b,"sources":%b}' % (self._own(), self.answer.done[1:-1], self.answer.sources)
 
     def _own(self) -> bytes:

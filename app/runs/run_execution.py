@@ -13,7 +13,6 @@ from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 from langgraph.types import StateSnapshot
 
-from app.cancelling import end_tasks, keep_cancelling
 from app.runs.broadcast import Broadcast
 from app.runs.cache import UNPAID, CacheKey, decode_answer, encode_answer, is_storable
 from app.runs.graph_pass import GraphPass, fail, milliseconds_since, prepare_judgement
@@ -24,6 +23,7 @@ from app.runs.run_config import trace_id
 from app.runs.states import bring_up_to_date, read_values
 from app.runs.tapes import encode_tape
 from app.runs.taping import Player, describe, fill, record
+from app.support.cancelling import end_tasks, keep_cancelling
 from domain.documents import Citation
 from domain.errors import AskgraphError, RunLost, Unavailable
 from domain.events import RESTART, Correction, Done, Event, Failed

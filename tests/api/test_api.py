@@ -12,7 +12,7 @@ from fastapi import Request
 from starlette.types import ASGIApp
 
 from app.api.streams import number_events, respond
-from app.main import make_app
+from app.serving.application import make_app
 from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.events import Event, Failed

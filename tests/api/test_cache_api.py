@@ -6,7 +6,7 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from app.main import make_app
+from app.serving.application import make_app
 from app.wiring.services import Services
 
 QUESTION = "How long is the warranty of the Falke?"

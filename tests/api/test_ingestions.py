@@ -9,7 +9,7 @@ import httpx
 import psycopg
 import pytest
 
-from app.main import make_app
+from app.serving.application import make_app
 from app.wiring.services import Services
 from domain.runs import Lease
 from tests.conftest import HANDBOOK, MANUAL

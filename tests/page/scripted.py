@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from app.main import PAGE
+from app.serving.application import PAGE
 from tests.wire.serving import serve_app
 
 Reply = list[bytes] | tuple[int, dict[str, Any]]

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from app.main import PAGE
+from app.serving.application import PAGE
 
 TEXT = PAGE.read_bytes().decode()
 COLOURS = [

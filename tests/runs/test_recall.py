@@ -6,7 +6,7 @@ import json
 import pytest
 import redis.asyncio
 
-from app.descriptions import describe_answer
+from app.api.descriptions import describe_answer
 from app.runs.cache import CacheKey
 from app.runs.recall import Recall, Recalled
 from app.runs.requests import Ask, collect

@@ -14,7 +14,7 @@ from uuid import uuid4
 import orjson
 
 from app.adapters.redis.connection import RedisServer
-from app.cancelling import end_tasks
+from app.support.cancelling import end_tasks
 from domain.ports.answers import AnswerCounts, AnswerKey, EncodedAnswer, NotedHit, StoredAnswer
 from domain.scope import Scope
 

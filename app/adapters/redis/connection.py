@@ -13,7 +13,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError, RedisError, ResponseError
 
-from app.cancelling import end_tasks
+from app.support.cancelling import end_tasks
 from domain.errors import ConfigurationError
 
 logger = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from app.adapters.redis.connection import TIMEOUT_SECONDS, RedisServer
-from app.cancelling import end_tasks
+from app.support.cancelling import end_tasks
 from domain.streams import StreamedEvent
 
 logger = logging.getLogger(__name__)

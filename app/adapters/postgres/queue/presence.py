@@ -18,7 +18,7 @@ from app.adapters.postgres.pool import WAIT_SECONDS, translated_errors
 from app.adapters.postgres.queue.jobs import RETRY_SECONDS
 from app.adapters.postgres.queue.leases import RESCUE_JOBS
 from app.adapters.postgres.queue.schema import check_schema
-from app.cancelling import end_tasks
+from app.support.cancelling import end_tasks
 from domain.errors import AskgraphError, DatabaseUnavailable
 
 logger = logging.getLogger("askgraph.presence")

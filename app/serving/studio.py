@@ -1,8 +1,8 @@
-"""The graph for `langgraph dev` and LangGraph Studio, on the same services as `askgraph serve`.
+"""Provides the graph to `langgraph dev` and LangGraph Studio, on the same services as `askgraph serve`.
 
 `langgraph.json` names this module twice: `app`, whose lifespan opens the services once for the process, and
-`load_graph`, which every run and every drawing calls. LangGraph's server keeps threads and checkpoints itself, in
-memory, apart from ours; documents, models and settings are shared. A run needs no more than `{"question": …}`.
+`load_graph`, which every run and every drawing calls. LangGraph's server keeps its own threads and checkpoints in
+memory; documents, models and settings are shared. The input of a run is `{"question": …}`.
 """
 
 from collections.abc import AsyncIterator
@@ -26,22 +26,22 @@ async def _live(app: Starlette) -> AsyncIterator[None]:
 
 
 app = Starlette(lifespan=_live)
-"""Nothing but its lifespan: LangGraph's server adds its own routes."""
+"""Has only a lifespan: LangGraph's server adds the routes."""
 
 
 async def load_graph() -> AnswerGraph:
-    """The graph, without a checkpointer: LangGraph's server adds its own."""
+    """Return the graph without a checkpointer: LangGraph's server adds its own."""
     graph: AnswerGraph = app.state.graph
     return graph
 
 
 def _build_graph(services: Services) -> AnswerGraph:
-    # LangGraph makes a run's context by calling the context schema with what the client sent as `context`, `{}` where
-    # that is nothing. Ours holds open connections, which no client can send: the schema has no field to fill in, and
-    # calling it gives the context of the open services.
+    # LangGraph makes a run's context by calling the context schema with the `context` that the client sent, `{}` by
+    # default. Our context holds open connections, which no client can send. So this schema has no fields, and calling
+    # it returns the context of the open services.
     @dataclass
     class OpenServices:
-        """Nothing to set."""
+        """Has no fields to set."""
 
         def __new__(cls, **ignored: Any) -> Context:  # type: ignore[misc]
             return services.make_context()

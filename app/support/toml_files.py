@@ -1,4 +1,4 @@
-"""TOML files that a deployment writes, and what is wrong with them in words."""
+"""Reads TOML files that a deployment writes, and describes what is wrong with them."""
 
 import tomllib
 from pathlib import Path
@@ -10,7 +10,7 @@ from domain.errors import ConfigurationError
 
 
 def read_toml(path: Path, kind: str) -> dict[str, Any]:
-    """The file's contents. `kind` is what it is called where it cannot be read: `profiles file`.
+    """Return the file's contents. `kind` names it in messages: `profiles file`.
 
     Raises `ConfigurationError`.
     """
@@ -21,5 +21,5 @@ def read_toml(path: Path, kind: str) -> dict[str, Any]:
 
 
 def list_problems(error: ValidationError) -> str:
-    """Each value that is wrong, by its place, and why."""
+    """List each wrong value by its place, with the reason."""
     return "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors())

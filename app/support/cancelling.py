@@ -1,4 +1,4 @@
-"""Ending tasks for certain."""
+"""Cancels tasks reliably."""
 
 import asyncio
 from typing import Any
@@ -7,8 +7,11 @@ AGAIN_SECONDS = 0.5
 
 
 async def end_tasks(*tasks: asyncio.Task[Any]) -> None:
-    """Cancel the tasks until they have ended, whatever with. Once may not do: a driver that waits with
-    `asyncio.wait_for` loses a cancellation that comes together with the reply (https://bugs.python.org/issue37658)."""
+    """Cancel the tasks until they have ended, and ignore their results and errors.
+
+    One cancellation may not do: a driver that waits with `asyncio.wait_for` loses one that comes together with the
+    reply (https://bugs.python.org/issue37658).
+    """
     left = {task for task in tasks if not task.done()}
     while left:
         for task in left:
@@ -18,7 +21,7 @@ async def end_tasks(*tasks: asyncio.Task[Any]) -> None:
 
 
 def keep_cancelling(task: asyncio.Task[Any]) -> None:
-    """The same, without waiting for it."""
+    """Cancel the task until it has ended, without waiting for that."""
     if not task.done():
         task.cancel()
         asyncio.get_running_loop().call_later(AGAIN_SECONDS, keep_cancelling, task)

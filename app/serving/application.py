@@ -15,11 +15,11 @@ from app.runs.manager import RunManager
 from app.runs.recall import Recall
 from app.wiring.services import Services
 
-PAGE = Path(__file__).parent / "api" / "page.html"
+PAGE = Path(__file__).parents[1] / "api" / "page.html"
 
 
 class Lifespan(TypedDict):
-    """What lives as long as the application does."""
+    """What request handlers find in `request.state`."""
 
     services: Services
     manager: RunManager
@@ -27,11 +27,11 @@ class Lifespan(TypedDict):
 
 
 def make_app(services: Services) -> FastAPI:
-    """The application on open services. Whoever opened them closes them."""
+    """Make the application on open services, which the caller closes."""
 
     @asynccontextmanager
     async def live(app: FastAPI) -> AsyncIterator[Lifespan]:
-        # What a crash has left unfinished. Here and not where services are opened: a command ends before a build does.
+        # Resumes builds that a crash has interrupted. Not done by `open_services`: a command ends before a build does.
         services.library.tend_indexes()
         async with services.make_run_manager() as manager, services.make_recall() as recall:
             await manager.work()

@@ -1,4 +1,4 @@
-"""Serving: the socket, the sample library, the banner, and a stop that leaves nothing behind."""
+"""Runs the HTTP server: the socket, the sample library, the banner, and an orderly stop."""
 
 import asyncio
 import signal
@@ -13,8 +13,9 @@ from sse_starlette.sse import AppStatus
 
 from app.cli.terminal import err, out
 from app.library import FOLDER
-from app.main import make_app
 from app.runs.manager import DRAIN_SECONDS, STEP_SECONDS
+from app.serving.address import format_url, publish_address
+from app.serving.application import make_app
 from app.settings import read_settings
 from app.wiring.services import Services, open_services
 from domain.errors import ConfigurationError
@@ -24,18 +25,18 @@ from nodes.local.routing import prepare
 SAMPLE_QUESTION = "How many days of holiday does an employee have?"
 
 END_SECONDS = int(DRAIN_SECONDS + 2 * STEP_SECONDS) + 1
-"""After Ctrl-C, until whoever still follows a run is cut off: as long as draining may take."""
+"""Seconds after Ctrl-C until clients that still follow a run are cut off: as long as draining may take."""
 
 
 async def run_server(host: str, port: int) -> int:
-    """Serve until told to stop. The exit code."""
+    """Serve until told to stop. Returns the exit code."""
     settings = read_settings()
     listener = _listen(host, port)
     host, port = listener.getsockname()[:2]
     async with open_services(settings) as services:
         if settings.load_samples:
             await load_samples(services)
-        # Otherwise the first question would wait for it.
+        # Prepared now, so that the first question need not wait.
         await prepare(services.library.sentences)
         app = make_app(services)
         config = uvicorn.Config(
@@ -46,11 +47,12 @@ async def run_server(host: str, port: int) -> int:
             draining.append(asyncio.ensure_future(app.state.manager.drain()))
 
         draining: list[asyncio.Future[None]] = []
-        # Streams end when their runs have, or are handed on; sse-starlette would cut them off as soon as it is told.
+        # Streams end with their runs, or when these are handed over; sse-starlette would cut them off at once.
         AppStatus.disable_automatic_graceful_drain()  # type: ignore[no-untyped-call]
         problems = await run_checks(services.checks)
         server = _Server(config, lambda: print_banner(services, problems, host, port), drain)
-        await server.serve(sockets=[listener])
+        with publish_address(settings.home, host, port):
+            await server.serve(sockets=[listener])
     return 0
 
 
@@ -64,7 +66,7 @@ async def load_samples(services: Services) -> None:
 
 def print_banner(services: Services, problems: Mapping[str, str | None], host: str, port: int) -> None:
     """Print the address, how to ask, how each part runs, and the problems found at start."""
-    address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    address = format_url(host, port)
     out.print(f"\n[bold]askgraph {version('askgraph')}[/bold] is ready: [bold]{address}/[/bold]\n")
     for part, running in services.parts.items():
         out.print(f"  {part:<11} {running}")
@@ -80,7 +82,7 @@ def print_banner(services: Services, problems: Mapping[str, str | None], host: s
 
 
 class _Server(uvicorn.Server):
-    """Says that it is ready once it is, and takes Ctrl-C for the wish to end that it is."""
+    """Announces when it is ready, and treats Ctrl-C as an ordinary request to stop."""
 
     def __init__(self, config: uvicorn.Config, announce: Callable[[], None], drain: Callable[[], None]) -> None:
         super().__init__(config)
@@ -89,7 +91,7 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        # uvicorn's own raises the signal again when all is done, which would make an orderly end a failure of `make`.
+        # uvicorn's own method raises the signal again at the end, which `make` would report as a failure.
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.handle_exit, number, None)
@@ -111,9 +113,9 @@ class _Server(uvicorn.Server):
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Taken before anything is started, so that a port in use costs nothing."""
+    """Bind the port before anything is started, so that a port in use costs nothing."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Without the protocol asyncio does not send at once what is small: the body of an answer would wait for 40 ms.
+    # Without the protocol asyncio does not set TCP_NODELAY, and the body of an answer would wait for 40 ms.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

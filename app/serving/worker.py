@@ -1,4 +1,4 @@
-"""A process that executes runs and reads uploads for the others, and serves nobody itself."""
+"""Runs a worker: a process that executes runs and reads uploads for the servers."""
 
 import asyncio
 import signal
@@ -11,11 +11,11 @@ from nodes.local.routing import prepare
 
 
 async def run_worker(concurrency: int) -> int:
-    """Take runs and uploads from the queue until told to stop. The exit code."""
+    """Take runs and uploads from the queue until told to stop. Returns the exit code."""
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
     async with open_services(read_settings()) as services:
-        # Otherwise the first run would wait for it.
+        # Prepared now, so that the first run need not wait.
         await prepare(services.library.sentences)
         services.library.tend_indexes()
         async with services.make_run_manager() as manager:
