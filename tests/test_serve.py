@@ -17,6 +17,7 @@ import httpx
 import pytest
 
 from app.serving.address import find_server
+from app.settings import read_settings
 from domain.streams import order_of
 
 ASKGRAPH = Path(sys.executable).with_name("askgraph")
@@ -93,9 +94,9 @@ def test_it_starts_with_samples_and_its_printed_line_works_and_ctrl_c_leaves_not
         documents = httpx.get(f"{served.address}/api/documents").json()["documents"]
         assert len(documents) >= 5
         assert find_servers(home)
-        assert find_server(home / "data") == served.address
+        assert find_server(read_settings(home=home / "data")) == served.address
     assert served.process.returncode == 0
-    assert find_server(home / "data") is None
+    assert find_server(read_settings(home=home / "data")) is None
     wait_until_gone(home)
 
     with serve(home) as again:

@@ -6,23 +6,22 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import Any, cast
 from urllib.parse import quote, urlencode, urlsplit
 
-from app.running_server import find_server
+from app.serving.address import find_server
 from app.settings import Settings
-from domain.errors import AskgraphError, InputError, Unavailable
+from domain.errors import AskgraphError, InputError, NotFound, Unavailable
 from domain.events import Event
 
 SILENCE_SECONDS = 60.0
 """How long the server may send nothing. While a run works, it sends a comment every 15 seconds."""
 
-WRONG_REQUEST = (404, 409, 413, 422)
-"""The statuses of errors that the same request would meet again."""
+ERRORS: dict[int, type[AskgraphError]] = {404: NotFound, 413: InputError, 422: InputError}
+"""The kind of error by the response's status, where it is not just `AskgraphError`."""
 
 
 class ServerClient:
     """Calls the HTTP API of one server. Each request has its own connection.
 
-    Raises the server's error as `InputError` if the request was wrong, else as `AskgraphError`, and `Unavailable` if
-    the connection fails.
+    Raises the server's error as `NotFound`, `InputError` or `AskgraphError`, and `Unavailable` if the connection fails.
     """
 
     def __init__(self, url: str) -> None:
@@ -73,7 +72,7 @@ class ServerClient:
         response = connection.getresponse()
         if response.status >= 400:
             error = json.loads(response.read())["error"]
-            raise (InputError if response.status in WRONG_REQUEST else AskgraphError)(error["message"])
+            raise ERRORS.get(response.status, AskgraphError)(error["message"])
         return response
 
 
