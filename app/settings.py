@@ -65,7 +65,7 @@ class Settings(BaseSettings):
     """The reranker of modes with `rerank.method = "cohere"`."""
     pgvectorstore: Path | None = None
     """A TOML file that says which table of langchain-postgres' `PGVectorStore` is the library, in place of what
-    askgraph ingests (`app/adapters/pgvectorstore.py`)."""
+    askgraph ingests (`app/adapters/pgvectorstore/`)."""
     pgvectorstore_url: SecretStr | None = None
     """The database that the table is in; unset: `database_url`."""
     profiles: Path | None = None

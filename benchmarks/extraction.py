@@ -15,7 +15,7 @@ from pathlib import Path
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from benchmarks.retrieval import Query, load_corpus
 from domain.documents import Source
-from nodes.local import extraction
+from nodes.local.extraction import finder as extraction
 
 
 def level(text: str) -> str:

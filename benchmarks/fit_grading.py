@@ -32,7 +32,7 @@ from app.adapters.embeddings.onnx import OnnxEmbedder
 from benchmarks.retrieval import Corpus, Query, load_corpus, read_lines
 from benchmarks.standalone import read_turns
 from domain.text.terms import analyse
-from nodes.local.grading import read_signs
+from nodes.local.grading.grader import read_signs
 from nodes.local.standalone import make_standalone
 
 SETS = ("squad2", "mtrag", "scifact", "cranfield", "multihop")

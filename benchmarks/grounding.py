@@ -27,6 +27,7 @@ from app.wiring.services import Services, open_services
 from benchmarks.latency import make_questions
 from domain.documents import Source
 from domain.errors import UnsupportedAnswer
+from domain.outcome import Framing
 from domain.profile import MODES, Profile
 from domain.text.terms import content_words
 from nodes.verify import check_claims
@@ -123,7 +124,8 @@ async def follow(services: Services, workspace_id: str, asked: Question) -> Outc
     withdrawn = any(each["code"] == UnsupportedAnswer().code for each in done["degraded"])
     wrote = withdrawn or (done["answered_by"] == NAME and any(event["type"] == "verification" for event in events))
     counts = [
-        await count_claims(services, text, state["sources"]) if wrote else (0, 0) for text in (draft, done["answer"])
+        await count_claims(services, text, done["framing"], state["sources"]) if states else (0, 0)
+        for text, states in ((draft, wrote), (done["answer"], wrote and not done["abstained"]))
     ]
     outcome = Outcome(
         kind={True: "answerable", False: "unanswerable", None: "not known"}[asked.answerable],
@@ -140,11 +142,9 @@ async def follow(services: Services, workspace_id: str, asked: Question) -> Outc
     return outcome
 
 
-async def count_claims(services: Services, answer: str, sources: list[Source]) -> tuple[int, int]:
-    """Claims, and those that the local check does not find in the sources. An abstention claims nothing."""
-    if answer.startswith(MODE.generate.fallback):
-        return 0, 0
-    claims, _ = await check_claims(answer, sources, services.library.sentences)
+async def count_claims(services: Services, answer: str, framing: Framing, sources: list[Source]) -> tuple[int, int]:
+    """Count the claims, and those that the local check does not find in the sources."""
+    claims, _ = await check_claims(answer, framing, sources, services.models.judges.verifier)
     return len(claims), sum(claim["verdict"] == "unsupported" for claim in claims)
 
 

@@ -39,7 +39,7 @@ from domain.profile import RetrievalKnobs
 from domain.scope import Scope
 from nodes.context import Ledger
 from nodes.fusion import blend, choose_examples, fuse, reorder
-from nodes.legs import complete
+from nodes.legs import score_across_legs
 
 SAMPLE = int(os.environ.get("SAMPLE", 10**9))
 LEG = 50
@@ -128,7 +128,7 @@ class Corpus:
     async def find_candidates(self, question: str) -> list[Candidate]:
         legs = await self.search(question)
         library = cast(Library, self)
-        legs_ = await complete(*legs, SCOPE, await self.embedder.embed_query(question), question, library)
+        legs_ = await score_across_legs(*legs, SCOPE, await self.embedder.embed_query(question), question, library)
         return fuse(*legs_, KNOBS)[: KNOBS.candidates]
 
     async def learn(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from benchmarks.retrieval import read_lines
-from nodes.local import routing
+from nodes.local.routing import router as routing
 
 DOCUMENT_SETS = ("squad2", "mtrag", "scifact", "multihop", "cranfield", "pdf_financebench")
 
@@ -31,7 +31,10 @@ async def main() -> None:
         print(f"NEAREST {nearest} LEAD {lead}")
         for kind, questions in asked.items():
             routes = Counter(
-                [(await routing.classify(q, embedder, follow_up=follow_up))[0] for q, follow_up in questions]
+                [
+                    (await routing.LocalRouter(embedder).route(q, follow_up=follow_up)).route
+                    for q, follow_up in questions
+                ]
             )
             print(f"  {kind:18s}", ", ".join(f"{r} {n / len(questions):.3f}" for r, n in routes.most_common()))
     embedder.close()

@@ -20,7 +20,7 @@ from domain.documents import Match
 from domain.ports.library import Library
 from domain.state import Turn
 from nodes.fusion import blend, fuse
-from nodes.legs import complete
+from nodes.legs import score_across_legs
 from nodes.local.standalone import add_background, make_standalone
 
 
@@ -31,7 +31,7 @@ def read_turns(query: Query) -> list[Turn]:
         turns.append(
             Turn(
                 run_id="", question=question, standalone_question=make_standalone(question, turns),
-                route="needs_retrieval", answer=answer, documents=[],
+                route="needs_retrieval", answer=answer, documents=[], outcome="answered",
             )
         )  # fmt: skip
     return turns
@@ -49,7 +49,7 @@ async def rank(corpus: Corpus, texts: list[str], question: str) -> list[str]:
     best: Callable[[list[Match]], list[Match]] = lambda leg: sorted(leg, key=lambda match: -match.score)[:LEG]  # noqa: E731
     dense = best(await corpus.score_dense(SCOPE, embedding, ids))
     lexical = [match for match in best(await corpus.score_lexical(SCOPE, words, ids)) if match.score > 0]
-    legs = await complete(dense, lexical, SCOPE, embedding, words, cast(Library, corpus))
+    legs = await score_across_legs(dense, lexical, SCOPE, embedding, words, cast(Library, corpus))
     found = fuse(*legs, KNOBS)[: KNOBS.candidates]
     relevance = await corpus.learn(question, found, blend(found, await corpus.rerank(question, found)))
     order = sorted(range(len(found)), key=lambda place: -relevance[place])

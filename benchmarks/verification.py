@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from benchmarks.retrieval import Query, read_lines
 from domain.documents import Source
+from domain.ports.judgement import SUPPORTED
 from domain.text.sentences import split_sentences
-from nodes.local.verification import SUPPORTED, check
+from nodes.local.verification.verifier import LocalVerifier
 
 Array = NDArray[Any]
 
@@ -56,7 +57,7 @@ async def main() -> None:
             sources = [make_source(n, corpus[r["doc"]]) for n, r in enumerate(query["relevant"], 1)]
             response = query.get("response", query["question"])
             statements = [(response[start:end], sources) for start, end in split_sentences(response)]
-            _, score = await check(statements, embedder)
+            _, score = await LocalVerifier(embedder).verify(statements)
             row = (score, score >= SUPPORTED, label.startswith("support"))
             judged.setdefault(name if name == "scifact" else query["type"], []).append(row)
     for kind, rows in judged.items():

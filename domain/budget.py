@@ -1,41 +1,44 @@
-"""What a run may spend, and what it has spent so far.
+"""The budget of a run.
 
-All of it is read off the steps that the state holds, so that a resumed run goes on counting where it stopped, and a
-replay on a tape, which repeats the clock, decides as the run did.
+Spending is computed from the steps in the state. So a resumed run continues its count, and a replay on a tape, which
+repeats the recorded times, decides as the run did.
 """
 
 from collections.abc import Sequence
-from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from domain.outcome import Limit
 from domain.state import Step
-
-Limit = Literal["seconds", "tokens", "dollars"]
 
 
 class Budget(BaseModel):
-    """The most that one run may spend. It is looked at before each step and each judgement: what has begun to write is
-    finished, so that a run may end somewhat above."""
+    """The most that one run may spend.
+
+    It is checked before each step and each judgement. An answer that is being written is finished, so a run may spend
+    somewhat more.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     seconds: float | None = Field(None, gt=0)
-    """In steps, waiting for models included."""
+    """Time in steps, including waits for models."""
     tokens: int | None = Field(None, ge=0)
-    """Read and written by all language models together; 0: no model is asked."""
+    """Tokens read and written by all language models together; 0: no model is asked."""
     dollars: float | None = Field(None, ge=0)
-    """A model whose price is not known costs nothing here."""
+    """A model of unknown price counts as free."""
 
     def left(self, steps: Sequence[Step]) -> tuple[float, Limit] | None:
-        """Seconds until no model is asked for a judgement any more, and which limit will be reached then: 0 where one
-        has been, None where time is none."""
+        """Return the seconds left for judgements by models, and the limit that ends them.
+
+        0 seconds where a limit has been reached already; None where time is not limited.
+        """
         if breach := self.find_breach(steps):
             return 0.0, breach
         return None if self.seconds is None else (self.seconds - _spent_seconds(steps), "seconds")
 
     def find_breach(self, steps: Sequence[Step]) -> Limit | None:
-        """The first limit that these steps have reached."""
+        """Return the first limit that these steps have reached, if any."""
         if self.seconds is not None and _spent_seconds(steps) >= self.seconds:
             return "seconds"
         usage = [used for step in steps for used in step["usage"]]
@@ -46,7 +49,7 @@ class Budget(BaseModel):
         return None
 
     def explain(self, limit: Limit) -> str:
-        """What is said of a run that has reached this limit."""
+        """Return the message for a run that has reached this limit."""
         allowed = f"{getattr(self, limit):,.10g}"
         return f"The run has spent its budget of {f'${allowed}' if limit == 'dollars' else f'{allowed} {limit}'}."
 

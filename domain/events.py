@@ -1,7 +1,7 @@
-"""What a client sees while a question is being answered.
+"""The events of a run, as clients see them.
 
-Nodes emit these through LangGraph's custom stream; the turn runner adds `done` or `error`, without which a stream
-has not ended. `type` is the SSE event name, the rest is its data.
+Nodes emit them through LangGraph's custom stream. The run adds `done` or `error` at the end; a stream without either
+has not ended. `type` is the name of the SSE event, the other fields are its data.
 """
 
 from typing import Any, Literal
@@ -9,6 +9,7 @@ from typing import Any, Literal
 from typing_extensions import TypedDict
 
 from domain.documents import Citation, Claim, Verification
+from domain.outcome import Framing, Outcome, Reason
 from domain.state import Degradation, Route, Usage
 
 
@@ -21,7 +22,7 @@ class Thinking(TypedDict):
 
 
 class Sources(TypedDict):
-    """What the answer will be written from. Sent before the first `content`."""
+    """The sources from which the answer will be written. Sent before the first `content`."""
 
     type: Literal["sources"]
     citations: list[Citation]
@@ -35,14 +36,14 @@ class Content(TypedDict):
 
 
 class CitationUsed(TypedDict):
-    """A marker has appeared in the answer for the first time."""
+    """A marker appeared in the answer for the first time."""
 
     type: Literal["citation"]
     citation: Citation
 
 
 class Verified(TypedDict):
-    """What the check of the answer said, claim by claim."""
+    """The verdict on each claim of the answer."""
 
     type: Literal["verification"]
     status: str
@@ -50,66 +51,74 @@ class Verified(TypedDict):
 
 
 RESTART = "restart"
-"""The reason of a correction whose run was taken up again after the process that executed it had died."""
+"""Reason of the correction that opens a resumed run, after the process that executed it had died."""
 
 
 class Correction(TypedDict):
-    """The text streamed so far does not stand; `answer` replaces all of it."""
+    """`answer` replaces all text streamed so far."""
 
     type: Literal["correction"]
     reason: str
-    """What was wrong, in words; or `RESTART`, and the answer is what is known of it so far, often nothing."""
+    """What was wrong, in words; or `RESTART`: then `answer` is what was saved of it, often nothing."""
     answer: str
     citations: list[Citation]
 
 
 class Compared(TypedDict):
-    """A run was run again on its tape. Sent before the end."""
+    """A run was replayed on its tape. Sent before the end."""
 
     type: Literal["comparison"]
     run_id: str
-    """The run that was recorded."""
+    """The recorded run."""
     identical: bool
-    """Whether events and final state are those of that run, byte for byte, times apart."""
+    """True where events and final state equal the recorded ones, times apart."""
     differences: list[str]
-    """Where they are not: the lines of a unified diff."""
+    """The lines of a unified diff."""
 
 
 class Done(TypedDict):
-    """The turn is over: the whole answer, and what a client or a log wants to know of it."""
+    """The end of a turn: the whole answer and how it came about."""
 
     type: Literal["done"]
     run_id: str
     thread_id: str
     answer: str
     citations: list[Citation]
+    outcome: Outcome | None
+    """None where the run was stopped before it had one."""
+    abstained: bool
+    """True where the documents did not answer: `outcome` is `abstained`."""
+    outcome_reasons: list[Reason]
+    """Why the outcome is no plain `answered`, in codes; `answer` says it in words."""
+    framing: Framing
+    """The parts of `answer` that claim nothing."""
     route: Route
     mode: str
     standalone_question: str
-    """The question as it was understood: what was searched for first."""
+    """The question as it was understood and first searched for."""
     confidence: float
     verification: Verification
     cached: bool
-    """Whether another run has written the answer: one that was stored, or one that the same question had in flight."""
+    """True where another run wrote the answer: an earlier one, or one that was answering the same question."""
     stopped: bool
-    """Whether somebody stopped it: `answer` is what was written until then."""
+    """True where somebody stopped the run; `answer` is what was written until then."""
     usage: list[Usage]
     cost: float | None
-    """US dollars; None where a model's price is not known."""
+    """US dollars; None where a model's price is unknown."""
     timings: dict[str, float]
     """Milliseconds by node, plus `total`."""
     warnings: list[str]
     answered_by: str
     """The language model that wrote the answer, or `local`; empty where nothing was written."""
     degraded: list[Degradation]
-    """What the run went on without, and why."""
+    """The run's fallbacks, in order."""
     prompts: dict[str, str]
     """The version of each prompt that a model was asked with, by node."""
     trace_url: str | None
 
 
 class Failed(TypedDict):
-    """The turn has failed: what went wrong and whether asking again may help."""
+    """The end of a turn that failed: what went wrong, and whether asking again may help."""
 
     type: Literal["error"]
     code: str
@@ -118,11 +127,11 @@ class Failed(TypedDict):
 
 
 NodeEvent = Thinking | Sources | Content | CitationUsed | Verified | Correction
-"""What a node may emit."""
+"""The events that nodes emit."""
 
 Event = NodeEvent | Compared | Done | Failed
 
 
 def data_of(event: Event) -> dict[str, Any]:
-    """The event without its name: what goes into an SSE `data:` field."""
+    """Return the event without its name, for an SSE `data:` field."""
     return {key: value for key, value in event.items() if key != "type"}

@@ -1,7 +1,6 @@
-"""A mode is the name of a profile, and a profile holds every knob of a run.
+"""Profiles: every knob of a run. A mode is the name of a profile.
 
-The profile is copied into the state when a turn starts, so that a saved run says under which settings it ran, and
-a fork may change any of them.
+A turn copies its profile into the state. So a saved run records its settings, and a fork may change any of them.
 """
 
 from collections.abc import Mapping
@@ -17,8 +16,8 @@ from domain.state import REMEMBERED_TURNS
 CitationStyle = Literal["number", "source", "citation", "chunk"]
 """`[1]`, `[Source 1]`, `[Citation 1]` or `[cite:CHUNK_ID]`."""
 
-
-ABSTENTION = "The documents do not answer this."
+Language = Literal["en", "de"]
+"""A language with a file in `nodes/catalogue`."""
 
 
 class _Knobs(BaseModel):
@@ -29,9 +28,9 @@ class RetrievalKnobs(_Knobs):
     """How retrieve searches and fuses."""
 
     candidates: int = Field(40, ge=1, le=200)
-    """How many fused candidates go on."""
+    """Fused candidates that go on to rerank."""
     leg_limit: int = Field(50, ge=1, le=1000)
-    """How many rows each leg brings to the fusion; 100 rank no better (docs/decisions/06-retrieval-and-fusion.md)."""
+    """Rows that each search brings to the fusion; 100 rank no better (docs/decisions/06-retrieval-and-fusion.md)."""
     fusion: Literal["standardised", "rrf", "weighted", "dense"] = "standardised"
     lexical_weight: float = Field(0.7, ge=0, le=5)
     """`standardised`: z(dense) + lexical_weight * z(lexical). 0.7 is the best of the values measured on the public
@@ -41,41 +40,41 @@ class RetrievalKnobs(_Knobs):
     rrf_k: int = Field(60, ge=1)
     """Cormack, Clarke & Buettcher, SIGIR 2009."""
     similarity_threshold: float | None = Field(None, ge=0, le=1)
-    """Candidates whose cosine similarity is known and below this are dropped."""
+    """Drop candidates whose cosine similarity is known and below this."""
     correct_spelling: bool = True
     """Search for the nearest known word in place of one that neither the documents nor common English hold, and for
     the commonest ending of an unfinished last word."""
     expansion: Literal["none", "multi_query", "hyde", "parts"] = "none"
-    """Search for more than the question: for queries that a language model writes, or for an answer that it makes up
-    (HyDE). The rankings are fused by reciprocal ranks with `rrf_k`. Needs a model; retries are not expanded, except by
-    `parts`: where the question alone found too little, the model takes it apart, and each part is a query."""
+    """Search for more than the question. `multi_query`: queries that a language model writes. `hyde`: an answer that it
+    invents. `parts`: on the first retry only, one query for each part of the question. The rankings are fused by
+    reciprocal ranks with `rrf_k`. Needs a model; other retries are not expanded."""
     expansion_queries: int = Field(3, ge=1, le=8)
-    """How many queries `multi_query` and `parts` add."""
+    """Queries that `multi_query` and `parts` add."""
 
 
 class RerankKnobs(_Knobs):
-    """How rerank scores, and what it keeps."""
+    """How rerank scores candidates, and how many it keeps."""
 
     method: Literal["local", "cross_encoder", "cohere", "model", "none"] = "local"
     """`local`: late interaction over stored vectors. `cross_encoder`: the model that `ASKGRAPH_CROSS_ENCODER` names.
     `cohere`: Cohere's rerank API, or a server that speaks it, by `ASKGRAPH_RERANK_MODEL`.
     `model`: the small language model reads all candidates at once. `none`: the order of the search."""
     only_complex: bool = False
-    """Score only for questions that `nodes/local/complexity.py` calls complex; others keep the order of the search."""
+    """Score only for questions that `domain/text/complexity.py` calls complex; others keep the order of the search."""
     keep: int = Field(5, ge=1, le=50)
-    """How many candidates become sources."""
+    """Candidates that become sources."""
     mmr_lambda: float | None = Field(None, ge=0, le=1)
-    """Maximal marginal relevance: 1 looks at relevance alone, 0 only at how much a source differs from those already
-    chosen. None: off, the most relevant are kept."""
+    """Maximal marginal relevance: 1 weighs relevance alone, 0 only the difference from sources already chosen. None:
+    off; keep the most relevant."""
 
 
 class GradeKnobs(_Knobs):
-    """What confidence is enough for what."""
+    """How much confidence an answer needs."""
 
     sufficient: float = Field(0.6, ge=0, le=1)
-    """Answer at once from here up."""
+    """Answer at once at this confidence or more."""
     caveat: float = Field(0.4, ge=0, le=1)
-    """From here up, when no retry is left, answer with a caveat; below, abstain."""
+    """When no retry is left, answer with a caveat at this confidence or more; below it, abstain."""
     max_retries: int = Field(2, ge=0, le=5)
     formula: Literal["judged", "weighted"] = "judged"
     """`judged`: the small language model's judgement, without one the local calibrated one. `weighted`: the scores by
@@ -91,14 +90,15 @@ class GenerateKnobs(_Knobs):
     """Token budget for the sources in the prompt."""
     answer_tokens: int = Field(1000, ge=16)
     max_sentences: int = Field(4, ge=1, le=20)
-    """How many sentences the extractive answerer quotes at most."""
+    """The most sentences that an answer without a language model quotes."""
     temperature: float = Field(0.2, ge=0, le=2)
     model: Literal["small", "large"] = "large"
     """Which language model writes."""
     remembered_turns: int = Field(4, ge=0, le=REMEMBERED_TURNS)
-    """How many earlier turns of the conversation that model sees."""
-    fallback: str = Field(ABSTENTION, min_length=1, max_length=500)
-    """Opens an abstention, and is what the model replies where the sources do not answer."""
+    """Earlier turns of the conversation that the model sees."""
+    fallback: str | None = Field(None, min_length=1, max_length=500)
+    """The sentence that opens an abstention, and that the model replies where the sources do not answer. None: the one
+    of the profile's language."""
 
 
 def _check_model(name: str) -> str:
@@ -116,7 +116,7 @@ ModelName = Annotated[str, AfterValidator(_check_model)]
 
 
 class ModelKnobs(_Knobs):
-    """Which language models a run asks. None: the deployment's."""
+    """The language models that a run asks. None: the deployment's."""
 
     small: ModelName | None = None
     """Routes, grades, reformulates. A name as `ASKGRAPH_MODEL_SMALL` takes it."""
@@ -125,14 +125,16 @@ class ModelKnobs(_Knobs):
     judge: ModelName | None = None
     """Verifies them."""
     timeout: float | None = Field(None, gt=0)
-    """Seconds that a step waits for a judgement, or for the next words of an answer; at most
-    `ASKGRAPH_MODEL_TIMEOUT`."""
+    """Seconds that a step waits for a judgement, or for the next words of an answer. `ASKGRAPH_MODEL_TIMEOUT` is the
+    maximum."""
 
 
 class Profile(_Knobs):
     """Every knob of a run."""
 
     name: str
+    language: Language = "en"
+    """The language of abstentions and caveats. It does not change how documents or questions are understood."""
     retrieval: RetrievalKnobs = RetrievalKnobs()
     rerank: RerankKnobs = RerankKnobs()
     grade: GradeKnobs = GradeKnobs()
@@ -140,10 +142,10 @@ class Profile(_Knobs):
     models: ModelKnobs = ModelKnobs()
     budget: Budget = Budget()
     speculate: bool = True
-    """Run the steps that probably follow while a language model judges: models are asked side by side, not in a row,
-    and what was asked in vain is paid for (docs/decisions/13-speculation-and-latency.md)."""
+    """Run the steps that probably follow while a language model judges. The answer comes sooner; calls that turn out to
+    be needless are paid for (docs/decisions/13-speculation-and-latency.md)."""
     verify: bool = False
-    """Check every claim of the answer against the sources it cites, and reconcile what does not hold."""
+    """Check every claim of the answer against the sources it cites, and repair or withdraw those without support."""
 
 
 MODES: dict[str, Profile] = {

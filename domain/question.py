@@ -1,12 +1,14 @@
-"""What counts as a question."""
+"""Questions as they are typed, and with the words that they take from their conversation."""
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 from domain.errors import QuestionError
 from domain.state import MAX_QUESTION
 
 _WHITE_SPACE = re.compile(r"\s+")
+_CARRIED = re.compile(r"(?<=[?.!]) \(([^()]*)\)$")
 
 
 def clean_question(text: str) -> str:
@@ -29,3 +31,14 @@ def clean_question(text: str) -> str:
             f"The question has {len(cleaned):,} characters; at most {MAX_QUESTION:,} are allowed. Shorten it."
         )
     return cleaned
+
+
+def add_carried(question: str, words: Sequence[str]) -> str:
+    """Return the question with words of its conversation behind it: "How long is it valid? (warranty Lindenhof W2)"."""
+    return f"{question} ({' '.join(words)})" if words else question
+
+
+def split_carried(question: str) -> tuple[str, str]:
+    """Return the question as typed, and the words that `add_carried` put behind it."""
+    match = _CARRIED.search(question)
+    return (question[: match.start()], match[1]) if match else (question, "")

@@ -1,4 +1,4 @@
-"""A run's life: what was accepted, who executes it, how it stands, and the record that is kept of it."""
+"""Runs: the request, the lease of the process that executes it, the status, and the record."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -6,56 +6,59 @@ from typing import Any, Literal
 
 from domain.documents import Citation
 from domain.events import Done, Failed
+from domain.outcome import Outcome, Reason
 from domain.state import Degradation, TurnInput, Usage
 
 RunState = Literal["queued", "running", "done", "failed", "stopped"]
-"""The last three are ends. `stopped`: somebody asked for it, and what was written so far stands."""
+"""The last three are final. `stopped`: somebody stopped the run; what it had written stays."""
 WhenBusy = Literal["reject", "queue", "interrupt"]
-"""What becomes of a question whose thread has another one running: it is refused, it waits, or it stops that one."""
+"""How to treat a question whose thread is busy: refuse it, let it wait, or stop the run it would wait for."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What was accepted: enough to start the run in another process."""
+    """An accepted run, with all that another process needs to start it."""
 
     run_id: str
     thread_id: str
     workspace_id: str
     turn: TurnInput
     begins_thread: bool = False
-    """Whether the thread was made for it."""
+    """True where the thread was created for this run."""
     forked_from: dict[str, Any] | None = None
-    """Of a replay: its thread holds the saved state that it runs on from, and no question comes in."""
+    """Set for a replay: its thread holds the saved state to run on from, and no question comes in."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to execute a run. It is lost where this process does not answer for too long: then another one has a
-    lease of the same run, with a greater `attempt`."""
+    """The right to execute a run.
+
+    A process that does not respond for too long loses it; another process then holds one with a greater `attempt`.
+    """
 
     request: RunRequest
     attempt: int
-    """From 1."""
+    """Counts from 1."""
     stop_requested: bool = False
-    """Whether the run shall stop before it begins."""
+    """True where the run is to stop before it begins."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunStatus:
-    """How a run stands."""
+    """The status of a run."""
 
     request: RunRequest
     state: RunState
     attempt: int
-    """How often it was begun; 0 while it waits for the first time."""
+    """How often the run was begun; 0 until the first time."""
     accepted_at: datetime
     started_at: datetime | None = None
-    """Of the latest attempt."""
+    """Start of the latest attempt."""
     ended_at: datetime | None = None
     ended: Done | Failed | None = None
-    """Its last event, once it has ended."""
+    """The last event, once the run has ended."""
     ended_id: str | None = None
-    """The id of that event in the run's stream."""
+    """The id of the last event in the run's stream."""
     stop_requested: bool = False
 
 
@@ -78,6 +81,9 @@ class RunRecord:
     sources: int = 0
     top_score: float | None = None
     confidence: float = 0.0
+    outcome: Outcome | None = None
+    """None where the run failed, or was stopped before it had one."""
+    outcome_reasons: list[Reason] = field(default_factory=list)
     verification: str = "skipped"
     cached: bool = False
     answer: str = ""
@@ -88,20 +94,20 @@ class RunRecord:
     """Milliseconds by node, plus `total`."""
     warnings: list[str] = field(default_factory=list)
     error: str | None = None
-    """The code of the error that ended it."""
+    """The code of the error that ended the run, or `stopped`."""
     forked_from: dict[str, Any] | None = None
-    """`{"thread_id", "checkpoint_id", "changed"}` of a replay."""
+    """Set for a replay: `{"thread_id", "checkpoint_id", "changed"}`."""
     answered_by: str = ""
     """The language model that wrote the answer, or `local`; empty where nothing was written."""
     degraded: list[Degradation] = field(default_factory=list)
-    """What the run went on without, and why."""
+    """The run's fallbacks, in order."""
     prompts: dict[str, str] = field(default_factory=dict)
     """The version of each prompt that a model was asked with, by node."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServedRun:
-    """A run that had ended when it was accepted: its answer was there already."""
+    """A run that was answered from the cache: accepted and ended at once."""
 
     request: RunRequest
     record: RunRecord
@@ -111,23 +117,23 @@ class ServedRun:
 
 
 CostKey = Literal["mode", "node", "model", "workspace"]
-"""What costs can be told apart by."""
+"""The attribute by which to group costs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What runs that share a mode, a node, a model or a workspace consumed."""
+    """The consumption of all runs with the same mode, node, model or workspace."""
 
     name: str | None
-    """None where the runs called no model, as those from the cache."""
+    """None for runs that called no model, such as those from the cache."""
     runs: int
-    """In which it took part; a run with several nodes or models counts for each."""
+    """A run with several nodes or models counts for each."""
     cached: int
-    """Those of them that came from the cache."""
+    """Runs among them that were answered from the cache."""
     calls: int
     input_tokens: int
     output_tokens: int
     cost: float
-    """US dollars, of the calls whose price is known."""
+    """US dollars, for the calls of known price."""
     unpriced: int
-    """Calls whose price is not known."""
+    """Calls of unknown price."""

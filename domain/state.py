@@ -1,8 +1,8 @@
-"""The graph's state: what a checkpoint holds.
+"""The graph's state, as checkpoints store it.
 
-Only plain JSON values, so that strict msgpack reads them back and an engineer can read them too. Each node
-declares the part it reads and the part it writes as TypedDicts of its own; mypy then catches a misspelt key, which
-LangGraph would drop silently.
+It holds plain JSON values only: strict msgpack reads them back, and so can an engineer. Each node declares the part it
+reads and the part it writes as TypedDicts of its own. mypy then catches a misspelt key, which LangGraph would drop
+silently.
 """
 
 from collections.abc import Iterable
@@ -12,23 +12,24 @@ from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from domain.documents import Candidate, Citation, Source, Verification
+from domain.outcome import Framing, Outcome, Reason
 
 Route = Literal["needs_retrieval", "conversational", "out_of_scope"]
 Level = Literal["high", "medium", "low", "none"]
 
-STATE_VERSION = 2
-"""Of the types of this module, as each checkpoint's metadata has it. A field that is new to `PerQuestion` leaves it as
-it is; any other change adds one, and a function to `app/runs/states.py` that makes of an older state one of today."""
+STATE_VERSION = 3
+"""Version of the types in this module; each checkpoint's metadata holds it. A new field of `PerQuestion` with a blank
+default needs no new version. Any other change does, and an upgrade of older states in `app/runs/state_upgrades.py`."""
 
 MAX_QUESTION = 2000
 """Characters; a longer question is refused before it costs anything."""
 
 REMEMBERED_TURNS = 12
-"""How many turns of a conversation stay in the state; older ones cannot be referred to any more."""
+"""Turns of a conversation that stay in the state. Questions cannot refer to older ones."""
 
 
 class Usage(TypedDict):
-    """Model calls of one step."""
+    """What one call of a model used, filed under its step."""
 
     node: str
     model: str
@@ -36,11 +37,11 @@ class Usage(TypedDict):
     input_tokens: int
     output_tokens: int
     cost: float | None
-    """US dollars; None where the model's price is not known."""
+    """US dollars; None where the model's price is unknown."""
 
 
 def add_costs(costs: Iterable[float | None]) -> float | None:
-    """US dollars together; None where one of the prices is not known."""
+    """Return the sum in US dollars; None where one of the prices is unknown."""
     known: list[float] = []
     for cost in costs:
         if cost is None:
@@ -50,7 +51,7 @@ def add_costs(costs: Iterable[float | None]) -> float | None:
 
 
 class Step(TypedDict):
-    """What one execution of a node took. Written by the graph's instrumentation, not by nodes."""
+    """The record of one execution of a node. The graph's instrumentation writes it, not the node."""
 
     node: str
     ms: float
@@ -59,22 +60,22 @@ class Step(TypedDict):
 
 
 class Degradation(TypedDict):
-    """What a run went on without."""
+    """One fallback of a run: something failed or was too expensive, and something else took its place."""
 
     node: str
-    """The step that had to do without."""
+    """The step that fell back."""
     code: str
-    """Why: an error's stable name, or `over_budget`."""
+    """The reason: an error's stable name, or `over_budget`."""
     given_up: str
-    """What was given up: usually a model's name."""
+    """What the step fell back from, usually a model's name."""
     instead: str
     """What took its place: another model, or `local`."""
     message: str
-    """The same in words, for people; `warnings` holds it too."""
+    """The same in words; also in `warnings`."""
 
 
 class Failure(TypedDict):
-    """Why the answerer that was asked last has not answered. Its draft, as far as it was streamed, is in `answer`."""
+    """Why the answerer that was asked last failed. What it streamed before is in `answer`."""
 
     code: str
     given_up: str
@@ -91,15 +92,17 @@ class Turn(TypedDict):
     answer: str
     documents: list[str]
     """Titles of the documents cited."""
+    outcome: Outcome | None
+    """None where the turn was stopped before it had one."""
     stopped: NotRequired[bool]
-    """Set where somebody stopped it: the answer is what was written until then."""
+    """True where somebody stopped the turn; `answer` is what was written until then."""
 
 
 _TURN = TypeAdapter(Turn)
 
 
 class TurnInput(TypedDict):
-    """What starts a turn."""
+    """The input of a turn."""
 
     run_id: str
     question: str
@@ -110,7 +113,7 @@ class TurnInput(TypedDict):
 
 
 class Attempt(TypedDict):
-    """What an earlier retrieval of the same question had found, kept in case the retry finds less."""
+    """The result of an earlier search for the same question, kept in case the retry finds less."""
 
     query: str
     candidates: list[Candidate]
@@ -120,36 +123,42 @@ class Attempt(TypedDict):
 
 
 class PerQuestion(TypedDict):
-    """The fields that belong to one question and must not leak into the next. `route` resets them all."""
+    """The fields of one question. `route` resets them all, so that none leaks into the next question."""
 
     standalone_question: str
     route: Route
     route_reason: str
     query: str
-    """What is searched for: the standalone question, or its last reformulation."""
+    """The query to search for: the standalone question, or its last reformulation."""
     queries_tried: list[str]
     retries: int
     candidates: list[Candidate]
     sources: list[Source]
     set_aside: list[Source]
-    """The last of the sources, where the prompt was too long for all of them. They are numbered on from `sources`."""
+    """The last sources, left out because the prompt was too long. Their numbers continue those of `sources`."""
     previous: Attempt | None
     confidence: float
-    """How likely it is that the sources hold the answer, 0-1."""
+    """Probability that the sources hold the answer, 0-1."""
     level: Level
     missing: list[str]
-    """Words of the question that no source covers; what a reformulation works on."""
+    """Words of the question that no source covers; reformulate works on them."""
     parts: list[str]
-    """What a retry searches for besides `query`: parts of the question, each a query."""
+    """Further queries of a retry, one for each part of the question."""
     answerer: str
-    """Who writes the answer: `model`, which is the tier that the profile names, `fallback 1` and on, or `local`. Empty:
-    the first of them that there is."""
+    """Who is to write the answer: `model` (the tier that the profile names), `fallback 1`, `fallback 2` … or `local`.
+    Empty: the first of these that exists."""
     answered_by: str
-    """Who has written it: a model's name, or `local`."""
+    """Who wrote the answer: a model's name, or `local`."""
     failure: Failure | None
-    """Set while the answer still has to be written by somebody else."""
+    """Set while another answerer has yet to write the answer."""
     degraded: list[Degradation]
-    """What the run went on without, in order."""
+    """The run's fallbacks, in order."""
+    outcome: Outcome | None
+    """None until there is an answer."""
+    outcome_reasons: list[Reason]
+    """Why the outcome is no plain `answered`; empty for small talk and refusals too."""
+    framing: Framing
+    """The parts of `answer` that claim nothing."""
     answer: str
     citations: list[Citation]
     verification: Verification
@@ -157,19 +166,21 @@ class PerQuestion(TypedDict):
 
 
 class AnswerState(TurnInput, PerQuestion):
-    """Everything a checkpoint holds. `turns` alone outlives the question."""
+    """The whole state. Only `turns` outlives the question."""
 
     turns: list[Turn]
 
 
 def remember(turns: list[Turn], turn: Turn) -> list[Turn]:
-    """The conversation with `turn` added, or put in place of what the same run had said before."""
+    """Return the conversation with `turn` added; it replaces an earlier turn of the same run."""
     return [*(t for t in turns if t["run_id"] != turn["run_id"]), turn][-REMEMBERED_TURNS:]
 
 
 def read_turns(value: object) -> list[Turn]:
-    """The turns of a saved state that have today's shape. One that another version wrote differently is forgotten,
-    which costs a follow-up its context and not the thread its life."""
+    """Return the turns of a saved state that have today's shape.
+
+    A turn of another shape is dropped: that costs a follow-up its context, while an error would cost the thread.
+    """
     turns = []
     for turn in value if isinstance(value, list) else []:
         try:
@@ -180,7 +191,7 @@ def read_turns(value: object) -> list[Turn]:
 
 
 def blank_question() -> PerQuestion:
-    """The per-question fields before anything is known."""
+    """Return the per-question fields of a question that just came in."""
     return PerQuestion(
         standalone_question="",
         route="needs_retrieval",
@@ -200,6 +211,9 @@ def blank_question() -> PerQuestion:
         answered_by="",
         failure=None,
         degraded=[],
+        outcome=None,
+        outcome_reasons=[],
+        framing=Framing(opening=0, closing=0),
         answer="",
         citations=[],
         verification={"status": "skipped", "claims": []},

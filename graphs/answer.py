@@ -1,4 +1,4 @@
-"""The answer machine. Read it beside the diagram in the README, which is drawn from it."""
+"""The answer graph. The diagram in the README is drawn from it."""
 
 from typing import Any
 
@@ -19,8 +19,8 @@ from graphs.decisions import (
     decide_sufficiency,
     decide_support,
 )
-from graphs.execution import Node
 from graphs.instrumentation import instrument
+from graphs.node import Node
 from nodes.abstain import abstain
 from nodes.context import Context
 from nodes.converse import converse
@@ -38,29 +38,28 @@ from nodes.verify import verify
 AnswerGraph = CompiledStateGraph[AnswerState, Context, TurnInput, AnswerState]
 
 LOCAL = 15.0
-"""Seconds for what a step does itself: a search, or the judgement that stands in for a model's."""
+"""Seconds for a step's own work: a search, or the local judgement that replaces a model's."""
 WRITING = 300.0
-"""Seconds that a model may write an answer for, as long as it is not silent."""
+"""Seconds that a model may take to write an answer, as long as it is not silent."""
 
 RECURSION_LIMIT = 200
-"""Steps of a run. Five retries, the most a profile allows, pass four nodes each; an answerer that fails passes two, as
-does each of the six times that fifty sources, the most that a profile keeps, are halved for it. Anything beyond is a
-loop."""
+"""The most steps of a run; more would be a loop. Each of at most five retries takes four steps. A failed answerer takes
+two, and so does each of at most six times that the sources are halved because they are too long."""
 
 LAST = "abstain"
-"""As whose update a whole state is written that no node has made: what follows it is the end, whatever the state."""
+"""Node name under which we write a complete state ourselves; its only edge leads to END."""
 
-# LangGraph's default policy retries our own input errors and not timeouts, so what is retried is said here. Nodes
-# that write to the reader are not retried: the reader would see the beginning twice.
+# LangGraph's default policy retries our input errors but no timeouts. Nodes that write to the reader are not retried,
+# because the reader would see the beginning twice.
 AGAIN = RetryPolicy(max_attempts=2, initial_interval=0.1, retry_on=(Unavailable, NodeTimeoutError))
 ONCE = RetryPolicy(max_attempts=1)
 
 
 def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, model_timeout: float = 60) -> AnswerGraph:
-    """The compiled graph. Pass the context on every call, on resume too: it is not checkpointed.
+    """Compile the graph. Pass the context on every call, on resume too: it is not checkpointed.
 
-    `model_timeout` is how many seconds a step waits for a language model's judgement, or for its next word. A step's
-    own limit is later by what it needs to go on without the model.
+    A step waits `model_timeout` seconds for a language model's judgement, or for its next word. The step's own time
+    limit is `LOCAL` seconds later, so that it can go on without the model.
     """
     graph = StateGraph(AnswerState, context_schema=Context, input_schema=TurnInput)
 
@@ -131,5 +130,5 @@ def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, mod
     for last in ("converse", "decline", "abstain"):
         graph.add_edge(last, END)
     compiled = graph.compile(checkpointer=checkpointer, name="answer")
-    # Whoever runs it, each checkpoint says by its metadata which version of the state's types it is of.
+    # Every checkpoint's metadata then holds the version of the state's types, whoever runs the graph.
     return compiled.with_config(metadata={"state_version": STATE_VERSION})

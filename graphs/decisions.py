@@ -1,6 +1,6 @@
-"""The edges that depend on something. Each takes the state and names the outcome; `answer.py` says where it leads.
+"""The conditional edges. Each router takes the state and names an edge; `answer.py` says where the edge leads.
 
-The Literals are what makes the drawing true: LangGraph draws the outcomes that a router can return.
+The return types are Literals because LangGraph draws the edges that a router's return type names.
 """
 
 from typing import Literal
@@ -12,17 +12,17 @@ from nodes.scope import profile_of
 
 
 def decide_route(state: AnswerState) -> Route:
-    """What kind of question it is."""
+    """Follow route's classification of the question."""
     return state["route"]
 
 
 def decide_sufficiency(
     state: AnswerState,
 ) -> Literal["sufficient", "poor, retries left", "poor, none left", "over budget"]:
-    """Whether what was found can answer.
+    """Decide from the confidence whether to answer, to search again or to abstain.
 
-    Between `caveat` and `sufficient` a retry comes first; when none is left, what there is is answered, with a
-    caveat.
+    Between `caveat` and `sufficient` a retry comes first. When none is left, the sources found so far are answered
+    from, with a caveat.
     """
     knobs = profile_of(state).grade
     retries = state["confidence"] < knobs.sufficient and state["retries"] < knobs.max_retries
@@ -36,7 +36,7 @@ def decide_sufficiency(
 def decide_retry(
     state: AnswerState,
 ) -> Literal["new query", "nothing new, partly answerable", "nothing new", "over budget"]:
-    """Whether reformulate found a query that was not tried yet."""
+    """Search again if reformulate found a query that was not tried yet; else answer from what there is, or abstain."""
     new = state["query"] not in state["queries_tried"]
     if not new and state["confidence"] < profile_of(state).grade.caveat:
         return "nothing new"
@@ -46,31 +46,31 @@ def decide_retry(
 
 
 def decide_answer(state: AnswerState) -> Literal["answerer failed", "mode verifies", "mode does not"]:
-    """Whether there is an answer, and whether it is checked. An abstention claims nothing."""
+    """Verify a finished answer where the mode does. An abstention claims nothing that could be verified."""
     if state["failure"] is not None:
         return "answerer failed"
-    profile = profile_of(state)
-    abstains = not state["citations"] and state["answer"].startswith(profile.generate.fallback)
-    return "mode verifies" if profile.verify and not abstains else "mode does not"
+    verifies = profile_of(state).verify and state["outcome"] != "abstained"
+    return "mode verifies" if verifies else "mode does not"
 
 
 def decide_remedy(state: AnswerState) -> Literal["answer otherwise", "nothing to answer from"]:
-    """Whether there is something to answer from with what is left."""
+    """Answer by other means where the sources are good enough; else abstain."""
     return "answer otherwise" if can_answer(state) else "nothing to answer from"
 
 
 def decide_support(state: AnswerState) -> Literal["supported", "unsupported claims"]:
-    """Whether every claim held."""
+    """Reconcile an answer that verify found unsupported."""
     return "unsupported claims" if state["verification"]["status"] == "unsupported" else "supported"
 
 
 def decide_repair(state: AnswerState) -> Literal["reconciled", "nothing is left"]:
-    """Whether there is an answer, if only that there is none; a draft that all was withdrawn of is a failure."""
+    """End with the corrected answer; fall back where reconcile withdrew a model's whole draft."""
     return "reconciled" if state["failure"] is None else "nothing is left"
 
 
 def _is_over_budget(state: AnswerState, *, needs_models: bool) -> bool:
-    """Whether the way that would be taken is one that the run can no longer afford. To quote costs nothing."""
+    """Return True where the run cannot afford the way ahead. Quoting without a model (`needs_models`, and the answerer
+    is local) costs nothing."""
     if needs_models and state["answerer"] == LOCAL:
         return False
     return profile_of(state).budget.find_breach(state["steps"]) is not None

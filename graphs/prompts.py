@@ -1,7 +1,7 @@
-"""Which version of each prompt this machine asks its models with.
+"""The versions of the prompts.
 
-A version is a digest of the prompt's own text, which stands beside its node: whoever changes a prompt changes its
-version, and with that what the cache keeps and what the record of a run says.
+A version is a digest of the prompt's text, which stands beside its node. Changing a prompt so changes its version,
+which is part of the cache key and of every run's record.
 """
 
 import hashlib
@@ -29,13 +29,13 @@ def _digest(value: object) -> str:
 
 
 VERSIONS: Mapping[str, str] = {node: _digest(texts) for node, texts in _PROMPTS.items()}
-"""By node: 12 hexadecimal digits."""
+"""12 hexadecimal digits by node."""
 
 ALL_VERSIONS = _digest(VERSIONS)
-"""Of all of them together."""
+"""One version for all prompts together."""
 
 
 def find_versions(steps: Iterable[Step]) -> dict[str, str]:
-    """The versions of the prompts that models were asked with in these steps."""
+    """Return the versions of the prompts that these steps sent to models, by node."""
     asked = dict.fromkeys(used["node"] for step in steps for used in step["usage"])
     return {node: VERSIONS[node] for node in asked if node in VERSIONS}

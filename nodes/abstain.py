@@ -1,44 +1,86 @@
-"""abstain: the documents do not say, and this is what was searched."""
+"""abstain: say that the documents do not answer, and what was searched."""
 
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
 from domain.documents import Source
-from domain.state import Level, Turn
+from domain.outcome import (
+    BudgetSpent,
+    Framing,
+    LowConfidence,
+    MissingWords,
+    NothingFound,
+    Outcome,
+    Reason,
+    RetriesSpent,
+)
+from domain.question import split_carried
+from domain.state import Level, Step, Turn
 from nodes.context import Context
-from nodes.local.standalone import part_carried
+from nodes.missing import find_missing_names
 from nodes.scope import profile_of
 from nodes.titles import read_titles
-from nodes.writing import Answered, AnswerWriter, finish_turn
+from nodes.wording import wording_of
+from nodes.writing import AnsweringInput, AnswerWriter, finish_turn
+
+_NEAREST = 3
+"""Titles that an abstention names."""
 
 
-class AbstainInput(Answered):
-    """What abstain reads."""
+class AbstainInput(AnsweringInput):
+    """The part of the state that abstain reads."""
 
     queries_tried: list[str]
     sources: list[Source]
+    confidence: float
+    missing: list[str]
+    retries: int
+    steps: list[Step]
 
 
 class AbstainUpdate(TypedDict):
-    """What abstain writes."""
+    """The part of the state that abstain writes."""
 
     answer: str
+    outcome: Outcome
+    outcome_reasons: list[Reason]
+    framing: Framing
     confidence: float
     level: Level
     turns: list[Turn]
 
 
 async def abstain(state: AbstainInput, runtime: Runtime[Context]) -> AbstainUpdate:
-    """Say so, with what was first searched for and the nearest documents, to judge or ask otherwise by."""
+    """Abstain, and name the first query and the nearest documents, so that the reader can judge or ask otherwise."""
+    reasons = await _find_reasons(state, runtime.context)
     writer = AnswerWriter(runtime.stream_writer)
-    searched, _ = part_carried((state["queries_tried"] or [state["question"]])[0])
-    nearest = list(dict.fromkeys(source["title"] for source in state["sources"]))[:3]
-    parts = [profile_of(state).generate.fallback, f"I searched for “{searched}”."]
-    if nearest:
-        parts.append(f"The nearest I found is in {', '.join(f'“{title}”' for title in nearest)}.")
-    elif await read_titles(state, runtime.context, 1) == []:
-        parts.append("There was nothing to search in: no documents have been added here, or none were chosen.")
-    else:
-        parts.append("Nothing I found comes close.")
-    writer.write(" ".join(parts))
-    return AbstainUpdate(answer=writer.text, confidence=0.0, level="none", turns=finish_turn(state, writer.text, []))
+    writer.write(wording_of(profile_of(state)).abstain(reasons))
+    return AbstainUpdate(
+        answer=writer.text,
+        outcome="abstained",
+        outcome_reasons=reasons,
+        framing=Framing(opening=0, closing=0),
+        confidence=0.0,
+        level="none",
+        turns=finish_turn(state, writer.text, [], "abstained"),
+    )
+
+
+async def _find_reasons(state: AbstainInput, context: Context) -> list[Reason]:
+    profile = profile_of(state)
+    searched, _ = split_carried((state["queries_tried"] or [state["question"]])[0])
+    nearest = list(dict.fromkeys(source["title"] for source in state["sources"]))[:_NEAREST]
+    is_empty = not nearest and await read_titles(state, context, 1) == []
+    reasons: list[Reason] = [
+        NothingFound(code="nothing_found", searched=searched, nearest=nearest, scope_is_empty=is_empty)
+    ]
+    if state["sources"]:
+        reasons.append(LowConfidence(code="low_confidence", confidence=state["confidence"]))
+        if words := find_missing_names(state["question"], state["missing"]):
+            reasons.append(MissingWords(code="missing_words", words=words))
+    breach = profile.budget.find_breach(state["steps"])
+    if breach is not None and state["retries"] < profile.grade.max_retries:
+        reasons.append(BudgetSpent(code="over_budget", limit=breach))
+    elif state["retries"]:
+        reasons.append(RetriesSpent(code="retries_spent", retries=state["retries"]))
+    return reasons

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar
 from domain.documents import Candidate, Source
 from domain.errors import StateError
 from domain.ports.embedding import Embedder
+from domain.ports.judgement import Judges
 from domain.ports.library import Library
 from domain.ports.models import ChatModel, ModelUsage, TokenCounter
 from domain.ports.reranking import Reranker
@@ -116,9 +117,8 @@ class Context:
     library: Library
     embedder: Embedder
     """For searching: the model that filled the index."""
-    sentences: Embedder
-    """For judging locally: the model that ships, on which the constants of local judgement were fitted. Costs no
-    call to a provider, whatever the index was made with."""
+    judges: Judges
+    """Judge without a language model: where there is none, where it fails, and where one judgement is enough."""
     tokens: TokenCounter
     rerankers: Mapping[str, Reranker] = field(default_factory=dict)
     """By the name that `rerank.method` has for it."""
@@ -131,8 +131,8 @@ class Context:
     was, puts in what was measured then."""
 
     def read_cosines(self, found: Sequence[Found]) -> Sequence[Found]:
-        """What was found, without its cosines where they are of another model than `sentences` and local judgement
-        could not read them."""
-        if self.embedder.name == self.sentences.name:
+        """Return `found`, without its cosines where the index was made with another embedding model than the one that
+        local judgement was fitted on."""
+        if self.embedder.name == self.judges.embedding_model:
             return found
         return [{**each, "dense": None} for each in found]

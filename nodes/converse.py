@@ -1,20 +1,20 @@
-"""converse: small talk, answered without a search."""
+"""converse: answer small talk without a search."""
 
 from collections.abc import Sequence
 
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
-from domain.ports.models import ChatModel, Message
+from domain.outcome import Outcome
+from domain.ports.models import ChatModel
 from domain.state import Turn
 from nodes.answerers import LOCAL
 from nodes.context import Context
 from nodes.judgement import ask_or_none
-from nodes.local.smalltalk import reply
-from nodes.prompting import show_titles
+from nodes.prompting import ask, instruct, show_list, show_turns, write
 from nodes.scope import profile_of
 from nodes.titles import read_titles
-from nodes.writing import Answered, AnswerWriter, Prose, finish_turn
+from nodes.writing import AnsweringInput, AnswerWriter, Prose, finish_turn
 
 PROMPT = """You are askgraph, which answers questions from a team's documents and cites them. The user makes small
 talk or asks about you. Reply in one or two friendly sentences, in their language. State no facts about the world or
@@ -28,15 +28,16 @@ _REPLY_TOKENS = 150
 
 
 class ConverseUpdate(TypedDict):
-    """What converse writes."""
+    """The part of the state that converse writes."""
 
     answer: str
+    outcome: Outcome
     answered_by: str
     turns: list[Turn]
 
 
-async def converse(state: Answered, runtime: Runtime[Context]) -> ConverseUpdate:
-    """Reply in kind, and say what can be asked."""
+async def converse(state: AnsweringInput, runtime: Runtime[Context]) -> ConverseUpdate:
+    """Reply, and name some documents that can be asked about."""
     context = runtime.context
     titles = await read_titles(state, context, _TITLES_SHOWN)
     writer = AnswerWriter(runtime.stream_writer)
@@ -51,23 +52,26 @@ async def converse(state: Answered, runtime: Runtime[Context]) -> ConverseUpdate
         if finished:
             answered_by = model.name
         elif writer.text:
-            writer.correct("The language model stopped.", reply(state["question"], titles), [])
+            reply = await context.judges.small_talk.reply(state["question"], titles)
+            writer.correct("The language model stopped.", reply, [])
     if not writer.text:
-        writer.write(reply(state["question"], titles))
-    return ConverseUpdate(answer=writer.text, answered_by=answered_by, turns=finish_turn(state, writer.text, []))
+        writer.write(await context.judges.small_talk.reply(state["question"], titles))
+    turns = finish_turn(state, writer.text, [], "conversed")
+    return ConverseUpdate(answer=writer.text, outcome="conversed", answered_by=answered_by, turns=turns)
 
 
 async def _write_with_model(
-    model: ChatModel, writer: AnswerWriter, state: Answered, titles: Sequence[str] | None, context: Context
+    model: ChatModel, writer: AnswerWriter, state: AnsweringInput, titles: Sequence[str] | None, context: Context
 ) -> bool:
-    """True, when the reply is whole."""
-    named = "not known" if titles is None else f"\n{show_titles(titles)}" if titles else "none yet"
-    messages = [Message("system", PROMPT.format(titles=named))]
-    for turn in state["turns"][-_TURNS_SHOWN:]:
-        messages += [Message("user", turn["question"]), Message("assistant", turn["answer"])]
-    messages.append(Message("user", state["question"]))
+    """Return True once the reply is complete."""
+    named = "not known" if titles is None else write("\n{titles}", titles=show_list(titles)) if titles else "none yet"
+    messages = [
+        instruct(PROMPT, titles=named),
+        *show_turns(state["turns"], _TURNS_SHOWN),
+        ask("{question}", question=state["question"]),
+    ]
     profile = profile_of(state)
-    # There are no sources here: whatever looks like a marker points at none.
+    # Without sources, every marker is taken out.
     prose = Prose(writer, state["question"], [], profile.generate.citation_style)
     async for token in model.stream(
         messages,

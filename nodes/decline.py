@@ -1,27 +1,29 @@
-"""decline: a polite refusal of what no document can fulfil. No search, and no model either: it would add nothing."""
+"""decline: politely refuse a request that no document can fulfil, without a search and without a model."""
 
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
+from domain.outcome import Outcome
 from domain.state import Turn
 from nodes.context import Context
-from nodes.local.smalltalk import decline as refuse
 from nodes.titles import read_titles
-from nodes.writing import Answered, AnswerWriter, finish_turn
+from nodes.writing import AnsweringInput, AnswerWriter, finish_turn
 
 _TITLES_SHOWN = 5
 
 
 class DeclineUpdate(TypedDict):
-    """What decline writes."""
+    """The part of the state that decline writes."""
 
     answer: str
+    outcome: Outcome
     turns: list[Turn]
 
 
-async def decline(state: Answered, runtime: Runtime[Context]) -> DeclineUpdate:
-    """Say what this service is for instead."""
+async def decline(state: AnsweringInput, runtime: Runtime[Context]) -> DeclineUpdate:
+    """Refuse, and offer what this service is for."""
     titles = await read_titles(state, runtime.context, _TITLES_SHOWN)
     writer = AnswerWriter(runtime.stream_writer)
-    writer.write(refuse(state["question"], titles))
-    return DeclineUpdate(answer=writer.text, turns=finish_turn(state, writer.text, []))
+    writer.write(await runtime.context.judges.small_talk.decline(state["question"], titles))
+    turns = finish_turn(state, writer.text, [], "declined")
+    return DeclineUpdate(answer=writer.text, outcome="declined", turns=turns)

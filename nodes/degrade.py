@@ -1,8 +1,7 @@
-"""degrade: give up what cannot be had, say so, and choose how to go on.
+"""degrade: fall back, and report what it fell back from.
 
-Three edges lead here: the answerer that was asked has failed, nothing of what it wrote was left when it was checked, or
-the run has spent its budget. What was given up, for
-what and why, stays in the state, and goes into the run's record and its `done` event.
+Three edges lead here: the answerer failed, verification left nothing of its draft, or the run has spent its budget. The
+state keeps what was given up, what took its place and why; the run's record and its `done` event report it.
 """
 
 from collections.abc import Mapping
@@ -22,7 +21,7 @@ from nodes.scope import profile_of
 
 
 class DegradeInput(TypedDict):
-    """What degrade reads."""
+    """The part of the state that degrade reads."""
 
     profile: dict[str, Any]
     standalone_question: str
@@ -35,7 +34,7 @@ class DegradeInput(TypedDict):
 
 
 class DegradeUpdate(TypedDict):
-    """What degrade writes."""
+    """The part of the state that degrade writes."""
 
     answerer: str
     sources: list[Source]
@@ -43,9 +42,13 @@ class DegradeUpdate(TypedDict):
 
 
 async def degrade(state: DegradeInput, runtime: Runtime[Context]) -> DegradeUpdate:
-    """After a failure: fewer sources where they were too long, else the next answerer, which may have room for all of
-    them. After a draft of which nothing is left: an answerer that says what the sources say. Over budget: no more
-    searching, and no answerer that costs anything."""
+    """Choose a cheaper or safer way to answer.
+
+    - The prompt was too long: keep half of the sources, or ask the next answerer, which may have room for all.
+    - The answerer failed: ask the next one.
+    - Verification left nothing of the draft: quote the sources.
+    - The budget is spent: search no more, and quote the sources.
+    """
     context = runtime.context
     profile = profile_of(state)
     failure, sources, set_aside = state["failure"], state["sources"], state["set_aside"]
@@ -59,7 +62,7 @@ async def degrade(state: DegradeInput, runtime: Runtime[Context]) -> DegradeUpda
 
     def give_up(failure: Failure, instead: str, consequence: str) -> None:
         code, given_up, message = failure["code"], failure["given_up"], f"{consequence}: {failure['message']}"
-        # What is given up is generate's, whichever step says so.
+        # The fallback is filed under generate, the step that it concerns.
         context.ledger.degrade(
             Degradation(node="generate", code=code, given_up=given_up, instead=instead, message=message)
         )
@@ -72,7 +75,7 @@ async def degrade(state: DegradeInput, runtime: Runtime[Context]) -> DegradeUpda
         return following
 
     if failure is not None and failure["code"] == ContextTooLong().code and len(sources) > 1:
-        # What was given up in the end, generate says, which may have to come back for more.
+        # generate reports in the end how many sources were left out: it may have to come back for fewer still.
         kept = len(sources) // 2
         sources, set_aside = sources[:kept], [*sources[kept:], *set_aside]
     elif failure is not None and failure["code"] == UnsupportedAnswer().code:
@@ -92,6 +95,6 @@ async def degrade(state: DegradeInput, runtime: Runtime[Context]) -> DegradeUpda
 
 
 def can_answer(state: Mapping[str, Any]) -> bool:
-    """Whether there is something to answer from, if nothing more is searched for."""
+    """Return True where the sources found so far are good enough to answer from."""
     knobs = profile_of(state).grade
     return state["failure"] is not None or state["confidence"] >= min(knobs.caveat, knobs.sufficient)

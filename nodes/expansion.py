@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from pydantic import BaseModel, Field
 
 from domain.documents import Candidate
-from domain.ports.models import ChatModel, Message
+from domain.ports.models import ChatModel
 from domain.profile import RetrievalKnobs
 from nodes.context import Context
 from nodes.judgement import ask_or_none
+from nodes.prompting import ask, instruct
 
 QUERIES_PROMPT = """You help to search a team's documents. Write {count} search queries that may find what answers the
 question. Let each look at it differently: other words for the same thing, abbreviations spelt out, or one part of a
@@ -54,7 +55,7 @@ async def expand(query: str, knobs: RetrievalKnobs, context: Context) -> list[st
     return [text for text in dict.fromkeys(texts) if text and text.casefold() != query.casefold()]
 
 
-def merge(rankings: Sequence[Sequence[Candidate]], k: int) -> list[Candidate]:
+def fuse_rankings(rankings: Sequence[Sequence[Candidate]], k: int) -> list[Candidate]:
     """One ranking of several, by the sum of 1 / (k + rank) (Cormack, Clarke & Buettcher, SIGIR 2009). A candidate of
     several rankings keeps what the first of them says of it."""
     if len(rankings) == 1:
@@ -71,13 +72,13 @@ def merge(rankings: Sequence[Sequence[Candidate]], k: int) -> list[Candidate]:
 
 async def _ask_queries(model: ChatModel, query: str, knobs: RetrievalKnobs, context: Context) -> list[str]:
     messages = [
-        Message("system", QUERIES_PROMPT.format(count=knobs.expansion_queries)),
-        Message("user", f"Question: {query}"),
+        instruct(QUERIES_PROMPT, count=knobs.expansion_queries),
+        ask("Question: {question}", question=query),
     ]
     reply = await model.judge(messages, Queries, context.ledger)
     return reply.queries[: knobs.expansion_queries]
 
 
 async def _ask_hypothesis(model: ChatModel, query: str, knobs: RetrievalKnobs, context: Context) -> list[str]:
-    messages = [Message("system", HYPOTHESIS_PROMPT), Message("user", f"Question: {query}")]
+    messages = [instruct(HYPOTHESIS_PROMPT), ask("Question: {question}", question=query)]
     return [(await model.judge(messages, Hypothesis, context.ledger)).passage]

@@ -146,3 +146,9 @@ def _standardise(scores: _Scores, sample: _Scores | None = None) -> _Scores:
 def _scale(scores: _Scores) -> _Scores:
     highest = scores.max(initial=0.0)
     return scores / highest if highest > 0 else scores
+
+
+def weigh_by_rank(scores: Sequence[float]) -> float:
+    """The mean of the scores, best first, each by the inverse of its rank: Σ scoreᵢ / i ÷ Σ 1 / i."""
+    weights = [1 / rank for rank in range(1, len(scores) + 1)]
+    return sum(weight * score for weight, score in zip(weights, scores, strict=True)) / sum(weights)

@@ -1,10 +1,10 @@
-"""generate: write the answer from the sources, every statement with its marker, streamed.
+"""generate: stream an answer from the sources, with a marker after every statement.
 
-With a model, its prose; without one, the sentences that answer, quoted, which is grounded by construction.
+A model writes prose. Without a model, the sentences that answer are quoted, which is grounded by construction.
 """
 
-import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
@@ -13,23 +13,34 @@ from domain.citations import cite
 from domain.documents import Citation, Source
 from domain.errors import ContextTooLong, ModelError, ModelTimeout, ModelUnavailable, UnsupportedAnswer
 from domain.events import Sources
-from domain.ports.models import ChatModel, Message
+from domain.outcome import (
+    ANSWERS,
+    Framing,
+    LowConfidence,
+    MissingWords,
+    ModelAbstained,
+    NothingQuotable,
+    Outcome,
+    Reason,
+    Uncited,
+    judge_answer,
+)
+from domain.ports.judgement import Quote
+from domain.ports.models import ChatModel
 from domain.profile import Profile
 from domain.state import Degradation, Failure, Level, Turn
 from domain.text.hyperlinks import strip_links
 from domain.text.markers import render_marker, strip_markers
-from domain.text.terms import content_words
+from domain.text.ranges import compare, read_amounts
 from nodes.answerers import LOCAL, find_model, list_answerers
 from nodes.context import Context, Ledger
 from nodes.judgement import within
-from nodes.local.conclusion import conclude
-from nodes.local.extraction import Quote, extract
-from nodes.local.ranges import compare, read_amounts
-from nodes.local.statements import read_title
-from nodes.neighbours import merge
-from nodes.prompting import disarm, fit_sources, show_sources
+from nodes.missing import find_missing_names
+from nodes.neighbours import merge_touching
+from nodes.prompting import Prompt, ask, fit_sources, instruct, show_sources, show_turns
 from nodes.scope import profile_of
-from nodes.writing import ADMISSION, CAVEAT, Answered, AnswerWriter, Prose, finish_turn, hold_back
+from nodes.wording import wording_of
+from nodes.writing import AbstentionListener, AnsweringInput, AnswerWriter, Prose, finish_turn, hold_back
 
 PROMPT = """You answer questions from a team's documents. What you may say is what the numbered sources say.
 
@@ -48,11 +59,11 @@ Rules:
 CHECKED = """
 - Every statement of your answer will be checked against the sources that it cites, and withdrawn where they do not say
   it: one fact a sentence, in the words of its source where you can."""
-"""For modes that verify."""
+"""Added for modes that verify."""
 
 
-class GenerateInput(Answered):
-    """What generate reads."""
+class GenerateInput(AnsweringInput):
+    """The part of the state that generate reads."""
 
     sources: list[Source]
     confidence: float
@@ -65,9 +76,12 @@ class GenerateInput(Answered):
 
 
 class GenerateUpdate(TypedDict):
-    """What generate writes."""
+    """The part of the state that generate writes."""
 
     answer: str
+    outcome: Outcome
+    outcome_reasons: list[Reason]
+    framing: Framing
     answered_by: str
     citations: list[Citation]
     sources: list[Source]
@@ -78,7 +92,8 @@ class GenerateUpdate(TypedDict):
 
 
 class UnfinishedUpdate(TypedDict):
-    """What generate writes where the answerer fails: what readers have seen of the answer, and why there is no more."""
+    """The part of the state that generate writes where the answerer fails: the answer as far as readers saw it, and the
+    failure."""
 
     answer: str
     answerer: str
@@ -87,57 +102,70 @@ class UnfinishedUpdate(TypedDict):
 
 
 async def generate(state: GenerateInput, runtime: Runtime[Context]) -> GenerateUpdate | UnfinishedUpdate:
-    """Stream a cited answer by the answerer that the state names. Where that is a model and fails, nothing is put in
-    its place here: the graph goes on to degrade, and comes back with another answerer.
+    """Stream a cited answer by the answerer that the state names.
 
-    An answer that was begun before is replaced in one piece, when the new one is finished.
+    Where a model fails, the graph goes on to degrade and comes back with another answerer. A finished answer then
+    replaces, in one piece, what the failed one had streamed.
     """
     context = runtime.context
     profile = profile_of(state)
     failure = state["failure"]
     sources = state["sources"]
     if failure is None:
-        sources = fit_sources(merge(sources), profile.generate.source_tokens, context.tokens)
+        sources = fit_sources(merge_touching(sources), profile.generate.source_tokens, context.tokens)
         shown = [cite(source, statements=[state["standalone_question"]]) for source in sources]
         runtime.stream_writer(Sources(type="sources", citations=shown))
     draft = state["answer"]
     writer = AnswerWriter(hold_back if draft else runtime.stream_writer)
-    opening = CAVEAT if state["confidence"] < profile.grade.sufficient else ""
+    low: list[Reason] = []
+    if state["confidence"] < profile.grade.sufficient:
+        low = [LowConfidence(code="low_confidence", confidence=state["confidence"])]
 
     answerer = state["answerer"] or list_answerers(profile.generate, context.models)[0]
     model = find_model(answerer, profile.generate, context.models)
     if model is None:
-        await _quote(writer, opening, state, sources, profile, context)
+        result = await _quote(writer, low, state, sources, profile, context)
     else:
         try:
             async with within(context.ledger.model_deadline, ModelTimeout()):
-                await _write_with_model(model, writer, opening, state, sources, profile, context)
+                result = await _write_with_model(model, writer, low, state, sources, profile, context)
         except (ModelError, ModelUnavailable) as error:
             failed = Failure(code=error.code, given_up=model.name, message=error.message)
             return UnfinishedUpdate(answer=draft or writer.text, answerer=answerer, sources=sources, failure=failed)
     if failure is not None and draft:
-        stopped = "The language model stopped before the answer was finished."
+        stopped = wording_of(profile).correction.stopped
         reason = failure["message"] if failure["code"] == UnsupportedAnswer().code else stopped
         AnswerWriter(runtime.stream_writer).correct(reason, writer.text, writer.citations)
     if state["set_aside"]:
         _admit_lost(len(sources), len(state["set_aside"]), context.ledger)
 
-    # What cites nothing is withdrawn where it is verified, and who writes then needs to know how sure grade was.
-    stands = bool(writer.citations) or (profile.verify and not writer.text.startswith(profile.generate.fallback))
+    # Verification withdraws an uncited answer; the answerer that then takes over needs grade's confidence.
+    stands = bool(writer.citations) or (profile.verify and result.outcome in ANSWERS)
     return GenerateUpdate(
         answer=writer.text,
+        outcome=result.outcome,
+        outcome_reasons=result.reasons,
+        framing=result.framing,
         answered_by=LOCAL if model is None else model.name,
         citations=writer.citations,
         sources=sources,
         confidence=state["confidence"] if stands else 0.0,
         level=state["level"] if stands else "none",
         failure=None,
-        turns=finish_turn(state, writer.text, writer.citations),
+        turns=finish_turn(state, writer.text, writer.citations, result.outcome),
     )
 
 
+class _Result(NamedTuple):
+    """What became of an answer that was written to its end."""
+
+    outcome: Outcome
+    reasons: list[Reason]
+    framing: Framing
+
+
 def _admit_lost(shown: int, lost: int, ledger: Ledger) -> None:
-    """Say that the model had room for a part of the sources only."""
+    """Report that the model had room for a part of the sources only."""
     problem, instead = ContextTooLong(), f"the first {shown}"
     message = f"The answer was written from {instead} of {shown + lost} sources: {problem.message}"
     ledger.degrade(
@@ -149,30 +177,31 @@ def _admit_lost(shown: int, lost: int, ledger: Ledger) -> None:
 
 async def _quote(
     writer: AnswerWriter,
-    opening: str,
+    low: list[Reason],
     state: GenerateInput,
     sources: Sequence[Source],
     profile: Profile,
     context: Context,
-) -> None:
-    knobs = profile.generate
-    question = state["standalone_question"]
+) -> _Result:
+    """Quote the sentences that answer; abstain where there are none. `low` is the reason for a caveat, if there is
+    one."""
+    knobs, wording = profile.generate, wording_of(profile)
     before = [turn for turn in state["turns"] if turn["run_id"] != state["run_id"]]
-    quotes = await extract(
-        question,
+    found = await context.judges.finder.find(
+        state["standalone_question"],
         sources,
-        context.sentences,
-        max_sentences=knobs.max_sentences,
+        most=knobs.max_sentences,
         typed=state["question"],
         last=before[-1] if before else None,
     )
+    quotes = found.quotes
     if not quotes:
-        writer.write(knobs.fallback)
-        return
+        reasons: list[Reason] = [NothingQuotable(code="nothing_quotable")]
+        writer.write(wording.abstain(reasons))
+        return _Result("abstained", reasons, Framing(opening=0, closing=0))
+    opening = wording.open(low)
     by_number = {source["number"]: source for source in sources}
-    best = max(quotes, key=lambda quote: quote.score)
-    place = read_title(by_number[best.number])
-    conclusion = None if opening or best.text[0].isdigit() else conclude(question, best.text, place)
+    conclusion = found.conclusion
     writer.write(opening or (f"{conclusion[0].upper()}{conclusion[1:]}. " if conclusion else ""))
     spans: dict[int, tuple[int, int]] = {}
     for quote in quotes:
@@ -185,22 +214,22 @@ async def _quote(
         marker = render_marker(quote.number, source["chunk_id"], knobs.citation_style)
         writer.write(f" {marker}" if following is None else f" {marker}\n" if _is_row(quote) else f" {marker} ")
         writer.cite(cite(source, spans[quote.number]))
-    writer.write(_admit_missing(state, quotes))
+    reasons = [*low, *_find_missing(state, quotes)]
+    closing = wording.close(reasons)
+    writer.write(closing)
+    return _Result(judge_answer(reasons), reasons, Framing(opening=len(opening), closing=len(closing)))
 
 
-def _admit_missing(state: GenerateInput, quotes: Sequence[Quote]) -> str:
-    """What the answer says of the names and numbers of the question that are in no source. A number within a range
-    that is quoted is one that the sources speak of."""
+def _find_missing(state: GenerateInput, quotes: Sequence[Quote]) -> list[Reason]:
+    """Return a reason where the question has names or numbers that no source mentions. A quoted range mentions the
+    numbers within it."""
     enclosed = {
         amount.term
         for amount in read_amounts(state["question"])
         if any(compare(amount, quote.text) in ("encloses", "both") for quote in quotes)
     }
-    unheard = set(state["missing"]) - enclosed
-    words = re.findall(r"[^\W_]+(?:[-'’.][^\W_]+)*", state["question"])
-    named = [word for word in dict.fromkeys(words[1:]) if word[0].isupper() or word[0].isdigit()]
-    missing = [f"“{word}”" for word in named if set(content_words(word)) & unheard]
-    return f"{ADMISSION}{' or '.join(missing)}." if missing else ""
+    words = find_missing_names(state["question"], state["missing"], enclosed)
+    return [MissingWords(code="missing_words", words=words)] if words else []
 
 
 def _is_row(quote: Quote) -> bool:
@@ -210,14 +239,17 @@ def _is_row(quote: Quote) -> bool:
 async def _write_with_model(
     model: ChatModel,
     writer: AnswerWriter,
-    opening: str,
+    low: list[Reason],
     state: GenerateInput,
     sources: Sequence[Source],
     profile: Profile,
     context: Context,
-) -> None:
-    """The whole answer. An abstention does without the opening."""
-    knobs = profile.generate
+) -> _Result:
+    """Stream the model's whole answer, opened by a caveat where there is a reason for one in `low` and the model does
+    not abstain."""
+    knobs, wording = profile.generate, wording_of(profile)
+    opening = wording.open(low)
+    listener = AbstentionListener(wording.abstention.sentence)
     prose = Prose(writer, state["question"], sources, knobs.citation_style)
     messages = _write_prompt(state, sources, profile)
     held = ""
@@ -229,35 +261,48 @@ async def _write_with_model(
         max_tokens=knobs.answer_tokens,
         timeout=profile.models.timeout,
     ):
+        listener.feed(token)
         if begun:
             prose.feed(token)
             continue
         held += token
-        # Until it differs from the abstention, it may become one.
-        if not knobs.fallback.startswith(held.strip()):
+        if listener.heard_abstention is not None:
             begun = True
-            if not held.lstrip().startswith(knobs.fallback):
-                writer.write(opening)
+            opening = "" if listener.heard_abstention else opening
+            writer.write(opening)
             prose.feed(held)
+    listener.finish()
     if not begun:
+        opening = ""
         prose.feed(held)
     prose.finish()
     if any(used.full for used in context.ledger.usage):
-        # As every answer with a warning, it is not cached.
+        # The warning keeps the answer out of the cache.
         context.ledger.warn(f"The answer reached its limit of {knobs.answer_tokens} tokens before it was finished.")
     if prose.lost_links:
         context.ledger.warn("A link that none of the sources holds was taken out of the answer.")
-    if not (profile.verify or writer.citations or writer.text.startswith(knobs.fallback)):
-        # Where it is verified, what cites nothing is withdrawn.
-        context.ledger.warn("The answer cites no source, so nothing shows that it comes from the documents.")
+    framing = Framing(opening=listener.length or len(opening), closing=0)
+    if listener.heard_abstention:
+        abstained: list[Reason] = [ModelAbstained(code="model_abstained", model=model.name)]
+        # A model that goes on after the abstention and cites a source answers a part.
+        return _Result("answered_with_caveat" if writer.citations else "abstained", abstained, framing)
+    reasons = [*low]
+    if not writer.citations:
+        reasons.append(Uncited(code="uncited"))
+        if not profile.verify:
+            # Verification would withdraw the answer.
+            context.ledger.warn("The answer cites no source, so nothing shows that it comes from the documents.")
+    return _Result(judge_answer(reasons), reasons, framing)
 
 
-def _write_prompt(state: GenerateInput, sources: Sequence[Source], profile: Profile) -> list[Message]:
-    """Instructions, conversation and sources, each in messages of its own; the question comes last."""
+def _write_prompt(state: GenerateInput, sources: Sequence[Source], profile: Profile) -> Prompt:
+    """Return the instructions, the conversation and the sources, each in messages of its own; the question comes
+    last."""
     knobs = profile.generate
     checked = CHECKED if profile.verify else ""
-    messages = [Message("system", PROMPT.format(abstention=knobs.fallback, checked=checked))]
-    for turn in state["turns"][-knobs.remembered_turns :] if knobs.remembered_turns else []:
-        messages += [Message("user", disarm(turn["question"])), Message("assistant", disarm(turn["answer"]))]
-    question = disarm(state["standalone_question"])
-    return [*messages, Message("user", f"{show_sources(sources)}\n\nQuestion: {question}")]
+    question = state["standalone_question"]
+    return [
+        instruct(PROMPT, abstention=wording_of(profile).abstention.sentence, checked=checked),
+        *show_turns(state["turns"], knobs.remembered_turns),
+        ask("{sources}\n\nQuestion: {question}", sources=show_sources(sources), question=question),
+    ]

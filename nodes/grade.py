@@ -11,14 +11,13 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from domain.documents import Candidate, Source
-from domain.ports.models import ChatModel, Message
+from domain.ports.models import ChatModel
 from domain.state import Attempt, Level, Turn
 from nodes.context import Context
+from nodes.fusion import weigh_by_rank
 from nodes.judgement import ask_or_none
-from nodes.local.complexity import is_reranked
-from nodes.local.grading import grade as grade_locally
-from nodes.local.grading import weigh_by_rank
-from nodes.prompting import show_sources
+from nodes.prompting import ask, instruct, show_sources
+from nodes.rerank import is_reranked
 from nodes.scope import profile_of
 
 PROMPT = """You judge whether sources from a team's documents contain the answer to a question.
@@ -112,10 +111,9 @@ async def _judge(state: GradeInput, context: Context) -> Attempt:
             "The sources were graded without the language model",
         )
     if grading is None:
-        local = await grade_locally(
+        local = await context.judges.grader.grade(
             question,
             context.read_cosines(sources),
-            context.sentences,
             typed=state["question"],
             last=state["turns"][-1] if state["turns"] else None,
         )
@@ -130,7 +128,7 @@ def _read_score(source: Source, *, reranked: bool) -> float:
 
 async def _ask_model(model: ChatModel, question: str, sources: list[Source], context: Context) -> Grading:
     messages = [
-        Message("system", PROMPT),
-        Message("user", f"{show_sources(sources)}\n\nQuestion: {question}"),
+        instruct(PROMPT),
+        ask("{sources}\n\nQuestion: {question}", sources=show_sources(sources), question=question),
     ]
     return await model.judge(messages, Grading, context.ledger)

@@ -11,7 +11,7 @@ from domain.scope import Scope
 Leg = Sequence[Match]
 
 
-async def complete(
+async def score_across_legs(
     dense: Leg, lexical: Leg, scope: Scope, embedding: Vector, text: str, library: Library
 ) -> tuple[Leg, Leg]:
     """Both legs with a score for every chunk that either found.

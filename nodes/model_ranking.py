@@ -3,10 +3,10 @@
 from pydantic import BaseModel, Field
 
 from domain.documents import Source
-from domain.ports.models import ChatModel, Message
+from domain.ports.models import ChatModel
 from nodes.context import Context
 from nodes.judgement import ask_or_none
-from nodes.prompting import show_sources
+from nodes.prompting import ask, instruct, show_sources
 
 PROMPT = """You judge how well each of the numbered sources answers a question.
 
@@ -45,7 +45,7 @@ async def rank(question: str, sources: list[Source], context: Context) -> list[f
 
 async def _ask_model(model: ChatModel, question: str, sources: list[Source], context: Context) -> Ranking:
     messages = [
-        Message("system", PROMPT),
-        Message("user", f"{show_sources(sources)}\n\nQuestion: {question}"),
+        instruct(PROMPT),
+        ask("{sources}\n\nQuestion: {question}", sources=show_sources(sources), question=question),
     ]
     return await model.judge(messages, Ranking, context.ledger)

@@ -26,7 +26,7 @@ _Stretch = tuple[int, str]
 """Where a text begins in its document, and the text."""
 
 
-async def complete(sources: Sequence[Source], scope: Scope, library: Library) -> list[Source]:
+async def complete_sources(sources: Sequence[Source], scope: Scope, library: Library) -> list[Source]:
     """The sources, each with the whole of its sentences and with the head of the table it was cut from.
 
     No source gets text of another page or section. Raises `DatabaseUnavailable`.
@@ -36,7 +36,7 @@ async def complete(sources: Sequence[Source], scope: Scope, library: Library) ->
     return [widen(source, beside) if source["chunk_id"] in cut else source for source in sources]
 
 
-def merge(sources: Sequence[Source]) -> list[Source]:
+def merge_touching(sources: Sequence[Source]) -> list[Source]:
     """Sources that touch or overlap in one section of one page become one, at the place and under the name of the
     first. Numbered anew."""
     merged: list[Source] = []

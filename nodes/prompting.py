@@ -1,46 +1,107 @@
-"""How sources are shown to a model: the same way in every prompt."""
+"""Builds every message that a language model is sent.
+
+A message is a template of ours whose fields are filled in. Whatever fills a field came from outside (a title, a
+question, an earlier answer, the text of a source, a file's path) and is escaped here. A node cannot forget to: it has
+no other way to make a `Message`, because pyproject.toml bans the class everywhere else. Only text that this module has
+made itself, which is `Shown`, goes in as it is.
+
+Escaping keeps text readable and stops two things: text that closes the tag of its source or opens another, and text
+that opens a message of another role, because the tokenizer of a local server takes the control tokens of its chat
+template for what they are wherever they stand.
+"""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from domain.documents import Source, name_place
-from domain.ports.models import TokenCounter
+from domain.ports.models import Message, TokenCounter
+from domain.state import Turn
 
 _UNSEEN = r"[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]*"
 """Characters that a reader does not see, and a model may not either."""
 _LOOKALIKES = {"s": "ѕｓ", "o": "оοｏ", "u": "υսｕ", "r": "гｒ", "c": "сϲｃ", "e": "еｅ"}
 _SOURCE = _UNSEEN.join(f"[{letter}{_LOOKALIKES[letter]}]" for letter in "source")
-# What opens a source in our prompts, and what opens a message in the chat templates of models that a local server
-# would not tell from its own.
-_COMMAND = re.compile(
-    rf"[<＜﹤](?=\W*{_SOURCE}|\||/?s>|/?(?:start|end)_of_turn|[/<]*SYS>>)|\[(?=/?INST\])", re.IGNORECASE
+_CONTROL = re.compile(
+    rf"""
+    [<＜﹤](?=
+        \W*{_SOURCE}                                               # our own tag of a source
+      | [|｜]                                                       # <|im_start|>, <|eot_id|>, <｜User｜>
+      | /?(?:start|end)_of_(?:turn|image|utterance)                # Gemma, SmolVLM
+      | [/<]*SYS>>                                                  # Llama 2
+      | /?(?:s|bos|eos|pad|unk|mask|sop|eop|eo[thas]|think|tool_call|tool_response)>
+      | (?:bos|eos|pad|unk)_token>                                  # Command
+      | seed:\w+                                                    # Seed
+      | reserved_\d+>                                               # Baichuan
+    )
+  | \[(?=
+        /?(?:inst|system_prompt|available_tools|tool_\w+|args|img|[gs]mask)\]  # Mistral, GLM
+      | \|/?\w+\|\]                                                # [|user|], EXAONE
+    )
+  | (?<=\])~(?=!?b[\[\]]) | (?<=\[e)~(?=\[)                        # ]~b]system, MiniMax
+    """,
+    re.IGNORECASE | re.VERBOSE,
 )
-_HARMLESS = {"[": "［"}
+"""The first character of what opens or closes a source in our prompts, or a message in a model's chat template."""
+_HARMLESS = {"[": "［", "~": "～"}
 _IN_ATTRIBUTE = str.maketrans({'"': "'", "<": "‹", ">": "›"})
 
 
-def show_sources(sources: Sequence[Source]) -> str:
-    """The sources, numbered, each in a tag of its own."""
-    return "\n\n".join(_show(source) for source in sources)
+Prompt = list[Message]
+"""Everything that one call sends to a model."""
 
 
-def disarm(text: str) -> str:
-    """`text` without what would end a source or open another, or a message of another role, for a prompt that it is
-    put into.
+class Shown(str):
+    """Text that may go into a prompt as it is: this module has escaped what of it came from outside."""
 
-    The bracket is replaced by one that only looks like it; taking the tag out could leave another one behind, made of
-    what stood around it.
-    """
-    return _COMMAND.sub(lambda bracket: _HARMLESS.get(bracket[0], "‹"), text)
+    __slots__ = ()
 
 
-def show_titles(titles: Sequence[str]) -> str:
-    """A list of titles, each on one line."""
-    return "\n".join(f"- {disarm(' '.join(title.split()))}" for title in titles)
+def instruct(template: str, **fields: object) -> Message:
+    """Return the system message that `template` makes. Every field is escaped."""
+    return Message("system", str(write(template, **fields)))
+
+
+def ask(template: str, **fields: object) -> Message:
+    """Return the user message that `template` makes. Every field is escaped."""
+    return Message("user", str(write(template, **fields)))
+
+
+def show_turns(turns: Sequence[Turn], most: int) -> list[Message]:
+    """Return the last `most` turns as messages of user and assistant."""
+    shown = turns[-most:] if most else []
+    return [
+        message
+        for turn in shown
+        for message in (
+            Message("user", disarm(turn["question"])),
+            Message("assistant", disarm(turn["answer"])),
+        )
+    ]
+
+
+def write(template: str, **fields: object) -> Shown:
+    """Fill `{fields}` into a template of ours. A field that is not `Shown` is escaped."""
+    escaped = {name: field if isinstance(field, Shown) else disarm(str(field)) for name, field in fields.items()}
+    return Shown(template.format(**escaped))
+
+
+def show_list(items: Iterable[str]) -> Shown:
+    """Return a list with an item a line: titles, queries."""
+    return Shown("\n".join(f"- {disarm(' '.join(item.split()))}" for item in items))
+
+
+def number_lines(template: str, rows: Iterable[dict[str, object]]) -> Shown:
+    """Return the template filled once per row, a numbered line each."""
+    return Shown("\n".join(f"{number}. {write(template, **row)}" for number, row in enumerate(rows, 1)))
+
+
+def show_sources(sources: Sequence[Source]) -> Shown:
+    """Return the sources, numbered, each in a tag of its own."""
+    return Shown("\n\n".join(_show(source) for source in sources))
 
 
 def fit_sources(sources: Sequence[Source], budget: int, tokens: TokenCounter) -> list[Source]:
-    """The sources that fit into `budget` tokens: whole ones, dropped from the tail; the first always stays."""
+    """Return the sources that fit into `budget` tokens: whole ones, dropped from the tail. The first always stays."""
     kept: list[Source] = []
     spent = 0
     for source in sources:
@@ -51,8 +112,21 @@ def fit_sources(sources: Sequence[Source], budget: int, tokens: TokenCounter) ->
     return kept
 
 
+def disarm(text: str) -> str:
+    """Escape text from outside.
+
+    A bracket is replaced by one that only looks like it. Removing the tag could leave another behind, made of the text
+    around it.
+    """
+    return _CONTROL.sub(lambda opening: _HARMLESS.get(opening[0], "‹"), text)
+
+
 def _show(source: Source) -> str:
-    place = name_place(source["title"], source["heading_path"])
-    where = disarm(" ".join(place.translate(_IN_ATTRIBUTE).split()))
+    where = _show_attribute(name_place(source["title"], source["heading_path"]))
     page = f' page="{source["page"]}"' if source["page"] else ""
     return f'<source number="{source["number"]}" title="{where}"{page}>\n{disarm(source["text"])}\n</source>'
+
+
+def _show_attribute(value: str) -> str:
+    """Escape the value of an attribute of a source's tag: on one line, without quotation marks and brackets."""
+    return disarm(" ".join(value.translate(_IN_ATTRIBUTE).split()))

@@ -7,14 +7,13 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from domain.documents import Candidate, Source
-from domain.ports.models import ChatModel, Message
+from domain.ports.models import ChatModel
 from domain.profile import RetrievalKnobs
 from domain.state import Attempt
 from nodes.context import Context
 from nodes.expansion import LONGEST
 from nodes.judgement import ask_or_none
-from nodes.local.reformulation import reformulate as reformulate_locally
-from nodes.prompting import disarm, show_titles
+from nodes.prompting import ask, instruct, show_list
 from nodes.scope import profile_of
 
 PROMPT = """A search over a team's documents did not find enough to answer a question. Write one different search
@@ -27,6 +26,14 @@ PARTS_PROMPT = """A search over a team's documents did not find enough to answer
 that no one passage says, such as the A of the B that did C. Write at most {count} search queries, each for one fact
 that is needed, the first for the fact that the others depend on. Name in each what it is about; keep names and
 numbers."""
+
+
+_REQUEST = """Question: {question}
+Queries tried:
+{tried}
+Missing: {missing}
+What the search found is titled:
+{titles}"""
 
 
 class ReformulateInput(TypedDict):
@@ -80,7 +87,7 @@ async def reformulate(state: ReformulateInput, runtime: Runtime[Context]) -> Ref
         )
         queries = [query for query in written or [] if query and not is_tried(query, tried)]
     if not queries:
-        local = reformulate_locally(
+        local = await context.judges.reformulator.reformulate(
             state["standalone_question"], state["missing"], state["sources"], tried, _find_background(state)
         )
         queries = [local] if local else []
@@ -112,24 +119,21 @@ def is_tried(query: str, tried: list[str]) -> bool:
 
 
 async def _ask_model(model: ChatModel, state: ReformulateInput, context: Context) -> list[str]:
-    lines = [
-        f"Question: {disarm(state['standalone_question'])}",
-        "Queries tried:",
-        *(f"- {disarm(query)}" for query in state["queries_tried"]),
-        f"Missing: {', '.join(state['missing']) or 'unknown'}",
-        "What the search found is titled:",
-        show_titles([source["title"] for source in state["sources"]]),
-    ]
-    reply = await model.judge(
-        [Message("system", PROMPT), Message("user", "\n".join(lines))], Reformulation, context.ledger
+    request = ask(
+        _REQUEST,
+        question=state["standalone_question"],
+        tried=show_list(state["queries_tried"]),
+        missing=", ".join(state["missing"]) or "unknown",
+        titles=show_list(source["title"] for source in state["sources"]),
     )
+    reply = await model.judge([instruct(PROMPT), request], Reformulation, context.ledger)
     return [reply.query.strip()]
 
 
 async def _ask_parts(model: ChatModel, state: ReformulateInput, knobs: RetrievalKnobs, context: Context) -> list[str]:
     messages = [
-        Message("system", PARTS_PROMPT.format(count=knobs.expansion_queries)),
-        Message("user", f"Question: {disarm(state['standalone_question'])}"),
+        instruct(PARTS_PROMPT, count=knobs.expansion_queries),
+        ask("Question: {question}", question=state["standalone_question"]),
     ]
     reply = await model.judge(messages, Parts, context.ledger)
     return [" ".join(query.split())[:LONGEST] for query in reply.queries[: knobs.expansion_queries]]

@@ -11,14 +11,14 @@ from domain.documents import Candidate, Passage, Source, TextLine
 from domain.errors import EmbedderUnavailable, ModelError, ModelUnavailable
 from domain.profile import RerankKnobs
 from domain.scope import Scope
+from domain.text.complexity import is_complex
 from nodes.context import Context
 from nodes.diversity import diversify
-from nodes.extras import have_or
 from nodes.fusion import blend, choose_examples, reorder
 from nodes.links import find_linked, place_linked
-from nodes.local.complexity import is_reranked
 from nodes.model_ranking import rank
-from nodes.neighbours import complete
+from nodes.neighbours import complete_sources
+from nodes.optional import query_or_default
 from nodes.scope import profile_of, scope_of
 
 
@@ -63,9 +63,9 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
     else:
         relevance = blend(context.read_cosines([candidates[p.chunk_id] for p in passages]), scores)
         if scores is not None:
-            relevance = await have_or(
-                relevance,
+            relevance = await query_or_default(
                 _learn(question, scope, passages, relevance, context),
+                relevance,
                 context.ledger,
                 "Ranked by the question's own words",
             )
@@ -80,14 +80,19 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
     ]
     return RerankUpdate(
         candidates=[candidates[passage.chunk_id] for passage, _ in ranked],
-        sources=await have_or(
+        sources=await query_or_default(
+            complete_sources(sources, scope, context.library),
             sources,
-            complete(sources, scope, context.library),
             context.ledger,
             "Sources were left as they are cut",
         ),
         queries_tried=list(dict.fromkeys([*state["queries_tried"], *(passage.title for passage in linked)])),
     )
+
+
+def is_reranked(question: str, knobs: RerankKnobs) -> bool:
+    """Whether the profile has what was found for this question scored once more."""
+    return knobs.method != "none" and (not knobs.only_complex or is_complex(question))
 
 
 async def _look_and_score(
@@ -102,7 +107,7 @@ async def _look_and_score(
 
     async def look() -> list[Passage]:
         finding = find_linked(question, scope, found, candidates, context)
-        return await have_or([], finding, context.ledger, "What the sources mention was not looked up")
+        return await query_or_default(finding, [], context.ledger, "What the sources mention was not looked up")
 
     async def score(passages: list[Passage]) -> list[float] | None:
         return await _score(knobs, scope, question, passages, candidates, context)
@@ -169,9 +174,9 @@ async def _choose(
     """Those that become sources, most relevant first."""
     if knobs.mmr_lambda is None or len(ranked) <= knobs.keep:
         return ranked[: knobs.keep]
-    embeddings = await have_or(
-        {},
+    embeddings = await query_or_default(
         context.library.read_embeddings(scope, [passage.chunk_id for passage, _ in ranked]),
+        {},
         context.ledger,
         "The most relevant sources were kept, however alike",
     )

@@ -13,12 +13,12 @@ from domain.errors import EmbedderUnavailable
 from domain.ports.embedding import Vector
 from domain.profile import RetrievalKnobs
 from domain.scope import Scope
+from domain.text.spelling import correct
 from nodes.context import Context
-from nodes.expansion import expand, merge
-from nodes.extras import have_or
+from nodes.expansion import expand, fuse_rankings
 from nodes.fusion import fuse
-from nodes.legs import complete
-from nodes.local.spelling import correct
+from nodes.legs import score_across_legs
+from nodes.optional import query_or_default
 from nodes.scope import profile_of, scope_of
 
 
@@ -68,7 +68,7 @@ async def retrieve(state: RetrieveInput, runtime: Runtime[Context]) -> RetrieveU
     return RetrieveUpdate(
         standalone_question=question,
         query=spelt + spelt_background,
-        candidates=merge([candidates, *rankings], knobs.rrf_k)[: knobs.candidates],
+        candidates=fuse_rankings([candidates, *rankings], knobs.rrf_k)[: knobs.candidates],
         queries_tried=[*state["queries_tried"], spelt + spelt_background, *added],
     )
 
@@ -107,9 +107,9 @@ async def _search(core: str, background: str, scope: Scope, knobs: RetrievalKnob
         if knobs.fusion == "dense":
             lexical = await context.library.search_lexical(scope, words, knobs.leg_limit)
     elif lexical and knobs.fusion != "rrf":  # which looks at ranks, not at scores
-        dense, lexical = await have_or(
+        dense, lexical = await query_or_default(
+            score_across_legs(dense, lexical, scope, embedding, words, context.library),
             (dense, lexical),
-            complete(dense, lexical, scope, embedding, words, context.library),
             context.ledger,
             "What only one search found was not scored by the other",
         )
@@ -123,4 +123,4 @@ async def _correct(texts: Sequence[str], scope: Scope, knobs: RetrievalKnobs, co
     if not knobs.correct_spelling:
         return texts
     consequence = "Words were searched for as they are spelt"
-    return await have_or(texts, correct(texts, suggest), context.ledger, consequence)
+    return await query_or_default(correct(texts, suggest), texts, context.ledger, consequence)

@@ -10,14 +10,13 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 
 from domain.errors import EmbedderUnavailable, UnknownMode
-from domain.ports.models import ChatModel, Message
+from domain.ports.models import ChatModel
 from domain.profile import MODES
 from domain.question import clean_question
 from domain.state import PerQuestion, Route, Turn, TurnInput, blank_question, read_turns
 from nodes.context import Context
 from nodes.judgement import ask_or_none
-from nodes.local.routing import classify, is_for_documents
-from nodes.local.standalone import add_background, make_standalone
+from nodes.prompting import ask, instruct, show_list, show_turns
 from nodes.scope import profile_of
 from nodes.titles import read_titles
 
@@ -99,17 +98,19 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
         )
     if routing is None:
         try:
-            kind, reason = await classify(question, context.sentences, follow_up=bool(turns))
+            routed = await context.judges.router.route(question, follow_up=bool(turns))
+            kind, reason = routed.route, routed.reason
         except EmbedderUnavailable as error:
             context.ledger.warn(f"The question was searched for without being classified: {error.message}")
             kind, reason = "needs_retrieval", "it could not be classified"
         standalone = question
         if kind == "needs_retrieval":
-            standalone, query = make_standalone(question, turns), add_background(question, turns)
+            rewrite = await context.judges.rewriter.rewrite(question, turns)
+            standalone, query = rewrite.standalone, rewrite.query
         routing = Routing(route=kind, standalone_question=standalone)
     elif routing.route != "needs_retrieval":
         with suppress(EmbedderUnavailable):
-            if await is_for_documents(question, context.sentences, follow_up=bool(turns)):
+            if await context.judges.router.is_for_documents(question, follow_up=bool(turns)):
                 # What is not searched has no sources, and a weak model would answer it from what it thinks it knows.
                 routing.route, reason = "needs_retrieval", "it asks for what documents may hold"
 
@@ -128,9 +129,10 @@ def _find_run_id(runtime: Runtime[Context]) -> str | None:
 
 async def _ask_model(model: ChatModel, state: RouteUpdate, context: Context) -> Routing:
     titles = await read_titles(state, context, _TITLES_SHOWN)
-    listed = "(not known)" if titles is None else "\n".join(f"- {title}" for title in titles) or "(none yet)"
-    messages = [Message("system", PROMPT.format(titles=listed))]
-    for turn in state["turns"][-_TURNS_SHOWN:]:
-        messages += [Message("user", turn["question"]), Message("assistant", turn["answer"])]
-    messages.append(Message("user", state["question"]))
+    listed = "(not known)" if titles is None else show_list(titles) or "(none yet)"
+    messages = [
+        instruct(PROMPT, titles=listed),
+        *show_turns(state["turns"], _TURNS_SHOWN),
+        ask("{question}", question=state["question"]),
+    ]
     return await model.judge(messages, Routing, context.ledger)

@@ -8,15 +8,14 @@ from typing_extensions import TypedDict
 
 from domain.documents import Citation, Claim, Source, Verification
 from domain.events import Verified
-from domain.ports.embedding import Embedder
-from domain.ports.models import ChatModel, Message
-from domain.text.markers import find_markers
+from domain.outcome import Framing, find_claimed
+from domain.ports.judgement import ClaimVerifier
+from domain.ports.models import ChatModel
+from domain.text.claims import split_claims
+from domain.text.injections import gives_orders
 from nodes.context import Context
 from nodes.judgement import ask_or_none
-from nodes.local.commands import gives_orders
-from nodes.local.verification import check, split_claims
-from nodes.prompting import disarm, show_sources
-from nodes.writing import ADMISSION, CAVEAT
+from nodes.prompting import ask, instruct, number_lines, show_sources
 
 PROMPT = """You check an answer against its sources. For each numbered claim decide whether the sources that it
 cites state it or directly entail it. A number, date, name, unit or negation that differs makes it unsupported, and so
@@ -32,15 +31,16 @@ _CALLS_AT_ONCE = 4
 
 
 class VerifyInput(TypedDict):
-    """What verify reads."""
+    """The part of the state that verify reads."""
 
     answer: str
+    framing: Framing
     citations: list[Citation]
     sources: list[Source]
 
 
 class VerifyUpdate(TypedDict):
-    """What verify writes."""
+    """The part of the state that verify writes."""
 
     verification: Verification
 
@@ -60,10 +60,13 @@ class Judgements(BaseModel):
 
 
 async def verify(state: VerifyInput, runtime: Runtime[Context]) -> VerifyUpdate:
-    """Give every claim a verdict, a reason and its span. The model judges where there is one; local checks stand in
-    for what it leaves out. An answer that cites nothing does not stand, whether it claims something or not."""
+    """Give every claim a verdict, a reason and its span.
+
+    The model judges where there is one; the local check judges the claims that it leaves out. An answer without
+    citations counts as unsupported.
+    """
     context = runtime.context
-    claims, score = await check_claims(state["answer"], state["sources"], context.sentences)
+    claims, score = await check_claims(state["answer"], state["framing"], state["sources"], context.judges.verifier)
     if (model := context.models.judge) is not None:
         at_once = asyncio.Semaphore(_CALLS_AT_ONCE)
 
@@ -71,7 +74,7 @@ async def verify(state: VerifyInput, runtime: Runtime[Context]) -> VerifyUpdate:
             async with at_once:
                 await _ask_model(model, batch, state["sources"], context)
 
-        # Each call fails on its own: what the others say of their claims stands.
+        # A call that fails does not affect the verdicts of the others.
         batches = [claims[first : first + _CLAIMS_A_CALL] for first in range(0, len(claims), _CLAIMS_A_CALL)]
         consequence = "Not every claim was verified by the language model"
         await asyncio.gather(*(ask_or_none(model, ask_model(batch), context.ledger, consequence) for batch in batches))
@@ -83,20 +86,20 @@ async def verify(state: VerifyInput, runtime: Runtime[Context]) -> VerifyUpdate:
     return VerifyUpdate(verification=verification)
 
 
-async def check_claims(answer: str, sources: list[Source], embedder: Embedder) -> tuple[list[Claim], float]:
-    """The answer's claims with the local verdict on each, and how well the sources support them all, 0-1. The caveat
-    that may open the answer, and what it may admit at its end, claim nothing. A source that gives orders to whoever
-    answers supports nothing."""
-    stated = len(CAVEAT) if answer.startswith(CAVEAT) else 0
+async def check_claims(
+    answer: str, framing: Framing, sources: list[Source], verifier: ClaimVerifier
+) -> tuple[list[Claim], float]:
+    """Return the answer's claims with the local verdict on each, and how well the sources support them all, 0-1.
+
+    The framing claims nothing. A source that gives orders to its reader supports nothing.
+    """
+    stated, end = find_claimed(answer, framing)
     ordering = {source["number"] for source in sources if gives_orders(f"{source['title']}\n{source['text']}")}
     by_number = {source["number"]: source for source in sources if source["number"] not in ordering}
-    claimed, _, admitted = answer[stated:].rpartition(ADMISSION)
-    chunk_ids = [source["chunk_id"] for source in sources]
-    # What is admitted cites nothing, because there is nothing.
-    spans = split_claims(claimed if claimed and not find_markers(admitted, chunk_ids) else answer[stated:], chunk_ids)
+    spans = split_claims(answer[stated:end], [source["chunk_id"] for source in sources])
     texts = [answer[span.start + stated : span.end + stated] for span in spans]
     cited = [[by_number[number] for number in span.markers if number in by_number] for span in spans]
-    checks, score = await check(list(zip(texts, cited, strict=True)), embedder)
+    checks, score = await verifier.verify(list(zip(texts, cited, strict=True)))
     claims = [
         Claim(
             text=text,
@@ -115,14 +118,12 @@ async def check_claims(answer: str, sources: list[Source], embedder: Embedder) -
 async def _ask_model(model: ChatModel, claims: list[Claim], sources: list[Source], context: Context) -> None:
     """Put the model's verdicts into `claims`."""
     cited = {number for claim in claims for number in claim["markers"]}
-    listed = "\n".join(
-        f"{number}. {disarm(claim['text'])} (cites {', '.join(map(str, claim['markers'])) or 'nothing'})"
-        for number, claim in enumerate(claims, 1)
+    listed = number_lines(
+        "{text} (cites {markers})",
+        ({"text": c["text"], "markers": ", ".join(map(str, c["markers"])) or "nothing"} for c in claims),
     )
-    messages = [
-        Message("system", PROMPT),
-        Message("user", f"{show_sources([s for s in sources if s['number'] in cited])}\n\nClaims:\n{listed}"),
-    ]
+    shown = show_sources([source for source in sources if source["number"] in cited])
+    messages = [instruct(PROMPT), ask("{sources}\n\nClaims:\n{claims}", sources=shown, claims=listed)]
     reply = await model.judge(messages, Judgements, context.ledger)
     for judgement in reply.judgements:
         if 1 <= judgement.claim <= len(claims):

@@ -1,4 +1,4 @@
-"""Writing an answer while somebody reads it."""
+"""Write an answer while readers follow it."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -6,21 +6,16 @@ from typing import Any
 from domain.citations import cite
 from domain.documents import Citation, Source
 from domain.events import CitationUsed, Content, Correction
+from domain.outcome import Outcome
 from domain.profile import CitationStyle
 from domain.state import Route, Turn, TurnInput, remember
+from domain.text.claims import split_claims
 from domain.text.hyperlinks import LinkStream
 from domain.text.markers import MarkerStream, strip_markers
-from nodes.local.verification import split_claims
-
-CAVEAT = "The documents may answer this only in part. "
-"""Opens an answer of low confidence."""
-
-ADMISSION = " The sources do not mention "
-"""Begins what an answer says at its end of the question's names that no source holds."""
 
 
 class AnswerWriter:
-    """Collects the answer and sends every piece on as it is written."""
+    """Collects the answer and emits every piece as it is written."""
 
     def __init__(self, emit: Callable[[Any], None]) -> None:
         self._emit = emit
@@ -29,7 +24,7 @@ class AnswerWriter:
 
     @property
     def text(self) -> str:
-        """What has been written so far."""
+        """The text written so far."""
         return "".join(self._pieces)
 
     def write(self, text: str) -> None:
@@ -39,25 +34,24 @@ class AnswerWriter:
             self._emit(Content(type="content", token=text))
 
     def cite(self, citation: Citation) -> None:
-        """Add a citation, once per marker."""
+        """Add a citation. A second one with the same marker is ignored."""
         if all(known["marker"] != citation["marker"] for known in self.citations):
             self.citations.append(citation)
             self._emit(CitationUsed(type="citation", citation=citation))
 
     def correct(self, reason: str, text: str, citations: list[Citation]) -> None:
-        """Replace everything written so far, and say so: readers have already seen it."""
+        """Replace everything written so far, and tell the readers, who have seen it already."""
         self._pieces = [text]
         self.citations = citations
         self._emit(Correction(type="correction", reason=reason, answer=text, citations=citations))
 
 
 def hold_back(event: Any) -> None:
-    """For the writer of a draft, which nobody reads."""
+    """Drop the event: an emitter for drafts, which nobody reads."""
 
 
 def cite_statements(answer: str, numbers: Iterable[int], sources: Sequence[Source]) -> list[Citation]:
-    """The citations of the sources `numbers`, each with the text that the answer's statements with its marker rest
-    on."""
+    """Return the citations of the sources `numbers`, each with the text that supports the statements that cite it."""
     claims = split_claims(answer, [source["chunk_id"] for source in sources])
     return [
         cite(
@@ -68,9 +62,44 @@ def cite_statements(answer: str, numbers: Iterable[int], sources: Sequence[Sourc
     ]
 
 
+class AbstentionListener:
+    """Recognises the agreed abstention at the beginning of a language model's reply."""
+
+    def __init__(self, sentence: str) -> None:
+        self._sentence = sentence
+        self._heard = ""
+        self.heard_abstention: bool | None = None
+        """None until the reply is long enough to tell."""
+        self.length = 0
+        """Characters of the reply up to the end of the abstention; 0 without one."""
+
+    def feed(self, text: str) -> None:
+        """Listen to the next piece of the reply."""
+        if self.heard_abstention is not None:
+            return
+        self._heard += text
+        reply = self._heard.lstrip()
+        if reply.startswith(self._sentence):
+            self._conclude(len(self._heard) - len(reply) + len(self._sentence))
+        elif not self._sentence.startswith(reply.rstrip()):
+            self.heard_abstention = False
+
+    def finish(self) -> None:
+        """Decide on a reply that ended early: without its full stop, the sentence is an abstention as well."""
+        if self.heard_abstention is None:
+            reply = self._heard.strip()
+            self._conclude(len(self._heard) if reply and reply == self._sentence.rstrip(".!…。 ") else 0)
+
+    def _conclude(self, length: int) -> None:
+        self.heard_abstention, self.length = length > 0, length
+
+
 class Prose:
-    """What a language model writes, on its way to the reader: markers that hold, in one style, and neither images nor
-    links that are in none of the sources nor in the question (`domain/text/hyperlinks.py`)."""
+    """Passes a language model's text on to the writer.
+
+    Markers without a source, images, and links that neither the sources nor the question hold are taken out
+    (`domain/text/hyperlinks.py`); the other markers get one style.
+    """
 
     def __init__(self, writer: AnswerWriter, question: str, sources: Sequence[Source], style: CitationStyle) -> None:
         self._writer = writer
@@ -81,16 +110,16 @@ class Prose:
 
     @property
     def lost_links(self) -> bool:
-        """Whether an address had to be taken out."""
+        """True once a link had to be taken out."""
         return self._links.removed
 
     def feed(self, text: str) -> None:
-        """Write what can go out now."""
+        """Write as much as can go out now."""
         self._write(self._markers.feed(self._links.feed(text)))
 
     def finish(self) -> None:
-        """Write the rest, when no more text comes. The citations then know all statements that they stand for, and not
-        only the first."""
+        """Write the rest, after the last piece. The citations then cover all statements that use them, not only the
+        first."""
         self._write([*self._markers.feed(self._links.finish()), *self._markers.finish()])
         used = [citation["marker"] for citation in self._writer.citations]
         self._writer.citations = cite_statements(self._writer.text, used, self._sources)
@@ -104,16 +133,18 @@ class Prose:
                 self._writer.write(piece)
 
 
-class Answered(TurnInput):
-    """The part of the state that a finished turn is made from."""
+class AnsweringInput(TurnInput):
+    """The part of the state that every node reads that ends a turn."""
 
     standalone_question: str
     route: Route
     turns: list[Turn]
 
 
-def finish_turn(state: Answered, answer: str, citations: list[Citation]) -> list[Turn]:
-    """The conversation with this turn's answer in it."""
+def finish_turn(
+    state: AnsweringInput, answer: str, citations: Sequence[Citation], outcome: Outcome | None
+) -> list[Turn]:
+    """Return the conversation with this turn added."""
     return remember(
         state["turns"],
         Turn(
@@ -123,5 +154,6 @@ def finish_turn(state: Answered, answer: str, citations: list[Citation]) -> list
             route=state["route"],
             answer=answer,
             documents=list(dict.fromkeys(citation["title"] for citation in citations)),
+            outcome=outcome,
         ),
     )

@@ -13,7 +13,12 @@ from app.settings import Settings
 from app.wiring.services import Services
 from domain.events import Done
 from graphs.answer import AnswerGraph
+from nodes.wording import read_catalogue
 from tests.wire.openai import OpenAIServer
+
+_TEXTS = read_catalogue("en")
+ABSTENTION = _TEXTS.abstention.sentence
+CAVEAT = f"{_TEXTS.caveat.low_confidence} "
 
 QUESTION = "How long is the warranty of the Falke?"
 SMALL, LARGE, JUDGE = "gpt-4.1-nano", "gpt-4.1-mini", "gpt-4.1"

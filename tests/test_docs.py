@@ -2,15 +2,18 @@
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from typer.main import get_command
 
-from app.adapters.pgvectorstore import read_mapping
+from app.adapters.pgvectorstore.mapping import read_mapping
 from app.cli import cli
 from app.evaluation.sets import read_sets
+from app.serving.application import make_app
 from app.settings import Settings, read_modes, read_settings
+from domain.documents import Citation
+from domain.events import Done
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -107,3 +110,28 @@ def test_the_set_of_the_evaluation_page_is_read(tmp_path: Path) -> None:
     (tmp_path / "ours.jsonl").write_text("\n".join(rows), "utf-8")
     [each] = read_sets([str(tmp_path / "ours.jsonl")], tmp_path, workspace="default", limit=None)
     assert [question.answerable for question in each.questions] == [True, False]
+
+
+def test_every_route_and_field_of_the_api_is_on_its_page() -> None:
+    page = (ROOT / "docs" / "api.md").read_text("utf-8")
+    described = make_app(cast(Any, None)).openapi()
+    routes = re.findall(r"`(GET|POST|DELETE) (/[\w/{}]*)", page)
+    assert {(method, re.sub(r"\{\w+\}", "{id}", path)) for method, path in routes} >= {
+        (method.upper(), re.sub(r"\{\w+\}", "{id}", path))
+        for path, methods in described["paths"].items()
+        for method in methods
+    }
+    words = set(re.findall(r"\w+", page))
+    fields = {
+        name
+        for body in ("ChatRequest", "ReplayRequest")
+        for name in described["components"]["schemas"][body]["properties"]
+    }
+    fields |= {
+        parameter["name"].lower()
+        for methods in described["paths"].values()
+        for operation in methods.values()
+        for parameter in operation.get("parameters", [])
+        if parameter["in"] == "query"
+    }
+    assert fields | set(Done.__annotations__) - {"type"} | set(Citation.__annotations__) <= words

@@ -37,8 +37,9 @@ def test_the_make_targets_it_names_exist() -> None:
 
 def test_the_folders_it_names_exist() -> None:
     [tree] = re.findall(r"```\n(app/ .*?)```", README, re.DOTALL)
-    for indent, folder in re.findall(r"^( *)(\w+)/", tree, re.MULTILINE):
-        assert (ROOT / ("app" if indent else "") / folder).is_dir(), folder
+    for indent, named in re.findall(r"^( *)((?:\w+/ ?)+)", tree, re.MULTILINE):
+        for folder in named.split():
+            assert (ROOT / ("app" if indent else "") / folder).is_dir(), folder
 
 
 def test_its_question_is_the_one_that_serve_suggests() -> None:

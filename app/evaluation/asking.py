@@ -47,6 +47,8 @@ class Outcome(BaseModel):
     standalone: str = ""
     queries: list[str] = []
     answer: str = ""
+    opening: int = 0
+    """Characters of the caveat that opens the answer."""
     citations: list[Cited] = []
     confidence: float = 0.0
     """What grade made of the sources. An abstention's own confidence is 0 whatever its sources were."""
@@ -71,7 +73,7 @@ class Outcome(BaseModel):
 
     @property
     def answered(self) -> bool:
-        """Whether the documents were made to say something."""
+        """True where the answer states something and cites it."""
         return bool(self.citations)
 
 
@@ -135,6 +137,7 @@ class Asking:
                 route=update["route"],
                 answer=replied.content,
                 documents=[],
+                outcome=None,
             )
             turns = remember(turns, remembered)
         return turns
@@ -169,6 +172,7 @@ class Asking:
             standalone=state["standalone_question"],
             queries=state["queries_tried"],
             answer=state["answer"],
+            opening=state["framing"]["opening"],
             citations=[
                 Cited(doc=names.get(c["chunk_id"]) or c["title"], start=c["start"], end=c["end"], text=c["text"])
                 for c in state["citations"]

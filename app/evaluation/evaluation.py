@@ -16,7 +16,6 @@ from app.evaluation.verifying import AskingAndVerifying, Verifying
 from app.wiring.services import Services
 from domain.profile import Profile
 from nodes.context import Models
-from nodes.local.routing import prepare
 
 AT_ONCE = 4
 """Questions asked side by side where they wait for language models. Without these they share the cores of this machine
@@ -79,7 +78,7 @@ async def evaluate(
     outcome.
     """
     # Otherwise the first question would wait for it.
-    await prepare(services.library.sentences)
+    await services.models.judges.prepare()
     evaluated: list[Evaluated] = []
     journals: list[Journal] = []
     for each in sets:

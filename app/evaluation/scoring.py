@@ -16,7 +16,6 @@ from app.evaluation.ranking import find_ndcg, find_recall, find_reciprocal_rank
 from app.evaluation.sets import ROUTES, EvaluationSet, Question
 from domain.state import Route, add_costs
 from domain.text.markers import strip_markers
-from nodes.writing import CAVEAT
 
 Pair = tuple[Question, Outcome]
 Metrics = dict[str, float]
@@ -149,8 +148,8 @@ def contains_gold(question: Question, outcome: Outcome) -> bool:
 
 
 def text_of(outcome: Outcome) -> str:
-    """What the answer states: without markers and without our caveat; nothing where it states nothing."""
-    return strip_markers(outcome.answer.removeprefix(CAVEAT)).strip() if outcome.answered else ""
+    """Return what the answer states, without markers and caveat; empty where it states nothing."""
+    return strip_markers(outcome.answer[outcome.opening :]).strip() if outcome.answered else ""
 
 
 def normalise(text: str) -> str:

@@ -11,8 +11,9 @@ from app.wiring.services import Services
 from domain.citations import cite
 from domain.documents import Source
 from domain.errors import AskgraphError
+from domain.outcome import Framing
+from domain.ports.judgement import SUPPORTED
 from domain.text.sentences import split_sentences
-from nodes.local.verification import SUPPORTED
 from nodes.verify import VerifyInput, verify
 
 
@@ -29,7 +30,12 @@ class Verifying:
         response = question.response or question.question
         sources = [_make_source(number, self._corpus[r.doc]) for number, r in enumerate(question.relevant, 1)]
         cited = [cite(source) for source in sources]
-        state = VerifyInput(answer=mark(response, len(sources)), citations=cited, sources=sources)
+        state = VerifyInput(
+            answer=mark(response, len(sources)),
+            framing=Framing(opening=0, closing=0),
+            citations=cited,
+            sources=sources,
+        )
         started = perf_counter()
         try:
             update = await verify(state, Runtime(context=self._services.make_context()))

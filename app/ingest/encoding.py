@@ -5,8 +5,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from app.ingest.pipeline import PassageEncoder
-from domain.ports.documents import ChunkVectors
+from domain.ports.documents import ChunkVectors, PassageEncoder
 from domain.ports.embedding import Embedder
 from domain.ports.models import ModelUsage
 

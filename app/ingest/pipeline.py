@@ -6,7 +6,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from app.ingest.chunking import OVERLAP, SIZE, split
 from app.ingest.files import find_files, load, report_bad_name, report_failure
@@ -14,7 +13,7 @@ from app.ingest.reading import MAX_BYTES, read_document
 from domain.documents import Arrival, Chunk, Document, DocumentReport, IngestReport, ParsedDocument, embedding_text
 from domain.errors import DocumentError, Superseded
 from domain.ports.answers import AnswerCache
-from domain.ports.documents import ChunkVectors, DocumentContent, DocumentStore
+from domain.ports.documents import ChunkVectors, DocumentContent, DocumentStore, PassageEncoder
 
 BATCH = 32
 """Chunks handed to the embedder at once."""
@@ -26,17 +25,6 @@ work."""
 
 Progress = Callable[[str, int, int], None]
 """Called with the source, how many of its new chunks are embedded, and how many there are."""
-
-
-class PassageEncoder(Protocol):
-    """Computes the vectors that are stored for a chunk, in one run of the model.
-
-    Raises `EmbedderUnavailable`.
-    """
-
-    async def encode(self, texts: Sequence[str]) -> list[ChunkVectors]:
-        """Embedding and token vectors of each text, in order."""
-        ...
 
 
 class Ingestion:

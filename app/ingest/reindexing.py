@@ -1,12 +1,11 @@
 """Embed all documents anew, with another model, while they are searched and changed as before."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
-from uuid import UUID
 
-from domain.ports.embedding import Embedder, Vector
+from domain.ports.embedding import Embedder
 from domain.ports.models import ModelUsage
+from domain.ports.reindexing import NextIndex
 from domain.state import add_costs
 
 BATCH = 256
@@ -14,24 +13,6 @@ BATCH = 256
 
 Progress = Callable[[str, int, int], None]
 """Called with what is done, how many chunks have their new vector, and how many there are."""
-
-
-class NextIndex(Protocol):
-    """The index that is made beside the one that is searched: `app/adapters/postgres/reembedding.py`."""
-
-    async def prepare(self) -> bool: ...
-
-    async def count(self) -> tuple[int, int]: ...
-
-    def read_missing(self, limit: int) -> AsyncIterator[dict[UUID, str]]: ...
-
-    async def keep(self, vectors: dict[UUID, Vector]) -> None: ...
-
-    async def build_indexes(self) -> None: ...
-
-    async def switch(self) -> bool: ...
-
-    async def check_keys(self) -> None: ...
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from typing import Any, cast
 import orjson
 
 from domain.events import Done, Event, data_of
+from domain.outcome import ANSWERS
 from domain.ports.answers import AnswerKey, EncodedAnswer
 from domain.state import Turn, TurnInput
 from domain.streams import StreamedEvent
@@ -84,7 +85,7 @@ def is_storable(done: Done) -> bool:
     """Whether the answer is finished and grounded, and as good as it gets. Abstentions are not: a document that answers
     may come. Nor is one that went on without a part that was away, of which a warning tells."""
     return (
-        done["route"] == "needs_retrieval"
+        done["outcome"] in ANSWERS
         and bool(done["citations"])
         and done["verification"]["status"] != "unsupported"
         and not done["warnings"]

@@ -14,12 +14,10 @@ from app.runs.run_config import configure_run, trace_id
 from app.runs.thread_states import ThreadStates
 from domain.errors import AskgraphError, EmbedderUnavailable, InputError
 from domain.events import Done, Event, Failed
-from domain.ports.embedding import Embedder
+from domain.ports.judgement import Judges
 from domain.state import TurnInput, blank_question
 from graphs.speculation import speculate
 from nodes.context import Context
-from nodes.local.direction import read_axes
-from nodes.local.routing import prepare
 
 logger = logging.getLogger("askgraph.runs")
 
@@ -92,13 +90,11 @@ class GraphPass:
         self.events.append(self.ended)
 
 
-async def prepare_judgement(sentences: Embedder, turn: Mapping[str, Any]) -> None:
+async def prepare_judgement(judges: Judges, turn: Mapping[str, Any]) -> None:
     """Embed the examples that local judgement compares with, once per process. They belong to the code and not to a
     run, so we do this before a tape is started."""
     with suppress(EmbedderUnavailable):
-        await prepare(sentences)
-        if turn["profile"].get("verify"):
-            await read_axes(sentences)
+        await judges.prepare(verification=bool(turn["profile"].get("verify")))
 
 
 def milliseconds_since(started: float) -> float:

@@ -13,7 +13,7 @@ from graphs.instrumentation import file_usage
 from graphs.prompts import find_versions
 from nodes.writing import finish_turn
 
-logger = logging.getLogger("askgraph.turns")
+logger = logging.getLogger("askgraph.runs")
 
 LOW_TOP_SCORE = 0.3
 """Below this the best source is probably not about the question."""
@@ -36,6 +36,10 @@ def make_done(
         thread_id=thread_id,
         answer=state["answer"],
         citations=state["citations"],
+        outcome=state["outcome"],
+        abstained=state["outcome"] == "abstained",
+        outcome_reasons=state["outcome_reasons"],
+        framing=state["framing"],
         route=state["route"],
         mode=state["mode"],
         standalone_question=state["standalone_question"],
@@ -83,6 +87,8 @@ def make_record(
         sources=len(state["sources"]),
         top_score=max((source["score"] for source in state["sources"]), default=None),
         confidence=state["confidence"],
+        outcome=None if ended["type"] == "error" else state["outcome"],
+        outcome_reasons=[] if ended["type"] == "error" else state["outcome_reasons"],
         verification=state["verification"]["status"],
         cached=ended["type"] == "done" and ended["cached"],
         answer=state["answer"],
@@ -120,12 +126,13 @@ def find_alerts(record: RunRecord) -> list[str]:
 def log_turn(record: RunRecord) -> None:
     """One line for every turn, greetings, refusals and cached answers too."""
     logger.info(
-        "turn run=%s thread=%s mode=%s route=%s confidence=%.2f sources=%d retries=%d verification=%s cached=%s "
-        "answered_by=%s degraded=%s total_ms=%.0f error=%s alerts=%s",
+        "turn run=%s thread=%s mode=%s route=%s outcome=%s confidence=%.2f sources=%d retries=%d verification=%s "
+        "cached=%s answered_by=%s degraded=%s total_ms=%.0f error=%s alerts=%s",
         record.run_id,
         record.thread_id,
         record.mode,
         record.route,
+        record.outcome,
         record.confidence,
         record.sources,
         record.retries,
@@ -158,11 +165,14 @@ def adopt(turn: TurnInput, turns: list[Turn], done: Done, reason: str) -> Answer
             "answer": done["answer"],
             "answered_by": done["answered_by"],
             "citations": done["citations"],
+            "outcome": done["outcome"],
+            "outcome_reasons": done["outcome_reasons"],
+            "framing": done["framing"],
             "confidence": done["confidence"],
             "verification": done["verification"],
         },
     )
-    state["turns"] = finish_turn(state, done["answer"], done["citations"])
+    state["turns"] = finish_turn(state, done["answer"], done["citations"], done["outcome"])
     return state
 
 

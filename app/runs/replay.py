@@ -155,12 +155,12 @@ class Replayer:
         recorded = read_values((await _read_run(self._graph, run))[-1])
         node = await _find_node(self._graph, start)
         ports = self._parts.make_context()
-        await prepare_judgement(ports.sentences, values)
+        await prepare_judgement(ports.judges, values)
         graph = await _begin_in_memory(self._graph, run.thread_id, values, node)
         known = values["steps"]
         # A run that starts with its question finds the steps of the thread's previous run in the state.
         left = recorded["steps"][len(known) :] if recorded["steps"][: len(known)] == known else recorded["steps"]
-        context = dataclasses.replace(play(tape, player, ports.tokens), measure=repeat_measures(left))
+        context = dataclasses.replace(play(tape, player, ports.tokens, ports.judges), measure=repeat_measures(left))
         states = ThreadStates(graph, _flush_nothing, self._states.translating_errors)
         graph_pass = GraphPass(states, context, values, run.thread_id, perf_counter(), trace_url=self._parts.trace_url)
         return StrictReplay(graph_pass, graph, player, recorded, tape.events)

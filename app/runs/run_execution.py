@@ -212,7 +212,7 @@ class RunExecution:
         parts, turn = self._parts, self.request.turn
         # LangGraph's own id of a run is that of its trace, and each attempt has its own.
         context = replace(parts.make_context(), run_id=turn["run_id"])
-        await prepare_judgement(context.sentences, values)
+        await prepare_judgement(context.judges, values)
         if self._player is not None:
             context = fill(context, self._player)
         if parts.tapes.applies_to(turn["workspace_id"]):
@@ -302,7 +302,7 @@ class RunExecution:
     def _make_stop(self, state: AnswerState) -> Done:
         """The end of a run that was stopped. Its turn joins the conversation, marked."""
         run_id = self.request.run_id
-        turns = finish_turn(state, state["answer"], state["citations"])
+        turns = finish_turn(state, state["answer"], state["citations"], state["outcome"])
         state["turns"] = [turn | {"stopped": True} if turn["run_id"] == run_id else turn for turn in turns]
         total_ms = milliseconds_since(self._started)
         return make_done(state, self.request.thread_id, total_ms, self._trace_url(), stopped=True)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from app.runs.states import complete, find_problem, read_version
+from app.runs.states import complete_state, find_problem, read_version
 from domain.ports.retention import SavedStates
 from domain.retention import SavedState
 from domain.state import STATE_VERSION, AnswerState, TurnInput
@@ -83,5 +83,5 @@ def _check_state(saved: SavedState) -> Failure | None:
         values |= TurnInput(
             run_id="", question="", workspace_id="", document_ids=None, mode="", profile={"name": "standard"}
         )
-    problem = find_problem(complete(values, version), version)
+    problem = find_problem(complete_state(values, version), version)
     return problem and Failure(saved.thread_id, saved.checkpoint_id, version, *problem, readable=True)

@@ -1,10 +1,10 @@
-"""Saved states, whichever version of the state's types they were saved under.
+"""Read saved states of any version in the shape of today.
 
-Each checkpoint's metadata says the version (`domain.state.STATE_VERSION`). A field that a state lacks, because it is
-newer, is blank; every other change of shape has a function here, which makes of a state of one version one of the next.
+Each checkpoint's metadata holds the version of its types (`domain.state.STATE_VERSION`). A field that is newer than the
+state gets its blank value; `app/runs/state_upgrades.py` makes all other changes.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -12,64 +12,54 @@ from langgraph.graph import START
 from langgraph.types import StateSnapshot
 from pydantic import TypeAdapter, ValidationError
 
+from app.runs.state_upgrades import UPGRADES
 from domain.errors import StateError
 from domain.profile import Profile
 from domain.state import STATE_VERSION, AnswerState, blank_question
 from graphs.answer import LAST, AnswerGraph
 
 MIGRATED = "migrated"
-"""Marks a state that was brought up to date, in its metadata."""
+"""Metadata key of a state that was upgraded to today's version."""
 
 THINNED = "thinned"
-"""Marks a final state whose run has no other any more, in its metadata."""
+"""Metadata key of a final state whose run's other states were deleted."""
 
 _STATE = TypeAdapter(AnswerState)
 
 
-def _keep_what_was_found(values: dict[str, Any]) -> dict[str, Any]:
-    """What was found says how relevant it is, and an attempt keeps what it had found. Versions before 2 were not
-    noted, and some of them did both already."""
-    migrated = dict(values)
-    if "candidates" in values:
-        migrated["candidates"] = [{"relevance": None, **candidate} for candidate in values["candidates"]]
-    if values.get("previous"):
-        migrated["previous"] = {"candidates": [], **values["previous"]}
-    return migrated
-
-
-_MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _keep_what_was_found}
-"""By the version that they start from."""
-
-
 def read_version(metadata: Mapping[str, Any] | None) -> int:
-    """The version that a checkpoint was saved under; 1 where none was noted."""
+    """Return the version of a checkpoint; 1 where its metadata holds none."""
     return int((metadata or {}).get("state_version", 1))
 
 
 def migrate(values: Mapping[str, Any], version: int) -> dict[str, Any]:
-    """The fields that a state has, in the shape of today. Those of a newer version are left as they are, and so are
-    those that are not of the shape that their version says."""
+    """Return the fields that a state has, in the shape of today.
+
+    A state of a newer version, or one without the shape that its version says, stays as it is.
+    """
     migrated = dict(values)
     for older in range(version, STATE_VERSION):
         try:
-            migrated = _MIGRATIONS[older](migrated)
+            for upgrade in UPGRADES[older]:
+                migrated = upgrade(migrated)
         except (TypeError, ValueError, AttributeError, KeyError):
             break
     return migrated
 
 
-def complete(values: Mapping[str, Any], version: int) -> dict[str, Any]:
-    """A state of today, with what is missing in the saved one blank."""
+def complete_state(values: Mapping[str, Any], version: int) -> dict[str, Any]:
+    """Return a whole state in the shape of today. Fields that the saved one lacks are blank."""
     return {**blank_question(), "turns": [], **migrate(values, version)}
 
 
 def read_values(snapshot: StateSnapshot) -> dict[str, Any]:
-    """The saved state as one of today."""
-    return complete(snapshot.values, read_version(snapshot.metadata))
+    """Return a snapshot's whole state in the shape of today."""
+    return complete_state(snapshot.values, read_version(snapshot.metadata))
 
 
 def find_problem(values: Mapping[str, Any], version: int = STATE_VERSION) -> tuple[str, str] | None:
-    """What keeps this version's nodes from reading a complete state: the field, with where in it, and why."""
+    """Return why this version's nodes cannot read a complete state: the path of the field, and the problem. None where
+    they can."""
     if version > STATE_VERSION:
         return "state_version", f"{version} is of a newer askgraph, and this one knows {STATE_VERSION}"
     try:
@@ -92,25 +82,25 @@ def require_current(values: Mapping[str, Any], version: int = STATE_VERSION) -> 
 
 
 async def bring_up_to_date(graph: AnswerGraph, thread_id: str) -> StateSnapshot:
-    """The thread's last state. One that an older version saved is saved again first, in the shape of today, and a run
-    that it is in the middle of goes on from there: what runs in the thread afterwards reads nothing else."""
+    """Return the thread's last state. A state of an older version is first saved again in the shape of today, so that
+    whatever runs in the thread afterwards goes on from there."""
     config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
     snapshot = await graph.aget_state(config)
     version = read_version(snapshot.metadata)
     if not snapshot.values or version >= STATE_VERSION:
         return snapshot
-    # Nothing follows a turn that has ended. Otherwise it is the node that made the state, for the same edges.
+    # Save it under the name of the node that made it, so that the same edges follow; none follow a turn that has ended.
     node: str | None = LAST
     if snapshot.tasks:
-        # A step whose writes were stored, and whose own state was not any more, has its writes in the values.
+        # If a step's writes were stored but not the state after it, the values include these writes.
         node = next((task.name for task in snapshot.tasks if task.result is not None), None)
         if node is None and snapshot.parent_config:
             node = next(iter((await graph.aget_state(snapshot.parent_config)).next), None)
     if node is None or node == START:
-        # The first step resets all that the last turn left.
+        # route resets all that the last turn left.
         return snapshot
     metadata: Mapping[str, Any] = snapshot.metadata or {}
     noted = {key: metadata[key] for key in ("run_id", "workspace_id", "mode") if key in metadata}
     migration = RunnableConfig(configurable={"thread_id": thread_id}, metadata={**noted, MIGRATED: "true"})
-    await graph.aupdate_state(migration, complete(snapshot.values, version), as_node=node)
+    await graph.aupdate_state(migration, complete_state(snapshot.values, version), as_node=node)
     return await graph.aget_state(config)

@@ -11,7 +11,7 @@ import json
 from collections import defaultdict, deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from difflib import SequenceMatcher, unified_diff
 from functools import cache, partial
 from typing import Any, Literal, cast, get_origin, get_type_hints
@@ -24,6 +24,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 from domain import errors
 from domain.errors import AskgraphError, NotOnTape, OverBudget
 from domain.ports.embedding import Embedder
+from domain.ports.judgement import Judges
 from domain.ports.library import Library
 from domain.ports.models import ChatModel, ModelUsage, TokenCounter, UsageSink
 from domain.ports.reranking import Reranker
@@ -37,7 +38,7 @@ _DIFF_LINES = 40
 _ARRAY = 1
 """The msgpack extension type of an array: its dtype and shape, then its values."""
 
-_SINGLE: dict[str, type] = {"library": Library, "embedder": Embedder, "sentences": Embedder}
+_SINGLE: dict[str, type] = {"library": Library, "embedder": Embedder}
 """The fields of a context that hold one port, and its protocol."""
 
 Ports = dict[str, Any]
@@ -57,12 +58,14 @@ def describe(context: Context) -> Ports:
     return ports | {"models": models | {"named": [[*key, model] for key, model in models["named"].items()]}}
 
 
-def play(tape: Tape, player: "Player", tokens: TokenCounter) -> Context:
-    """The context of the run that `tape` is of, answered by `player` and nothing else."""
+def play(tape: Tape, player: "Player", tokens: TokenCounter, judges: Judges) -> Context:
+    """The context of the run that `tape` is of, answered by `player` and nothing else. The judges are code: today's
+    judge, on what the models that they call said then."""
     models = tape.ports["models"]
     named = {(tier, name): model for tier, name, model in models["named"]}
     described = Context(
         **{name: tape.ports[name] for name in (*_SINGLE, "rerankers")},
+        judges=_map_judges(judges, _read_attributes),
         tokens=tokens,
         models=Models(**models | {"fallbacks": tuple(models["fallbacks"]), "named": named}),
     )
@@ -291,7 +294,20 @@ def _map_ports(context: Context, wrap: Callable[[type, Any], Any]) -> Context:
     )
     single = {name: wrap(protocol, getattr(context, name)) for name, protocol in _SINGLE.items()}
     rerankers = {name: wrap(Reranker, reranker) for name, reranker in context.rerankers.items()}
-    return replace(context, **single, rerankers=rerankers, models=wrapped)
+    judges = _map_judges(context.judges, wrap)
+    return replace(context, **single, judges=judges, rerankers=rerankers, models=wrapped)
+
+
+def _map_judges(judges: Judges, wrap: Callable[[type, Any], Any]) -> Judges:
+    """`judges` with the embedder of each wrapped."""
+    mapped = {}
+    for part in fields(judges):
+        judge = getattr(judges, part.name)
+        if is_dataclass(judge) and not isinstance(judge, type):
+            ports = [held.name for held in fields(judge) if held.type is Embedder]
+            judge = replace(judge, **{name: wrap(Embedder, getattr(judge, name)) for name in ports})
+        mapped[part.name] = judge
+    return Judges(**mapped)
 
 
 def _raise(call: Call) -> None:

@@ -20,7 +20,6 @@ from app.settings import read_settings
 from app.wiring.services import Services, open_services
 from domain.errors import ConfigurationError
 from domain.health import ANSWERING, run_checks
-from nodes.local.routing import prepare
 
 SAMPLE_QUESTION = "How many days of holiday does an employee have?"
 
@@ -37,7 +36,7 @@ async def run_server(host: str, port: int) -> int:
         if settings.load_samples:
             await load_samples(services)
         # Prepared now, so that the first question need not wait.
-        await prepare(services.library.sentences)
+        await services.models.judges.prepare()
         app = make_app(services)
         config = uvicorn.Config(
             app, log_config=None, access_log=False, timeout_graceful_shutdown=END_SECONDS, lifespan="on"

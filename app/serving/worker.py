@@ -7,7 +7,6 @@ from importlib.metadata import version
 from app.cli.terminal import count, out
 from app.settings import read_settings
 from app.wiring.services import open_services
-from nodes.local.routing import prepare
 
 
 async def run_worker(concurrency: int) -> int:
@@ -16,7 +15,7 @@ async def run_worker(concurrency: int) -> int:
     loop = asyncio.get_running_loop()
     async with open_services(read_settings()) as services:
         # Prepared now, so that the first run need not wait.
-        await prepare(services.library.sentences)
+        await services.models.judges.prepare()
         services.library.tend_indexes()
         async with services.make_run_manager() as manager:
             await manager.work(concurrency)

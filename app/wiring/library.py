@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
-from app.adapters.pgvectorstore import (
-    PgVectorStoreDocuments,
-    PgVectorStoreLibrary,
-    open_table,
-    read_mapping,
-)
+from app.adapters.pgvectorstore.documents import PgVectorStoreDocuments
+from app.adapters.pgvectorstore.library import PgVectorStoreLibrary
+from app.adapters.pgvectorstore.mapping import read_mapping
+from app.adapters.pgvectorstore.opening import open_table
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library.library import PostgresLibrary
 from app.adapters.postgres.pool import read_identity
@@ -24,13 +22,13 @@ from app.adapters.prices import PriceTable, read_prices
 from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.rerankers.late_interaction import LateInteractionEncoder
 from app.ingest.encoding import TwoModelEncoder
-from app.ingest.pipeline import Ingestion, PassageEncoder
+from app.ingest.pipeline import Ingestion
 from app.settings import Settings, reveal
 from app.wiring.servers import Servers, open_servers
 from domain.errors import AskgraphError, ConfigurationError, EmbedderUnavailable
 from domain.health import Check
 from domain.ports.answers import AnswerCache
-from domain.ports.documents import DocumentStore
+from domain.ports.documents import DocumentStore, PassageEncoder
 from domain.ports.embedding import Embedder
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Language models and rerankers."""
+"""Language models, rerankers and local judgement."""
 
 import asyncio
 import logging
@@ -15,22 +15,26 @@ from app.settings import Settings, reveal
 from app.wiring.library import LibraryServices
 from domain.errors import ConfigurationError
 from domain.health import ANSWERING, Check
+from domain.ports.judgement import Judges
 from domain.ports.models import TokenCounter
 from domain.ports.reranking import Reranker
 from domain.profile import Profile
 from nodes.context import Models, Tier
+from nodes.local.judges import build_local_judges
 
 logger = logging.getLogger("askgraph.wiring")
 
 
 @dataclass(frozen=True, slots=True)
 class ModelServices:
-    """The language models, the rerankers, and the token counter."""
+    """The language models, the rerankers, the local judges and the token counter."""
 
     chat: Models
     rerankers: Mapping[str, Reranker]
     """By the name that `rerank.method` has for each."""
     tokens: TokenCounter
+    judges: Judges
+    """Judge without a language model."""
     checks: Mapping[str, Check]
     parts: Mapping[str, str]
     """How each part runs, in words."""
@@ -52,6 +56,7 @@ async def open_models(
             chat=chat.models,
             rerankers=rerankers.rerankers,
             tokens=O200kCounter(),
+            judges=build_local_judges(library.sentences),
             checks={**chat.checks, **rerankers.checks},
             parts=chat.parts,
         )
@@ -133,7 +138,10 @@ async def _open_chat(settings: Settings, modes: Mapping[str, Profile], prices: P
     }
     named = [*tiers.values(), *settings.model_fallbacks]
     if not access["openai"] and all(split_name(name)[0] == "openai" for name in named):
-        local = "local (quotes the documents; set OPENAI_API_KEY or OPENAI_BASE_URL for written answers)"
+        local = (
+            "local (quotes the documents; understands English only; set OPENAI_API_KEY or OPENAI_BASE_URL for written "
+            "answers)"
+        )
         yield _Chat(Models(), {"answerer": local})
         return
     # Importing the SDK takes longer than starting everything else, so only a deployment that uses it pays.

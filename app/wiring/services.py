@@ -40,7 +40,7 @@ class Services:
         return Context(
             library=self.library.search,
             embedder=self.library.embedder,
-            sentences=self.library.sentences,
+            judges=self.models.judges,
             tokens=self.models.tokens,
             rerankers=self.models.rerankers,
             models=self.models.chat,

@@ -91,6 +91,17 @@ class ChunkVectors:
     """Encoded by `app/adapters/rerankers/late_interaction.py`; empty where no local reranker is in use."""
 
 
+class PassageEncoder(Protocol):
+    """Computes the vectors that are stored for a chunk, in one run of the model.
+
+    Raises `EmbedderUnavailable`.
+    """
+
+    async def encode(self, texts: Sequence[str]) -> list[ChunkVectors]:
+        """Return the embedding and token vectors of each text, in order."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class DocumentContent:
     """What a source is to hold, as `DocumentStore.replace` takes it."""

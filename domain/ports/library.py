@@ -65,3 +65,14 @@ class Library(Protocol):
     async def read_titles(self, scope: Scope, limit: int) -> list[str]:
         """Titles of the documents in scope, most recent first: what the library is about."""
         ...
+
+
+class TokenVectors(Protocol):
+    """The token vectors that ingestion stored (`ChunkVectors.tokens`).
+
+    Raises `DatabaseUnavailable`.
+    """
+
+    async def read_tokens(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, bytes]:
+        """Return the stored bytes by chunk id, without the chunks that have none."""
+        ...

@@ -1,4 +1,4 @@
-"""Spans of time as people write them."""
+"""Parses spans of time as people write them."""
 
 import re
 from datetime import timedelta
@@ -7,6 +7,6 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def parse_span(text: str) -> timedelta | None:
-    """The span that `text` names in minutes, hours, days or weeks: `30m`, `24h`, `7d`, `2w`. None where it is none."""
+    """Return the span that `text` names in minutes, hours, days or weeks (`30m`, `24h`, `7d`, `2w`), or None."""
     span = re.fullmatch(r"(\d{1,6})([mhdw])", text.strip())
     return timedelta(**{_UNITS[span[2]]: int(span[1])}) if span else None

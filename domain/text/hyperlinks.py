@@ -1,8 +1,8 @@
-"""Links in what a language model writes.
+"""Removes images and unknown addresses from text that a language model writes.
 
-A page that shows an answer as Markdown loads its images unasked, and with an image's address a document that commands
-the model could send out what the conversation holds. So no image is passed on as one, and no address that is not in
-the sources, or in the question, letter for letter.
+A page that shows an answer as Markdown loads its images unasked. With an image's address, a document that commands the
+model could send out the conversation. So no image passes, and no address that is not in the sources or in the question,
+letter for letter.
 """
 
 import re
@@ -11,11 +11,11 @@ from collections.abc import Sequence
 REMOVED = "(link removed)"
 
 _LONGEST = 2000
-"""Characters held back while they may become a link."""
+"""Limit, in characters, held back while they may become a link."""
 
 _STARTS = ("http://", "https://", "ftp://", "www.")
 _BARE = r"(?:(?<![a-z])(?:https?://|ftp://|www\.)|(?<=[=(\"'])//)"
-"""Besides whole addresses, those without a scheme where HTML or Markdown would take them for one: `src=//host/`."""
+"""Whole addresses, and those without a scheme where HTML or Markdown would take them for one: `src=//host/`."""
 _ADDRESS = r"[^\s<>\"'`|\\^{}]"
 _LINK = re.compile(
     rf"(?P<image>(?<!\w)!(?=\[))"
@@ -31,19 +31,19 @@ _UNDECIDED = re.compile(
     re.IGNORECASE,
 )
 _PLAIN = re.compile(r"(?:[^!\[\]()/=\"':.]*[^!\[\]()/=\"':.a-z])?(?:[a-egi-vx-z][a-z]*)?", re.IGNORECASE)
-"""What neither is part of a link nor may begin one at its end: nearly every token."""
+"""Text that is not part of a link and cannot begin one at its end: nearly every token."""
 _AFTER = ".,;:!?*_)]}'\""
-"""What may stand behind an address and is not part of it."""
+"""Characters behind an address that are not part of it."""
 
 
 def strip_links(text: str, texts: Sequence[str]) -> str:
-    """`text` without images, and without addresses that none of `texts` holds."""
+    """Return `text` without images, and without addresses that none of `texts` holds."""
     links = LinkStream(texts)
     return links.feed(text) + links.finish()
 
 
 class LinkStream:
-    """Text as it comes, without images, and without addresses that none of `texts` holds.
+    """Removes images, and addresses that none of `texts` holds, from streamed text.
 
     Text is held back only while it may be part of a link, so the output does not depend on how the input is cut.
     """
@@ -53,10 +53,10 @@ class LinkStream:
         self._buffer = ""
         self._start = 0
         self.removed = False
-        """Whether an address was taken out."""
+        """True once an address was removed."""
 
     def feed(self, text: str) -> str:
-        """What can go out now."""
+        """Return what can be sent now."""
         if self._start == len(self._buffer) and _PLAIN.fullmatch(text):
             self._buffer = (self._buffer + text)[-1:]
             self._start = len(self._buffer)
@@ -64,7 +64,7 @@ class LinkStream:
         return self._take(text, final=False)
 
     def finish(self) -> str:
-        """The rest, when no more text comes."""
+        """Return the rest, once no more text comes."""
         return self._take("", final=True)
 
     def _take(self, text: str, *, final: bool) -> str:

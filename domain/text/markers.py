@@ -1,8 +1,7 @@
-"""Citation markers in answers, and the citations they stand for.
+"""Reads and writes citation markers in answers.
 
-A marker is `[1]`, `[Source 1]`, `[Citation 1]` or `[cite:CHUNK_ID]`. Models write them in every style, in groups
-and with stray spaces, and point at sources that do not exist; what reaches the client is one style and only
-markers that hold.
+A marker is `[1]`, `[Source 1]`, `[Citation 1]` or `[cite:CHUNK_ID]`. Models write them in every style, in groups and
+with stray spaces, and point at sources that do not exist. The client gets one style, and only markers with a source.
 """
 
 import re
@@ -12,9 +11,9 @@ from dataclasses import dataclass
 from domain.profile import CitationStyle
 
 _LONGEST_MARKER = 200
-"""Characters between the brackets; bounds what the stream holds back."""
+"""Limit, in characters, between the brackets; bounds what the stream holds back."""
 _LONGEST_CODE = 300
-"""Characters of inline code on one line that are held back while looking for its end."""
+"""Limit, in characters, of inline code that is held back while looking for its end."""
 
 _WORDS = ("sources", "source", "citations", "citation", "cites", "cite")
 _JOIN = r"\s*(?:[,;&]|\band\b|,\s*and\b)\s*"
@@ -28,7 +27,7 @@ _WORD_START = re.compile(r"\s*\^?([a-z]+)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class MarkerSpan:
-    """A marker at `text[start:end]` and the sources it points at, in order, each once."""
+    """A marker at `text[start:end]` and the numbers of its sources, in order, each once."""
 
     start: int
     end: int
@@ -36,7 +35,7 @@ class MarkerSpan:
 
 
 def render_marker(number: int, chunk_id: str, style: CitationStyle) -> str:
-    """The marker of source `number` in the profile's style."""
+    """Return the marker of source `number` in the profile's style."""
     match style:
         case "number":
             return f"[{number}]"
@@ -49,7 +48,8 @@ def render_marker(number: int, chunk_id: str, style: CitationStyle) -> str:
 
 
 def find_markers(text: str, chunk_ids: Sequence[str]) -> list[MarkerSpan]:
-    """The markers in `text` that point at a source; `chunk_ids` are the sources' in order, the first being number 1.
+    """Return the markers in `text` that point at a source. `chunk_ids` are those of the sources, in order from number
+    1.
 
     Any style counts, groups too (`[1, 3]`, `[1-3]`). Code, links and numbers without a source do not.
     """
@@ -64,14 +64,14 @@ def find_markers(text: str, chunk_ids: Sequence[str]) -> list[MarkerSpan]:
 
 
 def strip_markers(text: str) -> str:
-    """`text` without anything that reads as a marker: a document's own footnote numbers, when it is quoted."""
+    """Return `text` without anything that reads as a marker, such as a quoted document's own footnote numbers."""
     return "".join(piece.text for piece in _Scanner(()).scan(text, final=True) if piece.numbers is None)
 
 
 class MarkerStream:
-    """Turns a model's tokens into text whose markers hold and have one style.
+    """Turns a model's tokens into text with valid markers in one style.
 
-    Markers of no source are dropped with the space before them, groups become one marker per source. Text is held
+    Markers without a source are dropped with the space before them; groups become one marker per source. Text is held
     back only while it may be part of a marker or of code, so the output does not depend on how the input is cut.
     """
 
@@ -82,11 +82,11 @@ class MarkerStream:
         self._used: set[int] = set()
 
     def feed(self, text: str) -> list[str | int]:
-        """What can go out now: text, and after its first marker the number of each source."""
+        """Return what can be sent now: text, and after the first marker of each source its number."""
         return self._collect(self._scanner.scan(text, final=False))
 
     def finish(self) -> list[str | int]:
-        """The rest, when no more text comes."""
+        """Return the rest, once no more text comes."""
         return self._collect(self._scanner.scan("", final=True))
 
     def _collect(self, pieces: Iterator["_Piece"]) -> list[str | int]:
@@ -112,7 +112,7 @@ class MarkerStream:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Text as read. `numbers` is None for plain text; for a marker, the sources it points at, perhaps none.
+    """A piece of text. `numbers` is None for plain text; for a marker, the sources that it points at, perhaps none.
     `lead` counts the blanks before the bracket."""
 
     text: str
@@ -121,7 +121,7 @@ class _Piece:
 
 
 class _Scanner:
-    """Cuts text into plain pieces and markers, as it comes."""
+    """Cuts streamed text into plain pieces and markers."""
 
     def __init__(self, chunk_ids: Sequence[str]) -> None:
         self._count = len(chunk_ids)
@@ -131,7 +131,7 @@ class _Scanner:
         self._at_line_start = True
 
     def scan(self, text: str, *, final: bool) -> Iterator[_Piece]:
-        """The pieces that are certain. With `final` the rest too; the pieces then make up all of the text."""
+        """Yield the pieces that are certain; with `final` the rest too, so that the pieces make up the whole text."""
         self._buffer += text
         while self._buffer:
             piece = self._take_code(final) if self._fence else self._take(final)
@@ -143,7 +143,7 @@ class _Scanner:
             yield piece
 
     def _take_code(self, final: bool) -> _Piece | None:
-        """The next line, or what there is of it, inside a fenced block."""
+        """Take the next line, or its beginning, inside a fenced block."""
         line, newline, _ = self._buffer.partition("\n")
         if self._at_line_start:
             closing = re.fullmatch(r"[ \t]*(`{3,}|~{3,})[ \t\r]*", line)
@@ -170,7 +170,7 @@ class _Scanner:
         return _Piece(buffer[: plain.end()]) if plain else None
 
     def _take_ticks(self, blanks: int, final: bool) -> _Piece | None:
-        """The opening line of a fenced block, code within a line, or ticks that are only that."""
+        """Take the opening line of a fenced block, code within a line, or plain ticks."""
         window = self._buffer[: blanks + _LONGEST_CODE]
         line, newline, _ = window.partition("\n")
         complete = final or bool(newline) or len(window) == blanks + _LONGEST_CODE
@@ -206,7 +206,7 @@ class _Scanner:
         return _Piece(buffer[: blanks + len(content) + 2], numbers, blanks)
 
     def _read_numbers(self, content: str) -> tuple[int, ...] | None:
-        """The sources that the text between the brackets points at; None where it is no marker."""
+        """Return the sources that the text between the brackets points at; None where it is no marker."""
         if "\n" in content:
             return None
         numbers: list[int] = []
@@ -223,7 +223,7 @@ class _Scanner:
 
 
 def _may_become_marker(content: str) -> bool:
-    """Whether more text could still make `content` a marker; never False for the beginning of one."""
+    """Return True while more text could make `content` a marker; never False for the beginning of one."""
     if "\n" in content:
         return False
     if word := _WORD_START.match(content):

@@ -1,7 +1,7 @@
-"""Where sentences begin and end in documents and answers.
+"""Splits documents and answers into sentences.
 
-Written by hand because no installed library does it and the trained ones bring a model: what is needed here is
-fast, keeps offsets, and knows what documents hold besides prose (headings, list items, table rows, wrapped lines).
+Written by hand because the installed libraries do not do it and the trained ones bring a model: this is fast, keeps
+offsets, and knows headings, list items, table rows and wrapped lines.
 """
 
 import re
@@ -15,7 +15,7 @@ _ABBREVIATIONS = frozenset(
     )
 )
 _BEFORE_DIGIT = frozenset(str.split("no nos p art ca c app item"))
-"""Abbreviations only where a number follows ("No. 5", but "The answer is no. He left.")."""
+"""Abbreviations only before a number ("No. 5", but "The answer is no. He left.")."""
 
 _STARTERS = frozenset(
     str.split(
@@ -23,10 +23,10 @@ _STARTERS = frozenset(
         "since although however but and there here his her their our what who why how where a an"
     )
 )
-"""Words that, in capitals after "U.S." or an initial, are far more likely to begin a sentence than to be a name."""
+"""Words that, capitalised after "U.S." or an initial, far more likely begin a sentence than a name."""
 
 _MARKER = r"\[\^?\s*(?:(?:sources?|citations?|cite)[\s:]*)?[\w\s,;:#&.–-]*?\d[\w\s,;:#&.–-]*\]"
-"""A citation after the full stop belongs to the sentence before it."""
+"""A citation after the full stop, which belongs to the sentence before it."""
 
 _END = re.compile(
     rf"(?:[.!?…]+[\"'”’»)\]*_]*(?:\s?{_MARKER})*(?=\s|$|(?<=\])[A-Z])|[。！？]+[”’」』）]*)",
@@ -38,15 +38,15 @@ _ROW = re.compile(r"[ \t]*\||.*\S[ \t]*\t[ \t]*\S|.*\|.*\||.*\S \| \S")
 _OPENERS = "\"'“‘«([*_"
 
 JUDGED = 300
-"""Characters of a sentence that are embedded where it is compared with a question. What goes on for longer is a list,
-or text without stops, and would take several times as long."""
+"""Limit, in characters, of a sentence that is embedded for comparison with a question. Anything longer is a list or
+text without stops, and would take several times as long."""
 
 
 def split_sentences(text: str) -> list[tuple[int, int]]:
-    """The sentences of `text` as (start, end), in order, without overlap and without white space around them.
+    """Return the sentences of `text` as (start, end), in order, without overlap and without surrounding white space.
 
-    Headings, list items and table rows count as sentences; a row is one, whatever its cells hold. Nothing but white
-    space lies outside the spans.
+    Headings, list items and table rows count as sentences; a row is one, whatever its cells hold. Only white space lies
+    outside the spans.
     """
     caseless = text == text.lower()
     spans: list[tuple[int, int]] = []
@@ -71,7 +71,7 @@ def _trim(text: str, span: tuple[int, int]) -> tuple[int, int] | None:
 
 
 def _split_blocks(text: str) -> list[tuple[int, int]]:
-    """Runs of lines that belong together: a wrapped paragraph, one list item, one table row, one heading."""
+    """Return runs of lines that belong together: a wrapped paragraph, one list item, one table row, one heading."""
     blocks: list[tuple[int, int]] = []
     start = position = 0
     previous = ""
@@ -89,7 +89,8 @@ def _split_blocks(text: str) -> list[tuple[int, int]]:
 
 
 def _begins_block(previous: str, line: str, longest: int) -> bool:
-    """Whether `line` begins something new after `previous`; `longest` is the longest line of the block so far."""
+    """Return True where `line` begins a new block after `previous`; `longest` is the length of the longest line of the
+    block so far."""
     if not line.strip() or not previous.strip():
         return True
     if _ITEM.match(line) or _HEADING.match(line) or _HEADING.match(previous):

@@ -1,4 +1,4 @@
-"""Short extracts of a source for people who read an answer."""
+"""Makes short extracts of a source, for people who read an answer."""
 
 import re
 from collections import Counter
@@ -10,10 +10,10 @@ from domain.text.terms import analyse
 
 
 def make_snippet(text: str, statements: Sequence[str] = (), limit: int = 200) -> str:
-    """What of `text` the `statements` rest on, at most `limit` characters: for each the sentence that shares most with
-    it, then those beside while there is room; the beginning where none shares anything. Statements have no markers.
+    """Return the part of `text` that `statements` rest on, at most `limit` characters: for each statement the sentence
+    that shares most with it, then neighbouring sentences while there is room. Without shared words, the beginning.
 
-    Whole sentences where they fit, else whole words. An ellipsis stands for what is left out.
+    Statements have no markers. Whole sentences where they fit, else whole words; an ellipsis stands for each gap.
     """
     text = text.strip()
     if len(text) <= limit:
@@ -49,7 +49,7 @@ def make_snippet(text: str, statements: Sequence[str] = (), limit: int = 200) ->
 
 
 def _show(text: str, spans: Sequence[tuple[int, int]]) -> str:
-    """The spans of `text`, in order, with an ellipsis for what is between and around them."""
+    """Return the spans of `text`, in order, with an ellipsis for every gap."""
     shown, position = "", 0
     for start, end in spans:
         between = text[position:start]
@@ -60,7 +60,8 @@ def _show(text: str, spans: Sequence[tuple[int, int]]) -> str:
 
 
 def _cut_words(text: str, sentence: tuple[int, int], wanted: set[str], limit: int) -> tuple[int, int]:
-    """Where in a long sentence most wanted words stand together, as a span of whole words with some on either side."""
+    """Return the span of a long sentence in which most wanted words stand together: whole words, with some on either
+    side."""
     room = limit - len("…  …")
     words = list(re.compile(r"\S+").finditer(text, *sentence))
     found = [not wanted.isdisjoint(analyse(word.group())) for word in words]

@@ -1,6 +1,6 @@
-"""Text that cannot be written as UTF-8: halves of surrogate pairs, which broken documents and file names contain."""
+"""Replaces halves of surrogate pairs, which broken documents and file names contain and UTF-8 cannot encode."""
 
 
 def replace_surrogates(text: str) -> str:
-    """`text` with a question mark for each half of a surrogate pair, which tokenizers and servers refuse."""
+    """Return `text` with a question mark for each half of a surrogate pair, which tokenizers and servers refuse."""
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,4 +1,4 @@
-"""Tables in extracted text: rows are lines whose cells have " | " between them."""
+"""Finds tables in extracted text: rows are lines whose cells have " | " between them."""
 
 import re
 from collections.abc import Iterator
@@ -8,16 +8,16 @@ from itertools import takewhile
 BAR = " | "
 
 _VALUE = re.compile(r"[$€£¥(\s+−–—-]*\d(?!.*/)(?!\d{3}\s*$)(?!\d*(?:st|nd|rd|th)\b)|[—–-]$")
-"""How a cell begins that holds a value: years, dates and ordinals stand in headers."""
+"""The beginning of a cell that holds a value. Years, dates and ordinals stand in headers, so they do not count."""
 _RULE = re.compile(r"[\s|:=+-]+")
 _LINE = re.compile(r"[^\n]+")
 _LONGEST_LABEL = 80
-"""Characters of a line without cells that may stand between two rows."""
+"""Limit, in characters, of a line without cells between two rows."""
 _LONGEST_CAPTION = 200
 _LONGEST_HEADER = 300
 _MOST_CAPTIONS = 3
 _MOST_LABELS = 2
-"""So many lines without cells may stand between two rows."""
+"""Limit of lines without cells between two rows."""
 _MOST_HEADER_ROWS = 4
 
 Span = tuple[int, int]
@@ -25,24 +25,24 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table's place in its text. `header` covers the rows before the first one with a value, and is empty where
-    there is none; `captions` are the lines before the table that say what it is about."""
+    """The place of a table in its text. `header` covers the rows before the first one with a value, and is empty where
+    there are none; `captions` are the lines before the table that say what it is about."""
 
     start: int
     end: int
     header: Span
     captions: tuple[Span, ...]
     labels: tuple[Span, ...]
-    """Lines without cells between the rows: what the rows below them are about."""
+    """Lines without cells between the rows. Each says what the rows below it are about."""
 
 
 def is_value(cell: str) -> bool:
-    """Whether a cell holds a figure, as the cells of a header do not."""
+    """Return True for a cell that holds a figure, as the cells of a header do not."""
     return _VALUE.match(cell.strip()) is not None
 
 
 def find_tables(text: str) -> Iterator[Table]:
-    """The tables of a text, in order."""
+    """Yield the tables of a text, in order."""
     before: list[Span] = []
     rows: list[Span] = []
     labels: list[Span] = []
@@ -78,7 +78,7 @@ def _make_table(text: str, before: list[Span], rows: list[Span]) -> Iterator[Tab
 
 
 def _find_captions(text: str, before: list[Span]) -> Iterator[Span]:
-    """The sentence that announces the table, or the short lines above it."""
+    """Yield the sentence that announces the table, or the short lines above it."""
     if before and text[slice(*before[-1])].rstrip().endswith(":"):
         start, end = before[-1]
         sentence = text.rfind(". ", start, end)

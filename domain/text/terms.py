@@ -1,9 +1,9 @@
-"""Words of a text as lexical search and the local checks see them.
+"""Turns text into terms, as lexical search and the local judges compare them.
 
-Two texts that mean the same word should give the same term: compatibility forms, case, accents and English
-inflection are levelled, and words that carry no meaning of their own are dropped, among them the question words and
-auxiliaries that open most questions. A compound that holds a digit (``IL-6``, ``covid-19``, ``v2.1``) gives its
-parts and the compound itself, so that a code finds exactly itself and also what shares a part with it.
+Words that mean the same should give the same term: compatibility forms, case, accents and English inflection are
+levelled. Words without a meaning of their own are dropped, among them the question words and auxiliaries that open most
+questions. A compound with a digit (``IL-6``, ``covid-19``, ``v2.1``) gives its parts and the compound itself, so that a
+code finds exactly itself and also texts that share a part with it.
 """
 
 import re
@@ -40,11 +40,11 @@ STOP_WORDS = frozenset(
     won't would wouldn't yes yet you you'd you'll you're you've your yours yourself yourselves
     """.split()  # noqa: SIM905 - a literal of 400 quoted words would be harder to read
 )
-"""Function words, question words, auxiliaries and light verbs. Longer than most lists on purpose: on the public
-question sets the length gained both quality and speed (docs/measurements/retrieval.md)."""
+"""Function words, question words, auxiliaries and light verbs. The list is long on purpose: on the public question sets
+its length gained both quality and speed (docs/measurements/retrieval.md)."""
 
 _LONGEST = 64
-"""Characters of a word that count. Longer runs are encoded data; a bounded term keeps the index bounded."""
+"""Limit, in characters, of a word. Longer runs are encoded data, and the limit keeps the index bounded."""
 
 _WORD = re.compile(
     r"""
@@ -80,8 +80,8 @@ def _fold(text: str) -> str:
 
 @lru_cache(maxsize=200_000)
 def _read_word(word: str) -> tuple[tuple[str, ...], ...]:
-    """What a word stands for: the terms of each of its meaningful parts, the whole first. Kept, because a few thousand
-    words make up most of any text."""
+    """Return the terms of each meaningful part of a word, the whole first. Cached, because a few thousand words make up
+    most of any text."""
     if word.isalnum():
         return () if word in STOP_WORDS else ((word[:_LONGEST],),)
     if "'" in word and word in STOP_WORDS:
@@ -100,16 +100,16 @@ def _read_word(word: str) -> tuple[tuple[str, ...], ...]:
 
 
 def _split(text: str) -> Iterator[tuple[str, ...]]:
-    """Each word of the text as the terms it stands for, the whole first; stop words are left out."""
+    """Yield the terms of each word, the whole word first. Stop words are left out."""
     return chain.from_iterable(map(_read_word, _WORD.findall(_fold(text))))
 
 
 def analyse(text: str) -> list[str]:
-    """The text's index terms, stemmed, in order and with repeats. The same for passages and queries."""
+    """Return the text's index terms, stemmed, in order and with repeats. The same for passages and queries."""
     return [_stem(term) for terms in _split(text) for term in terms]
 
 
 def content_words(text: str) -> list[str]:
-    """The text's meaningful words, levelled but not stemmed, in order and with repeats. A compound that holds a
-    digit is one word."""
+    """Return the text's meaningful words, levelled but not stemmed, in order and with repeats. A compound with a digit
+    is one word."""
     return [terms[0] for terms in _split(text)]

@@ -1,38 +1,49 @@
-"""Another way to search for the same thing, without a language model.
+"""Rewrites a query, without a language model.
 
-Two rewrites that measuring left standing: abbreviations that the sources spell out, and, for a nested question, names
-that the best sources bring in ("Who is the sister of the director of X?" finds X, which names the director). Names for
-other questions, other words of the best sources, the question's meaningful words alone, words that were missing and
-parts of a nested question lost more good sources than they found (docs/decisions/08-second-hop-and-retries.md).
+Two rewrites proved useful: abbreviations that the sources spell out and, for a nested question, names from the best
+sources ("Who is the sister of the director of X?" finds X, which names the director). Measured and rejected, because
+they lost more good sources than they found: such names for other questions, other words of the best sources, the
+question's meaningful words alone, missing words, and parts of a nested question
+(docs/decisions/08-second-hop-and-retries.md).
 """
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from domain.documents import Source
+from domain.text.complexity import is_nested
 from domain.text.sentences import split_sentences
 from domain.text.terms import analyse
-from nodes.local.complexity import is_nested
 
 _SHORT = r"[A-Z][\w&-]{0,8}[A-Z\d]s?"
 _LONG_THEN_SHORT = re.compile(rf"([^()\n.;]{{4,100}}) \(({_SHORT})\)")
 _SHORT_THEN_LONG = re.compile(rf"\b({_SHORT}) \(([^()\n]{{4,100}})\)")
 
 _NAME = re.compile(r"\b[A-Z][\w'’-]+(?: (?:(?:of|the|and|de|der|del|di|du|la|van|von) )*[A-Z][\w'’-]+)+")
-"""At least two words in capitals: one alone is as often the beginning of a sentence."""
+"""At least two capitalised words: a single one is as often the beginning of a sentence."""
 
 NAMES = 2
-"""So many names of the two best sources are added."""
+"""Number of names that are added from the two best sources."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalReformulator:
+    """Implements `QueryReformulator`."""
+
+    async def reformulate(
+        self, question: str, missing: Sequence[str], sources: Sequence[Source], tried: Sequence[str], background: str
+    ) -> str | None:
+        return reformulate(question, missing, sources, tried, background)
 
 
 def reformulate(
     question: str, missing: Sequence[str], sources: Sequence[Source], tried: Sequence[str], background: str = ""
 ) -> str | None:
-    """A query that is none of `tried`, or None where there is nothing new to try.
+    """Return a query that is none of `tried`, or None where there is nothing new to try.
 
-    `background` is what a follow-up's query took from its conversation: every other query ends with it, too.
-    `missing` are words of the question that no source holds: where all its words are missing, the sources' names lead
-    nowhere.
+    `background` is what a follow-up's query took from its conversation; the new query ends with it too. `missing` are
+    words of the question that no source holds: where all of its words are missing, names from the sources lead nowhere.
     """
     known = {_level(query) for query in (question, *tried)}
     for proposed in _propose(question, missing, sources, background):
@@ -43,7 +54,8 @@ def reformulate(
 
 
 def find_abbreviations(text: str) -> dict[str, str]:
-    """What the text spells out: "mean time between failures (MTBF)", or the other way round. Long form by short."""
+    """Return the abbreviations that the text spells out, long form by short: "mean time between failures (MTBF)", or
+    the other way round."""
     pairs = [(short, long) for long, short in _LONG_THEN_SHORT.findall(text)]
     pairs += [(short, long) for short, long in _SHORT_THEN_LONG.findall(text)]
     return {short: spelt for short, long in pairs if (spelt := _match_long_form(short.removesuffix("s"), long))}
@@ -57,7 +69,7 @@ def _propose(question: str, missing: Sequence[str], sources: Sequence[Source], b
 
 
 def _pick_names(question: str, sources: Sequence[Source]) -> list[str]:
-    """Names that the best sources bring in, from the sentences nearest to the question's words first."""
+    """Return names from the best sources, from the sentences nearest to the question first."""
     asked = set(analyse(question))
     found: list[tuple[int, str]] = []
     for source in sources[:2]:
@@ -77,7 +89,7 @@ def _covers(text: str, name: str) -> bool:
 
 
 def _swap_abbreviations(question: str, abbreviations: dict[str, str]) -> str:
-    """The question with the other form added behind each form that it uses."""
+    """Return the question with the other form added behind each form that it uses."""
     query = question
     for short, long in abbreviations.items():
         has_short = re.search(rf"\b{re.escape(short)}\b", question)
@@ -90,8 +102,8 @@ def _swap_abbreviations(question: str, abbreviations: dict[str, str]) -> str:
 
 
 def _match_long_form(short: str, text: str) -> str | None:
-    """The shortest tail of `text` that contains the letters of `short` in order, the first of them at the beginning
-    of a word (Schwartz & Hearst, PSB 2003)."""
+    """Return the shortest tail of `text` that contains the letters of `short` in order, the first of them at the
+    beginning of a word (Schwartz & Hearst, PSB 2003)."""
     position = len(text)
     for number, letter in reversed(list(enumerate(short.lower()))):
         if not letter.isalnum():

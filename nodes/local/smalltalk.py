@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 _NAMED = 3
-"""How many titles a reply names; a list of everything would be noise."""
+"""Number of titles that a reply names; a list of all would be noise."""
 
 _REPLIES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), answer)
@@ -48,25 +49,28 @@ _REPLIES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )  # fmt: skip
 
 
-def reply(question: str, titles: Sequence[str] | None) -> str:
-    """An answer to small talk, or to a question about the assistant. `titles` are of documents that may be asked
-    about, most interesting first; None where they are not known."""
-    for pattern, answer in _REPLIES:
-        if pattern.search(question):
-            return answer.format(offer=_offer(titles))
-    return f"I'm here to answer questions about your documents. {_offer(titles)}"
+_ACTION = re.compile(
+    r"\W*(?:please|can you|could you)?\W*(?:set|start|play|turn|call|send|text|remind|add|book|order|pay|transfer|"
+    r"reserve|buy|open|take|skip|roll|flip|put|submit|block|write|translate)\b",
+    re.IGNORECASE,
+)
+"""A request to do something."""
 
 
-def decline(question: str, titles: Sequence[str] | None) -> str:
-    """A refusal of what documents cannot help with; `titles` as in `reply`."""
-    action = re.match(
-        r"\W*(?:please|can you|could you)?\W*(?:set|start|play|turn|call|send|text|remind|add|book|order|pay|transfer|"
-        r"reserve|buy|open|take|skip|roll|flip|put|submit|block|write|translate)\b",
-        question,
-        re.IGNORECASE,
-    )
-    refusal = "I can't do that" if action else "I can't help with that"
-    return f"{refusal}: I only answer questions about the documents I have been given. {_offer(titles)}"
+@dataclass(frozen=True, slots=True)
+class LocalSmallTalk:
+    """Implements `SmallTalk` with fixed replies."""
+
+    async def reply(self, question: str, titles: Sequence[str] | None) -> str:
+        for pattern, answer in _REPLIES:
+            if pattern.search(question):
+                return answer.format(offer=_offer(titles))
+        return f"I'm here to answer questions about your documents. {_offer(titles)}"
+
+    async def decline(self, question: str, titles: Sequence[str] | None) -> str:
+        action = _ACTION.match(question)
+        refusal = "I can't do that" if action else "I can't help with that"
+        return f"{refusal}: I only answer questions about the documents I have been given. {_offer(titles)}"
 
 
 def _offer(titles: Sequence[str] | None) -> str:

@@ -1,8 +1,11 @@
-"""Makes a follow-up question stand alone, without a language model, and says what to search for beside it."""
+"""Makes a follow-up question stand alone, and widens its query, without a language model."""
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from domain.ports.judgement import Rewrite
+from domain.question import add_carried
 from domain.state import Turn
 from domain.text.terms import analyse, content_words
 
@@ -14,7 +17,7 @@ _POINTERS = re.compile(
       | (?<!\bis\ )(?<!\bare\ )(?<!\bwas\ )(?<!\bwere\ )\bthere\b(?!\s+(?:is|are|was|were|an?|any)\b)""",
     re.VERBOSE | re.IGNORECASE,
 )
-"""Words that point out of the question, but not "that" as a conjunction nor "there is"."""
+"""Words that refer to the conversation, but neither "that" as a conjunction nor "there is"."""
 
 _PRONOUNS = re.compile(
     r"\b(?:it|its|it's|itself|they|them|their|theirs|he|him|his|she|her|hers)\b"
@@ -32,27 +35,32 @@ _WHOLE = re.compile(
     r"have|had|may|must|am)\b",
     re.IGNORECASE,
 )
-"""How a whole question begins; anything else may be a fragment."""
-
-_CARRIED = re.compile(r"(?<=[?.!]) \(([^()]*)\)$")
-"""What a question took along from the conversation; no reader would write it so."""
+"""The first words of a whole question; anything else may be a fragment."""
 
 OWN_WORDS = 3
-"""With fewer meaningful words before it, a pronoun points out of the question; with fewer in all, a fragment does not
+"""With fewer meaningful words before it, a pronoun refers to the conversation; with fewer in all, a fragment does not
 say what it is about (benchmarks/standalone.py)."""
 
 CONTEXT_WORDS = 6
-"""Words of the conversation that are added at most; more would drown the question (benchmarks/standalone.py)."""
+"""Limit of words added from the conversation; more would drown the question (benchmarks/standalone.py)."""
 
 
 BACKGROUND_TURNS = 2
 BACKGROUND_WORDS = 8
-"""Words that a search takes along at most, and from how many questions (docs/decisions/09-queries.md)."""
+"""Limits of what a query takes along: words, from this many earlier questions (docs/decisions/09-queries.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalRewriter:
+    """Implements `FollowUpRewriter` by words."""
+
+    async def rewrite(self, question: str, turns: Sequence[Turn]) -> Rewrite:
+        return Rewrite(make_standalone(question, turns), add_background(question, turns))
 
 
 def make_standalone(question: str, turns: Sequence[Turn]) -> str:
-    """The question with what it takes from the conversation in brackets: "How long is it valid? (warranty Lindenhof
-    W2)". A question that stands alone already is returned as it is."""
+    """Return the question with words of the conversation in brackets: "How long is it valid? (warranty Lindenhof W2)".
+    A question that stands alone already is returned unchanged."""
     searched = [turn for turn in turns if turn["route"] == "needs_retrieval"]
     if not _leans_on_conversation(question):
         return question
@@ -63,15 +71,9 @@ def make_standalone(question: str, turns: Sequence[Turn]) -> str:
     return question
 
 
-def part_carried(question: str) -> tuple[str, str]:
-    """The question as typed, and the words that `make_standalone` or `add_background` put behind it."""
-    match = _CARRIED.search(question)
-    return (question[: match.start()], match[1]) if match else (question, "")
-
-
 def add_background(question: str, turns: Sequence[Turn]) -> str:
-    """The question with words of the questions before it in brackets, also where it stands alone: most conversations
-    stay with their subject. For searching, where the words that were added count half; not for answering."""
+    """Return the question with words of earlier questions in brackets, even where it stands alone, because most
+    conversations keep their subject. Only for searching, where added words count half; never for answering."""
     searched = [turn["question"] for turn in turns if turn["route"] == "needs_retrieval"]
     return _extend(question, searched[: -BACKGROUND_TURNS - 1 : -1], BACKGROUND_WORDS)
 
@@ -84,7 +86,7 @@ def _extend(question: str, others: Sequence[str], most: int) -> str:
         if not terms <= known and len(added) < most:
             known |= terms
             added.append(word)
-    return f"{question} ({' '.join(added)})" if added else question
+    return add_carried(question, added)
 
 
 def _leans_on_conversation(question: str) -> bool:
@@ -100,7 +102,7 @@ def _count_words(text: str) -> int:
 
 
 def _name_topics(question: str) -> list[str]:
-    """The meaningful words of a question as written, in order."""
+    """Return the meaningful words of a question as written, in order."""
     # The measure asked for belongs to that question only: "how long", "how many".
     question = re.sub(
         r"\bhow\s+(?:long|many|much|often|far|old|big|large|high|fast)\b", "", question, flags=re.IGNORECASE

@@ -1,13 +1,13 @@
-"""Our saver: langgraph's own conformance suite, and what buffering could break."""
+"""`PackedSaver` passes LangGraph's conformance suite, and its buffer loses nothing."""
 
 import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from operator import add
 from pathlib import Path
-from typing import Annotated, Any, LiteralString
+from typing import Annotated, Any, LiteralString, cast
 from uuid import uuid4
 
 import pytest
@@ -24,7 +24,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.sql import SQL, Identifier
 from typing_extensions import TypedDict
 
-from app.adapters.postgres.checkpoints import saver as checkpoints
+from app.adapters.postgres.checkpoints import buffer
 from app.adapters.postgres.checkpoints.saver import PackedSaver, open_saver
 from app.adapters.postgres.pool import Pool, open_pool
 from domain.errors import DamagedState, DatabaseUnavailable, InputError
@@ -41,15 +41,15 @@ async def pool(database_url: str) -> AsyncIterator[Pool]:
 
 @pytest_asyncio.fixture
 async def saver(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[PackedSaver]:
-    """One that stores nothing before it is asked to."""
-    monkeypatch.setattr(checkpoints, "FLUSH_SECONDS", 3600.0)
+    """A saver that stores nothing before it is asked to."""
+    monkeypatch.setattr(buffer, "FLUSH_SECONDS", 3600.0)
     async with open_saver(pool) as opened:
         yield opened
 
 
 @pytest_asyncio.fixture
 async def elsewhere(database_url: str, saver: PackedSaver) -> AsyncIterator[PackedSaver]:
-    """What another process has."""
+    """The saver of another process."""
     async with open_pool(database_url) as other, open_saver(other) as opened:
         yield opened
 
@@ -84,7 +84,7 @@ async def nothing() -> None:
 
 
 def build(saver: BaseCheckpointSaver[str], between: Do = nothing, *, fails: list[int] | None = None) -> Any:
-    """first → (left | right) → inner graph → asks → last; `between` is done in every step. `right` raises while `fails`
+    """Build first → (left | right) → inner graph → asks → last. Every step calls `between`. `right` raises while `fails`
     is not empty."""
 
     def step(name: str) -> Any:
@@ -126,7 +126,7 @@ def build(saver: BaseCheckpointSaver[str], between: Do = nothing, *, fails: list
 
 
 def describe(snapshot: StateSnapshot) -> dict[str, Any]:
-    """All that does not differ from run to run."""
+    """Return what is the same in every run."""
     return {
         "values": snapshot.values,
         "next": snapshot.next,
@@ -140,7 +140,7 @@ def describe(snapshot: StateSnapshot) -> dict[str, Any]:
 
 
 async def run_twice(graph: Any, config: RunnableConfig, durability: str = "async") -> list[dict[str, Any]]:
-    """Two turns of a thread, each with an interrupt, the first with a step that fails and is run again: its history."""
+    """Return the history of a thread with two turns. Each has an interrupt; a step of the first fails and is run again."""
     with pytest.raises(ValueError, match="right failed"):
         await graph.ainvoke({"seen": ["question"], "kept": {}, "number": 0}, config, durability=durability)
     inputs: list[Any] = [None, Command(resume="this"), {"seen": ["again"]}, Command(resume="that")]
@@ -150,10 +150,10 @@ async def run_twice(graph: Any, config: RunnableConfig, durability: str = "async
 
 
 @pytest.mark.parametrize(("durability", "flushes"), [("async", False), ("async", True), ("sync", True), ("exit", True)])
-async def test_the_history_is_stocks(
+async def test_the_history_is_the_same_as_in_memory(
     saver: PackedSaver, elsewhere: PackedSaver, durability: str, flushes: bool
 ) -> None:
-    """Subgraphs, parallel steps, failures, interrupts and results, however the puts fall into writes."""
+    """Covers subgraphs, parallel steps, failures, interrupts and results, however puts are grouped into writes."""
     expected = await run_twice(build(InMemorySaver(), fails=[1]), thread(), durability)
     config = thread()
     thread_id = config["configurable"]["thread_id"]
@@ -164,18 +164,20 @@ async def test_the_history_is_stocks(
     graph = build(saver, flush if flushes else nothing, fails=[1])
     assert await run_twice(graph, config, durability) == expected
     results = [task[-1] for step in expected for task in step["tasks"]]
-    assert durability == "exit" or {"seen": ["left"]} in results, "a test of nothing"
+    assert durability == "exit" or {"seen": ["left"]} in results, "the graph wrote no result to compare"
     await saver.flush(thread_id)
     assert [describe(s) async for s in build(elsewhere).aget_state_history(config)] == expected
 
 
-async def test_what_stock_stored_is_read_and_continued(pool: Pool, saver: PackedSaver, elsewhere: PackedSaver) -> None:
+async def test_threads_of_langgraphs_saver_are_read_and_continued(
+    pool: Pool, saver: PackedSaver, elsewhere: PackedSaver
+) -> None:
     expected = await run_twice(build(InMemorySaver(), fails=[1]), thread())
-    config, stock = thread(), AsyncPostgresSaver(pool)
+    config, langgraphs = thread(), AsyncPostgresSaver(pool)
     with pytest.raises(ValueError, match="right failed"):
-        await build(stock, fails=[1]).ainvoke({"seen": ["question"], "kept": {}, "number": 0}, config)
+        await build(langgraphs, fails=[1]).ainvoke({"seen": ["question"], "kept": {}, "number": 0}, config)
     graph = build(saver)
-    # On top of a checkpoint of stock's, with a write of stock's.
+    # Continues from a checkpoint, and a pending write, of LangGraph's saver.
     await graph.ainvoke(None, config)
     await graph.ainvoke(Command(resume="this"), config)
     await graph.ainvoke({"seen": ["again"]}, config)
@@ -211,7 +213,7 @@ async def test_two_turns_of_a_thread_at_once(saver: PackedSaver, elsewhere: Pack
             parents.add(found.parent_config["configurable"]["checkpoint_id"])
     assert parents <= ids
     ends = [s.values["seen"] async for s in build(elsewhere).aget_state_history(config) if s.next == ("asks",)]
-    # The one that begins later may begin on top of the other.
+    # The turn that begins later may continue the other.
     assert sorted([seen for seen in end if seen in ("0", "1")][-1] for end in ends) == ["0", "1"]
 
 
@@ -234,7 +236,49 @@ async def read(saver: PackedSaver, config: RunnableConfig) -> dict[str, Any] | N
     return None if found is None else found.checkpoint["channel_values"]
 
 
-async def test_later_changes_do_not_reach_what_was_put(saver: PackedSaver) -> None:
+class Clock:
+    """Stands in for the event loop's clock: timers fire when the test advances the time."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.timers: dict[asyncio.Handle, float] = {}
+
+    def time(self) -> float:
+        return self.now
+
+    def call_later(self, seconds: float, callback: Callable[..., None], *args: Any) -> asyncio.Handle:
+        handle = asyncio.Handle(callback, args, asyncio.get_running_loop())
+        self.timers[handle] = self.now + seconds
+        return handle
+
+    def create_task(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        return asyncio.create_task(coroutine)
+
+    def advance(self, seconds: float) -> None:
+        self.now += seconds
+        for handle in [handle for handle, due in self.timers.items() if due <= self.now]:
+            del self.timers[handle]
+            if not handle.cancelled():
+                handle._run()
+
+
+async def test_puts_are_stored_together_a_second_after_the_last_one(pool: Pool) -> None:
+    config, clock = thread(), Clock()
+    async with open_saver(pool) as opened, open_saver(pool) as elsewhere:
+        opened._buffer._loop = cast(Any, clock)
+        for number in range(3):
+            await put(opened, config, {"kept": [number]})
+            clock.advance(0.9)
+            assert not opened._buffer._flushing
+        clock.advance(0.2)
+        await asyncio.gather(*opened._buffer._flushing)
+        assert len([found async for found in elsewhere.alist(config)]) == 3
+        async with pool.connection() as connection:
+            packs = await (await connection.execute("SELECT count(*) AS packs FROM checkpoint_blobs")).fetchone()
+        assert packs == {"packs": 1}
+
+
+async def test_later_changes_of_a_value_do_not_reach_the_stored_one(saver: PackedSaver) -> None:
     config, value, parents = thread(), {"a": [1]}, {"": "x"}
     put_config = await put(saver, config, {"kept": value}, parents=parents)
     await saver.aput_writes(put_config, [("kept", value)], "task")
@@ -247,7 +291,7 @@ async def test_later_changes_do_not_reach_what_was_put(saver: PackedSaver) -> No
     assert found.metadata["parents"] == {"": "x"}
 
 
-async def test_other_processes_see_what_is_flushed_and_readers_here_see_all(
+async def test_other_processes_see_what_is_flushed_and_this_one_sees_everything(
     saver: PackedSaver, elsewhere: PackedSaver
 ) -> None:
     config = thread()
@@ -270,7 +314,7 @@ async def test_other_processes_see_what_is_flushed_and_readers_here_see_all(
     assert await read(elsewhere, config) is None
 
 
-async def test_readers_wait_for_a_write_in_flight_which_a_cancellation_does_not_lose(
+async def test_readers_wait_for_a_write_in_flight_and_a_cancelled_write_loses_nothing(
     pool: Pool, saver: PackedSaver, elsewhere: PackedSaver
 ) -> None:
     config = thread()
@@ -293,11 +337,11 @@ async def test_readers_wait_for_a_write_in_flight_which_a_cancellation_does_not_
     assert len([found async for found in elsewhere.alist(config)]) == 2
 
 
-async def test_a_database_that_is_away_gets_everything_when_it_is_back(
+async def test_everything_is_stored_once_the_database_is_back(
     database_url: str, saver: PackedSaver, elsewhere: PackedSaver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checkpoints, "QUERY_SECONDS", 0.5)
-    monkeypatch.setattr(checkpoints, "RETRY_SECONDS", 3600.0)
+    monkeypatch.setattr(buffer, "QUERY_SECONDS", 0.5)
+    monkeypatch.setattr(buffer, "RETRY_SECONDS", 3600.0)
     config = thread()
     name = str(conninfo_to_dict(database_url)["dbname"])
     async with await AsyncConnection.connect(database_url, dbname="postgres", autocommit=True) as admin:
@@ -308,11 +352,11 @@ async def test_a_database_that_is_away_gets_everything_when_it_is_back(
             await put(saver, config, {"kept": [number]})
             with pytest.raises(DatabaseUnavailable):
                 await saver.flush(config["configurable"]["thread_id"])
-        monkeypatch.setattr(checkpoints, "MAX_BUFFERED", 0)
+        monkeypatch.setattr(buffer, "MAX_BUFFERED", 0)
         with pytest.raises(DatabaseUnavailable):
             await put(saver, config, {"kept": [2]})
         await admin.execute(closing.format(Identifier(name), SQL("true")))
-    monkeypatch.setattr(checkpoints, "QUERY_SECONDS", 10.0)
+    monkeypatch.setattr(buffer, "QUERY_SECONDS", 10.0)
     for _ in range(20):
         try:
             await saver.flush(config["configurable"]["thread_id"])
@@ -323,7 +367,7 @@ async def test_a_database_that_is_away_gets_everything_when_it_is_back(
     assert found == [[1], [0]]
 
 
-async def test_what_the_database_refuses_is_said_to_whoever_flushes_and_stops_nobody(
+async def test_flush_raises_what_the_database_refused_and_later_puts_go_on(
     saver: PackedSaver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = thread()
@@ -332,17 +376,17 @@ async def test_what_the_database_refuses_is_said_to_whoever_flushes_and_stops_no
         await saver.flush(config["configurable"]["thread_id"])
     await put(saver, config, {"kept": [2]})
     assert await read(saver, config) == {"kept": [2]}
-    # Where nobody waits, it is kept for who asks next.
-    monkeypatch.setattr(checkpoints, "FLUSH_BYTES", 1)
+    # If nobody waits, the error is kept for the next caller of flush.
+    monkeypatch.setattr(buffer, "FLUSH_BYTES", 1)
     await put(saver, config, {"kept": [3]}, name="\ud800")
-    while saver._buffers:  # noqa: ASYNC110 - there is nobody to wait for
+    while saver._buffer.thread_ids:  # noqa: ASYNC110 - nothing signals the end
         await asyncio.sleep(0.01)
     with pytest.raises(InputError):
         await saver.flush(config["configurable"]["thread_id"])
     await saver.flush(config["configurable"]["thread_id"])
 
 
-async def test_a_value_is_stored_once_and_goes_with_its_last_checkpoint(pool: Pool, saver: PackedSaver) -> None:
+async def test_a_value_is_stored_once_and_deleted_with_its_last_checkpoint(pool: Pool, saver: PackedSaver) -> None:
     config, value = thread(), list(os.urandom(50_000))
     stored = SQL("SELECT coalesce(sum(length(blob)), 0) size, count(*) packs FROM checkpoint_blobs")
     parent: str | None = None
@@ -352,7 +396,7 @@ async def test_a_value_is_stored_once_and_goes_with_its_last_checkpoint(pool: Po
         checkpoint["channel_versions"] = {"big": "1", "small": str(step)}
         done = await saver.aput(put_into(config, parent), checkpoint, {"source": "loop", "step": step}, {})
         parent = done["configurable"]["checkpoint_id"]
-        # As the next turn does, and a process that has started since.
+        # A process that has started since knows nothing of the thread.
         if step == 2:
             saver._places.clear()
         assert (await read(saver, config) or {})["small"] == [step]
@@ -379,7 +423,7 @@ async def test_a_value_is_stored_once_and_goes_with_its_last_checkpoint(pool: Po
         "DELETE FROM checkpoint_blobs",
     ],
 )
-async def test_a_damaged_pack_is_said_to_be_damaged(pool: Pool, saver: PackedSaver, damage: LiteralString) -> None:
+async def test_a_damaged_pack_raises_damaged_state(pool: Pool, saver: PackedSaver, damage: LiteralString) -> None:
     config = thread()
     checkpoint = empty_checkpoint()
     checkpoint["channel_values"] = {"said": [f"The answer to question {n} is {n * n}." for n in range(50)]}

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import psycopg
@@ -178,6 +178,11 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
+def wait_until_ended(pid: int) -> None:
+    """A server that shuts down may still answer."""
+    wait_until(lambda: not Path("/proc", str(pid)).exists())
+
+
 def wait_until_gone(home: Path) -> None:
     wait_until(lambda: not processes(home))
 
@@ -285,6 +290,7 @@ async def test_killed_supervisor_takes_its_server_along(home: Path) -> None:
         os.kill(supervisor, signal.SIGKILL)
         # At once, while the orphan may still be writing.
         async with open_servers(home, redis=False) as again:
+            wait_until_ended(postmaster)
             assert await read_notes_after_recovery(again.database_url) == [("kept",)]
             assert find_postmaster(home) != postmaster
             assert find_process(home, "supervisor.py") != supervisor
@@ -295,6 +301,7 @@ async def test_client_that_stays_gets_its_server_back(home: Path) -> None:
         await execute(servers.database_url, "INSERT INTO notes VALUES ('kept')")
         killed = find_postmaster(home)
         os.kill(find_process(home, "supervisor.py"), signal.SIGKILL)
+        wait_until_ended(killed)
         assert await read_notes_after_recovery(servers.database_url) == [("kept",)]
         assert find_postmaster(home) != killed
 
@@ -381,13 +388,19 @@ async def test_ordinary_user_runs_the_servers_and_others_are_refused(
     assert find_owner(find_postmaster(tmp_path)) == nobody.pw_uid
     assert await execute(url, "SELECT current_user") == [("askgraph",)]
 
-    def connect(user: str, *capabilities: str) -> str:
-        psql = [str(find_programs() / "psql"), url, "-c", "SELECT 1"]
-        command = ["setpriv", f"--reuid={user}", "--clear-groups", *capabilities, *psql]
-        return subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    # Only programs of the system: the tests' own may lie where another user cannot go.
+    def run_as_daemon(*command: str | Path, capabilities: Sequence[str]) -> str:
+        changed = ["setpriv", "--reuid=daemon", "--clear-groups", *capabilities, *command]
+        environment = os.environ | {"LC_ALL": "C"}
+        return subprocess.run(changed, capture_output=True, text=True, check=False, env=environment).stderr
 
-    assert "Permission denied" in connect("daemon", "--inh-caps=-all", "--bounding-set=-all")
-    assert "Peer authentication failed" in connect("daemon", *reach)
+    socket = Path(url.partition("?host=")[2]) / ".s.PGSQL.5432"
+    assert (socket.parent.stat().st_uid, socket.parent.stat().st_mode & 0o777) == (nobody.pw_uid, 0o700)
+    opening = ("sh", "-c", 'exec 3<>"$0"', socket)
+    assert "Permission denied" in run_as_daemon(*opening, capabilities=["--inh-caps=-all", "--bounding-set=-all"])
+    assert "Permission denied" not in run_as_daemon(*opening, capabilities=reach)
+    psql = run_as_daemon(find_programs() / "psql", url, "-c", "SELECT 1", capabilities=reach)
+    assert "Peer authentication failed" in psql
     assert client.leave() == ""
 
 

@@ -10,6 +10,7 @@ import pytest_asyncio
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.pool import Pool, open_pool
+from app.adapters.postgres.queue import ingestions as ingestion_queue
 from app.adapters.postgres.queue import presence
 from app.adapters.postgres.queue.ingestions import PostgresIngestionQueue
 from app.adapters.postgres.queue.runs import PostgresRunQueue
@@ -103,6 +104,28 @@ async def test_what_does_not_answer_is_tried_again(
     assert tried == [("a", "f.pdf", CONTENT, "application/pdf")] * 2
     assert (status.state, status.report) == ("done", DocumentReport("f.pdf", "added", "4b7c", chunks=2, embedded=2))
     assert await read_contents(pool) == [None]
+
+
+async def test_a_file_is_given_up_after_the_last_attempt(
+    start: Start, ingestions: PostgresIngestionQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingestion_queue, "MAX_ATTEMPTS", 3)
+    monkeypatch.setattr(ingestion_queue, "MAX_DELAY", 0.0)
+    tried: list[str] = []
+
+    async def ingest(
+        workspace_id: str, source: str, data: bytes, *, media_type: str | None, arrival: Arrival
+    ) -> DocumentReport:
+        tried.append(source)
+        raise EmbedderUnavailable
+
+    accepted = await ingestions.accept("a", "f.md", CONTENT)
+    async with work(start(ingest)):
+        status = await ended(ingestions, accepted.ingestion_id)
+    assert tried == ["f.md"] * 3
+    assert status.state == "failed"
+    assert status.report is not None
+    assert "3 times" in (status.report.error or "")
 
 
 @pytest.mark.parametrize(

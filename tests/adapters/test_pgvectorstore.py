@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,14 +20,11 @@ from langchain_postgres.v2.hybrid_search_config import HybridSearchConfig
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
-from app.adapters.pgvectorstore import (
-    PgVectorStoreDocuments,
-    PgVectorStoreLibrary,
-    Table,
-    TableMapping,
-    open_table,
-    read_mapping,
-)
+from app.adapters.pgvectorstore.documents import PgVectorStoreDocuments
+from app.adapters.pgvectorstore.library import PgVectorStoreLibrary
+from app.adapters.pgvectorstore.mapping import TableMapping, read_mapping
+from app.adapters.pgvectorstore.opening import open_table
+from app.adapters.pgvectorstore.table import Table
 from app.runs.requests import Ask, collect
 from app.settings import Settings
 from app.wiring.services import open_services
@@ -359,6 +357,7 @@ async def test_no_two_fingerprints_are_alike(table: Table, documents: FilledByLa
         ({"schema": "other"}, r"no table other\.team"),
         ({"content": "text"}, r"no column 'text'; it has langchain_id, content"),
         ({"embedding": "content"}, "'content'.*is of type text, not vector"),
+        ({"content": "langchain_id"}, "PGVectorStore cannot open the table public.team: .*type, uuid"),
         ({"words": "content"}, "'content'.*is of type text, not tsvector"),
         ({"workspace": "owner", "metadata": "none"}, "neither a column 'owner' nor metadata"),
     ],
@@ -469,3 +468,11 @@ async def test_questions_are_answered_from_it(
             await services.library.ingestion.add("default", "new.md", HANDBOOK)
         with pytest.raises(UnknownDocument):
             await turns.ask(Ask("How long?", document_ids=("gone.pdf",)))
+
+
+async def test_a_missing_package_is_named(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "langchain_postgres", None)
+    monkeypatch.delitem(sys.modules, "app.adapters.pgvectorstore.description", raising=False)
+    with pytest.raises(ConfigurationError, match=r"pip install 'askgraph\[pgvectorstore\]'"):
+        async with open_table(database_url, TableMapping(**MAPPING), DIMENSION):
+            pass

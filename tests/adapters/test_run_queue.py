@@ -200,6 +200,21 @@ async def test_a_holder_learns_of_stops_and_losses(start: Callable[[], Process],
     assert process.lost == [run_id]
 
 
+async def test_a_process_whose_own_job_comes_back_learns_that_its_first_attempt_is_lost(
+    start: Callable[[], Process], pool: Pool
+) -> None:
+    process, executor = start(), Executor()
+    lease = await begin(process.queue)
+    # It was away, and another process has put its job back into the queue. It finds out when it takes the job itself.
+    die(process)
+    async with pool.connection() as connection:
+        await connection.execute("UPDATE procrastinate_jobs SET status = 'todo', worker_id = NULL")
+    async with process.work(executor.hold, drain_seconds=0):
+        assert await executor.leases.get() == Lease(lease.request, 2)
+        assert process.lost == [lease.request.run_id]
+        assert not await end(process.queue, lease)
+
+
 async def test_a_run_of_a_deleted_thread_is_lost(start: Callable[[], Process], pool: Pool, quick: None) -> None:
     process = start()
     lease = await begin(process.queue)

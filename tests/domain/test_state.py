@@ -11,6 +11,7 @@ def make_turn(run_id: str, answer: str = "30 days [1].") -> Turn:
         route="needs_retrieval",
         answer=answer,
         documents=["Handbook"],
+        outcome="answered",
     )
 
 
@@ -54,7 +55,8 @@ def test_a_question_begins_with_nothing_known() -> None:
     assert blank.pop("route") == "needs_retrieval"
     assert blank.pop("level") == "none"
     assert blank.pop("verification") == {"status": "skipped", "claims": []}
-    assert {name for name, value in blank.items() if value} <= {"outcome"}
+    assert blank.pop("framing") == {"opening": 0, "closing": 0}
+    assert {name for name, value in blank.items() if value} == set()
 
 
 def test_blank_questions_share_nothing() -> None:

@@ -22,7 +22,6 @@ from app.evaluation.scoring import (
     score_verification,
 )
 from app.evaluation.sets import EvaluationSet, Question
-from nodes.writing import CAVEAT
 
 
 def make_question(id: str, relevant: dict[str, int] | None = None, **fields: Any) -> Question:
@@ -43,10 +42,13 @@ def test_questions_without_relevant_documents_are_left_out_and_missing_ones_coun
     assert set(rows["lost"].values()) == {0.0}
 
 
+CAVEAT = "Perhaps. "
+
+
 def test_answers_are_normalised_as_squad_does() -> None:
     assert normalise("  The Falke, (a) station! ") == "falke station"
     question = make_question("q", {"d": 1}, answers=["36 months"], answerable=True)
-    found = make_outcome("q", "d", f"{CAVEAT}The warranty is 36 months. [1]", "d", sources=["d"])
+    found = make_outcome("q", "d", f"{CAVEAT}The warranty is 36 months. [1]", "d", sources=["d"], opening=len(CAVEAT))
     metrics = score_answers([(question, found)])
     # 2 shared words, 2 wanted, "warranty is 36 months" given
     assert metrics == pytest.approx({"answered": 1, "answer_em": 0, "answer_f1": 4 / 6, "contains_gold": 1})

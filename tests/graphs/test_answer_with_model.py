@@ -15,11 +15,11 @@ from app.runs.requests import Ask, collect
 from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.events import Done, Event
-from domain.profile import ABSTENTION, GradeKnobs, Profile
+from domain.outcome import Outcome
+from domain.profile import GradeKnobs, Profile
 from graphs.answer import build_answer_graph
 from nodes.verify import verify
-from nodes.writing import CAVEAT
-from tests.asking import with_graph
+from tests.asking import ABSTENTION, CAVEAT, with_graph
 from tests.wire.openai import OpenAIServer, serve_openai
 
 QUESTION = "How long is the warranty of the Falke?"
@@ -110,6 +110,7 @@ async def test_an_answer_without_citations_is_neither_trusted_nor_cached(setting
         done, _ = await ask(services)
         assert (done["confidence"], done["citations"]) == (0.0, [])
         assert [warning for warning in done["warnings"] if "cites no source" in warning]
+        assert (done["outcome"], done["outcome_reasons"]) == ("answered_with_caveat", [{"code": "uncited"}])
         again, _ = await ask(services)
     assert not again["cached"]
     assert "36 months" in again["answer"]
@@ -174,7 +175,7 @@ async def test_small_talk_and_abstention(settings: Settings) -> None:
         hello, _ = await ask(services, "Hello there!")
         assert hello["route"] == "conversational"
         unknown, _ = await ask(services, "Who won the football world cup of 1954?")
-        assert unknown["answer"].startswith(ABSTENTION)
+        assert unknown["abstained"]
         assert unknown["citations"] == []
 
 
@@ -242,7 +243,13 @@ async def test_what_the_model_had_judged_before_it_hung_stands(settings: Setting
         context = services.make_context()
         context.ledger.model_deadline = asyncio.get_running_loop().time() + 3
         update = await verify(
-            {"answer": answer, "citations": state["citations"], "sources": state["sources"]}, Runtime(context=context)
+            {
+                "answer": answer,
+                "framing": {"opening": 0, "closing": 0},
+                "citations": state["citations"],
+                "sources": state["sources"],
+            },
+            Runtime(context=context),
         )
     reasons = [claim["reason"] for claim in update["verification"]["claims"]]
     assert reasons[:8] == ["I say so."] * 8
@@ -278,21 +285,39 @@ async def test_a_rewrite_may_cite_what_was_not_cited_before(settings: Settings) 
 
 
 @pytest.mark.parametrize(
-    ("written", "shown"),
+    ("written", "shown", "outcome", "codes"),
     [
-        (ABSTENTION, ABSTENTION),
-        (ABSTENTION.removesuffix("."), ABSTENTION.removesuffix(".")),
-        (f"{ABSTENTION} They name Petra Lindqvist [1].", f"{ABSTENTION} They name Petra Lindqvist [1]."),
-        ("The documents name 36 months [1].", f"{CAVEAT}The documents name 36 months [1]."),
-        ("36 months [1].", f"{CAVEAT}36 months [1]."),
+        (ABSTENTION, ABSTENTION, "abstained", ["model_abstained"]),
+        (ABSTENTION.removesuffix("."), ABSTENTION.removesuffix("."), "abstained", ["model_abstained"]),
+        (f"{ABSTENTION} They differ.", f"{ABSTENTION} They differ.", "abstained", ["model_abstained"]),
+        (
+            f"{ABSTENTION} They name Petra Lindqvist [1].",
+            f"{ABSTENTION} They name Petra Lindqvist [1].",
+            "answered_with_caveat",
+            ["model_abstained"],
+        ),
+        ("The documents do", "The documents do", "answered_with_caveat", ["low_confidence", "uncited"]),
+        (
+            "The documents name 36 months [1].",
+            f"{CAVEAT}The documents name 36 months [1].",
+            "answered_with_caveat",
+            ["low_confidence"],
+        ),
+        ("36 months [1].", f"{CAVEAT}36 months [1].", "answered_with_caveat", ["low_confidence"]),
     ],
 )
-async def test_the_caveat_opens_an_answer_but_no_abstention(settings: Settings, written: str, shown: str) -> None:
+async def test_the_caveat_opens_an_answer_but_no_abstention(
+    settings: Settings, written: str, shown: str, outcome: Outcome, codes: list[str]
+) -> None:
     async with serve(settings) as (services, server):
         server.behaviour.replies = [routing(), grading(0.5), written]
         done, events = await ask(services, mode="fast")
     assert done["answer"] == shown
     assert "".join(event["token"] for event in events if event["type"] == "content") == shown
+    assert (done["outcome"], [reason["code"] for reason in done["outcome_reasons"]]) == (outcome, codes)
+    assert done["abstained"] == (outcome == "abstained")
+    frame = shown[: done["framing"]["opening"]]
+    assert frame == next((opening for opening in (ABSTENTION, CAVEAT) if shown.startswith(opening)), frame)
 
 
 @pytest.mark.parametrize(("sufficient", "confidence", "warned"), [(0.9, 0.7, True), (0.45, 0.5, False)])
@@ -313,5 +338,5 @@ async def test_an_abstention_leaves_no_confidence_in_the_state(settings: Setting
         done, _ = await ask(services, mode="fast")
         config = {"configurable": {"thread_id": done["thread_id"]}}
         state = (await services.runs.graph.aget_state(config)).values  # type: ignore[arg-type]
-    assert state["answer"].startswith(ABSTENTION)
+    assert state["outcome"] == "abstained"
     assert (state["confidence"], state["level"]) == (0.0, "none")

@@ -12,8 +12,8 @@ from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.documents import Claim
 from domain.events import Done, Event
-from domain.profile import ABSTENTION, MODES
-from tests.asking import JUDGE, LARGE, with_models
+from domain.profile import MODES
+from tests.asking import ABSTENTION, JUDGE, LARGE, with_models
 from tests.wire.openai import OpenAIServer, serve_openai
 
 QUESTION = "What does the station log say about the sensors of the Falke?"
@@ -143,6 +143,7 @@ async def test_where_no_source_answers_either_nothing_does(settings: Settings) -
         }
         done, events = await ask(services)
     assert done["answer"] == ABSTENTION
+    assert done["outcome"] == "abstained"
     assert done["citations"] == []
     assert done["confidence"] == 0
     assert done["verification"]["status"] == "reconciled"

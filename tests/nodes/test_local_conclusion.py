@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodes.local.conclusion import conclude
+from nodes.local.extraction.conclusion import conclude
 
 
 @pytest.mark.parametrize(

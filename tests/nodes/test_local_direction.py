@@ -3,7 +3,7 @@
 import pytest
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
-from nodes.local.direction import find_opposition, read_axes
+from nodes.local.verification.direction import find_opposition, read_axes
 
 
 async def oppose(one: str, other: str, embedder: OnnxEmbedder) -> float:

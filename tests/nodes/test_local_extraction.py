@@ -7,10 +7,11 @@ import pytest
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.documents import Source
 from domain.ports.embedding import Vector
+from domain.ports.judgement import Quote
 from domain.ports.models import UsageSink
 from domain.state import Turn
 from domain.text.sentences import JUDGED
-from nodes.local.extraction import Quote, extract
+from nodes.local.extraction.finder import extract
 from tests.sources import make_source
 
 
@@ -213,7 +214,7 @@ async def test_the_row_whose_range_encloses_the_amount_is_quoted(
 async def test_a_follow_up_does_not_repeat_the_last_answer(embedder: OnnxEmbedder) -> None:
     text = "Every employee has 30 days of holiday a year. Up to five unused days may be carried over."
     said = "Every employee has 30 days of holiday a year. [1]"
-    turn = Turn(run_id="", question="", standalone_question="", route="needs_retrieval", answer=said, documents=[])
+    turn = make_turn("", said)
     typed = "And how many may be carried over?"
     quotes = await extract(
         f"{typed} (days holiday employee)", [source(1, text)], embedder, max_sentences=2, typed=typed, last=turn
@@ -221,7 +222,7 @@ async def test_a_follow_up_does_not_repeat_the_last_answer(embedder: OnnxEmbedde
     assert [quote.text for quote in quotes] == ["Up to five unused days may be carried over."]
 
 
-def turn(question: str, answer: str, title: str = "Handbook") -> Turn:
+def make_turn(question: str, answer: str, title: str = "Handbook") -> Turn:
     return Turn(
         run_id="",
         question=question,
@@ -229,6 +230,7 @@ def turn(question: str, answer: str, title: str = "Handbook") -> Turn:
         route="needs_retrieval",
         answer=answer,
         documents=[title],
+        outcome="answered",
     )
 
 
@@ -242,7 +244,7 @@ async def test_a_follow_up_about_a_row_gets_the_row_that_is_meant(
         "| Server | Memory | Owner | Backup |\n|---|---|---|---|\n| Kestrel | 64 GB | Finance | daily |\n"
         "| Merlin | 128 GB | Research | weekly |\n| Osprey | 256 GB | Sales | hourly |"
     )
-    last = turn("How much memory does Merlin have?", "| Merlin | 128 GB | Research | weekly | [1]")
+    last = make_turn("How much memory does Merlin have?", "| Merlin | 128 GB | Research | weekly | [1]")
     quotes = await extract(
         f"{typed} (memory Merlin)", [source(1, text)], embedder, max_sentences=3, typed=typed, last=last
     )
@@ -252,7 +254,7 @@ async def test_a_follow_up_about_a_row_gets_the_row_that_is_meant(
 async def test_in_which_month_is_answered_by_a_month_of_the_same_document(embedder: OnnxEmbedder) -> None:
     shower = source(1, "The emergency shower was last tested on 4 March 2026. It is flushed first.", title="Lab rules")
     servers = source(2, "Servers are patched on the first Tuesday of the month.", title="Servers")
-    last = turn("When was the emergency shower tested?", shower["text"].split(". ")[0] + ". [1]", "Lab rules")
+    last = make_turn("When was the emergency shower tested?", shower["text"].split(". ")[0] + ". [1]", "Lab rules")
     typed = "In which month?"
     quotes = await extract(
         f"{typed} (emergency shower tested)", [servers, shower], embedder, max_sentences=1, typed=typed, last=last

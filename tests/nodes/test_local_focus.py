@@ -5,8 +5,8 @@ import pytest
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.documents import Source
 from domain.state import Turn
-from nodes.local.focus import find_documents, find_focus
-from nodes.local.grading import grade, read_signs
+from nodes.local.grading.grader import LocalGrader, read_signs
+from nodes.local.reading.focus import find_documents, find_focus
 from tests.sources import make_source
 
 PRESS = make_source(
@@ -95,15 +95,21 @@ async def test_what_is_only_said_of_another_subject_or_of_none_is_missing(
 
 
 async def test_what_is_missing_costs_confidence(embedder: OnnxEmbedder) -> None:
-    said = await grade("Who designed the Amsel K3?", [PRESS, MILL], embedder)
-    missing = await grade("Who owns the Amsel K3?", [PRESS, MILL], embedder)
+    said = await LocalGrader(embedder).grade("Who designed the Amsel K3?", [PRESS, MILL])
+    missing = await LocalGrader(embedder).grade("Who owns the Amsel K3?", [PRESS, MILL])
     assert missing.confidence < said.confidence - 0.05
 
 
 async def test_the_last_question_asked_again_of_another_subject_keeps_its_focus(embedder: OnnxEmbedder) -> None:
     asked = "How long is the warranty of the Drossel M5?"
     last = Turn(
-        run_id="", question=asked, standalone_question=asked, route="needs_retrieval", answer="36 months.", documents=[]
+        run_id="",
+        question=asked,
+        standalone_question=asked,
+        route="needs_retrieval",
+        answer="36 months.",
+        documents=[],
+        outcome="answered",
     )
     typed = "And the Amsel K3?"
     signs = await read_signs(f"{typed} (warranty Drossel M5)", [PRESS, MILL], embedder, typed=typed, last=last)

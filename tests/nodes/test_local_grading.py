@@ -12,7 +12,7 @@ from domain.profile import RetrievalKnobs
 from domain.scope import Scope
 from nodes.context import Ledger
 from nodes.fusion import blend, fuse
-from nodes.local.grading import find_missing, grade, read_signs
+from nodes.local.grading.grader import LocalGrader, Signs, estimate_confidence, find_missing, read_signs
 from tests.sources import make_source
 
 HANDBOOK = [
@@ -76,7 +76,7 @@ async def find_sources(question: str, embedder: OnnxEmbedder) -> list[Source]:
     ],
 )
 async def test_answerable_questions_pass(question: str, embedder: OnnxEmbedder) -> None:
-    graded = await grade(question, await find_sources(question, embedder), embedder)
+    graded = await LocalGrader(embedder).grade(question, await find_sources(question, embedder))
     assert graded.confidence >= 0.6
 
 
@@ -91,12 +91,12 @@ async def test_answerable_questions_pass(question: str, embedder: OnnxEmbedder) 
     ],
 )
 async def test_questions_about_other_things_do_not_pass(question: str, embedder: OnnxEmbedder) -> None:
-    graded = await grade(question, await find_sources(question, embedder), embedder)
+    graded = await LocalGrader(embedder).grade(question, await find_sources(question, embedder))
     assert graded.confidence < 0.4
 
 
 async def test_no_sources_no_confidence(embedder: OnnxEmbedder) -> None:
-    graded = await grade("How long is the warranty?", [], embedder)
+    graded = await LocalGrader(embedder).grade("How long is the warranty?", [])
     assert graded.confidence == 0
     assert graded.missing == ["long", "warranty"]
 
@@ -104,7 +104,7 @@ async def test_no_sources_no_confidence(embedder: OnnxEmbedder) -> None:
 async def test_confidence_follows_relevance_and_similarity(embedder: OnnxEmbedder) -> None:
     question = "How many days of leave?"
     weak, relevant, similar = [
-        (await grade(question, [source(HANDBOOK[0], score, dense)], embedder)).confidence
+        (await LocalGrader(embedder).grade(question, [source(HANDBOOK[0], score, dense)])).confidence
         for score, dense in ((0.3, 0.4), (0.8, 0.4), (0.3, 0.8))
     ]
     assert weak < relevant
@@ -113,15 +113,15 @@ async def test_confidence_follows_relevance_and_similarity(embedder: OnnxEmbedde
 
 async def test_similarity_of_a_source_found_by_words_alone_is_computed(embedder: OnnxEmbedder) -> None:
     question = "When is the office in Lyon open?"
-    close = await grade(question, [source(HANDBOOK[2], dense=None)], embedder)
-    far = await grade(question, [source(HANDBOOK[5], dense=None)], embedder)
+    close = await LocalGrader(embedder).grade(question, [source(HANDBOOK[2], dense=None)])
+    far = await LocalGrader(embedder).grade(question, [source(HANDBOOK[5], dense=None)])
     assert close.confidence > far.confidence + 0.2
 
 
 async def test_a_dead_embedder_leaves_a_grade() -> None:
     question = "When is the office in Lyon open?"
-    high = await grade(question, [source(HANDBOOK[2], score=0.9, dense=None)], DownEmbedder())
-    low = await grade(question, [source(HANDBOOK[2], score=0.1, dense=None)], DownEmbedder())
+    high = await LocalGrader(DownEmbedder()).grade(question, [source(HANDBOOK[2], score=0.9, dense=None)])
+    low = await LocalGrader(DownEmbedder()).grade(question, [source(HANDBOOK[2], score=0.1, dense=None)])
     assert 0 < low.confidence < 0.4 < high.confidence < 1
 
 
@@ -142,8 +142,8 @@ async def test_a_word_in_anothers_place_counts_half(embedder: OnnxEmbedder) -> N
     question = "How many days of sick leave a year do employees get?"
     swapped = (await read_signs(question, [source(HANDBOOK[0])], embedder)).departure
     assert swapped == 0.5
-    graded = await grade(question, [source(HANDBOOK[0])], embedder)
-    as_written = await grade(question.replace("sick", "paid"), [source(HANDBOOK[0])], embedder)
+    graded = await LocalGrader(embedder).grade(question, [source(HANDBOOK[0])])
+    as_written = await LocalGrader(embedder).grade(question.replace("sick", "paid"), [source(HANDBOOK[0])])
     assert graded.confidence < as_written.confidence
 
 
@@ -168,6 +168,35 @@ async def test_a_sentence_counts_for_a_question_that_its_passage_drowns(embedder
     assert near > 0.5
     assert 0.2 <= stranger < near - 0.1
     assert (await read_signs("How often are laptops replaced?", [source("", dense=0.2)], embedder)).similarity == 0.2
+
+
+@pytest.mark.parametrize(
+    ("signs", "confidence"),
+    [
+        (Signs(0, 0, 0, 0, 0), 0.0154),
+        (Signs(1, 0, 0, 0, 0), 0.8176),
+        (Signs(0, 1, 0, 0, 0), 0.6365),
+        (Signs(1, 1, 0, 0, 0), 0.9980),
+        (Signs(1, 1, 1, 0, 0), 0.9661),
+        (Signs(1, 1, 0, 1, 0), 0.9886),
+        (Signs(1, 1, 0, 0, 1), 0.9855),
+        (Signs(0.5, 0.5, 0, 0, 0), 0.7369),
+        (Signs(0.5, 0.5, 0.5, 0, 0), 0.4001),
+        (Signs(0.5, 0.5, 0, 1, 0), 0.3252),
+        (Signs(0.5, 0.5, 0, 0, 1), 0.2749),
+    ],
+)
+def test_every_sign_has_its_weight(signs: Signs, confidence: float) -> None:
+    assert estimate_confidence(signs) == pytest.approx(confidence, abs=5e-5)
+
+
+async def test_unknown_names_lower_the_confidence() -> None:
+    sources = [source(HANDBOOK[2], score=0.6, dense=0.6)]
+    known, unknown = [
+        (await LocalGrader(DownEmbedder()).grade(f"Is the office in {town} open?", sources)).confidence
+        for town in ("Lyon", "Tokyo")
+    ]
+    assert unknown < known - 0.2
 
 
 async def test_relevance_is_weighted_by_rank() -> None:

@@ -4,8 +4,10 @@ import pytest
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.state import Route
-from nodes.local.routing import classify, is_for_documents, strip_courtesies
-from nodes.local.smalltalk import decline, reply
+from nodes.local.routing.router import LocalRouter, strip_courtesies
+from nodes.local.smalltalk import LocalSmallTalk
+
+TALK = LocalSmallTalk()
 
 
 @pytest.mark.parametrize(
@@ -40,7 +42,8 @@ from nodes.local.smalltalk import decline, reply
     ],
 )
 async def test_routes(question: str, route: Route, embedder: OnnxEmbedder) -> None:
-    found, reason = await classify(question, embedder, follow_up=False)
+    routed = await LocalRouter(embedder).route(question, follow_up=False)
+    found, reason = routed.route, routed.reason
     assert found == route
     assert reason.endswith(".")
 
@@ -53,12 +56,12 @@ async def test_a_follow_up_is_searched_sooner(embedder: OnnxEmbedder) -> None:
         "Is it possible to change it?",
         "tell me more",
     ):
-        assert (await classify(question, embedder, follow_up=True))[0] == "needs_retrieval"
+        assert (await LocalRouter(embedder).route(question, follow_up=True)).route == "needs_retrieval"
 
 
 async def test_a_long_question_is_always_searched(embedder: OnnxEmbedder) -> None:
     question = "Hello, who are you, " + "and what do you think about the contract we signed " * 5
-    assert (await classify(question, embedder, follow_up=False))[0] == "needs_retrieval"
+    assert (await LocalRouter(embedder).route(question, follow_up=False)).route == "needs_retrieval"
 
 
 def test_courtesies_are_taken_off_the_front_only() -> None:
@@ -81,24 +84,24 @@ def test_courtesies_are_taken_off_the_front_only() -> None:
         ("speak louder please, raise your volume", "I can't change how I work"),
     ],
 )
-def test_replies_fit_what_was_said(question: str, expected: str) -> None:
-    assert reply(question, ["Handbook"]).startswith(expected)
+async def test_replies_fit_what_was_said(question: str, expected: str) -> None:
+    assert (await TALK.reply(question, ["Handbook"])).startswith(expected)
 
 
-def test_replies_name_some_documents_and_never_a_search() -> None:
+async def test_replies_name_some_documents_and_never_a_search() -> None:
     titles = ["Handbook", "Manual", "Policy", "Contract"]
-    told = reply("What can you do?", titles)
+    told = await TALK.reply("What can you do?", titles)
     assert told.endswith("You can ask me about “Handbook”, “Manual”, “Policy” and others.")
-    assert reply("hi", titles[:2]).endswith("about “Handbook” and “Manual”.")
-    assert "no documents yet" in reply("hi", [])
-    for text in (told, reply("hm", titles), decline("set an alarm", titles)):
+    assert (await TALK.reply("hi", titles[:2])).endswith("about “Handbook” and “Manual”.")
+    assert "no documents yet" in await TALK.reply("hi", [])
+    for text in (told, await TALK.reply("hm", titles), await TALK.decline("set an alarm", titles)):
         assert "search" not in text.lower()
 
 
-def test_declining_says_what_can_be_asked() -> None:
-    assert decline("Set an alarm for six", ["Handbook"]).startswith("I can't do that")
-    assert decline("What time is it?", ["Handbook"]).startswith("I can't help with that")
-    assert decline("What time is it?", ["Handbook"]).endswith("You can ask me about “Handbook”.")
+async def test_declining_says_what_can_be_asked() -> None:
+    assert (await TALK.decline("Set an alarm for six", ["Handbook"])).startswith("I can't do that")
+    assert (await TALK.decline("What time is it?", ["Handbook"])).startswith("I can't help with that")
+    assert (await TALK.decline("What time is it?", ["Handbook"])).endswith("You can ask me about “Handbook”.")
 
 
 @pytest.mark.parametrize(
@@ -120,4 +123,4 @@ def test_declining_says_what_can_be_asked() -> None:
 async def test_what_plainly_asks_for_a_fact_is_for_the_documents(
     embedder: OnnxEmbedder, question: str, follow_up: bool, plainly: bool
 ) -> None:
-    assert await is_for_documents(question, embedder, follow_up=follow_up) is plainly
+    assert await LocalRouter(embedder).is_for_documents(question, follow_up=follow_up) is plainly

@@ -4,8 +4,8 @@ import pytest
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.documents import Source
-from nodes.local.verification import SUPPORTED, Check, split_claims
-from nodes.local.verification import check as check_all
+from domain.ports.judgement import SUPPORTED, Check
+from nodes.local.verification.verifier import LocalVerifier
 from tests.sources import make_source
 
 
@@ -15,7 +15,7 @@ def source(text: str, title: str = "Lindenhof W2 manual") -> Source:
 
 async def check(claim: str, sources: list[Source], embedder: OnnxEmbedder) -> Check:
     """The verdict on one claim alone."""
-    [outcome], score = await check_all([(claim, sources)], embedder)
+    [outcome], score = await LocalVerifier(embedder).verify([(claim, sources)])
     assert score >= SUPPORTED or outcome.verdict == "unsupported"
     return outcome
 
@@ -110,18 +110,20 @@ async def test_words_of_several_sources_need_not_stand_together(embedder: OnnxEm
 
 async def test_what_claims_nothing_counts_for_nothing(embedder: OnnxEmbedder) -> None:
     quote, admission = "Water damage is not covered.", "The documents do not mention the colour."
-    outcomes, score = await check_all([(quote, [MANUAL]), (admission, [MANUAL]), ("Why?", [MANUAL])], embedder)
+    outcomes, score = await LocalVerifier(embedder).verify(
+        [(quote, [MANUAL]), (admission, [MANUAL]), ("Why?", [MANUAL])]
+    )
     assert [outcome.verdict for outcome in outcomes] == ["supported"] * 3
-    assert score == (await check_all([(quote, [MANUAL])], embedder))[1] > 0.9
-    assert await check_all([(admission, [MANUAL])], embedder) == ([outcomes[1]], 0.0)
+    assert score == (await LocalVerifier(embedder).verify([(quote, [MANUAL])]))[1] > 0.9
+    assert await LocalVerifier(embedder).verify([(admission, [MANUAL])]) == ([outcomes[1]], 0.0)
 
 
 async def test_an_invention_among_quotations_is_found_and_lowers_the_whole(embedder: OnnxEmbedder) -> None:
     quotes = ["Water damage is not covered.", "The office has twelve rooms."]
     invention = "Every customer may keep a spare grinder at home for free."
-    outcomes, score = await check_all([(text, [MANUAL]) for text in [*quotes, invention]], embedder)
+    outcomes, score = await LocalVerifier(embedder).verify([(text, [MANUAL]) for text in [*quotes, invention]])
     assert [outcome.verdict for outcome in outcomes] == ["supported", "supported", "unsupported"]
-    assert score < (await check_all([(text, [MANUAL]) for text in quotes], embedder))[1]
+    assert score < (await LocalVerifier(embedder).verify([(text, [MANUAL]) for text in quotes]))[1]
 
 
 async def test_the_opposite_in_other_words_scores_lower(embedder: OnnxEmbedder) -> None:
@@ -129,30 +131,3 @@ async def test_the_opposite_in_other_words_scores_lower(embedder: OnnxEmbedder) 
     agreeing = await check("The drug reduces mortality in patients.", [trial], embedder)
     opposed = await check("The drug increases mortality in patients.", [trial], embedder)
     assert agreeing.score > opposed.score
-
-
-def claims(answer: str) -> list[tuple[str, tuple[int, ...]]]:
-    return [(answer[c.start : c.end], c.markers) for c in split_claims(answer, ["a", "b", "c"])]
-
-
-def test_a_claim_has_its_own_markers_or_those_right_behind() -> None:
-    assert claims("It is so [1]. That too.[2][3] And this. [1, 2] End [2]") == [
-        ("It is so [1].", (1,)),
-        ("That too.[2][3]", (2, 3)),
-        ("And this. [1, 2]", (1, 2)),
-        ("End [2]", (2,)),
-    ]
-
-
-def test_an_unmarked_sentence_takes_the_markers_that_close_its_paragraph() -> None:
-    assert claims("First thing. Second thing [2].\n\nThird thing.") == [
-        ("First thing.", (2,)),
-        ("Second thing [2].", (2,)),
-        ("Third thing.", ()),
-    ]
-
-
-def test_questions_headings_and_remarks_about_the_documents_are_no_claims() -> None:
-    answer = "# Answer\n\nThe documents may answer this only in part. These are the steps:\n\n- Press the button [1]\n\nDoes that help?"
-    assert claims(answer) == [("- Press the button [1]", (1,))]
-    assert claims("Use `a[1]` here [9].") == [("Use `a[1]` here [9].", ())]

@@ -2,7 +2,7 @@
 
 from app.ingest.chunking import split
 from domain.documents import Box, Line, ParsedDocument, Passage, Section, Source
-from nodes.neighbours import LONGEST, merge, widen
+from nodes.neighbours import LONGEST, merge_touching, widen
 
 
 class Shelf:
@@ -92,7 +92,7 @@ def test_no_text_comes_from_another_page_or_section() -> None:
 def test_sources_that_touch_become_one_at_the_better_place() -> None:
     shelf = Shelf("\n\n".join(f"Paragraph {n}" + " is long." * 40 for n in range(6)))
     sources = shelf.find("Paragraph 3", "Paragraph 0", "Paragraph 2", "Paragraph 4")
-    merged = merge(sources)
+    merged = merge_touching(sources)
     assert [(s["number"], s["chunk_id"], s["score"]) for s in merged] == [(1, "chunk 3", 1.0), (2, "chunk 0", 0.5)]
     assert merged[0]["text"].startswith("Paragraph 2")
     assert merged[0]["text"].rstrip().endswith("is long.")
@@ -103,7 +103,7 @@ def test_sources_that_touch_become_one_at_the_better_place() -> None:
 
 def test_a_source_between_two_others_joins_all_three() -> None:
     shelf = Shelf("\n\n".join(f"Paragraph {n}" + " is long." * 40 for n in range(4)))
-    merged = merge(shelf.find("Paragraph 1", "Paragraph 3", "Paragraph 2"))
+    merged = merge_touching(shelf.find("Paragraph 1", "Paragraph 3", "Paragraph 2"))
     assert [(s["number"], s["start"]) for s in merged] == [(1, shelf.find("Paragraph 1")[0]["start"])]
     shelf.check(merged[0])
 
@@ -112,6 +112,6 @@ def test_sources_of_other_pages_or_documents_stay_apart() -> None:
     text = "One page ends here.\n\nAnother page begins."
     shelf = Shelf(text, text.index("Another"))
     sources = shelf.find("One", "Another")
-    assert merge(sources) == sources
+    assert merge_touching(sources) == sources
     other = {**sources[0], "document_id": "e", "number": 2}
-    assert len(merge([sources[0], other])) == 2  # type: ignore[list-item]
+    assert len(merge_touching([sources[0], other])) == 2  # type: ignore[list-item]

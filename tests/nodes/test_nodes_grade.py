@@ -7,7 +7,6 @@ from app.wiring.services import Services
 from domain.profile import MODES
 from domain.state import Attempt
 from nodes.grade import RETRY_MARGIN, GradeInput, grade
-from nodes.local.grading import grade as grade_locally
 from nodes.rerank import RerankInput, rerank
 from nodes.retrieve import RetrieveInput, retrieve
 
@@ -36,7 +35,7 @@ async def test_a_retry_has_to_be_clearly_better(
         runtime,
     )
     sources = ranked["sources"]
-    confidence = (await grade_locally(QUESTION, sources, services.library.embedder)).confidence
+    confidence = (await services.models.judges.grader.grade(QUESTION, sources)).confidence
     earlier = Attempt(
         query="earlier",
         candidates=ranked["candidates"][:1],

@@ -205,13 +205,14 @@ def test_every_component_tells_answers_apart(component: str) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"route": "conversational"},
+        {"outcome": "conversed"},
+        {"outcome": "abstained"},
         {"citations": []},
         {"verification": {"status": "unsupported"}},
         {"warnings": ["It may be out of date."]},
         {"stopped": True},
     ],
-    ids=["smalltalk", "without citations", "unsupported", "with warnings", "stopped"],
+    ids=["smalltalk", "abstention", "without citations", "unsupported", "with warnings", "stopped"],
 )
 async def test_what_is_not_stored(services: Services, library: dict[str, str], change: dict[str, Any]) -> None:
     done = await ask(services)

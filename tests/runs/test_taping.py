@@ -9,9 +9,12 @@ import pytest
 from typing_extensions import is_protocol
 
 from app.runs.taping import Player, describe, fill, pack, play, record, unpack
+from domain.ports.embedding import Embedder
+from domain.ports.judgement import Judges
 from domain.ports.models import TokenCounter
 from domain.tapes import Tape
 from nodes.context import Context
+from nodes.local.judges import build_local_judges
 
 NO_CALLS = (TokenCounter,)
 """What depends on nothing but its arguments, and is asked again in a replay."""
@@ -24,7 +27,9 @@ def holds_port(hint: Any) -> bool:
 
 
 def make(hint: Any) -> Any:
-    """Something of this type, with a stand-in for each port in it."""
+    """Something of this type, with a stand-in for each port in it. Judges are code: the ports are what they call."""
+    if hint is Judges:
+        return build_local_judges(make(Embedder))
     if is_dataclass(hint):
         parts = {name: each for name, each in get_type_hints(hint).items() if holds_port(each)}
         return hint(**{name: make(each) for name, each in parts.items()})  # type: ignore[operator]
@@ -44,7 +49,7 @@ def make(hint: Any) -> Any:
 def list_ports(value: Any, path: str = "") -> dict[str, Any]:
     """Each port within, by where it is."""
     parts: Mapping[Any, Any] = {}
-    if is_dataclass(value):
+    if is_dataclass(value) and not isinstance(value, type):
         hints = get_type_hints(type(value))
         parts = {part.name: getattr(value, part.name) for part in fields(value) if holds_port(hints[part.name])}
     elif isinstance(value, Mapping):
@@ -66,10 +71,10 @@ def context() -> Context:
 def test_every_port_of_a_context_is_recorded_and_played(context: Context) -> None:
     given = list_ports(context)
     calls = {place for place, port in given.items() if port.stands_for not in NO_CALLS}
-    assert {".library", ".rerankers.name", ".models.large", ".models.fallbacks.0"} <= calls
+    assert {".library", ".judges.grader.embedder", ".rerankers.name", ".models.large", ".models.fallbacks.0"} <= calls
     tape = Tape(ports=unpack(pack(describe(context))), calls=[], events=[])
     player = Player(tape, "run")
-    for taped in (record(context, []), play(tape, player, context.tokens), fill(context, player)):
+    for taped in (record(context, []), play(tape, player, context.tokens, context.judges), fill(context, player)):
         ports = list_ports(taped)
         assert set(ports) == set(given)
         for place in calls:

@@ -26,7 +26,6 @@ from domain.errors import Draining, ThreadBusy, UnknownRun
 from domain.events import Done, Event, Failed
 from domain.runs import RunStatus
 from domain.streams import StreamedEvent, order_of
-from nodes.local.routing import prepare
 from tests.asking import with_models
 from tests.conftest import HANDBOOK
 from tests.wire.openai import OpenAIServer, serve_openai
@@ -47,7 +46,7 @@ class Process:
 @asynccontextmanager
 async def open_process(settings: Settings) -> AsyncIterator[Process]:
     async with open_services(settings) as services:
-        await prepare(services.library.sentences)
+        await services.models.judges.prepare()
         async with services.make_run_manager() as turns:
             yield Process(services, turns)
 

@@ -8,9 +8,9 @@ import pytest_asyncio
 from app.adapters.chat.openai import OpenAIChat
 from domain.documents import Source
 from domain.ports.models import Message
-from domain.profile import ABSTENTION
 from nodes import generate, grade, reconcile, reformulate, route, verify
 from nodes.prompting import show_sources
+from tests.asking import ABSTENTION
 from tests.contracts.chat_model import Sink
 from tests.sources import make_source
 from tests.wire.openai import serve_openai

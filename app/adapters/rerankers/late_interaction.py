@@ -9,7 +9,7 @@ docs/decisions/07-reranking.md.
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.documents import Passage, embedding_text
 from domain.ports.documents import ChunkVectors
 from domain.ports.embedding import Vector
+from domain.ports.library import TokenVectors
 from domain.ports.models import UsageSink
 from domain.scope import Scope
 
@@ -28,17 +29,6 @@ LEVELS = 16
 STEP = 2 * 2.6 / LEVELS / DIMENSIONS**0.5
 """Width of a level: the 16 levels span 2.6 standard deviations either side. The projection ends in a rotation, so that
 all values of a unit vector share the deviation 1 / sqrt(DIMENSIONS)."""
-
-
-class TokenVectors(Protocol):
-    """Where ingestion stored `ChunkVectors.tokens`.
-
-    Raises `DatabaseUnavailable`.
-    """
-
-    async def read_tokens(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, bytes]:
-        """What is stored, by chunk id. Chunks without token vectors are left out."""
-        ...
 
 
 class LateInteractionEncoder:

@@ -1,0 +1,107 @@
+"""The documents of the table, for lists; the table cannot be changed from here."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from app.adapters.pgvectorstore.table import Table
+from domain.documents import Arrival, Document
+from domain.errors import InputError, UnknownDocument
+from domain.ports.documents import DocumentContent
+from domain.scope import Scope
+
+_UNKNOWN_TIME = datetime(1970, 1, 1, tzinfo=UTC)
+
+_Documents = list[Document]
+"""An alias, because within the store `list` is a method."""
+
+
+class PgVectorStoreDocuments:
+    """A `DocumentStore` that lists the table's documents and refuses to change them."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    async def number_arrival(self, workspace_id: str) -> Arrival:
+        # The first call of every ingestion, so that it fails before anything is read or embedded.
+        raise InputError(_READ_ONLY)
+
+    async def confirm(self, workspace_id: str, document: Document, arrival: Arrival) -> bool:
+        raise InputError(_READ_ONLY)
+
+    async def find(self, workspace_id: str, source: str) -> Document | None:
+        raise InputError(_READ_ONLY)
+
+    async def find_by_hash(self, workspace_id: str, content_hash: str) -> Document | None:
+        raise InputError(_READ_ONLY)
+
+    async def get(self, workspace_id: str, document_id: str) -> Document | None:
+        return next(iter(await self._list(Scope(workspace_id, (document_id,)))), None)
+
+    async def get_text(self, workspace_id: str, document_id: str) -> str | None:
+        """Return the document's chunks joined by empty lines, in the table's order if their places are unknown."""
+        rows = await self._table.fetch(
+            """
+            SELECT {content} AS content FROM {table} WHERE {in_scope}
+            ORDER BY {position}, CASE WHEN {start} ~ '^[0-9]{{1,9}}$' THEN {start}::bigint END
+            """,
+            Scope(workspace_id, (document_id,)),
+        )
+        return "\n\n".join(row["content"] for row in rows) if rows else None
+
+    async def list(self, workspace_id: str) -> Sequence[Document]:
+        return await self._list(Scope(workspace_id))
+
+    async def stored_hashes(self, workspace_id: str, document_id: str) -> frozenset[str]:
+        return frozenset()
+
+    async def replace(self, workspace_id: str, content: DocumentContent) -> Document:
+        raise InputError(_READ_ONLY)
+
+    async def load(self, workspace_id: str, contents: Iterable[DocumentContent]) -> Sequence[Document]:
+        raise InputError(_READ_ONLY)
+
+    async def delete(self, workspace_id: str, document_id: str) -> bool:
+        raise InputError(_READ_ONLY)
+
+    async def clear(self, workspace_id: str) -> None:
+        raise InputError(_READ_ONLY)
+
+    async def is_untouched(self, workspace_id: str) -> bool:
+        return False
+
+    async def corpus_fingerprint(self, scope: Scope) -> str:
+        """Return a new value every time: the table changes without notice, so no answer from it may be cached."""
+        if scope.document_ids:
+            rows = await self._table.fetch("SELECT DISTINCT {document} AS id FROM {table} WHERE {in_scope}", scope)
+            if missing := set(scope.document_ids) - {row["id"] for row in rows}:
+                raise UnknownDocument(f"There is no document {min(missing)!r} in this workspace.")
+        return uuid4().hex
+
+    async def _list(self, scope: Scope) -> _Documents:
+        rows = await self._table.fetch(
+            """
+            SELECT {document} AS id, min({title}) AS title, count(*) AS chunks, sum(length({content})) AS characters
+            FROM {table} WHERE {in_scope} GROUP BY 1 ORDER BY 1
+            """,
+            scope,
+        )
+        return [
+            Document(
+                id=row["id"],
+                workspace_id=scope.workspace_id,
+                source=row["id"],
+                title=row["title"],
+                media_type="text/plain",
+                content_hash="",
+                pages=None,
+                characters=row["characters"],
+                chunks=row["chunks"],
+                created_at=_UNKNOWN_TIME,
+                updated_at=_UNKNOWN_TIME,
+            )
+            for row in rows
+        ]
+
+
+_READ_ONLY = "The documents are in a table that another application fills; askgraph only reads it. Change them there."

@@ -1,0 +1,199 @@
+"""Searching and reading the table, for questions."""
+
+import re
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import LiteralString
+from zlib import crc32
+
+import numpy as np
+from psycopg.rows import DictRow
+
+from app.adapters.pgvectorstore.table import Table
+from domain.documents import Box, Line, Match, Passage
+from domain.ports.embedding import Vector
+from domain.scope import Scope
+
+_TITLE_ROWS = 2_000
+"""Rows that are searched for titles: no index leads to them."""
+
+_APART = 1_000_000
+"""Characters between the assumed starts of chunks whose place in their document is unknown, so that no two are taken
+for neighbours."""
+
+
+class PgVectorStoreLibrary:
+    """A `Library` over the table.
+
+    Lookups of titles, misspelt words and related words find nothing, because such a table has no index for them.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    async def search_dense(self, scope: Scope, embedding: Vector, limit: int) -> list[Match]:
+        rows = await self._table.fetch(
+            """
+            SELECT {id}::text AS chunk_id, {document} AS document_id, 1 - ({embedding} {distance} %(query)s) AS score
+            FROM {table} WHERE {in_scope} ORDER BY {embedding} {distance} %(query)s LIMIT %(limit)s
+            """,
+            scope,
+            query=embedding,
+            limit=limit,
+        )
+        if len(rows) < limit:
+            # A scan of the vector index ends before it has found all rows of a small workspace: search those exactly.
+            rows = await self._table.fetch(
+                """
+                WITH held AS MATERIALIZED (
+                    SELECT {id}::text AS chunk_id, {document} AS document_id, {embedding} AS embedding
+                    FROM {table} WHERE {in_scope}
+                )
+                SELECT chunk_id, document_id, 1 - (embedding {distance} %(query)s) AS score
+                FROM held ORDER BY embedding {distance} %(query)s LIMIT %(limit)s
+                """,
+                scope,
+                query=embedding,
+                limit=limit,
+            )
+        return sorted(_read_matches(rows), key=lambda match: -match.score)
+
+    async def search_lexical(self, scope: Scope, query: str, limit: int) -> list[Match]:
+        if self._table.mapping.words is None:
+            return []
+        rows = await self._table.fetch(
+            """
+            SELECT {id}::text AS chunk_id, {document} AS document_id, ts_rank_cd({words}, terms) AS score
+            FROM {table}, {asked} AS terms
+            WHERE {words} @@ terms AND {in_scope} ORDER BY score DESC, {id} LIMIT %(limit)s
+            """,
+            scope,
+            query=query.replace("\0", " "),
+            limit=limit,
+        )
+        return _read_matches(rows)
+
+    async def search_titled(self, scope: Scope, names: Sequence[str], embedding: Vector) -> list[Match]:
+        return []
+
+    async def suggest_words(self, scope: Scope, words: Sequence[str], unfinished: str | None) -> dict[str, str]:
+        return {}
+
+    async def score_dense(self, scope: Scope, embedding: Vector, chunk_ids: Sequence[str]) -> list[Match]:
+        rows = await self._table.fetch(
+            """
+            SELECT {id}::text AS chunk_id, {document} AS document_id, 1 - ({embedding} {distance} %(query)s) AS score
+            FROM {table} WHERE {chosen}
+            """,
+            scope,
+            query=embedding,
+            chunk_ids=chunk_ids,
+        )
+        return _read_matches(rows)
+
+    async def score_lexical(self, scope: Scope, query: str, chunk_ids: Sequence[str]) -> list[Match]:
+        if self._table.mapping.words is None:
+            return []
+        rows = await self._table.fetch(
+            """
+            SELECT {id}::text AS chunk_id, {document} AS document_id, ts_rank_cd({words}, terms) AS score
+            FROM {table}, {asked} AS terms
+            WHERE {chosen}
+            """,
+            scope,
+            query=query.replace("\0", " "),
+            chunk_ids=chunk_ids,
+        )
+        return _read_matches(rows)
+
+    async def score_related(
+        self, scope: Scope, query: str, examples: Mapping[str, float], chunk_ids: Sequence[str]
+    ) -> list[Match]:
+        return []
+
+    async def read_passages(self, scope: Scope, chunk_ids: Sequence[str]) -> list[Passage]:
+        rows = await self._table.fetch(f"{_PASSAGES} WHERE {{chosen}}", scope, chunk_ids=chunk_ids)
+        found = {row["chunk_id"]: self._read_passage(row) for row in rows}
+        return [found[chunk_id] for chunk_id in chunk_ids if chunk_id in found]
+
+    async def read_around(self, scope: Scope, chunk_ids: Sequence[str], before: int, after: int) -> list[Passage]:
+        if self._table.mapping.position is None:
+            return await self.read_passages(scope, chunk_ids)
+        rows = await self._table.fetch(
+            f"""
+            WITH chosen AS MATERIALIZED (SELECT {{document}} AS document, {{position}} AS place
+                                         FROM {{table}} WHERE {{chosen}})
+            {_PASSAGES} WHERE {{in_scope}} AND {{document}} = ANY (SELECT document FROM chosen)
+                AND EXISTS (SELECT FROM chosen WHERE document = {{document}}
+                            AND {{position}} BETWEEN place - %(before)s AND place + %(after)s)
+            """,
+            scope,
+            chunk_ids=chunk_ids,
+            before=before,
+            after=after,
+        )
+        return [self._read_passage(row) for row in rows]
+
+    async def read_embeddings(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, Vector]:
+        rows = await self._table.fetch(
+            "SELECT {id}::text AS chunk_id, {embedding}::vector AS embedding FROM {table} WHERE {chosen}",
+            scope,
+            chunk_ids=chunk_ids,
+        )
+        return {row["chunk_id"]: row["embedding"] / (np.linalg.norm(row["embedding"]) or 1) for row in rows}
+
+    async def read_titles(self, scope: Scope, limit: int) -> list[str]:
+        rows = await self._table.fetch(
+            """
+            SELECT DISTINCT title FROM (
+                SELECT {title} AS title FROM {table} WHERE {in_scope} LIMIT %(looked_at)s
+            ) AS first_rows LIMIT %(limit)s
+            """,
+            scope,
+            looked_at=_TITLE_ROWS,
+            limit=limit,
+        )
+        return [row["title"] for row in rows]
+
+    async def read_tokens(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, bytes]:
+        """Return nothing: the table has no token vectors, so late interaction runs the model on every passage."""
+        return {}
+
+    def _read_passage(self, row: DictRow) -> Passage:
+        position = row["position"] or 0
+        start = _read_whole(row["start"])
+        if start is None:
+            # Unknown. Two chunks that are no neighbours must not look like neighbours.
+            start = _APART * (position if row["position"] is not None else crc32(row["chunk_id"].encode()))
+        page = _read_whole(row["page"])
+        # A box without extent gives the page and no place on it.
+        nowhere = Box(x=0.0, y=0.0, width=0.0, height=0.0)
+        number = None if page is None else page + 1 - self._table.mapping.first_page
+        return Passage(
+            chunk_id=row["chunk_id"],
+            chunk_index=position,
+            document_id=row["document_id"],
+            title=row["title"],
+            text=row["content"],
+            start=start,
+            end=start + len(row["content"]),
+            heading_path=tuple(heading for heading in row["headings"] if heading),
+            lines=() if number is None else (Line(start, start, number, nowhere),),
+        )
+
+
+_PASSAGES: LiteralString = """
+    SELECT {id}::text AS chunk_id, {document} AS document_id, {title} AS title, {content} AS content,
+        {headings} AS headings, {page} AS page, {start} AS start, {position} AS position
+    FROM {table}
+"""
+
+
+def _read_matches(rows: Sequence[DictRow]) -> list[Match]:
+    """Convert rows to matches, without those of zero vectors, which have no cosine similarity."""
+    matches = [Match(row["chunk_id"], row["document_id"], float(row["score"])) for row in rows]
+    return [match for match in matches if isfinite(match.score)]
+
+
+def _read_whole(text: str | None) -> int | None:
+    return int(text) if text is not None and re.fullmatch(r"[0-9]{1,9}", text) else None

@@ -1,0 +1,119 @@
+"""How a question ended, and why.
+
+Nodes decide both and keep them in the state. `nodes/wording.py` alone makes prose of them, so that no code reads prose
+to find out what happened.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from typing_extensions import TypedDict
+
+Outcome = Literal["answered", "answered_with_caveat", "abstained", "declined", "conversed"]
+
+ANSWERS: tuple[Outcome, ...] = ("answered", "answered_with_caveat")
+"""The outcomes that state something from the documents."""
+
+Limit = Literal["seconds", "tokens", "dollars"]
+"""A limit of a run's budget."""
+
+
+class NothingFound(TypedDict):
+    """The search found no source that answers."""
+
+    code: Literal["nothing_found"]
+    searched: str
+    """The first query."""
+    nearest: list[str]
+    """Titles of at most three documents, nearest first."""
+    scope_is_empty: bool
+    """True where there was no document to search."""
+
+
+class LowConfidence(TypedDict):
+    """The sources probably do not hold the whole answer."""
+
+    code: Literal["low_confidence"]
+    confidence: float
+    """From grade, 0-1."""
+
+
+class MissingWords(TypedDict):
+    """The question names something that no source mentions."""
+
+    code: Literal["missing_words"]
+    words: list[str]
+    """As the question spells them."""
+
+
+class NothingQuotable(TypedDict):
+    """No sentence of the sources answers by itself."""
+
+    code: Literal["nothing_quotable"]
+
+
+class ModelAbstained(TypedDict):
+    """The language model replied with the agreed abstention."""
+
+    code: Literal["model_abstained"]
+    model: str
+
+
+class Uncited(TypedDict):
+    """The language model's answer cites no source."""
+
+    code: Literal["uncited"]
+
+
+class NothingSupported(TypedDict):
+    """Verification left nothing of the draft."""
+
+    code: Literal["nothing_supported"]
+    claims: int
+    """Claims that were withdrawn."""
+
+
+class RetriesSpent(TypedDict):
+    """Every further search found too little as well."""
+
+    code: Literal["retries_spent"]
+    retries: int
+
+
+class BudgetSpent(TypedDict):
+    """The run's budget allowed no further search."""
+
+    code: Literal["over_budget"]
+    limit: Limit
+
+
+Reason = (
+    NothingFound
+    | LowConfidence
+    | MissingWords
+    | NothingQuotable
+    | ModelAbstained
+    | Uncited
+    | NothingSupported
+    | RetriesSpent
+    | BudgetSpent
+)
+
+
+class Framing(TypedDict):
+    """The parts of an answer that claim nothing, as numbers of characters."""
+
+    opening: int
+    """At the beginning: a caveat, or a model's own abstention."""
+    closing: int
+    """At the end: the admission that the sources do not mention something."""
+
+
+def find_claimed(answer: str, framing: Framing) -> tuple[int, int]:
+    """Return start and end of the part of the answer that makes claims."""
+    return framing["opening"], len(answer) - framing["closing"]
+
+
+def judge_answer(reasons: Sequence[Reason]) -> Outcome:
+    """Return the outcome of an answer that was written with these reservations."""
+    return "answered_with_caveat" if reasons else "answered"

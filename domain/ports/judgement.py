@@ -1,0 +1,206 @@
+"""Judgements: one port per decision that the graph takes about a question, its sources or its answer.
+
+A node asks a port and never knows who judges. `nodes/local` implements every port without a language model; a learned
+judge takes the place of one of them with `dataclasses.replace(judges, grader=LearnedGrader(reader))`.
+
+A judge is a frozen dataclass. A field annotated with `Embedder` holds a model that the judge calls:
+`app/runs/taping.py` records those calls on the run's tape, and a replay answers them from there.
+
+Where a question leans on its conversation, a judge is given three things: `question` with the words that the
+conversation lent it, `typed` as the user wrote it (None: the same), and `last`, the turn before.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from domain.documents import Source, Verdict
+from domain.state import Route, Turn
+
+SUPPORTED = 0.5
+"""Score (0-1) from which a claim, or a whole answer, counts as supported. Every verifier scales its scores to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """The way that a question takes through the graph."""
+
+    route: Route
+    reason: str
+    """A sentence for the record of the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """A question that can be understood without its conversation."""
+
+    standalone: str
+    query: str
+    """The text to search for: `standalone`, or `typed` with more words of the conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A passage that answers: `text` stands at `start`-`end` of the document of source `number`."""
+
+    number: int
+    start: int
+    end: int
+    text: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class FoundAnswer:
+    """The passages to quote. Empty where the sources hold none."""
+
+    quotes: list[Quote]
+    """The best quote's source first, in reading order within a source."""
+    conclusion: str | None = None
+    """A word or two that the best quote lets the answer open with: "Yes", "No" or "30 days"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """How likely it is that the sources answer the question."""
+
+    confidence: float
+    """Probability, 0-1."""
+    missing: list[str]
+    """Words of the question that no source holds, as they stand in the question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The verdict on one claim."""
+
+    verdict: Verdict
+    reason: str
+    """A sentence for the reader of the answer."""
+    score: float
+    """How well the evidence supports the claim, 0-1; support begins at `SUPPORTED`."""
+
+
+class QuestionRouter(Protocol):
+    """Tells questions for the documents from small talk and from requests that no document can fulfil."""
+
+    async def route(self, question: str, *, follow_up: bool) -> Routed:
+        """Classify the question. `follow_up`: the conversation has earlier turns, which a short question may lean on.
+
+        Raises `EmbedderUnavailable`.
+        """
+        ...
+
+    async def is_for_documents(self, question: str, *, follow_up: bool) -> bool:
+        """Return True where the question plainly asks for a fact that documents may hold. A language model that routes
+        it elsewhere is then overruled, because a wrong refusal costs more than a search in vain.
+
+        Raises `EmbedderUnavailable`.
+        """
+        ...
+
+    async def prepare(self) -> None:
+        """Compute whatever all later calls share, so that the first question does not wait for it.
+
+        Raises `EmbedderUnavailable`.
+        """
+        ...
+
+
+class FollowUpRewriter(Protocol):
+    """Makes a follow-up question stand alone."""
+
+    async def rewrite(self, question: str, turns: Sequence[Turn]) -> Rewrite:
+        """Return the question with what it takes from `turns`, oldest first; unchanged where it stands alone."""
+        ...
+
+
+class AnswerFinder(Protocol):
+    """Finds the passages of the sources that answer a question."""
+
+    async def find(
+        self,
+        question: str,
+        sources: Sequence[Source],
+        *,
+        most: int,
+        typed: str | None = None,
+        last: Turn | None = None,
+    ) -> FoundAnswer:
+        """Return at most `most` quotes; fewer where few passages answer, none where there are no sources."""
+        ...
+
+
+class SourceGrader(Protocol):
+    """Estimates whether sources answer a question."""
+
+    async def grade(
+        self, question: str, sources: Sequence[Source], *, typed: str | None = None, last: Turn | None = None
+    ) -> Grade:
+        """Grade `sources`, which come most relevant first. Without sources the confidence is 0."""
+        ...
+
+
+class QueryReformulator(Protocol):
+    """Finds another way to search for what was missing."""
+
+    async def reformulate(
+        self, question: str, missing: Sequence[str], sources: Sequence[Source], tried: Sequence[str], background: str
+    ) -> str | None:
+        """Return a query that is none of `tried`, or None where there is nothing new to try.
+
+        `missing` are words of the question that no source holds. `background` is what the first query took from the
+        conversation; the new query ends with it too.
+        """
+        ...
+
+
+class ClaimVerifier(Protocol):
+    """Checks claims against the sources that they cite."""
+
+    async def verify(self, claims: Sequence[tuple[str, Sequence[Source]]]) -> tuple[list[Check], float]:
+        """Return the verdict on each claim, in order, and how well the sources support all claims together, 0-1. The
+        latter is 0 where nothing is claimed."""
+        ...
+
+    async def prepare(self) -> None:
+        """Compute whatever all later calls share. Raises `EmbedderUnavailable`."""
+        ...
+
+
+class SmallTalk(Protocol):
+    """Replies that need no search. `titles` are of documents that can be asked about, the most interesting first; None
+    where they are not known."""
+
+    async def reply(self, question: str, titles: Sequence[str] | None) -> str:
+        """Reply to small talk, or to a question about the assistant."""
+        ...
+
+    async def decline(self, question: str, titles: Sequence[str] | None) -> str:
+        """Refuse politely what documents cannot help with."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Judges:
+    """One judge per port."""
+
+    router: QuestionRouter
+    rewriter: FollowUpRewriter
+    finder: AnswerFinder
+    grader: SourceGrader
+    reformulator: QueryReformulator
+    verifier: ClaimVerifier
+    small_talk: SmallTalk
+    embedding_model: str
+    """Name of the embedding model whose cosines (`Source.dense`) the judges' constants were fitted on. Cosines of
+    another model are withheld from them."""
+
+    async def prepare(self, *, verification: bool = False) -> None:
+        """Prepare the judges that gain from it; the verifier only for `verification`.
+
+        Raises `EmbedderUnavailable`.
+        """
+        await self.router.prepare()
+        if verification:
+            await self.verifier.prepare()

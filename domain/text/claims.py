@@ -1,0 +1,53 @@
+"""Splits an answer into its statements, each with the sources that it cites."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from domain.text.markers import find_markers, strip_markers
+from domain.text.sentences import split_sentences
+from domain.text.terms import analyse
+
+DOCUMENT_NOUN = r"(?:documents?|sources?|passages?|texts?|context|articles?)"
+THE_DOCUMENTS = rf"(?:the|these|your|this) (?:(?:provided|given|cited) )?{DOCUMENT_NOUN}"
+"""Patterns for words with which an answer speaks of the documents as such."""
+
+_ABOUT_DOCUMENTS = re.compile(rf"^{THE_DOCUMENTS}\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimSpan:
+    """A statement at `answer[start:end]`, markers included, and the numbers of the sources that it cites."""
+
+    start: int
+    end: int
+    markers: tuple[int, ...]
+
+
+def split_claims(answer: str, chunk_ids: Sequence[str]) -> list[ClaimSpan]:
+    """Return the answer's statements with their markers: those in or right behind the sentence or, where it has none,
+    those of the next sentence with markers in its paragraph. Questions, headings, lines that introduce a list, and
+    remarks about the documents as such are no statements. `chunk_ids` are those of the sources, in order."""
+    markers = find_markers(answer, chunk_ids)
+    claims: list[ClaimSpan] = []
+    uncited: list[int] = []
+    for start, end in split_sentences(answer):
+        if claims and "\n" in answer[claims[-1].end : start]:
+            uncited.clear()
+        numbers = tuple(dict.fromkeys(n for span in markers if start <= span.start < end for n in span.numbers))
+        sentence = strip_markers(answer[start:end]).strip()
+        if not numbers and (not is_statement(sentence) or _ABOUT_DOCUMENTS.match(sentence)):
+            continue
+        if numbers:
+            for position in uncited:
+                claims[position] = replace(claims[position], markers=numbers)
+            uncited.clear()
+        else:
+            uncited.append(len(claims))
+        claims.append(ClaimSpan(start, end, numbers))
+    return claims
+
+
+def is_statement(sentence: str) -> bool:
+    """Return True where the sentence states something, rather than asks, announces or heads it."""
+    return bool(analyse(sentence)) and not sentence.endswith(("?", ":")) and not sentence.startswith("#")

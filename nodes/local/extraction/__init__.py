@@ -1,0 +1,1 @@
+"""Finds the passages to quote, and draws a conclusion from the best."""

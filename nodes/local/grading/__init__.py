@@ -1,0 +1,1 @@
+"""Estimates whether the sources hold the answer."""

@@ -1,0 +1,26 @@
+"""Builds the local judges: one implementation per port of `domain.ports.judgement`."""
+
+from domain.ports.embedding import Embedder
+from domain.ports.judgement import Judges
+from nodes.local.extraction.finder import LocalFinder
+from nodes.local.grading.grader import LocalGrader
+from nodes.local.reformulation import LocalReformulator
+from nodes.local.routing.router import LocalRouter
+from nodes.local.smalltalk import LocalSmallTalk
+from nodes.local.standalone import LocalRewriter
+from nodes.local.verification.verifier import LocalVerifier
+
+
+def build_local_judges(embedder: Embedder) -> Judges:
+    """Return the judges that need no language model. Their constants were fitted on the embedding model that ships, so
+    `embedder` is that model, whatever the index was made with."""
+    return Judges(
+        router=LocalRouter(embedder),
+        rewriter=LocalRewriter(),
+        finder=LocalFinder(embedder),
+        grader=LocalGrader(embedder),
+        reformulator=LocalReformulator(),
+        verifier=LocalVerifier(embedder),
+        small_talk=LocalSmallTalk(),
+        embedding_model=embedder.name,
+    )

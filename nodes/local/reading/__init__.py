@@ -1,0 +1,1 @@
+"""Reads sources and questions for extraction and grading."""

@@ -1,0 +1,1 @@
+"""Routes a question: for the documents, small talk, or out of scope."""

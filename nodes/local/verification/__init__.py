@@ -1,0 +1,1 @@
+"""Checks claims against the sources that they cite."""

@@ -1,0 +1,64 @@
+"""The statements of an answer and what they cite."""
+
+import pytest
+
+from domain.text.claims import is_statement, split_claims
+
+
+def claims(answer: str) -> list[tuple[str, tuple[int, ...]]]:
+    return [(answer[c.start : c.end], c.markers) for c in split_claims(answer, ["a", "b", "c"])]
+
+
+def test_a_claim_has_its_own_markers_or_those_right_behind() -> None:
+    assert claims("It is so [1]. That too.[2][3] And this. [1, 2] End [2]") == [
+        ("It is so [1].", (1,)),
+        ("That too.[2][3]", (2, 3)),
+        ("And this. [1, 2]", (1, 2)),
+        ("End [2]", (2,)),
+    ]
+
+
+def test_an_unmarked_sentence_takes_the_markers_that_close_its_paragraph() -> None:
+    assert claims("First thing. Second thing [2].\n\nThird thing.") == [
+        ("First thing.", (2,)),
+        ("Second thing [2].", (2,)),
+        ("Third thing.", ()),
+    ]
+
+
+def test_questions_headings_and_remarks_about_the_documents_are_no_claims() -> None:
+    answer = "# Answer\n\nThe documents may answer this only in part. These are the steps:\n\n- Press the button [1]\n\nDoes that help?"
+    assert claims(answer) == [("- Press the button [1]", (1,))]
+    assert claims("Use `a[1]` here [9].") == [("Use `a[1]` here [9].", ())]
+
+
+def test_a_paragraph_without_markers_takes_none_from_the_next() -> None:
+    assert claims("Rain falls.\nSnow melts [1].") == [("Rain falls.", ()), ("Snow melts [1].", (1,))]
+
+
+def test_only_markers_of_sources_count() -> None:
+    assert claims("Rain falls [4].") == [("Rain falls [4].", ())]
+    assert claims("Rain falls [2, 1, 2].") == [("Rain falls [2, 1, 2].", (2, 1))]
+
+
+@pytest.mark.parametrize(
+    "remark", ["The sources are old.", "These documents say little.", "The provided context is short."]
+)
+def test_a_remark_about_the_documents_is_a_claim_only_where_it_cites(remark: str) -> None:
+    assert claims(remark) == []
+    assert claims(f"{remark[:-1]} [1].") == [(f"{remark[:-1]} [1].", (1,))]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "states"),
+    [
+        ("It rains.", True),
+        ("Does it rain?", False),
+        ("The steps:", False),
+        ("# Rain", False),
+        ("It is so.", False),
+        ("", False),
+    ],
+)
+def test_a_statement_says_something(sentence: str, states: bool) -> None:
+    assert is_statement(sentence) is states

@@ -1,0 +1,176 @@
+"""Every conditional edge, at and around each of its thresholds."""
+
+from typing import Any, cast
+
+import pytest
+
+from domain.budget import Budget
+from domain.outcome import Outcome
+from domain.profile import GradeKnobs, Profile
+from domain.state import AnswerState, Failure, Route, Step, Usage, blank_question
+from graphs.decisions import (
+    decide_answer,
+    decide_remedy,
+    decide_repair,
+    decide_retry,
+    decide_route,
+    decide_sufficiency,
+    decide_support,
+)
+
+SUFFICIENT, CAVEAT, MAX_RETRIES = 0.6, 0.4, 2
+FAILURE = Failure(code="model_refused", given_up="m", message="…")
+HALF_SPENT, SPENT = 50, 100
+"""Tokens of steps, against a budget of 100."""
+
+
+def make_state(
+    tokens: int = 0, verify: bool = False, grade: GradeKnobs | None = None, budget: Budget | None = None, **fields: Any
+) -> AnswerState:
+    profile = Profile(
+        name="own",
+        grade=grade or GradeKnobs(sufficient=SUFFICIENT, caveat=CAVEAT, max_retries=MAX_RETRIES),
+        budget=budget or Budget(tokens=SPENT),
+        verify=verify,
+    )
+    used = Usage(node="grade", model="m", calls=1, input_tokens=tokens, output_tokens=0, cost=0.0)
+    steps = [Step(node="grade", ms=1000.0, warnings=[], usage=[used])]
+    state = {**blank_question(), "turns": [], "profile": profile.model_dump(), "steps": steps, **fields}
+    return cast(AnswerState, state)
+
+
+@pytest.mark.parametrize("route", ["needs_retrieval", "conversational", "out_of_scope"])
+def test_the_route_is_followed(route: Route) -> None:
+    assert decide_route(make_state(route=route)) == route
+
+
+@pytest.mark.parametrize(
+    ("confidence", "retries", "tokens", "answerer", "edge"),
+    [
+        # Sufficient from the threshold on, whether retries are left or not.
+        (0.599, 0, 0, "", "poor, retries left"),
+        (0.6, 0, 0, "", "sufficient"),
+        (0.601, 0, 0, "", "sufficient"),
+        (0.6, 2, 0, "", "sufficient"),
+        # Below it, every retry is used.
+        (0.599, 1, 0, "", "poor, retries left"),
+        (0.599, 2, 0, "", "sufficient"),
+        (0.0, 0, 0, "", "poor, retries left"),
+        (0.0, 1, 0, "", "poor, retries left"),
+        # Without a retry, the caveat's threshold decides.
+        (0.4, 2, 0, "", "sufficient"),
+        (0.401, 2, 0, "", "sufficient"),
+        (0.399, 2, 0, "", "poor, none left"),
+        (0.399, 3, 0, "", "poor, none left"),
+        (0.0, 2, 0, "", "poor, none left"),
+        # The budget ends searching and writing, and nothing else.
+        (0.599, 0, HALF_SPENT, "", "poor, retries left"),
+        (0.599, 0, SPENT, "", "over budget"),
+        (0.6, 0, SPENT - 1, "", "sufficient"),
+        (0.6, 0, SPENT, "", "over budget"),
+        (0.4, 2, SPENT, "", "over budget"),
+        (0.399, 2, SPENT, "", "poor, none left"),
+        # To quote costs nothing, but to search again does.
+        (0.6, 0, SPENT, "local", "sufficient"),
+        (0.6, 0, SPENT, "model", "over budget"),
+        (0.599, 0, SPENT, "local", "over budget"),
+    ],
+)
+def test_sufficiency(confidence: float, retries: int, tokens: int, answerer: str, edge: str) -> None:
+    state = make_state(tokens, confidence=confidence, retries=retries, answerer=answerer)
+    assert decide_sufficiency(state) == edge
+
+
+@pytest.mark.parametrize(("confidence", "edge"), [(0.5, "sufficient"), (0.499, "poor, none left")])
+def test_a_caveat_above_sufficient_does_not_count(confidence: float, edge: str) -> None:
+    grade = GradeKnobs(sufficient=0.5, caveat=0.7, max_retries=0)
+    assert decide_sufficiency(make_state(grade=grade, confidence=confidence)) == edge
+
+
+@pytest.mark.parametrize(
+    ("budget", "edge"),
+    [
+        (Budget(seconds=1.001), "sufficient"),
+        (Budget(seconds=1.0), "over budget"),
+        (Budget(dollars=0.01), "sufficient"),
+        (Budget(dollars=0.0), "over budget"),
+        (Budget(), "sufficient"),
+    ],
+)
+def test_every_limit_of_the_budget_counts(budget: Budget, edge: str) -> None:
+    assert decide_sufficiency(make_state(SPENT, budget=budget, confidence=0.9)) == edge
+
+
+@pytest.mark.parametrize(
+    ("query", "confidence", "tokens", "answerer", "edge"),
+    [
+        ("other", 0.0, 0, "", "new query"),
+        ("other", 0.9, 0, "", "new query"),
+        ("other", 0.0, SPENT - 1, "", "new query"),
+        ("other", 0.0, SPENT, "", "over budget"),
+        ("other", 0.0, SPENT, "local", "over budget"),
+        ("tried", 0.399, 0, "", "nothing new"),
+        ("tried", 0.4, 0, "", "nothing new, partly answerable"),
+        ("tried", 0.599, 0, "", "nothing new, partly answerable"),
+        ("tried", 0.399, SPENT, "", "nothing new"),
+        ("tried", 0.4, SPENT, "", "over budget"),
+        ("tried", 0.4, SPENT, "local", "nothing new, partly answerable"),
+    ],
+)
+def test_retry(query: str, confidence: float, tokens: int, answerer: str, edge: str) -> None:
+    state = make_state(
+        tokens, query=query, queries_tried=["first", "tried"], confidence=confidence, answerer=answerer, retries=1
+    )
+    assert decide_retry(state) == edge
+
+
+@pytest.mark.parametrize("verify", [True, False])
+@pytest.mark.parametrize("outcome", ["answered", "answered_with_caveat", "abstained", None])
+@pytest.mark.parametrize("failure", [FAILURE, None])
+def test_answer(verify: bool, outcome: Outcome | None, failure: Failure | None) -> None:
+    edge = decide_answer(make_state(verify=verify, outcome=outcome, failure=failure))
+    if failure is not None:
+        assert edge == "answerer failed"
+    elif verify and outcome != "abstained":
+        assert edge == "mode verifies"
+    else:
+        assert edge == "mode does not"
+
+
+def test_what_an_answer_says_decides_nothing() -> None:
+    for answer in ("The documents do not answer this.", "24 months [1].", ""):
+        assert decide_answer(make_state(verify=True, outcome="answered", answer=answer)) == "mode verifies"
+        assert decide_answer(make_state(verify=True, outcome="abstained", answer=answer)) == "mode does not"
+
+
+@pytest.mark.parametrize(
+    ("confidence", "failure", "grade", "edge"),
+    [
+        (0.4, None, None, "answer otherwise"),
+        (0.399, None, None, "nothing to answer from"),
+        (0.0, None, None, "nothing to answer from"),
+        (0.0, FAILURE, None, "answer otherwise"),
+        (0.3, None, GradeKnobs(sufficient=0.3, caveat=0.7), "answer otherwise"),
+        (0.299, None, GradeKnobs(sufficient=0.3, caveat=0.7), "nothing to answer from"),
+    ],
+)
+def test_remedy(confidence: float, failure: Failure | None, grade: GradeKnobs | None, edge: str) -> None:
+    assert decide_remedy(make_state(confidence=confidence, failure=failure, grade=grade)) == edge
+
+
+@pytest.mark.parametrize(
+    ("status", "edge"),
+    [
+        ("unsupported", "unsupported claims"),
+        ("supported", "supported"),
+        ("skipped", "supported"),
+        ("reconciled", "supported"),
+    ],
+)
+def test_support(status: str, edge: str) -> None:
+    assert decide_support(make_state(verification={"status": status, "claims": []})) == edge
+
+
+@pytest.mark.parametrize(("failure", "edge"), [(None, "reconciled"), (FAILURE, "nothing is left")])
+def test_repair(failure: Failure | None, edge: str) -> None:
+    assert decide_repair(make_state(failure=failure)) == edge

