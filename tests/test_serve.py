@@ -40,11 +40,16 @@ class Served:
         return answer
 
 
+def environment(home: Path) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+    return kept | {"HOME": str(home), "ASKGRAPH_HOME": str(home / "data")}
+
+
 @contextmanager
 def serve(home: Path) -> Iterator[Served]:
     process = subprocess.Popen(
         [ASKGRAPH, "serve", "--port", "0"],
-        env={"PATH": os.environ["PATH"], "HOME": str(home), "ASKGRAPH_HOME": str(home / "data"), "COLUMNS": "300"},
+        env=environment(home) | {"COLUMNS": "300"},
         cwd=home,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -147,7 +152,7 @@ def test_a_port_in_use_is_said_in_one_line(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         refused = subprocess.run(
             [ASKGRAPH, "serve", "--port", str(port)],
-            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "ASKGRAPH_HOME": str(tmp_path / "data")},
+            env=environment(tmp_path),
             capture_output=True,
             text=True,
             timeout=60,

@@ -89,9 +89,12 @@ def _accepts_connections(url: str) -> bool:
 
 def _digest(settings: Settings) -> str:
     """Return a digest of all settings except `load_samples`, which only matters when a server starts."""
-    values = {
-        name: value.get_secret_value() if isinstance(value, SecretStr) else str(value)
-        for name, value in settings
-        if name != "load_samples"
-    }
+    values = {name: _encode(value) for name, value in settings if name != "load_samples"}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
+def _encode(value: object) -> object:
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    # The order of a set differs between processes.
+    return sorted(value) if isinstance(value, frozenset) else str(value)
