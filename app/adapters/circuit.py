@@ -1,8 +1,8 @@
-"""A circuit around one model: while its provider does not answer, calls fail at once instead of waiting for it.
+"""A circuit breaker for one model: while its provider does not answer, calls fail at once instead of waiting.
 
 purgatory keeps the state (closed, opened, half-opened). Its own context manager lets every caller through while the
-circuit is half open, and takes a caller who left for a success; here one caller at a time tries, and who left says
-nothing (docs/decisions/12-models-and-fallbacks.md).
+circuit is half open, and counts a cancelled call as a success. Here one caller at a time probes, and a cancelled call
+counts neither way (docs/decisions/12-models-and-fallbacks.md).
 """
 
 import asyncio
@@ -15,30 +15,30 @@ from purgatory.domain.model import Context, OpenedState
 from domain.errors import AskgraphError, ModelError, ModelRejectedKey, ModelUnavailable
 
 THRESHOLD = 3
-"""Consecutive calls without an answer, each with its retries, that open the circuit."""
+"""Consecutive unanswered calls, each with its retries, that open the circuit."""
 PAUSE = 30.0
-"""Seconds until somebody tries again."""
+"""Seconds until a call probes an open circuit."""
 _SILENCE = 5.0
-"""Seconds without a word after which a call that was given up counts as one without an answer: a step that stops
-waiting looks like a reader who presses Stop."""
+"""Seconds of silence after which a cancelled call counts as unanswered: a step that stops waiting looks like a user who
+presses Stop."""
 
 
 class Circuit:
-    """Of one model at one address."""
+    """The circuit breaker of one model at one address."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._context = Context(name, threshold=THRESHOLD, ttl=PAUSE)
         self._probing = False
         self.problem: str | None = None
-        """What was wrong with the last call, or with what was checked before there was one."""
+        """Problem of the most recent call, or of the start-up check before any."""
 
     @contextmanager
     def guard(self) -> Iterator[None]:
-        """Around one call, up to the first thing that comes back.
+        """Guard one call, up to the first thing that comes back.
 
-        Raises `ModelUnavailable` without making the call while the circuit is open, or while another call tries whether
-        it may close. Only `ModelUnavailable` counts against the provider: one that refuses has answered.
+        Raises `ModelUnavailable` without making the call while the circuit is open, or while another call probes it.
+        Only `ModelUnavailable` counts against the provider: a refusal is an answer.
         """
         probes = self._enter()
         begun = time.monotonic()
@@ -53,7 +53,7 @@ class Circuit:
                 self._context.handle_exception(error)
             raise
         except AskgraphError as error:
-            # A prompt that is refused, or too long, was read; a key, a name or an account that is wrong stays so.
+            # A refused or too long prompt was read, so the model works; a wrong key, name or account stays wrong.
             wrong = isinstance(error, ModelRejectedKey) or type(error) is ModelError
             self.problem = error.message if wrong else None
             self._context.handle_end_request()
@@ -62,13 +62,13 @@ class Circuit:
             self.problem = None
             self._context.handle_end_request()
         finally:
-            # Events for purgatory's message bus, which nobody reads here.
+            # Events for purgatory's message bus, which nothing reads here.
             self._context.messages.clear()
             if probes:
                 self._probing = False
 
     def describe(self) -> str:
-        """How the provider answers, in words."""
+        """Describe the provider's state in words."""
         if (seconds := self._closed_for()) > 0:
             return f"not answering; tried again in {seconds:.0f} s"
         if self._context.state != "closed":
@@ -76,11 +76,11 @@ class Circuit:
         return self.problem or "ok"
 
     def find_problem(self) -> str | None:
-        """What is wrong now, in a sentence; None where nothing is."""
+        """Return the current problem as a sentence; None if there is none."""
         return self.problem if self._context.state == "closed" else self._refuse().message
 
     def _enter(self) -> bool:
-        """Whether the call that enters tries if the circuit may close."""
+        """Return True if the entering call is the probe of a half-open circuit."""
         try:
             self._context.handle_new_request()
         except OpenedState as state:

@@ -1,4 +1,4 @@
-"""What calls to models cost: the table that ships, and a deployment's own on top of it."""
+"""Prices of model calls: the table that ships, extended by a deployment's own."""
 
 import re
 import tomllib
@@ -14,14 +14,17 @@ from app.support.toml_files import list_problems, read_toml
 from domain.errors import ConfigurationError
 
 _VERSION = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8}|latest)$")
-"""What providers put behind a model's name for one release of it."""
+"""Release suffix of a model's name."""
 
 _Dollars = Annotated[float, Field(ge=0)]
 
 
 class PriceTable(BaseModel):
-    """US dollars by model. Names are taken with or without their provider and their release: `anthropic:NAME-20251001`
-    costs what `NAME` does, unless the table has the longer name too."""
+    """US dollars by model.
+
+    Names match with or without provider and release: `anthropic:NAME-20251001` costs what `NAME` does, unless the table
+    has the longer name too.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -33,7 +36,8 @@ class PriceTable(BaseModel):
     """Per thousand searches."""
 
     def price(self, model: str, input_tokens: int, cached: int, output_tokens: int) -> float | None:
-        """A chat model's call; None where the model has no price. `input_tokens` includes `cached`."""
+        """Return the price of a chat model's call in US dollars; None without a price. `input_tokens` includes
+        `cached`."""
         name = _find(model, self.chat)
         if name is None:
             return None
@@ -63,9 +67,9 @@ def _read_shipped() -> PriceTable:
 
 
 def read_prices(own: Path | None = None) -> PriceTable:
-    """The table that ships, with the entries of a deployment's `own` file laid over it.
+    """Read the table that ships and add the entries of a deployment's `own` file, which win.
 
-    Raises `ConfigurationError` where that file cannot be read or is not of the form of `prices.toml`.
+    Raises `ConfigurationError` if that file cannot be read or does not have the form of `prices.toml`.
     """
     shipped = _read_shipped()
     if own is None:

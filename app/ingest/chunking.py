@@ -1,4 +1,4 @@
-"""Documents into chunks: by section and page first, then by paragraph, line, sentence and word."""
+"""Splits documents into chunks: by section and page first, then by paragraph, line, sentence and word."""
 
 import hashlib
 from bisect import bisect_left, bisect_right
@@ -15,14 +15,14 @@ SIZE = 500
 OVERLAP = 50
 
 _SPAN = 20_000
-"""Characters given to the splitter at once: finding character offsets costs it quadratic time."""
+"""Characters per call of the splitter, whose computation of character offsets takes quadratic time."""
 _TINY = 8
-"""A piece below a `_TINY`-th of the chunk size is too small to be found and understood alone."""
+"""Pieces shorter than the chunk size divided by this are too small to be found and understood alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A run of text that stays together: one section's part of one page, or tiny ones merged."""
+    """Text that stays together: one section's part of one page, or several tiny ones merged."""
 
     start: int
     end: int
@@ -31,11 +31,11 @@ class _Piece:
 
 
 def split(parsed: ParsedDocument, *, size: int = SIZE, overlap: int = OVERLAP) -> list[Chunk]:
-    """Chunks of at most `size` characters, in order; together they hold all of the text but white space.
+    """Split into chunks of at most `size` characters, in order; together they hold all text except white space.
 
-    Neither a section's end nor a page's is crossed, except that tiny neighbouring sections are put together under
-    the heading they share. Neighbours within a section share up to `overlap` characters, where those are whole
-    sentences or lines, or where a sentence had to be cut.
+    A chunk crosses neither a section's nor a page's end, except that tiny neighbouring sections are merged under the
+    heading that they share. Neighbours within a section share up to `overlap` characters if those are whole sentences
+    or lines, or if a sentence had to be cut.
     """
     chunks: list[Chunk] = []
     line_ends = [line.end for line in parsed.lines]
@@ -64,13 +64,13 @@ def split(parsed: ParsedDocument, *, size: int = SIZE, overlap: int = OVERLAP) -
 
 
 def _keep_captions(table: Table, opened: Sequence[int]) -> Table:
-    """The table without captions from an earlier section; `opened` is where the sections begin."""
+    """Drop the table's captions that stand in an earlier section; `opened` holds the starts of the sections."""
     earliest = opened[max(0, bisect_right(opened, table.start) - 1)]
     return replace(table, captions=tuple(span for span in table.captions if span[0] >= earliest))
 
 
 def _find_lead(text: str, tables: Sequence[Table], start: int, end: int) -> str:
-    """What of the table that a chunk belongs to stands above the chunk: caption, header and the latest label."""
+    """Return the parts of the chunk's table that stand above the chunk: captions, header and the latest label."""
     spans = [
         span
         for table in tables
@@ -87,7 +87,7 @@ def _hash(title: str, heading_path: tuple[str, ...], lead: str, text: str) -> st
 
 
 def _cut(parsed: ParsedDocument) -> Iterator[_Piece]:
-    """The sections, cut where a page begins, so that a chunk has one page to be cited by."""
+    """Cut the sections where a page begins, so that each chunk has one page to be cited by."""
     breaks = list(_find_pages(parsed.lines))
     for section in parsed.sections:
         inside = [(start, page) for start, page in breaks if section.start < start < section.end]
@@ -107,8 +107,8 @@ def _find_pages(lines: tuple[Line, ...]) -> Iterator[tuple[int, int]]:
 
 
 def _merge(pieces: Iterator[_Piece], text: str, size: int) -> Iterator[_Piece]:
-    """Put tiny pieces together with what follows: a heading without text with its first subsection, tiny sections
-    with their tiny siblings."""
+    """Merge tiny pieces with what follows: a heading without text with its first subsection, tiny sections with their
+    tiny siblings."""
     held: _Piece | None = None
     for piece in pieces:
         if held is None:
@@ -155,7 +155,7 @@ def _split_piece(text: str, piece: _Piece, size: int, overlap: int) -> Iterator[
             if held is None:
                 held = start, end
                 continue
-            # the splitter leaves a line alone that stands before a long paragraph, such as a heading
+            # The splitter leaves a line alone that stands before a long paragraph, such as a heading.
             is_tiny = min(held[1] - held[0], end - start) < size // _TINY
             if is_tiny and end - held[0] <= size:
                 held = held[0], end
@@ -167,7 +167,7 @@ def _split_piece(text: str, piece: _Piece, size: int, overlap: int) -> Iterator[
 
 
 def _find_spans(text: str, piece: _Piece) -> Iterator[tuple[int, int]]:
-    """The piece in parts of about `_SPAN` characters, cut at paragraphs or lines where there are any."""
+    """Yield spans of about `_SPAN` characters of the piece, cut at paragraphs or lines where possible."""
     start = piece.start
     while piece.end - start > _SPAN:
         earliest, latest = start + _SPAN // 2, start + _SPAN

@@ -1,4 +1,4 @@
-"""What is computed for a chunk where another model than the one that ships fills the index."""
+"""Chunk vectors for an index of another model than the one that ships."""
 
 import asyncio
 import logging
@@ -13,15 +13,15 @@ logger = logging.getLogger("askgraph.ingest")
 
 
 class TwoModelEncoder:
-    """A `PassageEncoder` that takes the embedding from one model and the token vectors from another: reranking by late
-    interaction is local, whatever the index was made with."""
+    """A `PassageEncoder` with embeddings from one model and token vectors from the local one: reranking by late
+    interaction is local, whatever model filled the index."""
 
     def __init__(self, embedder: Embedder, tokens: PassageEncoder) -> None:
         self._embedder = embedder
         self._tokens = tokens
 
     async def encode(self, texts: Sequence[str]) -> list[ChunkVectors]:
-        """Both of each text, in order. What the embeddings cost is logged.
+        """Return both vectors of each text, in order. The cost of the embeddings is logged.
 
         Raises `EmbedderUnavailable`.
         """

@@ -1,4 +1,4 @@
-"""Embed all documents anew, with another model, while they are searched and changed as before."""
+"""Embeds all documents again with another model, while they are searched and changed as before."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,50 +9,50 @@ from domain.ports.reindexing import NextIndex
 from domain.state import add_costs
 
 BATCH = 256
-"""Chunks that are embedded and stored together: what a run that is killed does twice at most."""
+"""Chunks embedded and stored together: the most that a killed run repeats."""
 
 Progress = Callable[[str, int, int], None]
-"""Called with what is done, how many chunks have their new vector, and how many there are."""
+"""Called with the model's name, the number of chunks with a new vector, and the number of chunks."""
 
 
 @dataclass(slots=True)
 class Reindexed:
-    """What a run has done."""
+    """Result of a reindexing run."""
 
     model: str
     switched: bool = False
-    """False where the index was of this model already."""
+    """False if the index was already of this model."""
     chunks: int = 0
-    """How many were embedded; what an earlier run had done is not among them."""
+    """Chunks embedded by this run, without those of earlier runs."""
     usage: list[ModelUsage] = field(default_factory=list)
 
     @property
     def tokens(self) -> int:
-        """Of all calls."""
+        """Input tokens of all calls."""
         return sum(usage.input_tokens for usage in self.usage)
 
     @property
     def cost(self) -> float | None:
-        """US dollars of all calls; None where the price of one is not known."""
+        """Cost of all calls in US dollars; None if the price of one is unknown."""
         return add_costs(usage.cost for usage in self.usage)
 
     def record(self, usage: ModelUsage) -> None:
-        """Add what one call consumed."""
+        """Add the usage of one call."""
         self.usage.append(usage)
 
 
 async def reindex(index: NextIndex, embedder: Embedder, progress: Progress | None = None) -> Reindexed:
-    """Go over to `embedder`. What a run that was ended has done is not done again.
+    """Replace the index in use by one of `embedder`. Work of an interrupted run is not repeated.
 
-    Raises `EmbedderUnavailable`, `DatabaseUnavailable` and `ConfigurationError`; the old index is in use until the
-    very end.
+    The old index is in use until the very end. Raises `EmbedderUnavailable`, `DatabaseUnavailable` and
+    `ConfigurationError`.
     """
     done = Reindexed(embedder.name)
     if not await index.prepare():
         return done
     await _embed_missing(index, embedder, done, progress)
     await index.build_indexes()
-    # What came meanwhile, until nothing has come.
+    # Repeat for chunks that came meanwhile, until there are none.
     while not await index.switch():
         await _embed_missing(index, embedder, done, progress)
     await index.check_keys()

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from difflib import unified_diff
 from typing import Any
@@ -18,7 +18,7 @@ from graphs.answer import AnswerGraph
 MAX_DIFFERENCES = 200
 """How many lines of a comparison are sent."""
 
-_UNREPEATED = {"timings", "trace_url"}
+_UNREPEATED = frozenset({"timings", "trace_url"})
 """Fields that differ between two passes of the same run: its times, and the address of its trace."""
 
 
@@ -56,9 +56,12 @@ class StrictReplay:
                 pass
 
     def _compare(self, state: Mapping[str, Any]) -> Compared:
-        # A replay from a checkpoint has only the last of the events.
-        recorded = _show({"events": self.events[-len(self.graph_pass.events) :], "state": self.recorded})
-        replayed = _show({"events": self.graph_pass.events, "state": state})
+        # A replay from a checkpoint has only the last of the events. Fields that the recording version of askgraph did
+        # not know cannot be compared.
+        events = self.graph_pass.events
+        ignored = _UNREPEATED | (events[-1].keys() - self.events[-1].keys())
+        recorded = _show({"events": self.events[-len(events) :], "state": self.recorded}, ignored)
+        replayed = _show({"events": events, "state": state}, ignored)
         differences = list(unified_diff(recorded, replayed, "recorded", "replayed", n=2, lineterm=""))
         return Compared(
             type="comparison",
@@ -83,15 +86,15 @@ def repeat_measures(recorded: Sequence[Step]) -> Callable[[Step], Step]:
     return measure
 
 
-def _show(value: Any) -> list[str]:
-    """Format the value as lines of JSON."""
-    return json.dumps(_strip(value), ensure_ascii=False, indent=1, sort_keys=True).splitlines()
+def _show(value: Any, ignored: Set[str]) -> list[str]:
+    """Format the value as lines of JSON, without the ignored fields."""
+    return json.dumps(_strip(value, ignored), ensure_ascii=False, indent=1, sort_keys=True).splitlines()
 
 
-def _strip(value: Any) -> Any:
+def _strip(value: Any, ignored: Set[str]) -> Any:
     match value:
         case dict():
-            return {key: _strip(part) for key, part in value.items() if key not in _UNREPEATED}
+            return {key: _strip(part, ignored) for key, part in value.items() if key not in ignored}
         case list():
-            return [_strip(part) for part in value]
+            return [_strip(part, ignored) for part in value]
     return value

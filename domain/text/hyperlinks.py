@@ -68,7 +68,7 @@ class LinkStream:
         return self._take("", final=True)
 
     def _take(self, text: str, *, final: bool) -> str:
-        # What went out last stays in sight: whether "!" begins an image depends on it.
+        # The last character sent stays in the buffer, because it decides whether "!" begins an image.
         buffer = self._buffer = self._buffer[max(self._start - 1, 0) :] + text
         position = self._start = min(self._start, 1)
         final = final or len(buffer) > _LONGEST

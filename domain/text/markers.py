@@ -164,7 +164,7 @@ class _Scanner:
             case "`" | "~":
                 return self._take_ticks(blanks, final)
             case "\\":
-                # An escaped bracket is a bracket of the text, not of a marker.
+                # An escaped bracket belongs to the text and opens no marker.
                 return _Piece(buffer[: blanks + 2]) if len(buffer) > blanks + 1 or final else None
         plain = _PLAIN.match(buffer, blanks)
         return _Piece(buffer[: plain.end()]) if plain else None

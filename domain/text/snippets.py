@@ -24,7 +24,7 @@ def make_snippet(text: str, statements: Sequence[str] = (), limit: int = 200) ->
     wanted = [set(analyse(statement)) for statement in statements]
 
     def weigh(place: int, words: set[str]) -> float:
-        # What stands in many sentences tells none of them apart.
+        # A term of many sentences distinguishes none of them.
         return sum(1 / spread[term] for term in terms[place] & words)
 
     def show(places: set[int]) -> str:

@@ -19,7 +19,7 @@ async def correct(
     """
     found = [match for text in texts for match in _WORD.finditer(text)]
     spelt = {match.group(): content_words(match.group()) for match in found}
-    # What has capitals inside is an abbreviation, or a name that is spelt so on purpose.
+    # Capitals within a word mean an abbreviation or a deliberate spelling.
     words = {text: levelled[0] for text, levelled in spelt.items() if len(levelled) == 1 and text[1:].islower()}
     if not words:
         return list(texts)

@@ -94,7 +94,7 @@ def _read_word(word: str) -> tuple[tuple[str, ...], ...]:
         return ((word[:_LONGEST],),)
     parts = tuple(p[:_LONGEST] for p in _PARTS.findall(word.removesuffix("'s")) if p not in STOP_WORDS)
     if _DIGIT.search(word):
-        # Dots stay in the compound: version 2.1 is not 21. Other joints go: IL-6 is IL6.
+        # Dots stay in a compound, because version 2.1 is not 21. Hyphens and the like go: IL-6 is IL6.
         return ((re.sub(r"[^\w.]|_", "", word)[:_LONGEST], *parts),)
     return tuple((part,) for part in parts)
 

@@ -103,7 +103,7 @@ def _count_words(text: str) -> int:
 
 def _name_topics(question: str) -> list[str]:
     """Return the meaningful words of a question as written, in order."""
-    # The measure asked for belongs to that question only: "how long", "how many".
+    # The measure ("how long", "how many") belongs to the earlier question only.
     question = re.sub(
         r"\bhow\s+(?:long|many|much|often|far|old|big|large|high|fast)\b", "", question, flags=re.IGNORECASE
     )

@@ -1,4 +1,4 @@
-"""Markers as models write them, and citations with their place."""
+"""Citation markers as models write them, and citations with their position."""
 
 import itertools
 import random

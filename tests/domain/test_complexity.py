@@ -1,3 +1,5 @@
+"""Questions that are worth an expensive step."""
+
 import pytest
 
 from domain.text.complexity import is_complex, is_nested

@@ -1,3 +1,5 @@
+"""Removing images and unknown links."""
+
 import re
 
 import pytest

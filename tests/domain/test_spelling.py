@@ -1,3 +1,5 @@
+"""Correcting the misspelt words of a question."""
+
 from collections.abc import Sequence
 
 import pytest

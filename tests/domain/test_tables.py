@@ -1,4 +1,4 @@
-"""Tables found in text: where they begin and end, and what says what their rows are about."""
+"""Tables found in text, with their captions, headers and labels."""
 
 from domain.text.tables import find_tables, is_value
 

@@ -1,3 +1,5 @@
+"""Index terms of a text."""
+
 import pytest
 
 from domain.text.terms import STOP_WORDS, analyse, content_words

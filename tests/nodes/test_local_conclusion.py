@@ -1,4 +1,4 @@
-"""Yes, no and how many, where a sentence says so."""
+"""Conclusions from a quoted sentence: yes, no and how many."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a question changes in the sentence that it takes up."""
+"""Questions that depart from the sentence that they repeat."""
 
 import pytest
 

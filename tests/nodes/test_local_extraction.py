@@ -1,4 +1,4 @@
-"""The sentences that answer, quoted exactly."""
+"""Finding the sentences that answer, and quoting them exactly."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What a question asks of a subject that the documents know: answered, or missing."""
+"""Questions about a known subject: is the property that they ask for in the documents?"""
 
 import pytest
 

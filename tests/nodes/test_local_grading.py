@@ -1,3 +1,5 @@
+"""Estimating whether sources hold the answer."""
+
 from collections.abc import Iterator, Sequence
 
 import pytest

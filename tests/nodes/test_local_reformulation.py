@@ -1,3 +1,5 @@
+"""Other queries for what was missing."""
+
 import pytest
 
 from domain.documents import Source

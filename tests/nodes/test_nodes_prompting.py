@@ -1,3 +1,5 @@
+"""Sources as they are shown in prompts."""
+
 import random
 import re
 

@@ -139,6 +139,26 @@ async def test_history_of_old_threads_is_shown(client: httpx.AsyncClient, runs: 
         assert [step["changed"]["answer"] for step in steps if "answer" in step["changed"]][-1] == run["answer"]
 
 
+async def test_old_runs_have_outcomes(client: httpx.AsyncClient, services: Services, runs: Runs) -> None:
+    """In the states, in the events that ended them, and in the records: all derived from what was stored then."""
+    expected = {"abstained": "abstained", "small_talk": "conversed"}
+    for name, run in runs.items():
+        workspace = "other" if name == "other" else "default"
+        outcome = expected.get(name, "answered")
+        state: dict[str, Any] = {"outcome_reasons": []}
+        for step in await read_steps(client, run, workspace):
+            state |= step["changed"]
+        assert (name, state["outcome"]) == (name, outcome)
+        assert state["turns"][-1]["outcome"] == outcome
+        ended = (await client.get(f"/api/runs/{run['run_id']}?workspace={workspace}")).json()["ended"]
+        record = await services.runs.log.get(workspace, run["run_id"])
+        assert record is not None
+        assert (ended["outcome"], record.outcome, ended["abstained"]) == (outcome, outcome, outcome == "abstained")
+        assert record.outcome_reasons == ended["outcome_reasons"]
+        codes = [reason["code"] for reason in state["outcome_reasons"]]
+        assert codes == (["nothing_found", "retries_spent"] if name == "abstained" else [])
+
+
 async def test_records_and_costs_of_old_runs_are_kept(client: httpx.AsyncClient, runs: Runs) -> None:
     status = (await client.get(f"/api/runs/{runs['thorough']['run_id']}")).json()
     assert status["state"] == "done"

@@ -10,8 +10,8 @@ from app.adapters.chat.providers import CHECK_SECONDS
 
 
 class Claude(ChatAnthropic):
-    """`ChatAnthropic` over connections that can be closed: those that it makes are kept as long as the process lives,
-    for every instance together."""
+    """`ChatAnthropic` with connections that can be closed. LangChain's own are shared by all instances and kept as long
+    as the process lives."""
 
     @cached_property
     def _async_client(self) -> anthropic.AsyncAnthropic:
@@ -23,8 +23,8 @@ class Claude(ChatAnthropic):
         )
 
     async def check(self) -> str | None:
-        """What is wrong with the key, the address or the model's name, so that a user can act; None where nothing is.
-        Takes at most 3 seconds."""
+        """Return a problem with the key, the address or the model's name, as a sentence for users; None if there is
+        none. Takes at most 3 seconds."""
         probe = self._async_client.with_options(timeout=CHECK_SECONDS)
         try:
             async with asyncio.timeout(CHECK_SECONDS):
@@ -34,7 +34,7 @@ class Claude(ChatAnthropic):
         except (anthropic.APIConnectionError, TimeoutError):
             return f"The language model's server at {probe.base_url} does not answer. Check ANTHROPIC_BASE_URL."
         except anthropic.NotFoundError as error:
-            # A gateway without a list of models says 404, too, but not in these words.
+            # A gateway without a list of models also answers 404, but not in these words.
             if "not_found_error" in str(error.body):
                 return f"The server at {probe.base_url} does not know a model {self.model!r}."
         except anthropic.AnthropicError:

@@ -1,4 +1,4 @@
-"""The language models of a deployment, connected. Importing this module imports the SDKs, which takes 1.5 s: import it
+"""Connects the language models of a deployment. Importing this module imports the SDKs, which takes 1.5 s: import it
 where a model is configured."""
 
 import asyncio
@@ -21,15 +21,16 @@ from domain.profile import ModelKnobs
 from nodes.context import TIERS, Models, Tier
 
 RECHECK = 30.0
-"""Seconds between two looks at a server that was found wrong, however often health is asked for."""
+"""Minimum seconds between two checks of a server that had a problem, however often health is requested."""
 
 
 class Connections:
-    """Each model is constructed once, however many tiers and modes name it. Nothing is asked of it until `check`."""
+    """The connected models. Each is constructed once, however many tiers and modes name it, and receives no request
+    before `check`."""
 
     def __init__(self, access: Mapping[str, Access], *, timeout: float, prices: PriceTable) -> None:
-        """`access` by provider: `openai` and the names in `PACKAGES`. `timeout` is in seconds, for one judgement with
-        all retries, or for one piece of a streamed reply."""
+        """`access` is keyed by provider: `openai` and the names in `PACKAGES`. `timeout` is in seconds, for one
+        judgement with all retries, or for one piece of a streamed reply."""
         self._access = access
         self._timeout = timeout
         self._prices = prices
@@ -39,12 +40,12 @@ class Connections:
         self._checked = 0.0
 
     def connect(self, tiers: Mapping[Tier, str], fallbacks: Sequence[str], modes: Mapping[str, ModelKnobs]) -> Models:
-        """The models of each tier, those to fall back on, and those that modes name.
+        """Connect the models of each tier, the fallbacks and the models that modes name.
 
-        A tier whose model goes through OpenAI's protocol, where no key and no address is set for it, has none: its
-        steps judge locally. Where that is all of them and there is nothing to fall back on, nothing is connected.
+        A tier whose model uses OpenAI's protocol is left out if neither key nor address is set for it: its steps judge
+        locally. If that leaves no tier and there is no fallback, nothing is connected.
 
-        Raises `ConfigurationError` where a provider that is named has no key, or its package is not installed.
+        Raises `ConfigurationError` if a named provider has no key or its package is not installed.
         """
         used = {
             tier: name for tier, name in tiers.items() if self._access.get("openai") or split_name(name)[0] != "openai"
@@ -64,7 +65,7 @@ class Connections:
             for tier in TIERS:
                 model = connected
                 if tier == "judge" and isinstance(model, OpenAIChat):
-                    # A judge that can think takes longer to.
+                    # A judge that reasons needs more time.
                     model = model.with_effort("low")
                 serving[tier, name] = model
         return Models(
@@ -74,14 +75,15 @@ class Connections:
         )
 
     async def check(self) -> None:
-        """Ask each server, where it can be for nothing, whether it knows key and name. What is wrong is the model's
-        problem until it has answered."""
+        """Ask each server, if that is free of charge, whether it knows the key and the model. A problem stays with the
+        model until it answers a call."""
         await self._check(self._models)
 
     async def find_problem(self) -> str | None:
-        """The first thing that is wrong now, said so that a user can act, with the models that it is wrong with; None
-        where nothing is. What `check` found of a model that nobody has asked since is looked at again, at most every
-        30 s."""
+        """Return the first problem as a sentence for users, with the models that it affects; None if there is none.
+
+        A problem that `check` found is checked again, at most every 30 s, if no call has been made since.
+        """
         unasked = {
             name: model
             for name, model in self._models.items()
@@ -104,11 +106,11 @@ class Connections:
             model.circuit.problem = self._found[name] = problem
 
     def describe(self) -> dict[str, str]:
-        """How each model answers, in words."""
+        """Describe the state of each model by name."""
         return {name: model.circuit.describe() for name, model in self._models.items()}
 
     def unpriced(self) -> list[str]:
-        """The models whose cost is not known."""
+        """Return the models without a price."""
         return [name for name, model in self._models.items() if self._prices.price(model.name, 0, 0, 0) is None]
 
     async def close(self) -> None:
@@ -118,7 +120,7 @@ class Connections:
             await model.aclose()
 
     def _open(self, name: str, setting: str) -> None:
-        """Construct the model of this name, which `setting` has, once."""
+        """Construct the model of this name, taken from `setting`, unless that is done."""
         if name in self._models:
             return
         provider, model = split_name(name)

@@ -30,23 +30,23 @@ _PASSING = (408, 409, 429)
 """Statuses below 500 after which asking again may help."""
 
 _OLDER = re.compile(r"gemini-[12]\.|gemma|learnlm")
-"""Models before Gemini 3. Later ones are to be left at their own temperature, and some take no other.
+"""Models before Gemini 3. Later ones should keep their own temperature, and some accept no other.
 https://ai.google.dev/gemini-api/docs/gemini-3"""
 _FORCED_BUDGET = 128
-"""Tokens, the least that Gemini 2.5 Pro may think; the others of 2.5 need not.
+"""Smallest thinking budget of Gemini 2.5 Pro in tokens; the other models of 2.5 accept 0.
 https://ai.google.dev/gemini-api/docs/thinking"""
 _THOUGHTS = 2000
-"""Tokens that a reply may take beyond its limit where a model thinks: thoughts count against the limit, and one that is
-as short as an answer or a judgement is spent before the first word."""
+"""Tokens added to a reply's limit for models that think: thoughts count against the limit and would use up a short one
+before the first word."""
 
 _opened: ContextVar[list[httpx2.Response] | None] = ContextVar("opened", default=None)
-"""Where to keep the responses to the calls of a stream that is being opened."""
+"""The responses to the calls of the stream that is being opened in this context."""
 
 
 class Gemini(ChatGoogleGenerativeAI):
-    """`ChatGoogleGenerativeAI` over connections of one kind that can be closed, which thinks as little as it can.
+    """`ChatGoogleGenerativeAI` with httpx2 connections that can be closed, and with as little thinking as possible.
 
-    LangChain's own go through httpx, or aiohttp where something has installed it, each with errors of its own.
+    LangChain's own connections use httpx, or aiohttp if it is installed, and each raises its own errors.
     """
 
     vertexai: bool | None = False
@@ -55,9 +55,9 @@ class Gemini(ChatGoogleGenerativeAI):
 
     @model_validator(mode="after")
     def validate_environment(self) -> Self:
-        """Make the client. Takes the place of LangChain's."""
-        # The SDK tells the server as well, which then ends a stream after that time, however well it flows. Whoever
-        # calls bounds each wait.
+        """Make the client, instead of LangChain's."""
+        # The SDK also sends its timeout to the server, which then ends a stream after that time even while it flows.
+        # Callers bound each wait themselves.
         self.timeout = None
         self.base_url = self.base_url or _ADDRESS
         if not _OLDER.search(self.model):
@@ -80,8 +80,8 @@ class Gemini(ChatGoogleGenerativeAI):
         return self._client.aio
 
     async def check(self) -> str | None:
-        """What is wrong with the key, the address or the model's name, so that a user can act; None where nothing is.
-        Takes at most 3 seconds."""
+        """Return a problem with the key, the address or the model's name, as a sentence for users; None if there is
+        none. Takes at most 3 seconds."""
         try:
             async with asyncio.timeout(CHECK_SECONDS):
                 await self.async_client.models.get(model=self.model)
@@ -90,7 +90,7 @@ class Gemini(ChatGoogleGenerativeAI):
         except APIError as error:
             if error.code == 401 or _is_bad_key(error):
                 return "The language model's provider did not accept the API key. Check GOOGLE_API_KEY."
-            # A gateway without a list of models says 404, too, but not in these words.
+            # A gateway without a list of models also answers 404, but not in these words.
             if error.status == "NOT_FOUND":
                 return f"The server at {self.base_url} does not know a model {self.model!r}."
         except ValueError:
@@ -130,14 +130,14 @@ class Gemini(ChatGoogleGenerativeAI):
                     yield chunk
         finally:
             _opened.set(None)
-            # The SDK's generators hold each other, so those of a stream that is left would go on reading until they are
-            # collected as garbage, and Google would write to the end.
+            # The SDK's generators refer to each other, so those of an abandoned stream would read until the garbage
+            # collector finds them, and Google would write to the end.
             for response in responses:
                 await response.aclose()
 
     def _adapt(self, options: dict[str, Any]) -> dict[str, Any]:
-        """The options as this model takes them."""
-        # The SDK would look for functions to call by itself.
+        """Adapt the options to this model."""
+        # Otherwise the SDK looks for functions to call.
         adapted = {**options, "automatic_function_calling": {"disable": True}}
         if self.temperature is None:
             adapted.pop("temperature", None)
@@ -157,7 +157,7 @@ async def _keep(response: httpx2.Response) -> None:
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """Errors that LangChain's classes do not tell apart."""
+    """Translate errors that LangChain's classes do not distinguish."""
     try:
         yield
     except (APIError, ChatGoogleGenerativeAIError) as error:
@@ -171,18 +171,19 @@ def _translated() -> Iterator[None]:
 
 
 def _is_bad_key(error: APIError) -> bool:
-    """Google says 400 of a key that does not exist. https://ai.google.dev/gemini-api/docs/api-key"""
+    """Return True for an unknown API key, which Google answers with status 400.
+    https://ai.google.dev/gemini-api/docs/api-key"""
     return "API_KEY_INVALID" in str(error.details)
 
 
 def _read_retry_info(error: APIError) -> float | None:
-    """Seconds until a call may succeed, of the error's `RetryInfo`, or of its response's header.
+    """Return the seconds until a call may succeed, from the error's `RetryInfo` or the response's header.
     https://github.com/googleapis/googleapis/blob/master/google/rpc/error_details.proto"""
     delay = re.search(r"'retryDelay': '([\d.]+)s'", str(error.details))
     return float(delay[1]) if delay else read_retry_after(error)
 
 
 def _mark_blocked(reply: ChatGeneration, metadata: dict[str, Any] | None) -> None:
-    """A prompt that is refused has no reply; it ends as one that a filter has stopped."""
+    """Mark a refused prompt, which has no reply, like a reply that a content filter stopped."""
     if ((metadata or {}).get("prompt_feedback") or {}).get("block_reason"):
         reply.message.response_metadata["finish_reason"] = "content_filter"

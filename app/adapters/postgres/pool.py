@@ -1,4 +1,4 @@
-"""Connections: how they are opened, configured and lent out, and what their failures are called."""
+"""Connections to PostgreSQL: the pool, sessions for the queries of a workspace, and translated errors."""
 
 import asyncio
 import select
@@ -25,47 +25,47 @@ _IDENTITY: LiteralString = """
 Pool = AsyncConnectionPool[AsyncConnection[DictRow]]
 
 WAIT_SECONDS = 5.0
-"""How long a caller waits for a connection, and a connection for the server, before the database counts as gone."""
+"""Longest wait for a connection, and for the server, before the database counts as unavailable."""
 
 QUERY_SECONDS = 10.0
-"""How long a query may take before the database counts as gone."""
+"""Longest duration of a query before the database counts as unavailable."""
 
 TRUSTED_SECONDS = 5.0
-"""For how long after its last use a connection is lent without asking the server, unless the server has said
-something: what ends a connection, be it a restart or an administrator, is in its socket."""
+"""Time after its last use during which a connection is lent without asking the server. A connection that a restart or
+an administrator has ended is found out by its socket, which then has something to read."""
 
 ABANDONED_SECONDS = 60.0
-"""How long a transaction may wait for its process before the server ends it: one that was frozen in the middle would
-keep from others what it has locked for as long as it is away."""
+"""Time after which the server ends an idle transaction. A process that is frozen in the middle of one would otherwise
+keep its locks for as long as it is frozen."""
 
 _SETTINGS = {
-    # Without iterative scans a filtered HNSW search returns too few rows; relaxed order is put right by sorting.
+    # Without iterative scans a filtered HNSW search returns too few rows. Our statements sort what comes out of order.
     "hnsw.iterative_scan": "relaxed_order",
     "hnsw.ef_search": "300",
     "hnsw.max_scan_tuples": "40000",
-    # A search by words reads what waits to be indexed from end to end, so it is kept short; `load` knows better.
+    # A lexical search reads the whole list of terms that wait to be indexed, so it is kept short. `load` raises this.
     "gin_pending_list_limit": "256kB",
-    # Every statement of ours has an index to use. Statistics that lag behind a load, and an operator on arrays that
-    # costs a hundred times what the planner thinks, make it read whole tables, other workspaces included.
+    # Each of our statements has an index to use. With outdated statistics after a load, and an array operator that
+    # costs a hundred times its estimate, the planner would read whole tables, including other workspaces.
     "enable_seqscan": "off",
-    # The planner overestimates scans over arrays and vectors, and compiling them takes longer than running them.
+    # The planner overestimates scans of arrays and vectors, and compiling them would take longer than running them.
     "jit": "off",
     "idle_in_transaction_session_timeout": f"{ABANDONED_SECONDS:.0f}s",
 }
 
 
 class _Connection(AsyncConnection[DictRow]):
-    """A connection that knows when it was last used."""
+    """A connection that records when it was last used."""
 
     used = 0.0
 
 
 class Integers(list[int]):
-    """Many integers as one parameter, `int4[]`."""
+    """Many integers as one parameter of type `int4[]`."""
 
 
 class _IntegersDumper(Dumper):
-    """Writes an array in one piece. psycopg hands each element to a dumper of its own, which takes ten times as
+    """Writes the array in one piece. psycopg's own dumper handles each element separately, which takes ten times as
     long."""
 
     format = Format.BINARY
@@ -73,26 +73,26 @@ class _IntegersDumper(Dumper):
 
     def dump(self, obj: Any) -> bytes:
         count = len(obj)
-        pairs = [4] * (2 * count)  # each element is its size in bytes and its value
+        pairs = [4] * (2 * count)  # size in bytes and value of each element
         pairs[1::2] = obj
         return struct.pack(f">{5 + 2 * count}i", 1, 0, 23, count, 1, *pairs)
 
 
 @asynccontextmanager
 async def open_pool(database_url: str, *, max_size: int = 16, vectors: bool = True) -> AsyncIterator[Pool]:
-    """A pool of connections for our queries and for LangGraph's `AsyncPostgresSaver`, which requires autocommit,
+    """Open a pool of connections for our queries and for LangGraph's `AsyncPostgresSaver`, which requires autocommit,
     dict rows and `prepare_threshold=0`.
 
     Without `vectors` the connections cannot read or write vectors, which saves importing NumPy, and one of them is
     opened at once instead of two.
 
-    The schema must exist (`migrations.upgrade`). Each connection is checked before it is lent, so that one the
-    server has dropped is replaced and no caller sees it (docs/decisions/16-search-at-scale.md).
+    The schema must exist (`migrations.upgrade`). Each connection is checked before it is lent, so callers never see one
+    that the server has dropped (docs/decisions/16-search-at-scale.md).
 
-    Raises `DatabaseUnavailable` where the server does not answer, `ConfigurationError` where the schema is missing.
+    Raises `DatabaseUnavailable` if the server does not answer, and `ConfigurationError` if the schema is missing.
     """
     with translated_errors():
-        # A pool retries in silence whatever is wrong; a first connection of our own says what it is.
+        # A pool retries silently on any error. Our own first connection raises it.
         async with await AsyncConnection.connect(database_url, connect_timeout=int(WAIT_SECONDS)) as first:
             await _require_schema(first)
     pool = Pool(
@@ -108,8 +108,8 @@ async def open_pool(database_url: str, *, max_size: int = 16, vectors: bool = Tr
         min_size=2 if vectors else 1,
         max_size=max_size,
         timeout=WAIT_SECONDS,
-        # The pool doubles its delay between attempts for as long as this: kept short, it is back soon after the
-        # server is, because a caller that finds no connection starts afresh.
+        # The pool doubles its delay between attempts for at most this long, and starts afresh for the next caller. Kept
+        # short, it reconnects soon after the server is back.
         reconnect_timeout=WAIT_SECONDS,
         check=_check,
         reset=_note_use,
@@ -123,7 +123,7 @@ async def open_pool(database_url: str, *, max_size: int = 16, vectors: bool = Tr
 async def _require_schema(connection: AsyncConnection[Any]) -> None:
     row = await (await connection.execute("SELECT to_regclass('chunks') IS NULL")).fetchone()
     if row is None or row[0]:
-        raise ConfigurationError("The database has not been prepared: it lacks the schema.")
+        raise ConfigurationError("The database has not been prepared: its schema is missing.")
 
 
 async def _configure(connection: AsyncConnection[DictRow]) -> None:
@@ -142,7 +142,7 @@ async def _configure_for_vectors(connection: AsyncConnection[DictRow]) -> None:
 
 
 async def _check(connection: AsyncConnection[DictRow]) -> None:
-    """Refuse a connection that is gone, or whose server does not answer."""
+    """Raise if the connection is closed or the server does not answer."""
     assert isinstance(connection, _Connection)
     if monotonic() - connection.used < TRUSTED_SECONDS and not _is_readable(connection.fileno()):
         return
@@ -165,20 +165,14 @@ def _is_readable(descriptor: int) -> bool:
 
 
 async def ping(pool: Pool) -> None:
-    """Return once the server has answered.
-
-    Raises `DatabaseUnavailable` where it does not.
-    """
+    """Wait for an answer of the server. Raises `DatabaseUnavailable` if there is none."""
     with translated_errors():
         async with asyncio.timeout(WAIT_SECONDS), pool.connection() as connection:
             await connection.execute("SELECT 1")
 
 
 async def read_identity(pool: Pool) -> str:
-    """What tells this database from any other, whatever address it is reached at.
-
-    Raises `DatabaseUnavailable`.
-    """
+    """Return an id of this database that does not depend on its address. Raises `DatabaseUnavailable`."""
     with translated_errors():
         async with pool.connection() as connection:
             row = await (await connection.execute(_IDENTITY)).fetchone()
@@ -188,11 +182,11 @@ async def read_identity(pool: Pool) -> str:
 
 @contextmanager
 def translated_errors() -> Iterator[None]:
-    """The one place where psycopg's errors become ours."""
+    """Translate psycopg's errors into ours. No other place does."""
     try:
         yield
     except (psycopg.DataError, psycopg.errors.ProgramLimitExceeded, UnicodeEncodeError) as error:
-        raise InputError(f"The database cannot hold this text: {error}") from error
+        raise InputError(f"The database cannot store this text: {error}") from error
     except (
         psycopg.OperationalError,
         psycopg.InterfaceError,
@@ -205,30 +199,29 @@ def translated_errors() -> Iterator[None]:
 
 
 class Session:
-    """A connection for the queries of one workspace. Every statement of ours passes here and finds the workspace's
-    id as `%(workspace_id)s`."""
+    """A connection for the queries of one workspace. Every statement gets the workspace's id as `%(workspace_id)s`."""
 
     def __init__(self, connection: AsyncConnection[DictRow], workspace_id: str) -> None:
         self._connection = connection
         self.workspace_id = workspace_id
 
     async def fetch(self, query: LiteralString, *, prepare: bool = True, **params: Any) -> list[DictRow]:
-        """All rows. With `prepare=False` the server plans for these very parameters, for statements whose best plan
-        depends on them."""
+        """Return all rows. With `prepare=False` the server plans for the given parameters, which suits statements whose
+        best plan depends on them."""
         cursor = await self.execute(query, prepare=prepare, **params)
         return await cursor.fetchall()
 
     async def fetch_one(self, query: LiteralString, **params: Any) -> DictRow | None:
-        """The first row, if there is one."""
+        """Return the first row, or None."""
         return await (await self.execute(query, **params)).fetchone()
 
     async def execute(self, query: LiteralString, *, prepare: bool = True, **params: Any) -> AsyncCursor[DictRow]:
-        """Run a statement; the cursor holds what it returned."""
+        """Run a statement and return its cursor."""
         parameters = params | {"workspace_id": self.workspace_id}
         return await self._connection.execute(query, parameters, prepare=prepare, binary=True)
 
     async def copy(self, statement: LiteralString, types: list[str], rows: Iterable[tuple[Any, ...]]) -> None:
-        """Load rows with binary COPY, by far the fastest way in."""
+        """Insert rows with binary COPY, which is by far the fastest way."""
         async with self._connection.cursor() as cursor, cursor.copy(statement) as copy:
             copy.set_types(types)
             for row in rows:
@@ -237,12 +230,12 @@ class Session:
 
 @asynccontextmanager
 async def open_session(pool: Pool, workspace_id: str, *, transaction: bool = False) -> AsyncIterator[Session]:
-    """Borrow a connection; each statement commits by itself, or all together where `transaction` says so.
+    """Borrow a connection. Each statement commits by itself, or all together with `transaction`.
 
-    Raises `DatabaseUnavailable`, and `InputError` for text that PostgreSQL cannot hold, such as a NUL character.
+    Raises `DatabaseUnavailable`, and `InputError` for text that PostgreSQL cannot store, such as a NUL character.
     """
     with translated_errors():
-        # A change may have much to write; whatever only reads or adds a row is bounded, for a server that hangs.
+        # Reads and small writes are bounded, in case the server hangs. A transaction may have much to write.
         async with asyncio.timeout(None if transaction else QUERY_SECONDS), pool.connection() as connection:
             if transaction:
                 async with connection.transaction():

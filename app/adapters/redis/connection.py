@@ -1,4 +1,4 @@
-"""The connections to Redis or Valkey, and what happens while it does not answer."""
+"""Connections to Redis or Valkey, and working without it while it does not answer."""
 
 import asyncio
 import hashlib
@@ -19,21 +19,21 @@ from domain.errors import ConfigurationError
 logger = logging.getLogger(__name__)
 
 TIMEOUT_SECONDS = 0.5
-"""For connecting and for each reply: what a dead server may cost an answer, once."""
+"""Time limit for connecting and for each reply: what a dead server may cost one answer."""
 PAUSE_SECONDS = 5.0
-"""After a failure the server is left alone for this long, so that it costs the next answers nothing."""
+"""Seconds without a call after a failure, so that a dead server costs the next answers nothing."""
 CONNECTIONS = 16
-"""At most. A burst waits for one of them, instead of opening hundreds that all connect at the same time."""
+"""Most connections. A burst waits for one of them instead of opening hundreds at the same time."""
 BATCH = 64
-"""Calls that go together at most, so that the first of them does not wait long for the last."""
+"""Most calls sent together, so that the first does not wait long for the last."""
 
 Result = TypeVar("Result")
 
 
 class RedisServer:
-    """One server, for all that uses it. Nothing here raises for a server that is gone: see `attempt`.
+    """One server, shared by all its users. No call raises if the server does not answer: see `attempt`.
 
-    Raises `ConfigurationError` where the address is none.
+    Raises `ConfigurationError` for an address that is not valid.
     """
 
     def __init__(
@@ -43,12 +43,12 @@ class RedisServer:
             pool = BlockingConnectionPool.from_url(
                 redis_url,
                 max_connections=CONNECTIONS,
-                # How long a caller waits for one of them: what the callers before it may take.
+                # Seconds that a caller waits for a free connection, while earlier callers use them.
                 timeout=4 * timeout_seconds,
                 socket_timeout=timeout_seconds,
                 socket_connect_timeout=timeout_seconds,
-                # A connection that the server has closed meanwhile is opened again once, without waiting. A server
-                # that did not answer in time is not asked twice.
+                # A connection that the server has closed is reopened once, without waiting. A server that did not
+                # answer in time is not asked twice.
                 retry=Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,)),
             )
         except ValueError as error:
@@ -67,13 +67,14 @@ class RedisServer:
         await self.client.aclose()
 
     def open_line(self, script: str) -> "ScriptLine":
-        """A connection for calls of this script alone. It connects when it is first used, and is closed with these."""
+        """Return a connection for calls of this script alone. It connects on first use and is closed together with the
+        others."""
         line = ScriptLine(self, script, self._timeout_seconds)
         self._lines.append(line)
         return line
 
     async def is_up(self) -> bool:
-        """Whether the server answers now."""
+        """Return True if the server answers now."""
 
         async def ask() -> bool:
             return bool(await self.client.ping())
@@ -81,8 +82,10 @@ class RedisServer:
         return await self.attempt(ask) is True
 
     async def attempt(self, call: Callable[[], Awaitable[Result]]) -> Result | None:
-        """What the call returns; None where the server does not answer, and for a while after that without asking it.
-        The log says so once, and once when it is back."""
+        """Return the call's result; None if the server does not answer, and for a while after that without calling it.
+
+        The outage is logged once, and its end once.
+        """
         if time.monotonic() < self._paused_until:
             return None
         try:
@@ -100,14 +103,15 @@ class RedisServer:
 
 
 class ScriptLine:
-    """Calls of one script over a connection that is held for them. Those that come while others are on their way go
-    together: many cost little more than one, and one costs less than half of what it does through the client, which
-    takes a connection, arms two timers and asks for it to be tried again each time.
+    """Runs one script over its own connection. Calls that arrive while others are in flight are sent together.
+
+    A batch costs little more than one call, and one call costs less than half of one through the client, which takes a
+    connection from its pool, arms two timers and wraps each call in a retry.
     """
 
     def __init__(self, server: RedisServer, script: str, timeout_seconds: float) -> None:
         pool = server.client.connection_pool
-        # One time limit for a batch instead of two for each call.
+        # One time limit per batch instead of two per call.
         self._connection = pool.connection_class(**pool.connection_kwargs | {"socket_timeout": None})
         self._server = server
         self._script = script
@@ -117,7 +121,7 @@ class ScriptLine:
         self._sending: asyncio.Task[None] | None = None
 
     async def call(self, keys: Sequence[str], arguments: Sequence[str | bytes | int]) -> Any:
-        """What the script returns; None where the server does not answer, or refuses."""
+        """Return the script's result; None if the server does not answer or refuses."""
         reply = asyncio.get_running_loop().create_future()
         self._waiting.append((("EVALSHA", self._digest, len(keys), *keys, *arguments), reply))
         if self._sending is None or self._sending.done():
@@ -125,7 +129,7 @@ class ScriptLine:
         return await reply
 
     async def close(self) -> None:
-        """Drop the connection, and whoever waits for a reply."""
+        """Drop the connection and cancel the calls that wait for a reply."""
         if self._sending is not None:
             await end_tasks(self._sending)
         for _, reply in self._waiting:
@@ -133,7 +137,7 @@ class ScriptLine:
         await self._connection.disconnect()
 
     async def _send(self) -> None:
-        """Until nobody waits."""
+        """Send batches until no call waits."""
         while self._waiting:
             batch, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
             commands = [command for command, _ in batch]
@@ -149,7 +153,7 @@ class ScriptLine:
         try:
             return await self._try_to_exchange(commands)
         except (RedisConnectionError, NoScriptError):
-            # The server has closed the connection meanwhile, or has been emptied of scripts.
+            # The server has closed the connection or lost its scripts.
             return await self._try_to_exchange(commands)
 
     async def _try_to_exchange(self, commands: list[tuple[Any, ...]]) -> list[Any]:
@@ -163,7 +167,7 @@ class ScriptLine:
                 await connection.send_packed_command(connection.pack_commands(commands))
                 return [await self._read_reply() for _ in commands]
         except BaseException:
-            # Replies that were not read would be taken for those of the next calls.
+            # Unread replies would be taken for those of the next calls.
             await connection.disconnect(nowait=True)
             raise
 

@@ -1,4 +1,4 @@
-"""The events of runs in Redis or Valkey, one stream a run, and the channel over which runs are stopped."""
+"""Events of runs in Redis or Valkey, one stream per run, and the channel for stop requests."""
 
 import asyncio
 import logging
@@ -20,31 +20,31 @@ from domain.streams import StreamedEvent
 logger = logging.getLogger(__name__)
 
 KEPT_SECONDS = 3600
-"""After the last event: whoever comes back later than that finds how the run ended in its row."""
+"""Seconds that a stream is kept after its last event. A client that returns later finds the outcome in the run's
+row."""
 KEPT_EVENTS = 10_000
-"""In one stream, about: ten times the longest answer of the modes that ship, a token an event. Where a run has more,
-its first ones go, and `done` carries the whole answer all the same."""
+"""Approximate length of a stream: ten times the longest answer of the shipped modes at one token per event. A longer
+run loses its first events, but `done` carries the whole answer."""
 GATHER_SECONDS = 0.01
-"""How long the first event waits for others to be written with it: at 32 runs of 50 tokens a second that is 16 of them,
-at a sixth of the CPU that each alone would take. Neither whoever follows in the run's own process waits for it, nor
-`flush`."""
+"""Seconds that the first event waits to be written together with others: 16 events at 32 runs of 50 tokens a second, at
+a sixth of the CPU of single writes. Followers in the run's own process do not wait for it, nor does `flush`."""
 BATCH = 200
-"""Events written or read in one go, so that neither the server nor the loop stands still for long after an outage."""
+"""Events written or read at once, so that neither the server nor the loop blocks for long after an outage."""
 PENDING = 50_000
-"""Events that wait while the server is gone, at most: half a minute of 32 runs, about 20 MB."""
+"""Most events that wait while the server is down: half a minute of 32 runs, about 20 MB."""
 WAIT_SECONDS = 1.0
-"""How long a follower waits for an event before it hears that there was none, and the pause after a failure."""
+"""Seconds that a follower waits before it is told that there was no event; also the pause after a failure."""
 FOLLOWERS = 10_000
-"""Connections that wait for events, one a follower: as many as a server takes unless it is told otherwise."""
+"""Most connections that wait for events, one per follower: as many as a server accepts by default."""
 
 STOPS = "askgraph:stops"
 
 Entries = list[tuple[bytes, dict[bytes, bytes]]]
-"""Ids, and fields by their names."""
+"""Event ids and their fields by name."""
 
-# KEYS: the streams. ARGV: how many events to keep and for how many seconds; then of each event the place of its stream
-# in KEYS, its id, its type and its data. Returns the place in the batch of each event that was refused, and why. One
-# command and one reply for the whole batch: that is a third of what a pipeline's many replies cost the client.
+# KEYS: the streams. ARGV: how many events to keep and for how many seconds; then for each event the index of its stream
+# in KEYS, its id, its type and its data. Returns the batch index and the reason of each event that was refused. One
+# command and one reply for the whole batch cost the client a third of a pipeline's many replies.
 APPEND = """
 local refused = {}
 for at = 3, #ARGV, 4 do
@@ -62,7 +62,7 @@ return refused
 
 
 class RedisRunStreams:
-    """See `domain.streams.RunStreams`. Belongs to one event loop, and is closed with `close`."""
+    """A `RunStreams`. Belongs to one event loop; close it with `close`."""
 
     def __init__(
         self,
@@ -79,9 +79,9 @@ class RedisRunStreams:
             redis_url,
             max_connections=FOLLOWERS,
             socket_connect_timeout=TIMEOUT_SECONDS,
-            # Of a reply that may take as long as the server is asked to wait.
+            # A blocking read may take as long as the server is told to wait.
             socket_timeout=WAIT_SECONDS + TIMEOUT_SECONDS,
-            # Whoever waits tries again by itself.
+            # Followers retry by themselves.
             retry=Retry(NoBackoff(), 0),
         )
         self._gather_seconds = gather_seconds
@@ -90,19 +90,19 @@ class RedisRunStreams:
         self._pending: deque[tuple[str, StreamedEvent]] = deque()
         self._appended = 0
         self._settled = 0
-        """How many of those appended were stored or refused."""
+        """Number of appended events that were stored or refused."""
         self._progress = asyncio.Event()
         self._hurry = asyncio.Event()
         self._reached = True
         self._dropping = False
         self._refused: set[str] = set()
-        """Runs of which that was said."""
+        """Runs whose refusal has been logged."""
         self._writer: asyncio.Task[None] | None = None
         self._listener: asyncio.Task[None] | None = None
         self._tell: list[Callable[[str], None]] = []
 
     async def close(self) -> None:
-        """Write what is pending, unless the server is gone, and close the connections."""
+        """Write pending events, unless the server is down, and close the connections."""
         await self._settle()
         await end_tasks(*(task for task in (self._writer, self._listener) if task is not None))
         await self._waiting.aclose()
@@ -119,7 +119,7 @@ class RedisRunStreams:
             self._writer = asyncio.create_task(self._write())
 
     async def flush(self, run_id: str) -> None:
-        # Batches hold the events of all runs in the order in which they came: those of one are not told apart.
+        # A batch holds events of all runs in order of arrival, so that one run's cannot be flushed alone.
         await self._settle()
 
     async def follow(self, run_id: str, after: str | None = None) -> AsyncGenerator[StreamedEvent | None]:
@@ -137,14 +137,14 @@ class RedisRunStreams:
             if not reply:
                 yield None
                 continue
-            # The one stream that was asked for: its name and its entries.
+            # The reply has one entry, the requested stream: its name and its events.
             for entry_id, fields in cast(Entries, reply[0][1]):
                 event = StreamedEvent(entry_id.decode(), fields[b"t"].decode(), fields[b"d"])
                 last = event.id
                 yield event
                 if event.is_end:
                     return
-            # A reader that takes them all at once must not keep the others, and the heartbeats, waiting.
+            # A reader that takes all events at once must not block the other runs and the heartbeats.
             await asyncio.sleep(0)
 
     async def request_stop(self, run_id: str) -> None:
@@ -162,7 +162,7 @@ class RedisRunStreams:
             await self._progress.wait()
 
     async def _write(self) -> None:
-        """Until nothing is pending."""
+        """Write batches until no event is pending."""
         while self._pending:
             await self._gather()
             batch = list(islice(self._pending, BATCH))
@@ -181,14 +181,14 @@ class RedisRunStreams:
                 await asyncio.sleep(WAIT_SECONDS)
 
     async def _gather(self) -> None:
-        """Let other events join the batch, unless somebody waits for it."""
+        """Let other events join the batch, unless a caller waits for it to be written."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self._gather_seconds):
                 await self._hurry.wait()
         self._hurry.clear()
 
     async def _store(self, batch: list[tuple[str, StreamedEvent]]) -> list[tuple[int, bytes]]:
-        """The places in the batch of those that were refused, and why."""
+        """Store a batch. Returns the index and the reason of each event that was refused."""
         places: dict[str, int] = {}
         arguments: list[str | int | bytes] = [self._kept_events, KEPT_SECONDS]
         for run_id, event in batch:
@@ -208,7 +208,7 @@ class RedisRunStreams:
             )
 
     async def _listen(self) -> None:
-        """To those who ask for a stop, for as long as the process lives."""
+        """Listen for stop requests as long as the process lives."""
         while True:
             try:
                 async with self._waiting.pubsub(ignore_subscribe_messages=True) as channel:

@@ -1,8 +1,8 @@
-"""A reranker behind Cohere's rerank API, or any server that speaks its second version (vLLM, LiteLLM and the
-like). https://docs.cohere.com/v2/reference/rerank
+"""Reranks through Cohere's API or any server that implements its second version (vLLM, LiteLLM and others).
+https://docs.cohere.com/v2/reference/rerank
 
-Needs the package `cohere` (``pip install 'askgraph[cohere]'``) and costs 0.6 s to import: import it where a mode
-reranks so.
+Needs the package `cohere` (``pip install 'askgraph[cohere]'``) and costs 0.6 s to import: import it where a mode uses
+it.
 """
 
 import asyncio
@@ -38,13 +38,14 @@ except ModuleNotFoundError as error:
     ) from error
 
 SECONDS = 5.0
-"""For one call with its retries: whoever asks has the order of the search after that."""
+"""Time limit of one call with its retries; after that, the order of the search stands."""
 
 RETRIES = 2
-"""After 408, 409, 429, 5xx and a refused connection; the SDK waits as `Retry-After` says, or 1 and then 2 seconds."""
+"""Retries after 408, 409, 429, 5xx and a refused connection; the SDK waits as `Retry-After` says, or 1 and then 2
+seconds."""
 
 LONGEST = 8000
-"""Characters of a passage that are sent, of some 2,000 tokens. Each 500 tokens of a document are billed as one."""
+"""Characters sent of a passage, about 2,000 tokens. Each 500 tokens of a document are billed as one."""
 
 _PASSING = (408, 409, 429, 498, 499)
 """Statuses below 500 after which asking again later may help."""
@@ -59,12 +60,12 @@ _RESULTS = TypeAdapter(list[_Result])
 
 
 class CohereReranker:
-    """A `Reranker`. Construct once and keep: the client holds the connections."""
+    """A `Reranker`. Construct it once and keep it: its client holds the connections."""
 
     def __init__(
         self, model: str, *, api_key: str, base_url: str | None, prices: PriceTable, seconds: float = SECONDS
     ) -> None:
-        """`api_key` may be empty where `base_url` names a server that wants none."""
+        """`api_key` may be empty if `base_url` names a server that needs none."""
         self.name = f"cohere/{model}{f' at {base_url}' if base_url else ''}"
         self._model = model
         self._seconds = seconds
@@ -76,7 +77,7 @@ class CohereReranker:
         )
 
     async def score(self, scope: Scope, question: str, passages: Sequence[Passage], sink: UsageSink) -> list[float]:
-        """The server's relevance of each passage, cut to 0-1; 0 for one that it passed over.
+        """Return the server's relevance of each passage, clipped to 0-1; 0 for a passage that it left out.
 
         Raises `ModelUnavailable`, `ModelTimeout`, `ModelRejectedKey` or `ModelError`.
         """
@@ -100,8 +101,8 @@ class CohereReranker:
         return [judged.get(index, 0.0) for index in range(len(passages))]
 
     async def check(self) -> str | None:
-        """What is wrong with the key or the address, as far as the server's word on the model tells; None where nothing
-        is, or where the server has none. Takes at most 3 seconds and is not billed."""
+        """Return a problem with the key or the address, as far as the server's description of the model tells; None if
+        there is none, or the server has no description. Takes at most 3 seconds and is not billed."""
         try:
             async with asyncio.timeout(CHECK_SECONDS):
                 await self._client.models.get(self._model, request_options={"max_retries": 0})
@@ -118,7 +119,8 @@ class CohereReranker:
         await self._http.aclose()
 
     def _record(self, reply: Any, sink: UsageSink) -> None:
-        """Searches are billed, not tokens. A server that does not bill is recorded at an unknown price."""
+        """Record the cost: searches are billed, not tokens. A server that does not bill is recorded at an unknown
+        price."""
         billed = getattr(getattr(reply, "meta", None), "billed_units", None)
         units = getattr(billed, "search_units", None)
         cost = self._prices.price_rerank(self._model, units) if isinstance(units, int | float) else None

@@ -1,7 +1,7 @@
-"""A reranker that reads question and passage together: any ONNX cross-encoder in a local folder.
+"""Reranks with any ONNX cross-encoder in a local folder, which reads question and passage together.
 
-The folder holds `model.onnx` and `tokenizer.json`, as Hugging Face exports both (sentence-transformers CrossEncoder,
-or a sequence classifier with one label). Nothing is fetched.
+The folder holds `model.onnx` and `tokenizer.json`, as Hugging Face exports both (sentence-transformers CrossEncoder, or
+a sequence classifier with one label). Nothing is downloaded.
 """
 
 import asyncio
@@ -34,16 +34,16 @@ from domain.scope import Scope
 from domain.text.surrogates import replace_surrogates
 
 WINDOW = 512
-"""Tokens of a pair, where the tokenizer does not name fewer. The longer of the two is cut: in practice the passage."""
+"""Tokens per pair, if the tokenizer names no smaller limit. The longer text is cut: in practice the passage."""
 
 BATCH = 8
-"""Pairs a run, of like length."""
+"""Pairs per run, of similar length."""
 
 _INPUTS = {"input_ids", "attention_mask", "token_type_ids"}
 
 
 class OnnxCrossEncoder:
-    """A `Reranker`. Runs in a worker thread of its own."""
+    """A `Reranker`. Runs in its own worker thread."""
 
     def __init__(self, name: str, session: ort.InferenceSession, tokenizer: Tokenizer) -> None:
         self.name = name
@@ -54,10 +54,10 @@ class OnnxCrossEncoder:
 
     @classmethod
     def load(cls, folder: Path, threads: int | None = None) -> "OnnxCrossEncoder":
-        """Read the model and try it on one pair.
+        """Load the model and try it on one pair.
 
-        Raises `ConfigurationError` where a file is missing or cannot be read, or where the model is not a
-        cross-encoder with one score a pair.
+        Raises `ConfigurationError` if a file is missing or cannot be read, or the model is not a cross-encoder with one
+        score per pair.
         """
         unusable = f"The cross-encoder {folder} cannot be used: "
         for file in ("model.onnx", "tokenizer.json"):
@@ -95,7 +95,7 @@ class OnnxCrossEncoder:
         return reranker
 
     async def score(self, scope: Scope, question: str, passages: Sequence[Passage], sink: UsageSink) -> list[float]:
-        """The model's scores as probabilities: the logistic function of its one logit."""
+        """Return the model's scores as probabilities: the logistic function of its single logit."""
         texts = [embedding_text(p.title, p.heading_path, p.text) for p in passages]
         return await asyncio.get_running_loop().run_in_executor(self._worker, self._score, question, texts)
 
@@ -104,7 +104,7 @@ class OnnxCrossEncoder:
         self._worker.shutdown(cancel_futures=True)
 
     def _score(self, question: str, texts: list[str]) -> list[float]:
-        # The tokenizer refuses lone surrogates, which extracted text does contain.
+        # Extracted text contains lone surrogates, which the tokenizer refuses.
         pairs = [(replace_surrogates(question), replace_surrogates(text)) for text in texts]
         encodings = self._tokenizer.encode_batch(pairs)
         order = sorted(range(len(pairs)), key=lambda position: len(encodings[position].ids))
@@ -147,7 +147,8 @@ def _read_tokenizer(path: Path, unusable: str) -> Tokenizer:
 
 
 def _digest(folder: Path) -> str:
-    """Answers of another model are not this one's, wherever the folder lies."""
+    """Identify the model by its content: cached answers of another model must not be reused, wherever the folder
+    lies."""
     digest = sha256((folder / "tokenizer.json").read_bytes())
     with (folder / "model.onnx").open("rb") as model:
         while block := model.read(1 << 20):

@@ -1,9 +1,8 @@
-"""Late interaction (ColBERT: Khattab & Zaharia, SIGIR 2020) over vectors that ingestion stored.
+"""Reranks by late interaction (ColBERT: Khattab & Zaharia, SIGIR 2020) over vectors that ingestion stored.
 
 Each passage keeps one short vector per token: the model's token vector, projected to `DIMENSIONS` and quantised to 4
-bits a value, 48 bytes a token. A question's score against a passage is the mean, over the question's tokens, of the
-highest dot product with any token of the passage. Sizes were chosen by measuring:
-docs/decisions/07-reranking.md.
+bits per value, 48 bytes per token. A question's score against a passage is the mean, over the question's tokens, of the
+highest dot product with any token of the passage. The sizes were chosen by measuring: docs/decisions/07-reranking.md.
 """
 
 import asyncio
@@ -27,19 +26,19 @@ PROJECTION_PATH = Path(__file__).parents[1] / "data" / "token_projection.npy"
 
 LEVELS = 16
 STEP = 2 * 2.6 / LEVELS / DIMENSIONS**0.5
-"""Width of a level: the 16 levels span 2.6 standard deviations either side. The projection ends in a rotation, so that
-all values of a unit vector share the deviation 1 / sqrt(DIMENSIONS)."""
+"""Width of a quantisation level: the 16 levels span 2.6 standard deviations either side. The projection ends in a
+rotation, so that all values of a unit vector share the standard deviation 1 / sqrt(DIMENSIONS)."""
 
 
 class LateInteractionEncoder:
-    """What ingestion needs to know of a chunk, from one run of the model."""
+    """A `PassageEncoder`: embedding and token vectors from one run of the model."""
 
     def __init__(self, embedder: OnnxEmbedder) -> None:
         self._embedder = embedder
         self._projection = _read_projection()
 
     async def encode(self, texts: Sequence[str]) -> list[ChunkVectors]:
-        """The embedding and the stored form of the token vectors of each text, in order.
+        """Return the embedding and the stored form of the token vectors of each text, in order.
 
         Raises `EmbedderUnavailable`.
         """
@@ -50,8 +49,7 @@ class LateInteractionEncoder:
 
 
 class LateInteractionReranker:
-    """A `Reranker` that runs the model on the question only. Passages whose token vectors are not stored are encoded
-    on the spot."""
+    """A `Reranker` that runs the model on the question only, and on passages without stored token vectors."""
 
     name = "late-interaction/all-MiniLM-L6-v2-onnx-int8"
 
@@ -62,7 +60,7 @@ class LateInteractionReranker:
         self._projection = _read_projection()
 
     async def score(self, scope: Scope, question: str, passages: Sequence[Passage], sink: UsageSink) -> list[float]:
-        """Mean of the highest similarities, 0-1. Unrelated text scores about 0.3, an answer 0.6 and more."""
+        """Return the mean of the highest similarities, 0-1. Unrelated text scores about 0.3, an answer 0.6 and more."""
         if not passages:
             return []
         tokens, stored = await asyncio.gather(
@@ -76,21 +74,21 @@ class LateInteractionReranker:
 
 
 def compress(vectors: Vector) -> bytes:
-    """Unit rows of `DIMENSIONS` values to 4 bits a value, two values to a byte, row after row."""
+    """Quantise unit rows of `DIMENSIONS` values to 4 bits per value, two values per byte, row after row."""
     levels = np.clip(np.floor(vectors / STEP) + LEVELS // 2, 0, LEVELS - 1).astype(np.uint8)
     pairs: NDArray[np.uint8] = levels[:, 0::2] << 4 | levels[:, 1::2]
     return pairs.tobytes()
 
 
 def compare(question: Vector, stored: Sequence[bytes]) -> list[float]:
-    """MaxSim of the question's token vectors (tokens, DIMENSIONS) with each passage, cut to 0-1. Text without a single
-    word scores 0."""
+    """Return MaxSim of the question's token vectors (tokens, DIMENSIONS) with each passage, clipped to 0-1. Text
+    without a single word scores 0."""
     scores = np.zeros(len(stored), dtype=np.float32)
     filled = [index for index, passage in enumerate(stored) if passage]
     if len(question) and filled:
         pairs = np.frombuffer(b"".join(stored), dtype=np.uint8).reshape(-1, DIMENSIONS // 2)
-        # Levels are multiplied as they are: to put in their width and offset afterwards is once a product of two
-        # vectors, and not once a value.
+        # Multiply the raw levels: their width and offset are then applied once per dot product instead of once per
+        # value.
         products = (pairs >> 4).astype(np.float32) @ question[:, 0::2].T
         products += (pairs & 0x0F).astype(np.float32) @ question[:, 1::2].T
         similarities = (products + (0.5 - LEVELS // 2) * question.sum(axis=1)) * STEP
@@ -102,7 +100,7 @@ def compare(question: Vector, stored: Sequence[bytes]) -> list[float]:
 
 
 def _read_projection() -> Vector:
-    """Shape (model dimension, DIMENSIONS); made by benchmarks/fit_projection.py."""
+    """Read the projection, shape (model dimension, DIMENSIONS), made by benchmarks/fit_projection.py."""
     return cast(NDArray[np.float16], np.load(PROJECTION_PATH)).astype(np.float32)
 
 

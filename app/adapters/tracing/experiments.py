@@ -1,4 +1,4 @@
-"""Sends an evaluation to LangSmith: the questions as a dataset, what became of them as an experiment on it."""
+"""Uploads an evaluation to LangSmith: the questions as a dataset, the answers and scores as an experiment on it."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,10 +19,10 @@ _FLUSH_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A question of a dataset, with what is expected of it."""
+    """A question of a dataset with its expected result."""
 
     key: str
-    """Identifies it within its dataset."""
+    """Unique within the dataset."""
     inputs: Mapping[str, Any]
     expected: Mapping[str, Any]
     group: str
@@ -30,10 +30,10 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class ExampleRun:
-    """What became of an example, and how good that is."""
+    """The result of an example, with its scores."""
 
     key: str
-    """The example's."""
+    """Key of the example."""
     inputs: Mapping[str, Any]
     outputs: Mapping[str, Any]
     error: str | None
@@ -42,7 +42,7 @@ class ExampleRun:
 
 
 def check_langsmith() -> None:
-    """Raises `ConfigurationError` where there is no key to upload with."""
+    """Raise `ConfigurationError` if there is no key to upload with."""
     if not (os.environ.get("LANGSMITH_API_KEY") or os.environ.get("LANGCHAIN_API_KEY")):
         raise ConfigurationError(
             "Uploading needs LANGSMITH_API_KEY (and LANGSMITH_ENDPOINT for a LangSmith of your own)."
@@ -51,8 +51,8 @@ def check_langsmith() -> None:
 
 @contextmanager
 def open_experiments() -> Iterator["Experiments"]:
-    """A client for as long as the context lasts. Raises `ConfigurationError`, and `Unavailable` where LangSmith does
-    not take what it is given."""
+    """Open a client for the length of the context. Raises `ConfigurationError`, and `Unavailable` if LangSmith refuses
+    or does not answer."""
     check_langsmith()
     try:
         client = langsmith.Client()
@@ -71,7 +71,8 @@ class Experiments:
         self._client = client
 
     def upload_dataset(self, name: str, examples: Sequence[Example]) -> UUID:
-        """The dataset's id. What it holds already, by key, is left as it is."""
+        """Create the dataset or add the missing examples, and return its id. Existing examples, by key, are left
+        unchanged."""
         try:
             dataset = self._client.read_dataset(dataset_name=name)
             stored = {example.id for example in self._client.list_examples(dataset_id=dataset.id)}
@@ -100,7 +101,7 @@ class Experiments:
         runs: Sequence[ExampleRun],
         metrics: Mapping[str, float],
     ) -> None:
-        """An experiment on the dataset: a run with its scores per example, and the metrics of them all."""
+        """Create an experiment on the dataset: one run with its scores per example, and the overall metrics."""
         project = self._client.create_project(
             name, reference_dataset_id=dataset_id, metadata=dict(metadata), num_examples=len(runs)
         )
@@ -129,5 +130,5 @@ class Experiments:
 
 
 def _identify(dataset_id: UUID, key: str) -> UUID:
-    """The same for the same example, so that a second upload adds nothing."""
+    """Return the same id for the same example, so that a second upload adds nothing."""
     return uuid5(NAMESPACE_URL, f"{dataset_id}/{key}")

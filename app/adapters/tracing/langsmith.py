@@ -1,6 +1,6 @@
-"""Tracing to LangSmith, bounded: where its service does not answer, neither memory nor the exit suffers.
+"""Traces to LangSmith with bounded memory and exit time if its service does not answer.
 
-LangChain and LangGraph trace by themselves when ``LANGSMITH_TRACING=true``; what they lack is a client that gives up.
+LangChain and LangGraph trace by themselves when ``LANGSMITH_TRACING=true``, but their client never gives up.
 `langsmith.configure` makes every tracer of the process use ours.
 """
 
@@ -20,18 +20,18 @@ _CLOSE_SECONDS = 2.0
 _TIMEOUT_MS = (2000, 5000)
 _LOOK_UP_AGAIN_SECONDS = 60.0
 
-# What the SDK takes from the environment only. Whoever sets one of these keeps it.
+# Settings that the SDK reads only from the environment. Values that are already set are kept.
 _ENVIRONMENT = {
-    # 1,000 runs that wait, some 50 MB where the states hold twenty chunks each; the SDK drops further ones.
+    # 1,000 waiting runs take about 50 MB if their states hold twenty chunks each; the SDK drops further runs.
     "LANGSMITH_TRACING_QUEUE_MAX_SIZE": "1000",
-    # Threads that still try to send do not hold up the exit.
+    # Threads that still try to send must not delay the exit.
     "LANGSMITH_USE_DAEMON": "true",
-    # Compressed traces bypass the bounded queue, and leave through a thread pool that the exit waits for.
+    # Compressed traces bypass the bounded queue and are sent by a thread pool that the exit waits for.
     "LANGSMITH_DISABLE_RUN_COMPRESSION": "true",
 }
 
-# Given to the client so that it need not ask the service, which may be what does not answer. At most four threads send,
-# so that no more than four batches of 100 are in memory besides the queue (by default 32 would).
+# Passed to the client so that it need not ask the service, which may not answer. At most four threads send, so that at
+# most four batches of 100 are in memory besides the queue (by default 32).
 _INFO = LangSmithInfo(
     batch_ingest_config=BatchIngestConfig(
         use_multipart_endpoint=True,
@@ -45,7 +45,7 @@ _INFO = LangSmithInfo(
 
 
 class Tracing:
-    """Where traces go. Nothing needs to be handed to LangChain: its tracers find the client themselves."""
+    """The tracing client. LangChain's tracers find it themselves."""
 
     def __init__(self, client: langsmith.Client) -> None:
         self.client = client
@@ -54,8 +54,8 @@ class Tracing:
         self.trace_url(UUID(int=0))
 
     def trace_url(self, run_id: UUID | str) -> str | None:
-        """The page of a run; None while the project's address is not known. Never waits: the address is looked up in
-        the background, at most once a minute, because a project exists only after its first trace."""
+        """Return the page of a run; None while the project's address is unknown. Never waits: the address is looked up
+        in the background, at most once a minute, because a project exists only after its first trace."""
         if self._project_url is not None:
             return f"{self._project_url}/r/{run_id}?poll=true"
         if time.monotonic() - self._asked_at >= _LOOK_UP_AGAIN_SECONDS:
@@ -67,22 +67,22 @@ class Tracing:
         try:
             self._project_url = self.client.read_project(project_name=get_tracer_project()).url
         except (LangSmithError, OSError, ValueError):
-            # No project yet, or nobody there: the link is missing, the trace is not.
+            # There is no project yet, or the service does not answer: only the link is missing.
             self._project_url = None
 
 
 @contextmanager
 def open_tracing() -> Iterator[Tracing | None]:
-    """Trace for as long as the context lasts; None unless ``LANGSMITH_TRACING=true``.
+    """Trace while the context is open; yields None unless ``LANGSMITH_TRACING=true``.
 
-    Leaving it sends what is still queued, for at most 2 seconds.
+    On exit, queued traces are sent for at most 2 seconds.
     """
     if not tracing_is_enabled():
         yield None
         return
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
-    # The SDK remembers what it once read from the environment.
+    # The SDK caches what it has read from the environment.
     get_env_var.cache_clear()  # type: ignore[attr-defined]
     client = langsmith.Client(
         timeout_ms=_TIMEOUT_MS, retry_config=Retry(total=1, backoff_factor=0.2, allowed_methods=None), info=_INFO
@@ -96,5 +96,5 @@ def open_tracing() -> Iterator[Tracing | None]:
 
 
 def untraced() -> AbstractContextManager[None]:
-    """In its block nothing is traced, whatever the environment says."""
+    """Switch tracing off within the block, whatever the environment says."""
     return langsmith.tracing_context(enabled=False)

@@ -1,4 +1,4 @@
-"""What the readers share: making characters safe to store, and putting blocks together into text with sections."""
+"""Shared by all readers: cleaning characters for storage, and assembling blocks into text with sections."""
 
 import re
 import unicodedata
@@ -20,23 +20,24 @@ _MAX_TITLE = 200
 
 
 def clean(text: str) -> str:
-    """The text in Unicode form NFC, with plain line ends, and without characters that cannot be stored or seen."""
+    """Return the text in Unicode form NFC, with plain line ends, without characters that cannot be stored or seen."""
     return unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n").translate(_REPLACED))
 
 
 def squeeze(text: str) -> str:
-    """The cleaned text on one line, with single blanks."""
+    """Return the cleaned text on one line with single spaces."""
     return " ".join(clean(text).split())
 
 
 def name_title(source: str) -> str:
-    """A title from a path, file name or address: its last part without the extension, underscores as blanks."""
+    """Derive a title from a path, file name or address: the last part without extension, underscores replaced by
+    spaces."""
     last = re.split(r"[/\\]", re.sub(r"[?#].*", "", source) if "://" in source else source.rstrip("/\\"))[-1]
     return squeeze(PurePath(last).stem.replace("_", " ")) or squeeze(source) or "Untitled"
 
 
 class Assembly:
-    """Blocks in reading order become one text; headings open sections."""
+    """Assembles blocks in reading order into one text; headings open sections."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -45,13 +46,13 @@ class Assembly:
         self._sections: list[tuple[int, tuple[str, ...]]] = [(0, ())]
 
     def add_heading(self, level: int, text: str) -> None:
-        """Open a section. `level` counts from 1, the outermost; deeper open headings end here."""
+        """Append a heading and open its section. `level` counts from 1, the outermost; deeper sections end here."""
         if text := squeeze(text):
             self.open_section(level, text, self.add_block(text))
 
     def open_section(self, level: int, text: str, start: int) -> None:
-        """Say that the text from `start` on stands under this heading, which is in the text already. Said again of
-        the same `start`, the heading is corrected."""
+        """Open a section at `start` under a heading that is already in the text. A second call for the same `start`
+        corrects the heading."""
         while self._headings and self._headings[-1][0] >= level:
             self._headings.pop()
         self._headings.append((level, text))
@@ -61,7 +62,7 @@ class Assembly:
         self._sections.append((start, path))
 
     def add_block(self, text: str, *, gap: str = "\n\n") -> int:
-        """Append a cleaned block and say where it starts. `gap` stands between it and the block before."""
+        """Append a cleaned block and return its start. `gap` separates it from the block before."""
         text = text.strip("\n").rstrip()
         if not text:
             return self._length
@@ -74,7 +75,8 @@ class Assembly:
         return start
 
     def finish(self, title: str | None, source: str) -> ParsedDocument:
-        """The document; without a title of its own it is named by its first heading, then by its source."""
+        """Return the document, without its media type. Without a title it is named by its first heading, then by its
+        source."""
         first_heading = next((path[-1] for _, path in self._sections if path), "")
         title = squeeze(title or "") or first_heading or name_title(source)
         ends = [start for start, _ in self._sections[1:]] + [self._length]

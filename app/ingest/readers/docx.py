@@ -15,19 +15,19 @@ from domain.documents import ParsedDocument
 from domain.errors import OversizedDocument, UnreadableDocument
 
 MAX_XML = 64 * 2**20
-"""Bytes of XML once unpacked. An XML tree takes some ten times that in memory."""
+"""Largest size of the unpacked XML in bytes. An XML tree takes about ten times as much memory."""
 MAX_UNPACKED = 512 * 2**20
-"""Bytes of all parts once unpacked, pictures included."""
+"""Largest size of all unpacked parts in bytes, pictures included."""
 
 _HEADING = re.compile(r"heading (\d)", re.IGNORECASE)
 
 
 def read_docx(source: str, data: bytes) -> ParsedDocument:
-    """A Word document: headings, paragraphs, lists and tables in their order, then the notes. Page headers and footers
-    are left out.
+    """Read a Word document: headings, paragraphs, lists and tables in their order, then the notes, without page headers
+    and footers.
 
-    Raises `OversizedDocument` before anything is unpacked where the parts would be too large, `UnreadableDocument`
-    where the archive is damaged, and whatever python-docx meets in a part that is missing or malformed.
+    Raises `OversizedDocument` before unpacking if the parts would be too large, `UnreadableDocument` if the archive is
+    damaged, and python-docx's errors for missing or malformed parts.
     """
     _check_size(data)
     document = Document(io.BytesIO(data))
@@ -52,7 +52,8 @@ def _check_size(data: bytes) -> None:
 
 
 def _add_content(assembly: Assembly, document: WordDocument) -> str | None:
-    """Returns the first paragraph in the style Title. The property of that name is often a template's."""
+    """Add the body, and return the first paragraph in the style Title. The property of that name is often a
+    template's."""
     title: str | None = None
     gap = "\n\n"
     for block in _iterate(document):
@@ -81,7 +82,7 @@ def _add_content(assembly: Assembly, document: WordDocument) -> str | None:
 
 
 def _iterate(document: WordDocument) -> Iterator[Paragraph | Table]:
-    """Paragraphs and tables in order, those inside content controls too, which python-docx leaves out."""
+    """Yield paragraphs and tables in order, also those inside content controls, which python-docx leaves out."""
     for element in document.element.body.iter(qn("w:p"), qn("w:tbl")):
         if any(ancestor.tag in (qn("w:tbl"), qn("w:txbxContent")) for ancestor in element.iterancestors()):
             continue
@@ -89,7 +90,7 @@ def _iterate(document: WordDocument) -> Iterator[Paragraph | Table]:
 
 
 def _spell_notes(document: WordDocument) -> Iterator[str]:
-    """Footnotes and endnotes, which stand in parts of their own."""
+    """Yield footnotes and endnotes, which stand in their own parts."""
     for relation in document.part.rels.values():
         if relation.reltype.endswith(("/footnotes", "/endnotes")):
             for element in parse_xml(relation.target_part.blob).iter(qn("w:p")):
@@ -97,7 +98,7 @@ def _spell_notes(document: WordDocument) -> Iterator[str]:
 
 
 def _spell(paragraph: Paragraph) -> str:
-    """All words of a paragraph, those in links, insertions and text boxes too. Deleted text lives in other tags."""
+    """Return all words of a paragraph, also those in links, insertions and text boxes. Deleted text has other tags."""
     words: list[str] = []
     for node in paragraph._p.iter(qn("w:t"), qn("w:tab"), qn("w:br"), qn("w:cr"), qn("w:noBreakHyphen"), qn("w:p")):
         if node.tag == qn("w:t"):

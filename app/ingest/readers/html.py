@@ -24,13 +24,15 @@ _CHARSET = re.compile(rb"""<meta[^>]{0,200}charset\s*=\s*["']?\s*([\w.:-]+)""", 
 
 _NESTING = re.compile(r"<(/?)(?:div|section|article|span|blockquote|ul|ol|dl|table|font|center)\b", re.IGNORECASE)
 _DEEPEST = 3000
-"""Levels. The parser looks through all open elements at each new one, so that its time grows with the square."""
+"""Deepest nesting that is read. The parser scans all open elements at each new one, so its time grows with the
+square."""
 
 
 def read_html(source: str, data: bytes) -> ParsedDocument:
-    """A web page as a reader sees it: no scripts, styles, navigation or hidden parts; a table row on one line.
+    """Read a web page as a visitor sees it: without scripts, styles, navigation or hidden parts; a table row takes one
+    line.
 
-    Raises `UnreadableDocument` where it is nested so deeply that it would take hours to parse.
+    Raises `UnreadableDocument` if it is nested so deeply that parsing would take hours.
     """
     declared = _CHARSET.search(data[:4096])
     page = decode(data, declared=declared[1].decode("ascii") if declared else None)
@@ -69,7 +71,7 @@ def _is_hidden(node: LexborNode) -> bool:
 
 
 class _Walk:
-    """Goes through the tree without recursion, because pages exist that are nested thousands of levels deep."""
+    """Walks the tree without recursion, because pages exist that are nested thousands of levels deep."""
 
     def __init__(self, assembly: Assembly) -> None:
         self.assembly = assembly
@@ -172,6 +174,6 @@ class _Walk:
             self._add(marker + text, tight=bool(marker))
 
     def _add(self, text: str, *, tight: bool) -> None:
-        """`tight`: rows and items follow one another without an empty line."""
+        """Add a block. `tight` rows and items follow one another without an empty line."""
         self.assembly.add_block(text, gap=self.gap if tight else "\n\n")
         self.gap = "\n" if tight else "\n\n"

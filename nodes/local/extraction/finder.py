@@ -206,7 +206,7 @@ def _weigh_terms(
 ) -> dict[str, float]:
     """Return the weights of the question's terms, which add up to 1: the idf of BM25 over the passages, reduced for
     terms of the conversation and of the subject."""
-    # In the question's order: sums over a set would differ between processes in the last bit, and break ties anew.
+    # In the order of the question, because sums over a set differ between processes in the last bit.
     terms = dict.fromkeys(analyse(question))
     own = set(analyse(drop_kind(typed) if typed != question else typed))
     held = Counter(term for passage in passages for term in terms.keys() & passage.terms)
@@ -242,7 +242,7 @@ def _select(
             break
         margin = CLOSE_IF_NEW if new else CLOSE
         if new and _completes(scored[0][1], passage):
-            margin += 2 * EXPECTED  # the best sentence holds what was expected, this one need not
+            margin += 2 * EXPECTED  # only the best sentence has to hold the expected kind of thing
         if score < best - margin:
             continue
         if passage.table is not None:
@@ -260,7 +260,7 @@ def _select(
             places.append(place)
             texts.add(words)
         missing -= terms
-    # The best answer's source comes first, what stands in one source stays in its order.
+    # The source of the best quote comes first; within a source, quotes keep their order.
     merit = {number: max(q.score for q in quotes if q.number == number) for number in {q.number for q in quotes}}
     return sorted(quotes, key=lambda quote: (-merit[quote.number], quote.number, quote.start))
 

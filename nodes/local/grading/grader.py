@@ -58,7 +58,7 @@ class Signs:
     unknown_names: float
     """1 where the question has names and the sources none of them."""
     absence: float
-    """How far everything that the sources say about the subject is from what is asked of it."""
+    """Distance of everything that the sources say about the subject from what is asked of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ class Focus:
     """A question, parted into its subject and what is asked of it."""
 
     question: str
-    """As typed, without words of the conversation."""
+    """The question as typed, without words of the conversation."""
     text: str
     """The question without its subject and measure."""
     terms: frozenset[str]

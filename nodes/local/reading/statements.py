@@ -100,7 +100,7 @@ def split_statements(source: Source) -> Iterator[Statement]:
         previous = ((start, end),)
         is_row = " | " in piece or "\t" in piece
         cells = [cell for cell in re.split(r"[|\t]", piece) if cell.strip()]
-        # of several labels one below the other, the first names the list that the others are
+        # Of consecutive labels, the first is the title of the list that the others form.
         is_list = (
             labels[position]
             and position > 0
@@ -126,7 +126,7 @@ def split_statements(source: Source) -> Iterator[Statement]:
                 if not _ITEM.match(text[item_start:item_end]) or item_end - start > _LONGEST_LIST:
                     break
                 last = item_end
-            # Where what it announces is gone (a formula, a picture), it may still say what is asked for.
+            # A lead-in whose formula or picture is lost may still hold the answer.
             if last > end or position + 1 == len(spans):
                 yield Statement(source, start, last, None, around)
         elif _ITEM.match(piece):

@@ -59,7 +59,7 @@ def _find_strange_number(part: str, nearest: str, texts: Sequence[SourceText]) -
             continue
         if rival:
             return f"The source says {rival.text}, the answer says {number.text}."
-        if re.search(r"\d", number.text):  # a spelt number may only count what the source lists
+        if re.search(r"\d", number.text):  # a number in words may merely count things that the source lists
             return f"The source does not mention {number.text}."
     return None
 

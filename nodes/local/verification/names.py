@@ -13,7 +13,7 @@ def find_strange_name(part: str, texts: Sequence[SourceText], given: Set[str]) -
     body = ITEM_START.sub("", part)
     words = list(re.finditer(r"[^\W\d_][\w’'&-]*", body))
     if sum(word[0][0].isupper() for word in words) > len(words) / 2:
-        return None  # a heading or a line of names: capitals tell nothing
+        return None  # a heading or a line of names, where capitals mean nothing
     lowered = "\n".join(text.flat for text in texts)
     for word in words[1:]:
         name = word[0].removesuffix("'s").removesuffix("’s")

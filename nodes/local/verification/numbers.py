@@ -30,7 +30,7 @@ class Number:
     unit: str
     """The stem of the noun behind it, "%", a currency sign, or empty."""
     text: str
-    """As written, for the reader."""
+    """The number as written, for the reader."""
     roughly: bool
     """True for "about 30" and the like."""
 
@@ -52,7 +52,7 @@ def read_numbers(text: str) -> Iterator[Number]:
 def agree(number: Number, other: Number) -> bool:
     """Return True where both may mean the same: equal, apart by a scale that one leaves out, or within 10% of a rough
     one."""
-    # "from $220 to $249 billion" leaves the first scale out.
+    # "from $220 to $249 billion" omits the first scale.
     if number.value == other.value or (number.value and other.value / number.value in SCALES.values()):
         return True
     return (number.roughly or other.roughly) and abs(number.value - other.value) <= 0.1 * max(number.value, other.value)

@@ -42,7 +42,7 @@ class Signals:
     coverage: float
     """Share of the words, by weight, that the sources have."""
     closeness: float
-    """How close neighbouring words of the claim stand in the sources."""
+    """Mean closeness of neighbouring words of the claim in the sources, 0-1."""
     spread: float
     """Share of the content words that the sources have, but the best of them has not."""
     contradictions: float = 0.0

@@ -32,7 +32,7 @@ class SourceText:
     numbers: Sequence[Number]
     passages: Sequence[_Passage]
     places: Mapping[str, Sequence[tuple[int, int]]]
-    """By content word: the number of the passage, and the position among its content words."""
+    """Places by content word: number of the passage, and position among its content words."""
 
     @classmethod
     def read(cls, source: Source) -> "SourceText":

@@ -22,7 +22,7 @@ NUMBER_WORDS = {
 } | {"thirty": "30", "forty": "40", "fifty": "50", "sixty": "60", "seventy": "70", "eighty": "80", "ninety": "90"}
 
 _FUNCTION_WORDS = STOP_WORDS - {"yes", "no"}
-"""Without "yes" and "no": they answer a question, which is not the sources' business."""
+"""Function words except "yes" and "no", which answer a question, which is not the sources' business."""
 
 _SPEAKER = frozenset(str.split("i me my mine myself you your yours we us our ours"))
 
@@ -49,7 +49,7 @@ def stems_of(text: str) -> set[str]:
 
 def weigh(keys: set[str]) -> float:
     """Sum the weights of words by kind: content words 1, function words less, words for the speaker more."""
-    # The exact sum does not depend on the set's order, which differs between processes and would break ties anew.
+    # An exact sum does not depend on the order of the set, which differs between processes.
     return math.fsum(SPEAKER_WORD if k in _SPEAKER else FUNCTION_WORD if k in _FUNCTION_WORDS else 1.0 for k in keys)
 
 

@@ -1,4 +1,4 @@
-"""Every saved state, one at a time, with what of it cannot be read."""
+"""Reads every saved state, one at a time, and names the fields that cannot be read."""
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, LiteralString
@@ -12,7 +12,7 @@ from domain.errors import DamagedState
 from domain.retention import SavedState
 
 PAGE = 500
-"""Ids that are listed at once."""
+"""Number of checkpoints that are listed at once."""
 
 _IN_SCOPE: LiteralString = """
     (%(within)s::text IS NULL OR checkpoints.thread_id = %(within)s)
@@ -46,7 +46,7 @@ _LIST_VALUES: LiteralString = """
 
 
 class PostgresSavedStates:
-    """Checkpoints in PostgreSQL, as their saver reads them."""
+    """Implements `SavedStates`. The checkpoints are read through their saver."""
 
     def __init__(self, pool: Pool, saver: BaseCheckpointSaver[Any]) -> None:
         self._pool = pool
@@ -72,7 +72,7 @@ class PostgresSavedStates:
             last = rows[-1]
 
     async def _load(self, row: DictRow) -> SavedState | None:
-        """The state, or None where it has gone meanwhile."""
+        """Return the state, or None if it has been deleted in the meantime."""
         place = {key: row[key] for key in ("thread_id", "checkpoint_ns", "checkpoint_id")}
         values: Mapping[str, Any] = {}
         unreadable: dict[str, str] = {}
@@ -96,13 +96,13 @@ class PostgresSavedStates:
             try:
                 self._saver.serde.loads_typed((row["type"], row["blob"]))
             except NotImplementedError:
-                # A pack, which is not of one field.
+                # A pack, which belongs to no single field.
                 continue
-            except Exception as error:  # noqa: BLE001 - whatever damaged bytes come to
+            except Exception as error:  # noqa: BLE001 - damaged bytes may raise anything
                 unreadable[row["field"]] = _describe(error)
         return unreadable
 
 
 def _describe(error: BaseException) -> str:
-    """What went wrong in reading bytes, with its kind: the message alone says little."""
+    """Describe an error of reading bytes. Its type is included, because the message alone says little."""
     return f"{type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""The database schema, as Alembic migrations that run from code: there is no alembic.ini to find or to forget."""
+"""The database schema as Alembic migrations. They run from code, without an alembic.ini."""
 
 import asyncio
 import threading
@@ -13,26 +13,26 @@ _one_at_a_time = threading.Lock()
 
 
 async def upgrade(database_url: str, revision: str = "head") -> None:
-    """Bring the database's schema to `revision`. Does nothing where it is there already.
+    """Upgrade the database's schema to `revision`. Does nothing if it is there already.
 
-    Two processes may do this at once: the second waits for the first.
+    If two processes do this at once, the second one waits.
 
-    Raises `DatabaseUnavailable`, and `ConfigurationError` where the server lacks pgvector or the role may not
-    create what is needed.
+    Raises `DatabaseUnavailable`, and `ConfigurationError` if the server lacks pgvector or the role may not create the
+    schema.
     """
     if revision != "head" or not await _is_current(database_url):
         await asyncio.to_thread(_upgrade, database_url, revision)
 
 
 async def _is_current(database_url: str) -> bool:
-    """Whether the schema is the newest. Asked first, because loading Alembic takes longer than all else at start."""
+    """Return True if the schema is the newest. Saves importing Alembic, the slowest part of a start."""
     newest = await asyncio.to_thread(_find_newest)
     try:
         async with await psycopg.AsyncConnection.connect(database_url) as connection:
             cursor = await connection.execute("SELECT version_num FROM alembic_version")
             return await cursor.fetchone() == (newest,)
     except psycopg.Error:
-        # A database without the table, or none at all: the upgrade says what is wrong.
+        # The table or the whole database is missing. If that is an error, the upgrade raises it.
         return False
 
 
@@ -46,7 +46,7 @@ def _upgrade(database_url: str, revision: str) -> None:
     from sqlalchemy import make_url
     from sqlalchemy.exc import ArgumentError, OperationalError, ProgrammingError
 
-    # SQLAlchemy takes "postgresql://" for psycopg2, which is not installed, and does not know "postgres://" at all.
+    # SQLAlchemy takes "postgresql://" for psycopg2, which is not installed, and does not accept "postgres://".
     try:
         url = make_url(database_url.replace("postgres://", "postgresql://", 1)).set(drivername="postgresql+psycopg")
     except ArgumentError as error:

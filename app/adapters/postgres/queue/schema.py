@@ -1,4 +1,4 @@
-"""Which schema procrastinate wants, and which one the database has."""
+"""Checks that the installed procrastinate and the database have the same schema version."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,7 +11,7 @@ from domain.errors import ConfigurationError
 
 
 def read_version() -> str:
-    """The newest of the installed procrastinate's migrations. Read without importing it, which takes 0.2 s."""
+    """Return the schema version of the installed procrastinate, without importing it, which takes 0.2 s."""
     spec = find_spec("procrastinate")
     assert spec is not None
     assert spec.origin is not None
@@ -19,14 +19,14 @@ def read_version() -> str:
 
 
 async def check_schema(connection: AsyncConnection[Any]) -> None:
-    """Raises `ConfigurationError` where the installed procrastinate is not of the version that the database is of."""
+    """Raise `ConfigurationError` if the database's schema has another version than the installed procrastinate."""
     with translated_errors():
         row = await (await connection.execute("SELECT max(version) AS version FROM queue_schema")).fetchone()
     installed = read_version()
     found = row["version"] if row else None
     if found != installed:
         raise ConfigurationError(
-            f"The installed procrastinate wants the database schema {installed}, and the database has {found}. Install "
-            "the version that constraints.txt names, or run the migrations between the two (they are in its package, "
-            "in sql/migrations) and set queue_schema.version."
+            f"The installed procrastinate needs the database schema {installed}, and the database has {found}. Install "
+            "the version that constraints.txt names, or run the migrations between the two (in procrastinate's "
+            "package, in sql/migrations) and set queue_schema.version."
         )

@@ -1,4 +1,4 @@
-"""Takes jobs from procrastinate's queue. Importing it takes 0.2 s, so only who takes jobs does."""
+"""Takes jobs from procrastinate's queues. Import it only where jobs are taken, because that takes 0.2 s."""
 
 import asyncio
 import logging
@@ -18,12 +18,12 @@ from app.adapters.postgres.queue.presence import FORGOTTEN_SECONDS, Presence
 logger = logging.getLogger("askgraph.worker")
 
 POLL_SECONDS = 1.0
-"""How often the queue is looked at. A notification comes at once; this is for those that are lost, and for jobs whose
-time has come."""
+"""Interval at which the queue is read. New jobs are announced by notifications; polling finds those whose notification
+was lost, and jobs that are due."""
 
 
 class _Again(Exception):
-    """The job is not done."""
+    """Raised by a job that is to be done again."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -41,9 +41,9 @@ class _Retry(retry.BaseRetryStrategy):
 async def open_worker(
     database_url: str, presence: Presence, tasks: Sequence[Task], *, drain_seconds: float
 ) -> AsyncIterator["Worker"]:
-    """Take jobs until the context ends; then those that are being done may take `drain_seconds` to finish, and are
-    cancelled and given back after that. A database that goes away is waited for."""
-    # What it says of a database that is gone, every time and with a trace, is said once by `Presence`.
+    """Take jobs until the context ends. Jobs in progress then get `drain_seconds` to finish, after which they are
+    cancelled and put back into the queue. An outage of the database is waited out."""
+    # procrastinate logs an outage at every attempt, with a traceback; `Presence` logs it once.
     logging.getLogger("procrastinate").setLevel(logging.CRITICAL)
     await presence.register()
     pool = AsyncConnectionPool(
@@ -76,39 +76,39 @@ async def open_worker(
 
 
 async def _configure(connection: AsyncConnection[Any]) -> None:
-    # Not with the others above, because procrastinate says it too for the connection that it listens on.
+    # Not in `kwargs` above, because procrastinate passes it as well for the connection that it listens on.
     await connection.set_autocommit(True)
 
 
 def _take_failure(task: asyncio.Task[Any]) -> None:
-    """procrastinate could not finish a job: the database is gone, or the job was given to another worker."""
+    """Log that procrastinate could not finish a job: the database is away, or another worker has the job."""
     if not task.cancelled() and (error := task.exception()) is not None:
         logger.info("A job could not be finished: %r", error)
 
 
 class Worker:
-    """procrastinate's workers in this process, one for each queue, so that no queue waits for another."""
+    """The workers of procrastinate in this process: one per queue, so that no queue waits for another."""
 
     def __init__(self, supervisors: Sequence["_Supervisor"]) -> None:
         self.supervisors = supervisors
 
     def list_ids(self) -> list[int]:
-        """The numbers that they are registered with."""
+        """Return the ids under which they are registered."""
         return [number for supervisor in self.supervisors if (number := supervisor.worker_id) is not None]
 
     def stop(self) -> None:
-        """Take no more jobs."""
+        """Stop taking jobs."""
         for supervisor in self.supervisors:
             supervisor.stop()
 
     def cancel(self) -> None:
-        """Cancel those that are being done; they go back into the queue."""
+        """Cancel the jobs in progress. They go back into the queue."""
         for supervisor in self.supervisors:
             supervisor.cancel()
 
 
 class _Supervisor:
-    """Keeps the worker of one queue running."""
+    """Restarts the worker of one queue whenever it stops."""
 
     def __init__(self, app: procrastinate.App, task: Task) -> None:
         async def perform(context: procrastinate.JobContext, /, **args: Any) -> None:
@@ -130,20 +130,20 @@ class _Supervisor:
         performed = app.task(
             name=task.name,
             queue=task.queue,
-            # Where nobody takes jobs for a day, one of those that came due meanwhile is enough.
+            # If nobody takes jobs for a day, one job is enough for all the times that were missed.
             queueing_lock=task.name if task.cron else None,
             pass_context=True,
             retry=_Retry(),
         )(perform)
         if task.cron is not None:
-            app.periodic(cron=task.cron)(performed)  # type: ignore[arg-type]  # its time is one of the arguments
+            app.periodic(cron=task.cron)(performed)  # type: ignore[arg-type]  # the timestamp is among `args`
         self._worker = worker.Worker(
             app,
             queues=[task.queue],
             name=task.queue,
             concurrency=task.concurrency,
             fetch_job_polling_interval=POLL_SECONDS,
-            # It also shuts down when the database is gone, which is no reason to cancel what is being done.
+            # The worker also shuts down when the database is away, which is no reason to cancel jobs.
             shutdown_graceful_timeout=None,
             delete_jobs=jobs.DeleteJobCondition.ALWAYS,
             install_signal_handlers=False,

@@ -1,8 +1,8 @@
-"""Which model the stored vectors come from.
+"""The embedding model of the index.
 
-Vectors of two models cannot be compared, so the model's name and dimension live with the index: whoever searches or
-stores says which model its vectors are of, and is refused where the index is another's. Going over from one to another
-is `reembedding.py`.
+Vectors of different models cannot be compared, so the model's name and dimension are stored with the index. Searches
+and changes name the model of their vectors, and are refused if the index has another one. `reembedding` replaces the
+model.
 """
 
 from typing import Any, LiteralString
@@ -16,11 +16,11 @@ from domain.errors import ConfigurationError, EmbedderReplaced
 from domain.ports.embedding import Embedder
 
 _INLINE = 1_900
-"""Dimensions up to which a vector fits into its row: a page holds 8 kB."""
+"""Largest dimension for which a vector fits into its row: a page holds 8 kB."""
 _SHORT = 768
-"""Dimensions up to which several rows fit into a page, and the text of each need not be moved out for it."""
+"""Largest dimension for which several rows fit into a page with their texts."""
 
-# These statements belong to no workspace: the vectors of all are of one model.
+# These statements belong to no workspace, because all workspaces share one model.
 _READ: LiteralString = "SELECT name FROM embedding_model"
 _SHARE: LiteralString = "SELECT name FROM embedding_model FOR SHARE"
 _LOCK: LiteralString = "SELECT name FROM embedding_model FOR UPDATE"
@@ -39,15 +39,14 @@ _GRAPHS: LiteralString = """
 
 
 def name_setting(model: str) -> str:
-    """What `ASKGRAPH_EMBEDDINGS` has to be for the model of this name."""
+    """Return the value of `ASKGRAPH_EMBEDDINGS` for the model of this name."""
     return model if model.startswith("openai:") else "local"
 
 
 async def pin_embedder(pool: Pool, embedder: Embedder) -> None:
-    """Remember which model fills the index, or refuse one that does not fit what is there. Another model takes over
-    while nothing is stored.
+    """Record the model of the index. A different model replaces the recorded one as long as nothing is stored.
 
-    Raises `ConfigurationError` where the stored vectors come from another model, `DatabaseUnavailable`.
+    Raises `ConfigurationError` if the stored vectors come from another model, and `DatabaseUnavailable`.
     """
     named = {"name": embedder.name, "dimension": embedder.dimension}
     wanted = (embedder.name, embedder.dimension)
@@ -57,13 +56,13 @@ async def pin_embedder(pool: Pool, embedder: Embedder) -> None:
             if (await read_model(connection), await read_dimension(connection, "chunks")) == wanted:
                 return
             async with connection.transaction():
-                # Nobody stores anything from here on.
+                # From here on nobody else stores anything.
                 stored = await fetch_value(connection, _LOCK)
                 if await fetch_value(connection, _IS_FILLED):
                     raise ConfigurationError(
                         f"The index was built with the embedding model {stored!r} and cannot be searched with "
-                        f"{embedder.name!r}. Go back to the former (ASKGRAPH_EMBEDDINGS={name_setting(stored)}), or "
-                        f"embed the documents anew: askgraph reindex --embeddings {name_setting(embedder.name)}"
+                        f"{embedder.name!r}. Either set ASKGRAPH_EMBEDDINGS={name_setting(stored)}, or embed the "
+                        f"documents again: askgraph reindex --embeddings {name_setting(embedder.name)}"
                     )
                 await connection.execute(_CHANGE, named)
                 for graph in await list_graphs(connection, "chunks"):
@@ -72,7 +71,7 @@ async def pin_embedder(pool: Pool, embedder: Embedder) -> None:
 
 
 async def find_problem(pool: Pool, embedder: Embedder) -> str | None:
-    """What to do where the index is of another model; None where it is not.
+    """Return what to do if the index has another model, or None if it has this one.
 
     Raises `DatabaseUnavailable`.
     """
@@ -83,42 +82,46 @@ async def find_problem(pool: Pool, embedder: Embedder) -> str | None:
 
 
 async def require_embedder(session: Session, model: str | None) -> None:
-    """Raises `EmbedderReplaced` where the index is of another model than `model`; None is any."""
+    """Check the model of the index. `model` None accepts any.
+
+    Raises `EmbedderReplaced` if it is another one.
+    """
     _compare(await session.fetch_one(_READ), model)
 
 
 async def hold_index(session: Session, model: str | None = None) -> None:
-    """Have the index of the session's transaction stay what it is until that ends: it is not exchanged meanwhile.
+    """Check the model of the index, and prevent the index from being exchanged until the session's transaction ends.
+    `model` None accepts any.
 
-    Raises `EmbedderReplaced` where it is of another model than `model`; None is any.
+    Raises `EmbedderReplaced` if it is another one.
     """
     _compare(await session.fetch_one(_SHARE), model)
 
 
 async def read_model(connection: AsyncConnection[Any]) -> str:
-    """The name of the model that the index is of."""
+    """Return the name of the index's model."""
     return str(await fetch_value(connection, _READ))
 
 
 async def read_dimension(connection: AsyncConnection[Any], table: str) -> int:
-    """Of the vectors that the table takes."""
+    """Return the dimension of the table's vectors."""
     return int(await fetch_value(connection, _DIMENSION, [table]))
 
 
 async def list_graphs(connection: AsyncConnection[Any], table: str) -> list[str]:
-    """The names of the table's vector indexes."""
+    """Return the names of the table's vector indexes."""
     cursor = connection.cursor(row_factory=scalar_row)
     return await (await cursor.execute(_GRAPHS, [table, table])).fetchall()
 
 
 async def fetch_value(connection: AsyncConnection[Any], query: LiteralString, params: Any = None) -> Any:
-    """The first value of the first row."""
+    """Return the first value of the first row."""
     cursor = connection.cursor(row_factory=scalar_row)
     return await (await cursor.execute(query, params)).fetchone()
 
 
 def describe_column(table: str, dimension: int) -> Composed:
-    """The statement that has the table take vectors of this dimension. It must hold none."""
+    """Return the statement that changes the dimension of the table's vectors. The table must be empty."""
     return SQL("""
         ALTER TABLE {table}
             ALTER COLUMN embedding TYPE vector({dimension}),
@@ -127,7 +130,7 @@ def describe_column(table: str, dimension: int) -> Composed:
     """).format(
         table=Identifier(table),
         dimension=Literal(dimension),
-        # The exact search reads every embedding of a workspace: they stay in the row where they can.
+        # The exact search reads every embedding of a workspace, so they stay in their rows if they fit.
         storage=SQL("PLAIN" if dimension <= _INLINE else "EXTERNAL"),
         target=Literal(4096 if dimension <= _SHORT else 8160),
     )
@@ -139,4 +142,5 @@ def _compare(row: dict[str, Any] | None, model: str | None) -> None:
 
 
 def _explain(stored: str) -> str:
-    return f"The documents were embedded anew, with {stored}. Restart with ASKGRAPH_EMBEDDINGS={name_setting(stored)}."
+    setting = name_setting(stored)
+    return f"The documents have since been embedded with {stored}. Restart with ASKGRAPH_EMBEDDINGS={setting}."

@@ -1,8 +1,8 @@
-"""Going over to another embedding model, while the documents are searched and changed as before.
+"""Replace the embedding model while documents are searched and changed as before.
 
-A second table, `chunks_next`, is filled beside `chunks` with the same rows and the other model's vectors. What it holds
-is the progress: a run that was ended is taken up by the next. Then it takes the place of `chunks`, in one transaction
-that no change can stand across, because every change shares a lock on the row that names the index's model
+A second table, `chunks_next`, is filled with the rows of `chunks` and the new model's vectors. Its content is the
+progress, so a run that was interrupted is continued by the next. At the end it replaces `chunks` in one transaction. No
+change can overlap with that, because every change holds a shared lock on the row that names the index's model
 (`embedding_model.hold_index`).
 """
 
@@ -24,12 +24,12 @@ from domain.errors import ConfigurationError, DatabaseUnavailable
 from domain.ports.embedding import Embedder, Vector
 
 _LOCK = 0x61736B68
-"""Advisory lock of the one run that may be at it."""
+"""Advisory lock of the only run that may be active."""
 
 LOCK_TIMEOUT = "3s"
-"""How long the exchange waits for readers, who wait for it meanwhile."""
+"""Longest wait of the exchange for readers. Other readers wait behind it."""
 TRIES = 12
-"""So often, a second apart, the exchange is tried while something long, such as a backup, reads the table."""
+"""Number of attempts at the exchange, a second apart, while something slow such as a backup reads the table."""
 
 _STAGED: LiteralString = "SELECT next FROM embedding_model WHERE to_regclass('chunks_next') IS NOT NULL"
 _SET_NEXT: LiteralString = "UPDATE embedding_model SET next = %s"
@@ -70,8 +70,8 @@ _FORGET_DELETED: LiteralString = """
     DELETE FROM chunks_next AS n WHERE NOT EXISTS (SELECT FROM chunks AS c WHERE c.id = n.id)
 """
 _ADOPT: LiteralString = "UPDATE embedding_model SET name = %s, dimension = %s, next = NULL"
-# Of other tables on `chunks` and of `chunks` on others. Added unchecked, because checking takes long: the rows are
-# those that were there, and what was deleted meanwhile has just been deleted here too.
+# Foreign keys from other tables to `chunks`, and from `chunks` to others. They are added without a check, which takes
+# long: the rows are the same as before, and those deleted in the meantime have just been deleted here too.
 _KEYS: LiteralString = """
     SELECT conrelid::regclass::text AS owner, conname AS name, pg_get_constraintdef(oid) AS definition
     FROM pg_constraint
@@ -92,7 +92,7 @@ _RENAME: tuple[LiteralString, ...] = (
     "ALTER TABLE chunks RENAME CONSTRAINT chunks_next_pkey TO chunks_pkey",
     "ALTER INDEX chunks_next_by_document RENAME TO chunks_by_document",
 )
-# Answers cached before are of another corpus.
+# Invalidates the cached answers.
 _ADVANCE: LiteralString = "UPDATE workspaces SET generation = generation + 1, corpus = gen_random_uuid()"
 
 _NOBODY = UUID(int=0)
@@ -101,7 +101,7 @@ Changing = Callable[[None], AbstractAsyncContextManager[None]]
 
 
 class Reembedding:
-    """The index that is being made beside the one that is searched."""
+    """The new index, while the old one is still searched."""
 
     def __init__(self, connection: AsyncConnection[DictRow], embedder: Embedder, changing: Changing) -> None:
         self._connection = connection
@@ -109,10 +109,10 @@ class Reembedding:
         self._changing = changing
 
     async def prepare(self) -> bool:
-        """Make room, or find what an earlier run has done. False where the index is of this model already; what was
-        made for another is thrown away.
+        """Create the new table, or continue that of an earlier run. One made for another model is dropped.
+        Returns False if the index already has this model.
 
-        Raises `DatabaseUnavailable`, as all methods.
+        Raises `DatabaseUnavailable`, as all methods do.
         """
         connection, model = self._connection, self._embedder.name
         with translated_errors():
@@ -133,15 +133,15 @@ class Reembedding:
             await self._connection.execute(row["statement"])
 
     async def count(self) -> tuple[int, int]:
-        """How many chunks have their vector, and how many there are."""
+        """Return the number of chunks that have their new vector, and the number of all chunks."""
         with translated_errors():
             sizes = await self._connection.execute(_WORKSPACES)
             total = sum([row["chunks"] for row in await sizes.fetchall()])
             return min(await fetch_value(self._connection, _COUNT), total), total
 
     async def read_missing(self, limit: int) -> AsyncIterator[dict[UUID, str]]:
-        """What is embedded for each chunk without a vector, by its id, at most `limit` at a time. What is added behind
-        the reader's back is found by the next reading."""
+        """Yield the texts of chunks without a new vector by chunk id, at most `limit` at a time. Chunks that are added
+        in the meantime may be missed, and are found by the next call."""
         with translated_errors():
             workspaces = await (await self._connection.execute(_WORKSPACES)).fetchall()
         for workspace in workspaces:
@@ -155,14 +155,14 @@ class Reembedding:
                 place |= {"document_id": rows[-1]["document_id"], "chunk_id": rows[-1]["id"]}
 
     async def keep(self, vectors: dict[UUID, Vector]) -> None:
-        """Store the vectors by chunk id, all or none. Chunks that are gone are passed over."""
+        """Store vectors by chunk id, all or none. Chunks that have been deleted are skipped."""
         rows = [{"chunk_id": chunk_id, "embedding": vector} for chunk_id, vector in vectors.items()]
         with translated_errors():
             async with self._connection.transaction(), self._connection.cursor() as cursor:
                 await cursor.executemany(_KEEP, rows)
 
     async def build_indexes(self) -> None:
-        """Build the vector indexes of large workspaces, which are kept up to date from then on."""
+        """Build the vector indexes of large workspaces. From then on they are updated with every row."""
         with translated_errors():
             workspaces = await (await self._connection.execute(_WORKSPACES)).fetchall()
             for workspace in workspaces:
@@ -173,11 +173,11 @@ class Reembedding:
             await self._connection.execute("ANALYZE chunks_next")
 
     async def switch(self) -> bool:
-        """Put the new index in the place of the old. False where chunks came meanwhile that it lacks: nothing has
-        happened then.
+        """Replace the old index with the new one. Returns False, and changes nothing, if chunks have been added that
+        the new one lacks.
 
-        Raises `DatabaseUnavailable` where others hold the table for too long, and `ConfigurationError` where something
-        of the database's owner depends on it; what is done stays done.
+        Raises `DatabaseUnavailable` if others read the table for too long, and `ConfigurationError` if another object
+        of the database depends on it. The new index stays in both cases.
         """
         for _ in range(TRIES):
             try:
@@ -192,25 +192,25 @@ class Reembedding:
                 await asyncio.sleep(1)
             except errors.DependentObjectsStillExist as error:
                 raise ConfigurationError(
-                    f"The new index is complete, and something depends on the old one: {error.diag.message_detail} "
-                    "Drop it, run the same command again, and create it anew."
+                    f"The new index is complete, but an object depends on the old one: {error.diag.message_detail} "
+                    "Drop that object, run the same command again, then create the object again."
                 ) from error
         raise DatabaseUnavailable(
-            "The new index is complete, and could not take the old one's place: something reads the table for long, "
-            "such as a backup. Run the same command again afterwards; nothing is embedded twice."
+            "The new index is complete, but could not replace the old one, because something reads the table for a "
+            "long time, such as a backup. Run the same command again afterwards; nothing is embedded twice."
         )
 
     async def _exchange(self) -> bool:
         connection = self._connection
         await connection.execute("SELECT set_config('lock_timeout', %s, true)", [LOCK_TIMEOUT])
-        # Waits for the changes that are under way; others wait for this from here on.
+        # Waits for changes in progress. Later changes wait for this transaction.
         await connection.execute(_ADOPT, [self._embedder.name, self._embedder.dimension])
         if await fetch_value(connection, _IS_INCOMPLETE):
             return False
         await connection.execute(_FORGET_DELETED)
         keys = await (await connection.execute(_KEYS)).fetchall()
         graphs = await list_graphs(connection, "chunks_next")
-        # And for searches, from here on.
+        # From here on searches wait as well.
         for statement in _EXCHANGE:
             await connection.execute(statement)
         for key in keys:
@@ -230,7 +230,7 @@ class Reembedding:
         return True
 
     async def check_keys(self) -> None:
-        """Have the database look through what the exchange took as given; searches and changes go on meanwhile."""
+        """Validate the foreign keys that the exchange added without a check. Searches and changes go on meanwhile."""
         with translated_errors():
             for key in await (await self._connection.execute(_UNCHECKED)).fetchall():
                 validate = SQL("ALTER TABLE {} VALIDATE CONSTRAINT {}")
@@ -246,16 +246,16 @@ def _read_text(row: DictRow) -> str:
 async def open_reembedding(
     pool: Pool, embedder: Embedder, changing: Changing = lambda _: nullcontext()
 ) -> AsyncIterator[Reembedding]:
-    """Go over to this model; one process at a time. `changing` is entered around the exchange and its commit, with
-    None, since it is of all workspaces.
+    """Start replacing the index's model with this one; one process at a time. `changing` is entered around the exchange
+    and its commit, with None for all workspaces.
 
-    Raises `ConfigurationError` where another is at it, `DatabaseUnavailable`.
+    Raises `ConfigurationError` if another process is doing it, and `DatabaseUnavailable`.
     """
     async with AsyncExitStack() as stack:
         with translated_errors():
             connection = await stack.enter_async_context(pool.connection())
             if not await fetch_value(connection, "SELECT pg_try_advisory_lock(%s)", [_LOCK]):
-                raise ConfigurationError("Another process is embedding the documents anew. Let it end, or end it.")
+                raise ConfigurationError("Another process is re-embedding the documents. Wait for it, or stop it.")
         try:
             yield Reembedding(connection, embedder, changing)
         finally:

@@ -1,10 +1,10 @@
 """The vector indexes: one HNSW graph for each large workspace, none for small ones.
 
-A search that compares every embedding of a small workspace is fast and misses nothing. A graph over all workspaces
-would have to be walked past the rows of others, and every row of every workspace would have to be entered into it,
-which costs more than all else that a load does. So a workspace gets a graph of its own once it is worth one, built in
-one go, which takes a fifth of the time that entering its rows one by one takes; from then on every change keeps it up
-to date. Searches compare everything for as long as the graph is not there. docs/decisions/16-search-at-scale.md.
+Comparing every embedding of a small workspace is fast and misses nothing. One graph over all workspaces would make
+searches walk past the rows of others, and inserting every row into it would cost more than the rest of a load. So a
+workspace gets its own graph once it is large enough. Building it in one go takes a fifth of the time of inserting its
+rows one by one; from then on every change updates it. Until it is there, searches compare everything
+(docs/decisions/16-search-at-scale.md).
 """
 
 import asyncio
@@ -23,19 +23,20 @@ from domain.errors import AskgraphError
 logger = logging.getLogger("askgraph.postgres")
 
 EXACT_ROWS = 4_000
-"""Up to this many chunks in scope every one is compared (measured: 1.2 µs each); a workspace with more has a graph."""
+"""Largest number of chunks in scope for which a search compares every one (measured: 1.2 µs each). A workspace with
+more chunks has a graph."""
 
 _GRAPH_BYTES = 1_800
-"""Memory of one row while a graph is built, beside its vector in half precision: its neighbours, rounded up."""
+"""Memory of one row's neighbours while a graph is built, rounded up. Its vector in half precision comes on top."""
 _MEMORY_MB = (64, 2_048)
-"""At least and at most for a build. A graph that does not fit is finished row by row."""
+"""Smallest and largest memory of a build. A graph that does not fit is finished row by row."""
 
 _LOCK = 0x61736B67
-"""Advisory lock of the one build that may run: two would wait for each other's snapshots."""
+"""Advisory lock of the only build that may run. Two builds would wait for each other's snapshots."""
 LOCK_TIMEOUT = "60s"
-"""How long a build waits for transactions that were there before it, such as a backup's."""
+"""Time that a build waits for transactions that began before it, such as a backup."""
 CLOSE_SECONDS = 5.0
-"""How long a build may go on when the process wants to end. What it leaves unfinished is built anew after the next
+"""Time that a build gets to finish when the process shuts down. An unfinished graph is built again after the next
 change."""
 
 _DROP = SQL("DROP INDEX CONCURRENTLY IF EXISTS {name}")
@@ -47,13 +48,13 @@ _INDEXES = """
 
 
 def name_index(workspace_id: str, table: str = "chunks") -> str:
-    """The name of the workspace's graph, whether there is one or not."""
+    """Return the name of the workspace's graph, which may not exist."""
     return f"{table}_of_{blake2b(workspace_id.encode(), digest_size=12).hexdigest()}"
 
 
 def describe_index(workspace_id: str, dimension: int, *, table: str = "chunks", concurrently: bool = True) -> Composed:
-    """The statement that builds the workspace's graph."""
-    # The condition is written as the searches write it, so that the planner recognises it; see sql.SEARCH_DENSE.
+    """Return the statement that builds the workspace's graph."""
+    # The condition is written as in library/dense.py, so that the planner recognises it there.
     return SQL("""
         CREATE INDEX {concurrently} {name} ON {table}
         USING hnsw ((embedding::halfvec({dimension})) halfvec_cosine_ops) WITH (m = 16, ef_construction = 64)
@@ -68,13 +69,18 @@ def describe_index(workspace_id: str, dimension: int, *, table: str = "chunks", 
 
 
 def is_due(chunks: int, ready: bool) -> bool:
-    """Whether a workspace lacks the graph that its size calls for, or has one that it hardly needs any more."""
+    """Return True if a workspace lacks the graph that its size requires, or has one that it no longer needs.
+
+    `ready` is True if it has a graph. The threshold for dropping is lower, so that a graph does not come and go.
+    """
     return chunks <= EXACT_ROWS // 2 if ready else chunks > EXACT_ROWS
 
 
 class VectorIndexes:
-    """The graphs of all workspaces, seen to in the background, by one task at a time: however many changes come
-    while a graph is built, they open no further connection."""
+    """Builds and drops the graphs of all workspaces in the background.
+
+    One task does this at a time, so changes that come during a build open no further connection.
+    """
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -82,18 +88,18 @@ class VectorIndexes:
         self._changed = False
 
     def tend(self) -> None:
-        """Have the graphs looked at; where that is going on already, once more at its end."""
+        """Start tending the graphs in the background. If that is going on already, it is repeated at its end."""
         self._changed = True
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._tend())
 
     async def wait(self) -> None:
-        """Return once they have been looked at."""
+        """Wait until the graphs have been tended."""
         if self._task is not None:
             await asyncio.wait([self._task])
 
     async def close(self) -> None:
-        """Let a build end, or end it where it takes too long."""
+        """Wait for a build, and cancel it after `CLOSE_SECONDS`."""
         if self._task is None:
             return
         _, unfinished = await asyncio.wait([self._task], timeout=CLOSE_SECONDS)
@@ -108,14 +114,14 @@ class VectorIndexes:
 
 
 async def tend_indexes(pool: Pool) -> None:
-    """Build the graph of every workspace whose size calls for one, and drop those that are no longer worth it. Reads
-    and writes go on meanwhile. Where another process is at it, this is left to that process.
+    """Build the graph of every workspace whose size requires one, and drop those no longer needed. Reads and writes go
+    on meanwhile. If another process is doing this, it is left to that process.
 
-    A failure is logged and raises nothing: searches do without a graph, and the next change tries again.
+    Failures are logged and not raised: searches work without a graph, and the next change tries again.
     """
     try:
         with translated_errors():
-            # A connection of its own: what is set for the builds, and the lock, end with it.
+            # A separate connection: its settings and its lock end with it.
             async with await AsyncConnection.connect(
                 str(pool.conninfo),
                 autocommit=True,
@@ -130,12 +136,12 @@ async def tend_indexes(pool: Pool) -> None:
 async def _tend(connection: AsyncConnection[Any]) -> None:
     await connection.execute("SELECT set_config('lock_timeout', %s, false)", [LOCK_TIMEOUT])
     failed: set[str] = set()
-    # Who finds the lock taken leaves its work to the holder, who therefore looks again after giving the lock back.
+    # A process that finds the lock taken leaves its work to the holder, which therefore looks again after unlocking.
     while await _list_due(connection, failed) and await _take_lock(connection):
         for workspace_id, chunks in await _list_due(connection, failed):
             try:
                 await renew(connection, workspace_id, chunks)
-            # Also what no later try can change, such as a role that does not own the table.
+            # Includes permanent errors, such as a role that does not own the table.
             except psycopg.Error:
                 _warn()
                 failed.add(workspace_id)
@@ -143,8 +149,7 @@ async def _tend(connection: AsyncConnection[Any]) -> None:
 
 
 async def _list_due(connection: AsyncConnection[Any], failed: set[str]) -> list[tuple[str, int]]:
-    """The workspaces that lack a graph, or have one that they hardly need or that was left unfinished, and how many
-    chunks they have."""
+    """Return the workspaces whose graph is missing, unfinished or no longer needed, with their number of chunks."""
     ready = dict(await (await connection.execute(_INDEXES)).fetchall())
     return [
         (workspace_id, chunks)
@@ -155,10 +160,10 @@ async def _list_due(connection: AsyncConnection[Any], failed: set[str]) -> list[
 
 
 async def renew(connection: AsyncConnection[Any], workspace_id: str, chunks: int, table: str = "chunks") -> None:
-    """Build the graph of a workspace of so many chunks; one that is not worth it has none afterwards. Sets what the
-    session builds with."""
+    """Build the graph of a workspace of `chunks` chunks, or drop it if the workspace is too small for one. Changes
+    settings of the session."""
     drop = _DROP.format(name=Identifier(name_index(workspace_id, table)))
-    # Also what an interrupted build has left, which searches do not use.
+    # Also drops what an interrupted build has left, which searches do not use.
     await connection.execute(drop)
     if chunks <= EXACT_ROWS:
         return
@@ -169,7 +174,7 @@ async def renew(connection: AsyncConnection[Any], workspace_id: str, chunks: int
     try:
         await connection.execute(create)
     except (psycopg.errors.DiskFull, psycopg.errors.OutOfMemory):
-        # Workers share the graph in /dev/shm, which a container may have little of; one process needs none.
+        # Parallel workers share the graph in /dev/shm, which is small in some containers. A single process needs none.
         await connection.execute(drop)
         await connection.execute("SET max_parallel_maintenance_workers = 0")
         await connection.execute(create)
@@ -181,4 +186,4 @@ async def _take_lock(connection: AsyncConnection[Any]) -> bool:
 
 
 def _warn() -> None:
-    logger.warning("The vector index of a workspace could not be built.", exc_info=True)
+    logger.warning("A vector index could not be built. Until it is, searches compare every chunk.", exc_info=True)

@@ -1,4 +1,4 @@
-"""The documents may be embedded anew, beside the index that is searched (app/adapters/postgres/reembedding.py)."""
+"""Documents can be re-embedded while the old index is searched (app/adapters/postgres/vectors/reembedding.py)."""
 
 from alembic import op
 

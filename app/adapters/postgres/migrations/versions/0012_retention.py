@@ -1,4 +1,4 @@
-"""What pruning leaves: what runs cost, and until when a thread's runs have only their final states."""
+"""Pruning keeps what runs cost, and notes until when a thread's runs have only their final states."""
 
 from alembic import op
 

@@ -1,3 +1,5 @@
+"""Text that gives orders to a language model."""
+
 import pytest
 
 from domain.text.injections import gives_orders
