@@ -32,6 +32,11 @@ def read(text: str, title: str = "Handbook") -> SourceText:
         ("twelve-month term", [(12, "month", "twelve-month", False)]),
         ("3 of the rooms", [(3, "", "3", False)]),
         ("A-4 paper, IL-6 and room B204", []),
+        ("3 hundred rooms", [(300, "room", "3 hundred rooms", False)]),
+        ("3 thousand rooms", [(3000, "room", "3 thousand rooms", False)]),
+        ("3 million rooms", [(3e6, "room", "3 million rooms", False)]),
+        ("3 bn rooms", [(3e9, "room", "3 bn rooms", False)]),
+        ("3m rooms", [(3e6, "room", "3m rooms", False)]),
         ("no numbers", []),
     ],
 )
@@ -137,6 +142,9 @@ def test_a_source_is_read_with_its_title_and_without_markers() -> None:
         ("Dogs are not allowed indoors.", "Dogs are allowed indoors.", "The answer denies what the source says."),
         ("Dogs are allowed indoors.", "Dogs aren't allowed indoors.", "The source denies what the answer says."),
         ("Dogs are not allowed indoors.", "Dogs are never allowed indoors.", None),
+        ("Dogs do not bark loudly indoors.", "Dogs bark loudly indoors.", "The answer denies what the source says."),
+        ("Dogs bark loudly indoors.", "Dogs do not bite or run; they bark loudly indoors.", None),
+        ("Cats never bother big dogs.", "Cats do bother big dogs, not horses.", None),
         ("My lease lasts 12 months.", "The lease lasts 12 months.", "“My” is not the source."),
         ("My lease lasts 12 months.", "My lease lasts 12 months.", None),
     ],
@@ -162,6 +170,8 @@ def test_a_contradiction_is_told_to_the_reader(claim: str, said: str, reason: st
         ("The mill is in Keller-Huber hands.", None),
         ("The mill is in Huber-Keller hands.", "The source does not mention Huber-Keller."),
         ("Mill Anna Huber", None),
+        ("It was built by pre-Huber people.", None),
+        ("It is a Huber mill of old.", "The source does not mention Huber."),
     ],
 )
 def test_a_name_that_no_source_has_is_told_to_the_reader(claim: str, strange: str | None) -> None:
