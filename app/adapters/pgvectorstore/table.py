@@ -83,7 +83,8 @@ class Table:
     async def fetch(self, query: LiteralString, scope: Scope, /, **params: Any) -> list[DictRow]:
         """Return all rows of a statement in which names in braces stand for parts of the table.
 
-        Raises `FilterError` for a scope with a filter, `DatabaseUnavailable`, and `LibraryChanged` if the table's owner has dropped or changed it.
+        Raises `FilterError` for a scope with a filter, `DatabaseUnavailable`, and `LibraryChanged` if the table's owner
+        has dropped or changed it.
         """
         if scope.where:
             # Never answered from documents that the filter excludes.
