@@ -12,7 +12,9 @@ from app.runs.requests import Ask, collect
 from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.ports.answers import EncodedAnswer
+from domain.profile import MODES
 from domain.scope import Scope
+from domain.state import Turn
 from domain.where import Where
 from tests.asking import QUESTION, ask, read_key, with_models
 from tests.conftest import HANDBOOK
@@ -233,6 +235,32 @@ def test_every_component_tells_answers_apart(component: str, value: Any) -> None
         assert (other.digest, other.corpus) == (address.digest, "another")
     else:
         assert (other.digest != address.digest, other.corpus) == (True, address.corpus)
+
+
+def make_turn(question: str, answer: str) -> Turn:
+    return Turn(
+        run_id="r",
+        question=question,
+        standalone_question=question,
+        route="needs_retrieval",
+        answer=answer,
+        documents=[],
+        outcome="answered",
+    )
+
+
+def test_the_conversation_counts_with_its_answers_and_in_order() -> None:
+    """What a follow-up means depends on what was said before it, and on nothing else of the turns."""
+    asked = Ask(QUESTION).as_turn("run", MODES["standard"])
+
+    def key(*turns: Turn) -> str:
+        return CacheKey.of(asked, list(turns), "corpus", "machine").conversation
+
+    first, second = make_turn("Which is new?", "The Falke [1]."), make_turn("And old?", "The Amsel [1].")
+    conversations = [key(), key(first), key(make_turn("Which is new?", "The Amsel [1].")), key(second)]
+    conversations += [key(make_turn("Which is best?", "The Falke [1].")), key(first, second), key(second, first)]
+    assert len(set(conversations)) == len(conversations)
+    assert key(Turn(**{**first, "run_id": "another"})) == key(first)
 
 
 @pytest.mark.parametrize(
