@@ -1,4 +1,4 @@
-"""Read the inputs of a turn from the state."""
+"""Read the scope and the profile from the state."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,10 +8,10 @@ from domain.scope import Scope
 
 
 def scope_of(state: Mapping[str, Any]) -> Scope:
-    """Read the documents that the question may be answered from."""
+    """Return the scope of the question."""
     return Scope.from_json(state["scope"])
 
 
 def profile_of(state: Mapping[str, Any]) -> Profile:
-    """Read the knobs of this run."""
+    """Return the profile of this run."""
     return Profile.model_validate(state["profile"])

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import cache
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 # Before anything of ours is imported, so that no test reaches the developer's own data or a paid provider.
 for _name in list(os.environ):
@@ -143,7 +143,7 @@ def patience_with_redis() -> Iterator[None]:
     from app.adapters.redis.connection import RedisServer
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(RedisServer.__init__.__kwdefaults__, "timeout_seconds", 10)
+        patch.setitem(cast(dict[str, Any], RedisServer.__init__.__kwdefaults__), "timeout_seconds", 10)
         yield
 
 

@@ -20,17 +20,9 @@ from app.api.dependencies import (
     Workspace,
     read_services,
 )
+from app.api.descriptions import describe_document, describe_ingest, describe_ingestion
 from app.api.openapi import fail_with, respond_with
-from app.api.responses import (
-    AcceptedIngestBody,
-    DocumentListBody,
-    DocumentWithTextBody,
-    ErrorBody,
-    IngestBody,
-    describe_document,
-    describe_ingest,
-    describe_ingestion,
-)
+from app.api.responses import AcceptedIngestBody, DocumentListBody, DocumentWithTextBody, ErrorBody, IngestBody
 from app.api.schemas import WhereQuery, WorkspaceId
 from app.ingest.files import check_name
 from app.ingest.formats import list_formats

@@ -6,8 +6,9 @@ from fastapi import APIRouter
 
 from app.api import examples
 from app.api.dependencies import IngestionsDep, Workspace
+from app.api.descriptions import describe_ingestion
 from app.api.openapi import fail_with, respond_with
-from app.api.responses import IngestionBody, describe_ingestion
+from app.api.responses import IngestionBody
 from domain.errors import UnknownIngestion
 
 router = APIRouter(prefix="/api/ingestions", tags=["documents"])

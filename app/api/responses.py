@@ -1,21 +1,16 @@
-"""What the API answers with, and the command line with `--json`: the types, and how they are made."""
+"""The types of the API's responses. `app/api/descriptions.py` makes most of them."""
 
-from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import datetime
-from typing import Any, Literal, NotRequired, cast
+from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from app.ingest.background import HandedOver
-from app.ingest.reindexing import Reindexed
 from app.runs.history import HistoryStep
-from domain.documents import Citation, Document, DocumentReport, IngestReport, Verification
-from domain.events import Done, Event, data_of
-from domain.ingestions import IngestionState, IngestionStatus
+from domain.documents import Citation, DocumentReport, Verification
+from domain.ingestions import IngestionState
 from domain.metadata import Metadata
 from domain.outcome import Framing, Outcome, Reason
-from domain.runs import CostKey, RunState, RunStatus, Spending
+from domain.runs import CostKey, RunState, Spending
 from domain.state import Degradation, Route, Usage
 
 
@@ -195,84 +190,3 @@ class HealthBody(TypedDict):
     problem: str | None
     parts: dict[str, str]
     modes: list[str]
-
-
-def describe_document(document: Document) -> dict[str, Any]:
-    """Describe a document as a `DocumentBody`."""
-    return asdict(document) | {
-        "created_at": document.created_at.isoformat(),
-        "updated_at": document.updated_at.isoformat(),
-    }
-
-
-def describe_reindexing(report: Reindexed) -> dict[str, Any]:
-    """Describe a finished reindexing."""
-    return {
-        "model": report.model,
-        "switched": report.switched,
-        "chunks": report.chunks,
-        "tokens": report.tokens,
-        "cost": report.cost,
-    }
-
-
-def describe_ingest(report: IngestReport) -> dict[str, Any]:
-    """Describe the reports of added files as an `IngestBody`."""
-    return {
-        "documents": [asdict(d) for d in report.documents],
-        "chunks": report.chunks,
-        "failed": len(report.failed),
-        "passed_over": report.passed_over,
-        "seconds": report.seconds,
-    }
-
-
-def describe_handed_over(handed: HandedOver) -> dict[str, Any]:
-    """Describe files that are read later, and those that were refused."""
-    return {
-        "documents": [asdict(report) for report in handed.refused],
-        "failed": len(handed.refused),
-        "passed_over": handed.passed_over,
-        "ingestions": [describe_ingestion(status) for status in handed.ingestions],
-    }
-
-
-def describe_ingestion(status: IngestionStatus) -> dict[str, Any]:
-    """Describe the state of a file's ingestion as an `IngestionBody`."""
-    return {
-        "ingestion_id": status.ingestion_id,
-        "workspace": status.workspace_id,
-        "source": status.source,
-        "state": status.state,
-        "accepted_at": status.accepted_at.isoformat(),
-        "ended_at": status.ended_at and status.ended_at.isoformat(),
-        "report": status.report and asdict(status.report),
-    }
-
-
-def describe_run(status: RunStatus) -> dict[str, Any]:
-    """Describe a run's status as a `RunBody`."""
-    request = status.request
-    return {
-        "run_id": request.run_id,
-        "thread_id": request.thread_id,
-        "workspace": request.workspace_id,
-        "question": request.turn["question"],
-        "mode": request.turn["mode"],
-        "state": status.state,
-        "attempt": status.attempt,
-        "accepted_at": status.accepted_at.isoformat(),
-        "started_at": status.started_at and status.started_at.isoformat(),
-        "ended_at": status.ended_at and status.ended_at.isoformat(),
-        "stop_requested": status.stop_requested,
-        "forked_from": request.forked_from,
-        "ended": status.ended and {"event": status.ended["type"], **data_of(status.ended)},
-    }
-
-
-def describe_answer(ended: Done, seen: Sequence[Event]) -> AnswerBody:
-    """Describe a finished run as one answer."""
-    sources = next((event["citations"] for event in reversed(seen) if event["type"] == "sources"), [])
-    answer = data_of(ended) | {"sources": sources}
-    compared = next((event for event in seen if event["type"] == "comparison"), None)
-    return cast(AnswerBody, answer if compared is None else answer | {"comparison": data_of(compared)})

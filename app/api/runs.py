@@ -7,8 +7,9 @@ from starlette.responses import Response
 
 from app.api import examples
 from app.api.dependencies import RunManagerDep, Workspace
+from app.api.descriptions import describe_run
 from app.api.openapi import fail_with, respond_with, respond_with_run
-from app.api.responses import AnswerBody, RunBody, describe_run
+from app.api.responses import AnswerBody, RunBody
 from app.api.streams import respond
 from domain.errors import InputError
 from domain.streams import order_of

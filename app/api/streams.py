@@ -11,8 +11,8 @@ from fastapi.responses import JSONResponse
 from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
+from app.api.descriptions import describe_answer
 from app.api.errors import respond_to, status_of_failure
-from app.api.responses import describe_answer
 from app.api.sse import MEDIA_TYPE, STREAM_HEADERS, encode_frame, number_events
 from app.runs.cached_answers import Hit
 from app.runs.requests import AcceptedRun, collect, read_events

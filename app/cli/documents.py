@@ -3,12 +3,12 @@ from collections.abc import Sequence
 
 from rich.markup import escape
 
-from app.api.responses import describe_document
+from app.api.descriptions import describe_document
 from app.cli.options import JsonOption, WhereOption, WorkspaceOption, new_cli
 from app.cli.running import print_json, run
 from app.cli.terminal import new_table, print_table
 from app.settings import read_settings
-from app.wiring.services import open_services
+from app.wiring.stores import open_catalog
 from domain.documents import Document
 from domain.metadata import Metadata
 from domain.where import Scalar, Where
@@ -21,8 +21,8 @@ def documents(where: WhereOption = None, workspace: WorkspaceOption = "default",
     """List the documents."""
 
     async def work() -> int:
-        async with open_services(read_settings()) as services:
-            found = await services.library.documents.list(workspace, Where.parse_option(where))
+        async with open_catalog(read_settings()) as catalog:
+            found = await catalog.list(workspace, Where.parse_option(where))
             if as_json:
                 print_json([describe_document(d) for d in found])
             else:
@@ -47,7 +47,7 @@ def print_documents(documents: Sequence[Document]) -> None:
 
 
 def _show_metadata(metadata: Metadata) -> str:
-    """Write metadata as `--meta` takes it, a key with its values on a line."""
+    """Write metadata as `--meta` takes it, each key on a line with its values."""
     return "\n".join(
         f"{key}={', '.join(map(_show_value, value if isinstance(value, list) else [value]))}"
         for key, value in metadata.items()

@@ -11,8 +11,8 @@ from domain.scope import Scope
 from domain.where import EVERYTHING, Where
 
 
-class DocumentStore(Protocol):
-    """Documents and their chunks, written.
+class DocumentCatalog(Protocol):
+    """Reads documents.
 
     Raises `DatabaseUnavailable`.
     """
@@ -28,6 +28,13 @@ class DocumentStore(Protocol):
     async def list(self, workspace_id: str, where: Where = EVERYTHING) -> Sequence[Document]:
         """The documents whose metadata passes the filter, by source."""
         ...
+
+
+class DocumentStore(DocumentCatalog, Protocol):
+    """Documents and their chunks, written.
+
+    Raises `DatabaseUnavailable`.
+    """
 
     async def stored_hashes(self, workspace_id: str, document_id: str) -> frozenset[str]:
         """Content hashes of the chunks that the document has now."""

@@ -21,7 +21,7 @@ class State(TypedDict):
 
 
 def build_run(saver: BaseCheckpointSaver[str], name: str, seconds: float) -> Any:
-    """quick → slow, each noting that it was `name` who ran it."""
+    """Build quick → slow. Each step records `name` as its executor."""
 
     async def quick(state: State) -> dict[str, Any]:
         return {"seen": [f"quick in {name}"]}
@@ -40,7 +40,7 @@ def build_run(saver: BaseCheckpointSaver[str], name: str, seconds: float) -> Any
 
 
 async def main(database_url: str, thread_id: str) -> None:
-    """Begin a run that does not end."""
+    """Start a run that does not end."""
     async with open_pool(database_url) as pool, open_saver(pool) as saver:
         await build_run(saver, "the first", 3600).ainvoke({"seen": []}, {"configurable": {"thread_id": thread_id}})
 

@@ -73,7 +73,7 @@ class Client:
         return url
 
     def leave(self) -> str:
-        """What the process wrote to its standard error."""
+        """Let the process end, and return its standard error."""
         return self.process.communicate()[1]
 
     def kill(self) -> None:
@@ -288,7 +288,7 @@ async def test_killed_supervisor_takes_its_server_along(home: Path) -> None:
         await execute(servers.database_url, "INSERT INTO notes VALUES ('kept')")
         supervisor, postmaster = find_process(home, "supervisor.py"), find_postmaster(home)
         os.kill(supervisor, signal.SIGKILL)
-        # At once, while the orphan may still be writing.
+        # Opened at once, while the orphan may still be writing.
         async with open_servers(home, redis=False) as again:
             wait_until_ended(postmaster)
             assert await read_notes_after_recovery(again.database_url) == [("kept",)]
@@ -379,7 +379,7 @@ async def test_ordinary_user_runs_the_servers_and_others_are_refused(
 ) -> None:
     nobody = pwd.getpwnam("nobody")
     os.chown(tmp_path, nobody.pw_uid, nobody.pw_gid)
-    # The tests' interpreter and folder may lie where only root may go; the capability passes, as execute bits would.
+    # The tests' interpreter and folder may lie where only root can go; the capability has the effect of execute bits.
     reach = ("--inh-caps=+dac_override", "--ambient-caps=+dac_override", "--securebits=+no_setuid_fixup")
     client = start_client(
         tmp_path, "setpriv", f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups", *reach
@@ -388,7 +388,7 @@ async def test_ordinary_user_runs_the_servers_and_others_are_refused(
     assert find_owner(find_postmaster(tmp_path)) == nobody.pw_uid
     assert await execute(url, "SELECT current_user") == [("askgraph",)]
 
-    # Only programs of the system: the tests' own may lie where another user cannot go.
+    # Only system programs: the tests' own may lie where another user cannot go.
     def run_as_daemon(*command: str | Path, capabilities: Sequence[str]) -> str:
         changed = ["setpriv", "--reuid=daemon", "--clear-groups", *capabilities, *command]
         environment = os.environ | {"LC_ALL": "C"}

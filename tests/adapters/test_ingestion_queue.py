@@ -1,4 +1,4 @@
-"""What becomes of files when a worker dies, or what it needs does not answer."""
+"""Files are ingested even if a worker dies, or the database or the embedding model does not answer."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -63,7 +63,7 @@ def work(queue: PostgresRunQueue) -> AbstractAsyncContextManager[None]:
 
 
 def fall_silent(queue: PostgresRunQueue) -> None:
-    """What the others see of a process that is frozen."""
+    """Behave like a frozen process: take no jobs and send no heartbeats."""
     queue.stop_taking()
     assert queue._presence._beating is not None
     queue._presence._beating.cancel()
@@ -85,7 +85,7 @@ async def read_contents(pool: Pool) -> list[bytes | None]:
 Start = Callable[[Ingest], PostgresRunQueue]
 
 
-async def test_what_does_not_answer_is_tried_again(
+async def test_a_file_is_tried_again_if_the_model_does_not_answer(
     start: Start, ingestions: PostgresIngestionQueue, pool: Pool
 ) -> None:
     tried: list[tuple[str, str, bytes, str | None]] = []
@@ -132,7 +132,7 @@ async def test_a_file_is_given_up_after_the_last_attempt(
 @pytest.mark.parametrize(
     ("error", "code"), [(InputError("Not here."), "input_error"), (KeyError("bug"), "internal_error")]
 )
-async def test_an_error_that_stays_ends_it(
+async def test_a_permanent_error_ends_the_ingestion(
     start: Start, ingestions: PostgresIngestionQueue, pool: Pool, error: Exception, code: str
 ) -> None:
     async def ingest(
@@ -149,7 +149,7 @@ async def test_an_error_that_stays_ends_it(
     assert await read_contents(pool) == [None]
 
 
-async def test_another_worker_reads_what_a_dead_one_had(
+async def test_another_worker_ingests_the_file_of_a_dead_one(
     start: Start, ingestions: PostgresIngestionQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(presence, "BEAT_SECONDS", 0.1)
@@ -178,7 +178,7 @@ async def test_another_worker_reads_what_a_dead_one_had(
 
 
 class HeldEncoder:
-    """Computes vectors as the other does, but not before it is let go."""
+    """Computes vectors with another encoder, once the test allows it."""
 
     def __init__(self, encoder: LateInteractionEncoder) -> None:
         self._encoder = encoder
@@ -191,7 +191,7 @@ class HeldEncoder:
 
 
 @pytest.mark.parametrize("what_came_next", ["a later version", "its deletion"])
-async def test_a_worker_that_was_frozen_stores_nothing_of_what_another_has_read(
+async def test_a_worker_that_was_frozen_stores_nothing_of_a_file_that_another_has_ingested(
     start: Start,
     ingestions: PostgresIngestionQueue,
     pool: Pool,

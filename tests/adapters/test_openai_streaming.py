@@ -1,4 +1,4 @@
-"""What `ChatOpenAI` has to keep doing with chunks that it gets as dicts: callbacks and traces hang on it."""
+"""`ChatOpenAI` accepts chunks as dicts, and still serves callbacks and traces from them."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tests.wire.openai import serve_openai
 
 
 class Watching(AsyncCallbackHandler):
-    """What a tracer sees of a call."""
+    """Records what a tracer sees of a call."""
 
     def __init__(self) -> None:
         self.tokens: list[Any] = []

@@ -1,4 +1,4 @@
-"""Against a table that langchain-postgres makes and fills itself."""
+"""Runs against a table that langchain-postgres itself creates and fills."""
 
 import functools
 import itertools
@@ -29,7 +29,13 @@ from app.runs.requests import Ask, collect
 from app.settings import Settings
 from app.wiring.services import open_services
 from domain.documents import Document
-from domain.errors import ConfigurationError, DatabaseUnavailable, InputError, LibraryChanged, UnknownDocument
+from domain.errors import (
+    ConfigurationError,
+    DatabaseUnavailable,
+    InputError,
+    LibraryChanged,
+    UnknownDocument,
+)
 from domain.events import Done
 from domain.ports.documents import DocumentContent, DocumentStore
 from domain.ports.library import Library
@@ -164,8 +170,8 @@ DEVIATIONS = {
     "test_only_the_words_that_the_workspace_holds_now_are_meant": NO_VOCABULARY,
     "test_so_many_words_are_corrected_and_no_more": NO_VOCABULARY,
 }
-"""Where such a table falls short of the contract, by test, and why. Each is expected to fail, and is told when it does
-not."""
+"""Contract tests that such a table fails, with the reason. Each is a strict xfail, so that an unexpected pass is
+reported."""
 
 
 def falls_short(deviations: Mapping[str, str]) -> Any:
@@ -235,7 +241,7 @@ async def test_a_workspace_with_few_rows_gets_all_of_them(
     rng = np.random.default_rng(7)
     rows = rng.standard_normal((1500, DIMENSION)).astype(np.float32)
     teams = ["small" if number % 150 == 0 else "large" for number in range(len(rows))]
-    # One by one, as `aadd_embeddings` writes them, takes seconds.
+    # Row by row, as `aadd_embeddings` writes them, this takes seconds.
     async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
         async with (
             connection.cursor() as cursor,
@@ -275,7 +281,7 @@ async def test_a_table_as_langchain_makes_it_needs_nothing_but_its_name(database
             assert {p.text for p in passages} == set(texts)
             assert (passages[0].text, passages[0].title, passages[0].page) == (BATTERY, "/docs/falke.pdf", 1)
             assert next(p for p in passages if p.text == VERSION).document_id in {m.chunk_id for m in matches}
-            # Nothing is known of their places, so that none may pass for the neighbour of another.
+            # Their places are unknown, so none may look like a neighbour of another.
             places = sorted((p.start, p.end) for p in passages)
             assert all(end + 100 < start for (_, end), (start, _) in itertools.pairwise(places))
             assert [p.text for p in await library.read_around(scope, [matches[0].chunk_id], 4, 1)] == [BATTERY]

@@ -22,7 +22,7 @@ DROP_ALL = """
 
 
 async def administer(database_url: str, *statements: SQL | str) -> None:
-    """Run statements from another database of the same server, `{}` and `%s` standing for this one's name."""
+    """Run statements from another database of the same server. `{}` and `%s` stand for this database's name."""
     name = conninfo_to_dict(database_url)["dbname"]
     async with await AsyncConnection.connect(database_url, dbname="postgres", autocommit=True) as connection:
         for statement in statements:
@@ -47,7 +47,7 @@ async def test_dropped_connections_are_replaced_unnoticed(
         assert len(await PostgresLibrary(pool).search_lexical(Scope("a"), "works", 5)) == 1
 
 
-async def test_a_process_that_is_away_in_the_middle_of_a_change_keeps_nothing_locked(
+async def test_a_process_that_freezes_in_the_middle_of_a_change_keeps_no_lock(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(pool_module._SETTINGS, "idle_in_transaction_session_timeout", "100ms")
@@ -71,7 +71,9 @@ async def test_a_process_that_is_away_in_the_middle_of_a_change_keeps_nothing_lo
             await away
 
 
-async def test_a_database_that_goes_away_and_comes_back(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_service_goes_on_after_an_outage_of_the_database(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(pool_module, "WAIT_SECONDS", 1.0)
     async with open_pool(database_url) as pool:
         threads = PostgresThreadStore(pool)
@@ -94,7 +96,7 @@ async def test_a_database_that_goes_away_and_comes_back(database_url: str, monke
         await ping(pool)
 
 
-async def test_a_connection_lost_in_the_middle_of_a_change(database_url: str) -> None:
+async def test_a_connection_lost_in_the_middle_of_a_change_changes_nothing(database_url: str) -> None:
     async with open_pool(database_url) as pool:
         documents = PostgresDocumentStore(pool)
         await store(documents, "a", "x.md", ["Earlier words."])
@@ -115,7 +117,7 @@ async def test_a_connection_lost_in_the_middle_of_a_change(database_url: str) ->
         assert len(await PostgresLibrary(pool).search_lexical(Scope("a"), "earlier", 5)) == 1
 
 
-async def test_text_that_postgres_cannot_hold_is_the_requests_fault(database_url: str) -> None:
+async def test_text_that_postgres_cannot_store_is_an_input_error(database_url: str) -> None:
     async with open_pool(database_url) as pool:
         for text in ("nul \x00", "lone surrogate \ud800"):
             with pytest.raises(InputError):

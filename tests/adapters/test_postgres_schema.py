@@ -38,7 +38,7 @@ async def fetch_value(url: str, query: Any) -> Any:
 
 @pytest_asyncio.fixture
 async def bare_url(servers: Servers) -> AsyncIterator[str]:
-    """A database without anything in it."""
+    """An empty database."""
     assert servers.database_url
     name = Identifier("bare")
     async with await AsyncConnection.connect(servers.database_url, autocommit=True) as connection:
@@ -47,9 +47,9 @@ async def bare_url(servers: Servers) -> AsyncIterator[str]:
         await connection.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(name))
 
 
-async def test_upgrades_from_the_first_with_what_is_there(bare_url: str) -> None:
+async def test_upgrading_from_the_first_migration_keeps_the_data(bare_url: str) -> None:
     await upgrade(bare_url, "0001")
-    # Written by hand, as the version that came with the first migration would: it knew no token vectors.
+    # Rows as the version of the first migration wrote them: without token vectors.
     async with open_pool(bare_url) as pool, pool.connection() as connection:
         await connection.execute("INSERT INTO workspaces VALUES ('a', 7, 1)")
         await connection.execute(
@@ -155,7 +155,7 @@ def test_every_statement_is_bound_to_a_workspace() -> None:
     assert {name for name, text in statements if "%(workspace_id)s" not in text} == OF_NO_WORKSPACE
 
 
-async def test_a_server_that_does_not_answer() -> None:
+async def test_a_server_that_does_not_answer_is_unavailable() -> None:
     nobody = "postgresql://askgraph@127.0.0.1:1/askgraph"
     with pytest.raises(DatabaseUnavailable):
         await upgrade(nobody)
@@ -164,13 +164,13 @@ async def test_a_server_that_does_not_answer() -> None:
             pass
 
 
-async def test_a_database_that_was_not_prepared(bare_url: str) -> None:
+async def test_a_database_without_the_schema_is_refused(bare_url: str) -> None:
     with pytest.raises(ConfigurationError, match="has not been prepared"):
         async with open_pool(bare_url):
             pass
 
 
-async def test_a_role_that_may_not_create_the_schema(bare_url: str) -> None:
+async def test_a_role_that_may_not_create_the_schema_is_refused(bare_url: str) -> None:
     async with await AsyncConnection.connect(bare_url, autocommit=True) as connection:
         await connection.execute("REVOKE CREATE ON SCHEMA public FROM pg_database_owner")
     with pytest.raises(ConfigurationError, match="permission denied"):
@@ -178,7 +178,7 @@ async def test_a_role_that_may_not_create_the_schema(bare_url: str) -> None:
 
 
 class OtherModel:
-    """Has a name and a dimension; nothing is embedded with it here."""
+    """Has a name and a dimension. Nothing is embedded with it."""
 
     def __init__(self, name: str, dimension: int) -> None:
         self.name = name

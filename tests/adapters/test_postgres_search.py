@@ -1,4 +1,4 @@
-"""Which way a search goes, and that all ways lead to the same result."""
+"""Searches choose between plans, and all plans lead to the same result."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ WORDS = [f"word{n}" for n in range(40)]
 
 
 def paragraph(number: int) -> str:
-    """Words by Zipf's law, the way real texts use them."""
+    """Texts whose words follow Zipf's law, as in real texts."""
     draws = np.random.default_rng(number).zipf(1.5, 20) % len(WORDS)
     return " ".join(WORDS[draw] for draw in draws) + f" paragraph{number}"
 
@@ -43,7 +43,7 @@ async def pool(database_url: str) -> AsyncIterator[Pool]:
 
 @pytest_asyncio.fixture
 async def filled(pool: Pool) -> PostgresLibrary:
-    """Workspace a holds 40 of 440 chunks, in 4 documents; b the others."""
+    """A library in which workspace a holds 40 of 440 chunks, in 4 documents, and b the others."""
     documents = PostgresDocumentStore(pool)
     await asyncio.gather(
         *(store(documents, "a", f"{n}", [paragraph(10 * n + i) for i in range(10)], title="") for n in range(4)),
@@ -69,7 +69,7 @@ async def test_the_index_finds_what_comparing_all_finds(
     assert {m.document_id for matches in found[2] for m in matches} <= set(ids)
 
 
-async def test_both_legs_of_a_question_ask_the_server_five_times(
+async def test_the_searches_of_a_question_take_five_round_trips(
     filled: PostgresLibrary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool_module, "TRUSTED_SECONDS", 60.0)
@@ -88,7 +88,7 @@ async def test_both_legs_of_a_question_ask_the_server_five_times(
     assert len(sent) == 5
 
 
-async def test_words_are_weighed_anew_once_the_documents_have_changed(filled: PostgresLibrary, pool: Pool) -> None:
+async def test_words_are_weighed_again_after_the_documents_have_changed(filled: PostgresLibrary, pool: Pool) -> None:
     ids = [match.chunk_id for match in await filled.search_lexical(Scope("a"), WORDS[1], 5)]
     before = await filled.score_lexical(Scope("a"), WORDS[1], ids)
     await store(
@@ -100,7 +100,7 @@ async def test_words_are_weighed_anew_once_the_documents_have_changed(filled: Po
 
 
 async def read_index(pool: Pool, workspace_id: str) -> bool | None:
-    """Whether the workspace's index may be used; None where there is none."""
+    """Return True if the workspace's index can be used, False if it is unfinished, None if there is none."""
     async with pool.connection() as connection:
         name = vector_index.name_index(workspace_id)
         cursor = await connection.execute("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)", [name])
@@ -152,7 +152,7 @@ async def test_the_index_is_used(filled: PostgresLibrary, pool: Pool, monkeypatc
         assert ("chunks_by_document", "1") not in scans
 
 
-async def test_a_build_that_fails_is_done_again(
+async def test_a_build_that_fails_is_repeated(
     pool: Pool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     documents = PostgresDocumentStore(pool)
@@ -171,7 +171,7 @@ async def test_a_build_that_fails_is_done_again(
     assert await read_index(pool, "a")
 
 
-async def test_an_index_that_a_crash_left_unfinished_is_built_at_start(
+async def test_an_index_left_unfinished_by_a_crash_is_built_at_start(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await store(PostgresDocumentStore(pool), "a", "x", WORDS[:10])
@@ -185,14 +185,14 @@ async def test_an_index_that_a_crash_left_unfinished_is_built_at_start(
 
 @asynccontextmanager
 async def builds_held_up(pool: Pool) -> AsyncIterator[None]:
-    """A transaction that every build waits for."""
+    """Open a transaction that every build waits for."""
     async with pool.connection() as other, other.transaction():
         await other.execute("INSERT INTO chunks SELECT * FROM chunks WHERE false")
         yield
 
 
 async def reach_tending(pool: Pool, count: int) -> None:
-    """Return once so many connections see to indexes, each waiting for a transaction."""
+    """Wait until this many connections build indexes, each waiting for a transaction."""
     async with pool.connection() as connection:
         while True:
             cursor = await connection.execute(
@@ -214,7 +214,7 @@ async def test_many_changes_wait_for_no_build_and_share_a_connection(
         await reach_tending(pool, 1)
         await asyncio.gather(*(store(here, "a", f"{n}", [WORDS[n]]) for n in range(8)))
         await reach_tending(pool, 1)
-        # Of another process, which leaves this to the one that is at it.
+        # Another process leaves the work to the one that is doing it.
         await store(elsewhere, "b", "x", WORDS[:10])
         await elsewhere.wait_for_indexes()
         await reach_tending(pool, 1)
@@ -272,7 +272,7 @@ async def test_lexical_scores_are_bm25(filled: PostgresLibrary) -> None:
     assert [expected[p.text] for p in passages] == pytest.approx([score for _, score in best])
 
 
-async def test_candidates_by_rare_terms_hold_the_best(
+async def test_candidates_by_rare_terms_include_the_best_chunks(
     filled: PostgresLibrary, pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = tuple(d.id for d in (await PostgresDocumentStore(pool).list("b"))[:3])
@@ -299,20 +299,22 @@ async def test_candidates_by_rare_terms_hold_the_best(
         ({2: 10}, [2], None),
     ],
 )
-def test_plan(frequencies: dict[int, int], rare: list[int], support: list[int] | None) -> None:
+def test_plan_selects_candidates_by_the_rarest_terms(
+    frequencies: dict[int, int], rare: list[int], support: list[int] | None
+) -> None:
     plan = bm25.plan_search(Counter([1, 2, 3]), 10_000, frequencies)
     assert plan is not None
     assert (plan.rare, plan.support) == (rare, support)
 
 
-def test_plan_among_part_of_the_chunks() -> None:
+def test_plan_for_part_of_the_chunks_allows_more_postings() -> None:
     frequencies = {1: 10, 2: 4000, 3: 2000}
     plan = bm25.plan_search(Counter([1, 2, 3]), 10_000, frequencies, share=0.8)
     assert plan is not None
     assert plan.rare == [1, 3, 2]
 
 
-async def test_ids_in_any_form(filled: PostgresLibrary, pool: Pool) -> None:
+async def test_ids_are_accepted_in_any_form(filled: PostgresLibrary, pool: Pool) -> None:
     [first, *_] = await PostgresDocumentStore(pool).list("a")
     hexadecimal = first.id.replace("-", "").upper()
     for document_id in (first.id, first.id.upper(), hexadecimal):
@@ -321,7 +323,7 @@ async def test_ids_in_any_form(filled: PostgresLibrary, pool: Pool) -> None:
         assert {m.document_id for m in await filled.search_lexical(scope, "word1 word2", 100)} == {first.id}
 
 
-def test_plan_without_a_known_term() -> None:
+def test_without_a_known_term_there_is_no_plan() -> None:
     assert bm25.plan_search(Counter([1, 2]), 10_000, {2: 0}) is None
 
 

@@ -1,4 +1,4 @@
-"""Runs and their leases on a real Postgres. Two queues on one database stand for two processes."""
+"""Runs and their leases on a real Postgres. Each queue on the database stands for a process."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -24,7 +24,7 @@ async def pool(database_url: str) -> AsyncIterator[Pool]:
 
 
 class Process:
-    """What stands for a process: its queue, and what it was told."""
+    """A process: its queue, and the runs that it was told to stop or has lost."""
 
     def __init__(self, queue: PostgresRunQueue) -> None:
         self.queue = queue
@@ -69,20 +69,20 @@ class TestPostgresRunQueue(RunQueueContract):
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Death is noticed within a second. What is tested does not depend on how long that takes."""
+    """Notice the death of a process within a second. No test depends on how long that takes."""
     monkeypatch.setattr(presence, "BEAT_SECONDS", 0.1)
     monkeypatch.setattr(presence, "STALLED_SECONDS", 0.6)
 
 
 class Executor:
-    """Executes runs, each for as long as the test wants, and notes what it was given."""
+    """Executes each run for as long as the test wants, and records its lease."""
 
     def __init__(self) -> None:
         self.leases: asyncio.Queue[Lease] = asyncio.Queue()
         self.may_end = asyncio.Event()
 
     async def hold(self, lease: Lease) -> None:
-        """Until the worker is told to end."""
+        """Execute until the test allows the end."""
         self.leases.put_nowait(lease)
         await self.may_end.wait()
 
@@ -101,7 +101,7 @@ async def ended(queue: PostgresRunQueue, run_id: str) -> RunStatus:
 
 
 def die(process: Process) -> None:
-    """No more heartbeats, as after `kill -9`."""
+    """Stop the heartbeats, as `kill -9` does."""
     assert process.queue._presence._beating is not None
     process.queue._presence._beating.cancel()
 
@@ -124,11 +124,11 @@ async def test_waiting_runs_are_executed_in_order(start: Callable[[], Process]) 
         await end(process.queue, lease)
         await ended(taker.queue, waiting[-1].run_id)
     assert taken == [Lease(asked, 1) for asked in waiting]
-    # Nothing is left over, so that the thread is free.
+    # No job is left over, so the thread is free.
     assert await process.queue.accept(request(), wait=True) is not None
 
 
-async def test_another_process_executes_what_a_dead_one_held(
+async def test_another_process_executes_the_runs_of_a_dead_one(
     start: Callable[[], Process], runs: PostgresRunLog, quick: None
 ) -> None:
     dead, living = start(), start()
@@ -145,14 +145,14 @@ async def test_another_process_executes_what_a_dead_one_held(
         die(dead)
         await ended(living.queue, waiting.run_id)
     assert taken == [Lease(lease.request, 2), Lease(waiting, 1)]
-    # The first process was only slow: what it says now comes too late.
+    # If the first process was only slow, its result comes too late.
     assert not await end(dead.queue, lease, "failed")
     record = await runs.get("a", lease.request.run_id)
     assert record is not None
     assert record.answer == "The second attempt's."
 
 
-async def test_the_living_keep_what_they_hold(start: Callable[[], Process], quick: None) -> None:
+async def test_living_processes_keep_their_runs(start: Callable[[], Process], quick: None) -> None:
     holder, other = start(), start()
     executor = Executor()
     lease = await begin(holder.queue)
@@ -178,7 +178,7 @@ async def test_a_worker_that_was_away_leaves_its_run_to_the_other(
         async with other.work(second.hold):
             taken = await second.leases.get()
             assert taken.attempt == 3
-            # procrastinate is told that the job is done.
+            # Ends the job that procrastinate has given to the other worker by now.
             first.may_end.set()
             await asyncio.sleep(0.5)
             assert other.lost == []
@@ -205,7 +205,7 @@ async def test_a_process_whose_own_job_comes_back_learns_that_its_first_attempt_
 ) -> None:
     process, executor = start(), Executor()
     lease = await begin(process.queue)
-    # It was away, and another process has put its job back into the queue. It finds out when it takes the job itself.
+    # The process was away, and another one has put its job back into the queue. It finds out when it takes the job.
     die(process)
     async with pool.connection() as connection:
         await connection.execute("UPDATE procrastinate_jobs SET status = 'todo', worker_id = NULL")
@@ -228,7 +228,7 @@ async def test_a_run_of_a_deleted_thread_is_lost(start: Callable[[], Process], p
                 await asyncio.sleep(0.05)
 
 
-async def test_a_worker_that_ends_gives_back_what_it_does(start: Callable[[], Process]) -> None:
+async def test_a_worker_that_shuts_down_puts_its_runs_back(start: Callable[[], Process]) -> None:
     first, second, process = start(), start(), start()
     held, cancelled, failing = Executor(), Executor(), Executor()
     lease = await begin(process.queue)
@@ -242,7 +242,7 @@ async def test_a_worker_that_ends_gives_back_what_it_does(start: Callable[[], Pr
     async with first.work(hand_back):
         assert (await held.leases.get()).attempt == 2
     async with second.work(cancelled.hold, drain_seconds=0):
-        # One that is told to stop may be just about to take it once more, and hands it back again.
+        # The first worker may have taken the job once more before it stopped, and then handed it back again.
         taken = (await cancelled.leases.get()).attempt
     assert taken >= 3
 
@@ -257,7 +257,7 @@ async def test_a_worker_that_ends_gives_back_what_it_does(start: Callable[[], Pr
     assert [failing.leases.get_nowait().attempt for _ in range(failing.leases.qsize())] == [taken + 1, taken + 2]
 
 
-async def test_what_a_process_holds_at_its_end_is_others_at_once(start: Callable[[], Process]) -> None:
+async def test_other_processes_take_over_at_once_when_a_process_closes(start: Callable[[], Process]) -> None:
     first, second = start(), start()
     executor = Executor()
     lease = await begin(first.queue)
@@ -269,7 +269,7 @@ async def test_what_a_process_holds_at_its_end_is_others_at_once(start: Callable
 async def test_an_accepted_run_that_nobody_knows_of_is_executed(
     start: Callable[[], Process], pool: Pool, quick: None
 ) -> None:
-    """The answer that it was accepted is lost, and so is the caller."""
+    """The database's answer that the run was accepted is lost, and nobody asks again."""
     process = start()
     executor = Executor()
     lease = await begin(process.queue)
@@ -300,7 +300,7 @@ async def test_connections_that_are_lost_are_replaced(
     assert process.lost == []
 
 
-async def test_a_process_that_was_forgotten_registers_anew(
+async def test_a_process_that_was_deleted_registers_again(
     start: Callable[[], Process], pool: Pool, quick: None
 ) -> None:
     process = start()
@@ -322,7 +322,7 @@ async def test_a_schema_of_another_version_is_refused(start: Callable[[], Proces
         await start().queue.accept(request(), wait=True)
 
 
-async def test_what_cannot_be_handed_back_at_once_is_with_the_next_heartbeat(
+async def test_a_run_that_could_not_be_handed_back_is_with_the_next_heartbeat(
     start: Callable[[], Process], database_url: str, quick: None
 ) -> None:
     other, executor = start(), Executor()
@@ -336,7 +336,7 @@ async def test_what_cannot_be_handed_back_at_once_is_with_the_next_heartbeat(
     await queue.close()
 
 
-async def test_what_has_a_time_is_done_by_one_of_the_processes_each_time(pool: Pool, database_url: str) -> None:
+async def test_a_scheduled_task_is_done_by_one_process_each_time(pool: Pool, database_url: str) -> None:
     done: list[int] = []
     enough = asyncio.Event()
 
@@ -348,7 +348,7 @@ async def test_what_has_a_time_is_done_by_one_of_the_processes_each_time(pool: P
     async def execute(lease: Lease) -> None:
         raise AssertionError("no run was accepted")
 
-    # Of six fields, the last is seconds.
+    # A cron expression with six fields: the last one is seconds.
     task = Task("housekeeping", "tick", 1, perform, cron="* * * * * */1")
     async with AsyncExitStack() as stack:
         for _ in range(2):

@@ -18,13 +18,13 @@ from tests.contracts.run_streams import PATIENCE_SECONDS, RunStreamsContract, ap
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is tested does not depend on how long a follower waits."""
+    """The tested behaviour does not depend on how long a follower waits."""
     monkeypatch.setattr("app.adapters.redis.streams.WAIT_SECONDS", 0.2)
 
 
 @asynccontextmanager
 async def open_streams(url: str, **limits: Any) -> AsyncIterator[RedisRunStreams]:
-    """What one process has."""
+    """The stores of one process."""
     server = RedisServer(url, timeout_seconds=10, pause_seconds=0)
     streams = RedisRunStreams(server, url, **limits)
     yield streams
@@ -73,7 +73,7 @@ async def test_a_stream_keeps_its_last_events(redis_url: str) -> None:
         append(streams, "r", events)
         await streams.flush("r")
         kept = await read(streams, "r")
-    # The server drops whole blocks of a hundred.
+    # The server drops whole blocks of a hundred events.
     assert 300 <= len(kept) <= 400
     assert kept == events[-len(kept) :]
 
@@ -99,7 +99,7 @@ async def test_events_of_an_outage_arrive_after_it(
         await relay.shut()
         append(behind, "r", events[20:40])
         await behind.flush("r")
-        # Those that come while it is known to be gone do not wait for it either.
+        # Events that arrive during a known outage do not wait either.
         append(behind, "r", events[40:])
         await behind.flush("r")
         assert await read(streams, "r", count=20) == events[:20]
@@ -162,7 +162,7 @@ async def test_closing_writes_what_is_pending_and_leaves_no_connection(redis_url
             append(streams, "r", events)
         async with open_streams(redis_url) as streams:
             assert await read(streams, "r") == events
-        # The server notices a moment later that they are closed.
+        # The server notices the closed connections a moment later.
         async with asyncio.timeout(PATIENCE_SECONDS):
             while len(await client.client_list()) > before:
                 pass

@@ -1,4 +1,4 @@
-"""What a correction costs and keeps; what it finds is in the contract."""
+"""The cost of a correction, and the words that are stored. Its results are tested in the contract."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -32,7 +32,7 @@ def test_edits_are_counted_with_swaps(one: str, other: str, edits: int) -> None:
 @pytest.mark.parametrize(
     ("words", "statements"), [(["warranty"], 1), (["waranty", "hundbook", "paragrpah"], 2), ([], 0)]
 )
-async def test_however_many_words_two_statements_do(
+async def test_two_statements_suffice_for_any_number_of_words(
     pool: Pool, monkeypatch: pytest.MonkeyPatch, words: list[str], statements: int
 ) -> None:
     await store(PostgresDocumentStore(pool), "a", "a.md", ["The warranty of the paragraph."])
@@ -47,7 +47,7 @@ async def test_however_many_words_two_statements_do(
     assert len(run) == statements
 
 
-async def test_codes_and_short_words_are_not_kept(pool: Pool) -> None:
+async def test_codes_and_short_words_are_not_stored(pool: Pool) -> None:
     await store(
         PostgresDocumentStore(pool), "a", "a.md", ["The IL-6 cup of Åsa, room B204, has 3,000 readers' notes."], "T"
     )
@@ -56,7 +56,7 @@ async def test_codes_and_short_words_are_not_kept(pool: Pool) -> None:
     assert [row["word"] for row in rows] == ["notes", "readers", "room"]
 
 
-async def test_a_word_goes_with_the_last_chunk_of_its_stem(pool: Pool) -> None:
+async def test_a_word_is_deleted_with_the_last_chunk_of_its_stem(pool: Pool) -> None:
     documents = PostgresDocumentStore(pool)
     await store(documents, "a", "a.md", ["Station calibrated."], "")
     other = await store(documents, "a", "b.md", ["Station calibration."], "")
@@ -72,8 +72,8 @@ async def test_a_word_goes_with_the_last_chunk_of_its_stem(pool: Pool) -> None:
     assert await read_words() == ["station"]
 
 
-async def test_statistics_that_do_not_know_the_workspace_yet_cost_nothing(pool: Pool) -> None:
-    """A plan that looks the similar words up once for each known term takes minutes."""
+async def test_the_plan_is_good_without_statistics_of_the_workspace(pool: Pool) -> None:
+    """A plan that looks up the similar words once for each known term would take minutes."""
     words = [f"{stem}{ending}" for stem in ("alpha", "beta", "gamma", "delta") for ending in range(1000)]
     async with pool.connection() as connection:
         for workspace_id, some in (("a", words[:100]), ("b", words)):
@@ -101,6 +101,6 @@ async def test_statistics_that_do_not_know_the_workspace_yet_cost_nothing(pool: 
 
 
 def _count_loops(plan: dict[str, Any]) -> list[int]:
-    """How often each scan of the words was done."""
+    """Return the number of times that each scan of the words was executed."""
     own = [plan["Actual Loops"]] if plan.get("Relation Name") == "vocabulary" else [0]
     return own + [loops for part in plan.get("Plans", []) for loops in _count_loops(part)]

@@ -1,4 +1,4 @@
-"""What every `ChatModel` must do. An adapter's tests inherit from the class and provide the fixture `model`: a model
+"""Contract of every `ChatModel`. An adapter's tests inherit from the class and provide the fixture `model`: a model
 that understands askgraph's prompts, real or over `tests/wire`."""
 
 from dataclasses import dataclass, field
@@ -45,7 +45,7 @@ class Judgement(BaseModel):
 
 
 async def call(model: ChatModel, how: Call, sink: Sink | None = None) -> str:
-    """What one call of this kind comes to."""
+    """The result of one call of this kind."""
     if how == "judge":
         return (await model.judge(MESSAGES, Judgement, sink or Sink())).model_dump_json()
     return "".join([p async for p in model.stream(MESSAGES, sink or Sink(), temperature=0.2, max_tokens=100)])

@@ -1,5 +1,5 @@
-"""What every `RunLog` and every `ThreadStore` must do. An adapter's tests inherit from the classes and provide the
-fixtures `runs` and `threads`, over an empty store, and `queue`, which keeps records beside."""
+"""The contracts of `RunLog` and `ThreadStore`. An adapter's tests inherit from the classes and provide the
+fixtures `runs` and `threads`, over an empty store, and `queue`, which stores records too."""
 
 import asyncio
 from dataclasses import replace
@@ -67,14 +67,14 @@ RECORDS = [GREETING, ANSWER, replace(ANSWER, document_ids=[])]
 
 
 async def keep(queue: RunQueue, run: RunRecord) -> None:
-    """Keep the record with the end of its run."""
+    """Store the record with the end of its run."""
     lease = await queue.accept(request(run.thread_id, run.workspace_id, run.run_id), wait=False)
     assert lease is not None
     assert await queue.end(lease, "failed", FAILED, ENDED_ID, run)
 
 
 def serve(run: RunRecord) -> ServedRun:
-    """The record as that of a run whose answer was there already."""
+    """Make the record one of a run whose answer was already there."""
     asked = request(run.thread_id, run.workspace_id, run.run_id)
     ended = cast(Done, {"type": "done", "run_id": run.run_id, "answer": run.answer})
     return ServedRun(asked, run, ended, ENDED_ID, run.started_at)
@@ -126,7 +126,7 @@ SPENT = [
 
 
 class CostContract:
-    """What the log says of money."""
+    """The log sums up costs."""
 
     @pytest_asyncio.fixture(autouse=True)
     async def spent(self, queue: RunQueue) -> None:

@@ -1,4 +1,4 @@
-"""Documents for the storage suites: real chunks, and vectors that say which chunk they belong to."""
+"""Documents for the storage contracts: real chunks, with vectors that identify them."""
 
 import hashlib
 from collections.abc import Sequence
@@ -18,14 +18,14 @@ def digest(text: str) -> str:
 
 
 def vector_of(text: str) -> Vector:
-    """A unit vector that depends on the text alone; those of two texts are nearly orthogonal."""
+    """Return a unit vector that depends on the text alone. Vectors of two texts are nearly orthogonal."""
     seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
     vector = np.random.default_rng(seed).standard_normal(DIMENSION).astype(np.float32)
     return vector / np.float32(np.linalg.norm(vector))
 
 
 def split(title: str, paragraphs: Sequence[str]) -> tuple[ParsedDocument, list[Chunk]]:
-    """A document of one page with a chunk for each paragraph."""
+    """Return a document of one page with a chunk for each paragraph."""
     text = "\n\n".join(paragraphs)
     chunks, start = [], 0
     for index, paragraph in enumerate(paragraphs):
@@ -37,7 +37,7 @@ def split(title: str, paragraphs: Sequence[str]) -> tuple[ParsedDocument, list[C
 
 
 def content_of(source: str, paragraphs: Sequence[str], title: str = "Handbook") -> DocumentContent:
-    """What `source` is to hold, with the vectors of all its chunks."""
+    """Return the content of `source`, with the vectors of all chunks."""
     parsed, chunks = split(title, paragraphs)
     vectors = {chunk.content_hash: ChunkVectors(vector_of(chunk.text), chunk.text.encode()) for chunk in chunks}
     return DocumentContent(source, digest(parsed.text), parsed, chunks, vectors)
@@ -51,7 +51,7 @@ async def store(
     title: str = "Handbook",
     metadata: Metadata | None = None,
 ) -> Document:
-    """Ingest the way `app/ingest` does: only chunks that are not stored yet bring their vectors."""
+    """Store a document as `app/ingest` does: only new chunks bring their vectors."""
     parsed, chunks = split(title, paragraphs)
     known = await documents.find(workspace_id, source)
     stored = await documents.stored_hashes(workspace_id, known.id) if known else frozenset[str]()

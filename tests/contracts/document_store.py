@@ -1,4 +1,4 @@
-"""What every `DocumentStore` must do. An adapter's tests inherit from the class and provide the fixtures `documents`
+"""The contract of `DocumentStore`. An adapter's tests inherit from the class and provide the fixtures `documents`
 and `library`, both over the same empty store."""
 
 import asyncio
@@ -18,7 +18,7 @@ ALPHA, BETA, GAMMA = "Alpha comes first.", "Beta follows alpha.", "Gamma closes 
 
 
 async def read_all(library: Library, workspace_id: str = "a") -> list[Passage]:
-    """Every chunk, in the order in which they stand."""
+    """Return every chunk, in document order."""
     matches = await library.search_dense(Scope(workspace_id), vector_of(ALPHA), 1000)
     passages = await library.read_passages(Scope(workspace_id), [m.chunk_id for m in matches])
     return sorted(passages, key=lambda p: (p.document_id, p.chunk_index))
@@ -37,7 +37,7 @@ class DocumentStoreContract:
         assert await documents.find_by_hash("a", digest(text)) == document
         assert list(await documents.list("a")) == [document]
 
-    async def test_does_not_know_what_is_not_there(self, documents: DocumentStore) -> None:
+    async def test_unknown_documents_are_none(self, documents: DocumentStore) -> None:
         document = await store(documents, "a", "greek.md", [ALPHA])
         for workspace_id, document_id in (("b", document.id), ("a", str(uuid4())), ("a", "no id"), ("a", "")):
             assert await documents.get(workspace_id, document_id) is None
@@ -118,7 +118,9 @@ class DocumentStoreContract:
         [after] = await read_all(library)
         assert after.chunk_id == before.chunk_id
 
-    async def test_chunks_that_say_the_same_are_told_apart(self, documents: DocumentStore, library: Library) -> None:
+    async def test_chunks_with_the_same_text_have_different_ids(
+        self, documents: DocumentStore, library: Library
+    ) -> None:
         await store(documents, "a", "greek.md", [ALPHA])
         repeated = await store(documents, "a", "greek.md", [ALPHA, BETA, ALPHA])
         passages = await read_all(library)
@@ -126,7 +128,7 @@ class DocumentStoreContract:
         assert len({p.chunk_id for p in passages}) == repeated.chunks == 3
         assert [m.score for m in await library.search_dense(Scope("a"), vector_of(ALPHA), 2)] == pytest.approx([1, 1])
 
-    async def test_load_is_replace_for_many(self, documents: DocumentStore, library: Library) -> None:
+    async def test_load_equals_replace_for_many(self, documents: DocumentStore, library: Library) -> None:
         old = await store(documents, "a", "0.md", [ALPHA, BETA])
         before = await documents.corpus_fingerprint(Scope("a"))
         contents = (content_of(f"{n}.md", [f"Paragraph {n} of its own.", BETA]) for n in range(30))
@@ -140,7 +142,7 @@ class DocumentStoreContract:
         assert len(await library.search_lexical(Scope("a"), "follows", 100)) == 30
         assert await library.search_lexical(Scope("a"), "first", 100) == []
 
-    async def test_load_of_nothing(self, documents: DocumentStore) -> None:
+    async def test_loading_nothing_changes_nothing(self, documents: DocumentStore) -> None:
         assert await documents.load("a", []) == []
         assert await documents.is_untouched("a")
 

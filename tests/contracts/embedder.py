@@ -1,5 +1,5 @@
-"""What every `Embedder` must do. An adapter's tests inherit from the class and provide the fixture `model`: a model
-that understands English, real or over `tests/wire`."""
+"""Contract of every `Embedder`. An adapter's tests inherit from the class and provide the fixture `model`: a model that
+understands English, real or over `tests/wire`."""
 
 import numpy as np
 import pytest

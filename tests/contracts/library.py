@@ -1,4 +1,4 @@
-"""What every `Library` must do. An adapter's tests inherit from the class and provide the fixtures `library` and
+"""The contract of `Library`. An adapter's tests inherit from the class and provide the fixtures `library` and
 `documents`, both over the same empty store."""
 
 import asyncio
@@ -148,7 +148,9 @@ class LibraryContract:
         await store(documents, "a", "falke.md", [WARRANTY, BATTERY])
         assert await library.search_lexical(Scope("a"), query, 5) == []
 
-    async def test_a_leg_scores_any_chunk_as_its_search_does(self, library: Library, documents: DocumentStore) -> None:
+    async def test_scores_of_given_chunks_equal_those_of_a_search(
+        self, library: Library, documents: DocumentStore
+    ) -> None:
         scope = Scope("a")
         document = await store(documents, "a", "falke.md", [WARRANTY, BATTERY, INTERLEUKIN])
         dense = await library.search_dense(scope, vector_of(BATTERY), 3)
@@ -174,7 +176,7 @@ class LibraryContract:
         examples = {ids[texts[0]]: 0.7, ids[texts[1]]: 0.3}
         related = await library.score_related(scope, "falke sensors", examples, list(texts_by_id))
         scores = {texts_by_id[match.chunk_id]: match.score for match in related}
-        # "rust" marks both examples, "brine" the lesser one; the words of the query count no more.
+        # "rust" marks both examples, "brine" the lighter one. The words of the query do not count.
         assert scores[texts[1]] > scores[texts[0]] > scores[texts[2]] > scores[texts[3]]
         assert await library.score_related(Scope("b"), "falke", examples, list(texts_by_id)) == []
         alone = await library.score_related(scope, "notes falke sensors hum", {ids[texts[3]]: 1.0}, list(texts_by_id))
@@ -219,7 +221,7 @@ class LibraryContract:
         assert await library.search_lexical(nothing, "warranty battery", 10) == []
         assert await library.read_titles(nothing, 10) == []
 
-    async def test_what_stands_around_is_read_within_document_and_scope(
+    async def test_neighbours_are_read_within_document_and_scope(
         self, library: Library, documents: DocumentStore
     ) -> None:
         falke = await store(documents, "a", "falke.md", [WARRANTY, BATTERY, INTERLEUKIN, VERSION])
@@ -231,7 +233,7 @@ class LibraryContract:
         assert await library.read_around(Scope("a", ()), [match.chunk_id], before=1, after=5) == []
         assert await library.read_around(Scope("b"), [match.chunk_id], before=1, after=5) == []
 
-    async def test_passages_come_in_the_order_asked_for_and_whole(
+    async def test_passages_come_whole_and_in_the_order_asked_for(
         self, library: Library, documents: DocumentStore
     ) -> None:
         document = await store(documents, "a", "falke.md", [WARRANTY, BATTERY, VERSION], title="Falke")
@@ -282,7 +284,7 @@ class LibraryContract:
             await store(documents, "a", f"overview {number}", [BATTERY], title="Overview")
         assert await library.search_titled(Scope("a"), ["Overview"], vector_of(BATTERY)) == []
 
-    async def test_a_misspelt_word_means_the_nearest_known_one(
+    async def test_the_nearest_known_word_is_suggested_for_a_misspelt_one(
         self, library: Library, documents: DocumentStore
     ) -> None:
         await store(documents, "a", "falke.md", [WARRANTY, BATTERY, INTERLEUKIN, VERSION])
@@ -296,7 +298,7 @@ class LibraryContract:
             "firmwrae": "firmware",
             "intrudoces": "introduces",
         }
-        # Known, as a word of the documents or in another form, or as a common English word.
+        # Known words: from the documents, in another form, or common English.
         right = ["battery", "replacing", "garden"]
         strange = ["xylophon", "fkael", "lats", "nod", "il7"]
         found: dict[str, str] = {}
@@ -304,13 +306,13 @@ class LibraryContract:
             found |= await library.suggest_words(Scope("a"), ["station", word], None)
         assert found == misspelt
 
-    async def test_of_words_equally_near_the_commonest_is_meant(
+    async def test_of_equally_near_words_the_most_common_is_suggested(
         self, library: Library, documents: DocumentStore
     ) -> None:
         await store(documents, "a", "a.md", ["Zandel one.", "Zondel two.", "Zondel three.", "Wundel: four, five."])
         assert await library.suggest_words(Scope("a"), ["zundel"], None) == {"zundel": "zondel"}
 
-    async def test_an_unfinished_word_is_the_commonest_that_begins_so(
+    async def test_an_unfinished_word_is_completed_to_the_most_common_one(
         self, library: Library, documents: DocumentStore
     ) -> None:
         await store(documents, "a", "a.md", ["Interleukin one.", "Interleukin two.", "Interlaken three."])
@@ -318,7 +320,7 @@ class LibraryContract:
         assert await library.suggest_words(Scope("a"), ["interla"], "interla") == {"interla": "interlaken"}
         assert await library.suggest_words(Scope("a"), ["interl"], None) == {}
 
-    async def test_only_the_words_that_the_workspace_holds_now_are_meant(
+    async def test_only_words_that_the_workspace_holds_now_are_suggested(
         self, library: Library, documents: DocumentStore
     ) -> None:
         await store(documents, "b", "falke.md", [WARRANTY])
@@ -334,7 +336,7 @@ class LibraryContract:
         assert await library.suggest_words(Scope("a"), ["battrey"], None) == {}
         assert await library.suggest_words(Scope("b"), ["waranty"], None) == {"waranty": "warranty"}
 
-    async def test_so_many_words_are_corrected_and_no_more(self, library: Library, documents: DocumentStore) -> None:
+    async def test_the_number_of_corrected_words_is_limited(self, library: Library, documents: DocumentStore) -> None:
         words = ["quorbel", "zandrik", "mulvane", "terquist", "holbrant", "wexlund", "pryzmot"]
         await store(documents, "a", "a.md", [" ".join(words)])
         misspelt = [f"{word[:3]}{word[4]}{word[3]}{word[5:]}" for word in words]

@@ -1,5 +1,5 @@
-"""What every `ChatModel` over a provider's own protocol and SDK must do. An adapter's tests inherit from the class and
-provide the fixtures `provider`, and `server` and `model`, a server of its and a model that asks it."""
+"""Contract of every `ChatModel` over a provider's own protocol and SDK. An adapter's tests inherit from the class and
+provide the fixtures `provider`, `server` (a test server of that provider) and `model` (a model served by it)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -39,13 +39,13 @@ async def connect(server: Server, name: str, timeout: float = 10) -> AsyncIterat
 
 @dataclass(frozen=True)
 class Provider:
-    """How a provider is reached."""
+    """Address and names of a provider."""
 
     model: str
     other_model: str
     """Which the provider calls so, and which is not `model`."""
     key: str
-    """What its key is called in the environment."""
+    """Name of the environment variable that holds its key."""
     serve: Callable[..., AbstractAsyncContextManager[Server]]
 
     @asynccontextmanager

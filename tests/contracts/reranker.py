@@ -1,4 +1,4 @@
-"""What every `Reranker` must do. An adapter's tests inherit from the class and provide the fixture `reranker`."""
+"""Contract of every `Reranker`. An adapter's tests inherit from the class and provide the fixture `reranker`."""
 
 import asyncio
 

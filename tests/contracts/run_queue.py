@@ -1,4 +1,4 @@
-"""What every `RunQueue` must do. An adapter's tests inherit from the class and provide the fixtures `queue`, over an
+"""The contract of `RunQueue`. An adapter's tests inherit from the class and provide the fixtures `queue`, over an
 empty store, `other`, a second process over the same, and `runs`, the log that it keeps the records in."""
 
 import asyncio
@@ -113,11 +113,11 @@ class RunQueueContract:
             ("queued", 0),
             ("queued", 0),
         ]
-        # Not even once it has ended: those that wait come first.
+        # Still not once the first has ended, because waiting runs come first.
         await end(queue, lease)
         assert await queue.accept(request(), wait=True) is None
 
-    async def test_a_run_that_shall_not_wait_is_refused(self, queue: RunQueue) -> None:
+    async def test_a_run_that_is_not_to_wait_is_refused(self, queue: RunQueue) -> None:
         lease = await begin(queue)
         refused = request()
         with pytest.raises(ThreadBusy):
@@ -140,7 +140,7 @@ class RunQueueContract:
         assert await queue.list_unfinished("b", "thread-1") == []
         assert await queue.request_stop("b", lease.request.run_id) is None
 
-    async def test_of_many_that_are_accepted_at_once_one_begins(self, queue: RunQueue, other: RunQueue) -> None:
+    async def test_of_many_runs_accepted_at_once_one_begins(self, queue: RunQueue, other: RunQueue) -> None:
         asked = [request() for _ in range(20)]
         leases = await asyncio.gather(*((queue, other)[i % 2].accept(a, wait=True) for i, a in enumerate(asked)))
         assert len([lease for lease in leases if lease is not None]) == 1
@@ -165,7 +165,7 @@ class RunQueueContract:
         assert (ended.state, ended.stop_requested) == ("failed", False)
         assert await queue.request_stop("a", str(uuid4())) is None
 
-    async def test_what_is_handed_back_waits_for_another(self, queue: RunQueue) -> None:
+    async def test_a_run_that_is_handed_back_waits_for_another_process(self, queue: RunQueue) -> None:
         lease = await begin(queue)
         await queue.hand_back(lease)
         [status] = await queue.list_unfinished("a", "thread-1")

@@ -32,7 +32,7 @@ async def test_files_are_handed_over_and_read_by_a_worker(services: Services, tm
     ]
     assert all(report.source.isprintable() for report in handed.refused)
     assert handed.passed_over == 1
-    # What was handed over is a copy.
+    # The queue holds copies.
     (folder / "a.md").unlink()
     second = await services.library.ingestions.accept("default", "later.md", MANUAL)
     await services.library.ingestions.accept("other", "of another workspace.md", MANUAL)

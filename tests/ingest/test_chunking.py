@@ -1,4 +1,4 @@
-"""What every chunking must keep, over odd texts; and where the cuts fall."""
+"""Properties of every chunking, over odd texts; and where the cuts fall."""
 
 import random
 from itertools import pairwise

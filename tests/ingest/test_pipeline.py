@@ -169,11 +169,11 @@ async def test_of_two_files_of_one_source_the_later_one_is_kept(
     )
     assert await store.corpus_fingerprint(Scope(TEAM)) == fingerprint
 
-    # Where the later one changes nothing, it is the later one all the same.
+    # A later file counts as later even if it changes nothing.
     earlier = await store.number_arrival(TEAM)
     assert (await ingestion.add(TEAM, "guide.md", GUIDE.encode())).status == "unchanged"
     assert (await ingestion.add(TEAM, "guide.md", b"Old words.", arrival=earlier)).status == "superseded"
-    # But not where it could not be read.
+    # Unless it could not be read.
     earlier = await store.number_arrival(TEAM)
     assert (await ingestion.add(TEAM, "guide.md", b"\x89PNG\r\n\x1a\n\0\0\0")).status == "failed"
     assert (await ingestion.add(TEAM, "guide.md", b"New words.", arrival=earlier)).status == "updated"
@@ -207,7 +207,7 @@ async def test_a_deletion_that_an_earlier_file_waits_for_comes_before_it(
     earlier = await store.number_arrival(TEAM)
     async with pool.connection() as holding, pool.connection() as connection, holding.transaction():
         await holding.execute("SELECT FROM documents WHERE document_id = %s FOR UPDATE", (stored.document_id,))
-        # Not asked by who holds it: within a transaction the answer would be the same each time.
+        # Asked outside the transaction that holds it, within which the answer would be the same each time.
         waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
         deleting = asyncio.create_task(store.delete(TEAM, stored.document_id))
         while (await connection.execute(waiting)).rowcount < 1:  # noqa: ASYNC110 - the waiting is Postgres'

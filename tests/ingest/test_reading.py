@@ -1,4 +1,4 @@
-"""What a file is, and what is said about one that cannot be read."""
+"""Recognising file formats, and the messages for files that cannot be read."""
 
 import io
 import runpy

@@ -223,7 +223,7 @@ async def test_what_was_made_for_another_model_is_thrown_away(
     assert await find(pool, third, "wind") == "The wind gauge"
     async with open_reembedding(pool, other) as index:
         await index.prepare()
-    # Who changes their mind says so.
+    # Users who change their mind name the model.
     assert not (await go_over(pool, third)).switched
     async with pool.connection() as connection:
         cursor = await connection.execute("SELECT to_regclass('chunks_next') AS left, next FROM embedding_model")

@@ -14,7 +14,9 @@ from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.events import Done
 from domain.ports.answers import EncodedAnswer
+from domain.profile import MODES
 from domain.scope import Scope
+from domain.state import Turn
 from domain.where import Where
 from tests.asking import QUESTION, ask, with_models
 from tests.conftest import HANDBOOK
@@ -236,6 +238,32 @@ def test_an_answer_is_kept_at_one_place_whatever_the_state_of_the_documents() ->
     one, other = KEY.at("one"), KEY.at("other")
     assert (one.workspace_id, one.digest, one.corpus) == ("default", other.digest, "one")
     assert other.corpus == "other"
+
+
+def make_turn(question: str, answer: str) -> Turn:
+    return Turn(
+        run_id="r",
+        question=question,
+        standalone_question=question,
+        route="needs_retrieval",
+        answer=answer,
+        documents=[],
+        outcome="answered",
+    )
+
+
+def test_the_conversation_counts_with_its_answers_and_in_order() -> None:
+    """What a follow-up means depends on what was said before it, and on nothing else of the turns."""
+    asked = Ask(QUESTION).as_turn("run", MODES["standard"].model_dump())
+
+    def key(*turns: Turn) -> str:
+        return CacheKey.of(asked, list(turns), "machine").conversation
+
+    first, second = make_turn("Which is new?", "The Falke [1]."), make_turn("And old?", "The Amsel [1].")
+    conversations = [key(), key(first), key(make_turn("Which is new?", "The Amsel [1].")), key(second)]
+    conversations += [key(make_turn("Which is best?", "The Falke [1].")), key(first, second), key(second, first)]
+    assert len(set(conversations)) == len(conversations)
+    assert key(Turn(**{**first, "run_id": "another"})) == key(first)
 
 
 @pytest.mark.parametrize(

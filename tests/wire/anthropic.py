@@ -59,21 +59,21 @@ _REFUSALS: dict[str, tuple[int, str, str]] = {
 
 @dataclass
 class Behaviour:
-    """How the server behaves. Times are in seconds."""
+    """Behaviour of the server. Times are in seconds."""
 
     models: tuple[str, ...] = ()
-    """What may be asked for; empty: every name is served."""
+    """Models that the server has; empty: it serves any name."""
     api_key: str | None = None
-    """Any other key is 401."""
+    """The valid key; any other gets 401."""
     rate: float = 0.0
     """Tokens a second; 0 is as fast as the socket takes them."""
     retry_after: float = 0.01
     stall: float = 30.0
     faults: list[Fault | None] = field(default_factory=list)
-    """One for each message to come; afterwards `fault`."""
+    """Faults of the next messages, one each; afterwards `fault` applies."""
     fault: Fault | None = None
     replies: list[str] = field(default_factory=list)
-    """Said word for word, one for each message to come, before `answers` takes over."""
+    """Literal replies to the next messages, one each; afterwards `answers` replies."""
 
 
 class AnthropicServer:

@@ -51,21 +51,21 @@ DOCUMENTS_A_SEARCH = 100
 
 @dataclass
 class Behaviour:
-    """How the server behaves. Times are in seconds."""
+    """Behaviour of the server. Times are in seconds."""
 
     models: tuple[str, ...] = ("rerank-v3.5", "rerank-v4.0-fast", "rerank-v4.0-pro")
     """Others are 404."""
     api_key: str | None = None
-    """Any other key is 401."""
+    """The valid key; any other gets 401."""
     bills: bool = True
     """False: no `meta`, as on servers of one's own."""
     delay: float = 0.0
     retry_after: float = 0.01
     stall: float = 30.0
     faults: list[Fault] = field(default_factory=list)
-    """One for each request to come; afterwards all is well."""
+    """Faults of the next requests, one each; afterwards there are none."""
     fault: Fault | None = None
-    """For every request."""
+    """Fault of every request."""
 
 
 class CohereServer:

@@ -30,17 +30,17 @@ Json = dict[str, Any]
 Fault = Literal["rate_limit", "no_quota", "server_error", "unauthorized", "stall", "malformed", "short", "one_missing"]
 
 DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072}
-"""Of the models that are served; others have what `Behaviour.dimension` says."""
+"""Dimensions of the served models; others have `Behaviour.dimension`."""
 
 
 @dataclass
 class Behaviour:
-    """What the server does; tests change it between requests."""
+    """Behaviour of the server; tests change it between requests."""
 
     api_key: str | None = None
-    """Any other key is 401."""
+    """The valid key; any other gets 401."""
     dimension: int = 384
-    """Of models that OpenAI does not have."""
+    """Dimension of models that OpenAI does not have."""
     takes_dimensions: bool = True
     """False: `dimensions` is 400, as on servers whose models know one dimension only."""
     knows_base64: bool = True
@@ -53,9 +53,9 @@ class Behaviour:
     retry_after: float = 0.01
     stall: float = 30.0
     faults: list[Fault | None] = field(default_factory=list)
-    """One for each request to come; afterwards all is well."""
+    """Faults of the next requests, one each; afterwards there are none."""
     fault: Fault | None = None
-    """For every request."""
+    """Fault of every request."""
 
 
 class EmbeddingsServer:

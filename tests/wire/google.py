@@ -73,12 +73,12 @@ _ENDINGS = {"safety": "SAFETY", "recitation": "RECITATION", "length": "MAX_TOKEN
 
 @dataclass
 class Behaviour:
-    """How the server behaves. Times are in seconds."""
+    """Behaviour of the server. Times are in seconds."""
 
     models: tuple[str, ...] = ()
-    """What may be asked for; empty: every name is served."""
+    """Models that the server has; empty: it serves any name."""
     api_key: str | None = None
-    """Any other key is refused."""
+    """The valid key; any other is refused."""
     rate: float = 0.0
     """Tokens a second; 0 is as fast as the socket takes them."""
     thoughts: int = 0
@@ -88,7 +88,7 @@ class Behaviour:
     retry_after: float = 0.01
     stall: float = 30.0
     faults: list[Fault | None] = field(default_factory=list)
-    """One for each message to come; afterwards `fault`."""
+    """Faults of the next messages, one each; afterwards `fault` applies."""
     fault: Fault | None = None
 
 
@@ -239,7 +239,7 @@ class _Reply:
             "thoughtsTokenCount": self._behaviour.thoughts,
             "cachedContentTokenCount": self._behaviour.cached,
         }
-        # Google leaves out what is nothing.
+        # Google leaves out zero values.
         usage |= {name: count for name, count in counts.items() if count}
         return {"usageMetadata": usage, "modelVersion": self._model, "responseId": uuid.uuid4().hex}
 

@@ -24,13 +24,13 @@ _WEIGHTS = "SmolLM2-135M-Instruct.Q4_1.gguf"
 WINDOW = 3072
 """Tokens of each request with its reply."""
 SLOTS = 6
-"""One for each of our prompts, whose beginning the server then remembers: reading is most of what this costs."""
+"""Slots, one for each of our prompts, whose beginning the server then remembers: reading is most of the cost."""
 REPETITION = 1.15
 """Penalty, without which most of its lists go on until they are cut."""
 
 
 def find_missing() -> str | None:
-    """What to do where the packages are not installed; None where they are."""
+    """Return instructions if the packages are not installed; None if they are."""
     missing = [name for name in PACKAGES if find_spec(name) is None]
     return f"{' and '.join(missing)} not installed: make test-llm" if missing else None
 

@@ -66,7 +66,7 @@ _REFUSED_KEYWORDS = ("default", "minLength", "maxLength")
 
 @dataclass
 class Behaviour:
-    """How the server behaves. Times are in seconds."""
+    """Behaviour of the server. Times are in seconds."""
 
     ttft: float = 0.0
     """Before the first token."""
@@ -75,17 +75,17 @@ class Behaviour:
     length: int = 0
     """Streamed replies are repeated, or cut, to so many tokens; 0: they are as long as they are."""
     models: tuple[str, ...] = ()
-    """What `/models` lists and what may be asked for; empty: nothing is listed and every name is served."""
+    """Models that `/models` lists and the server has; empty: nothing is listed and any name is served."""
     lists_models: bool = True
     """False: `/models` is 404, as on some local servers."""
     api_key: str | None = None
-    """Any other key is 401."""
+    """The valid key; any other gets 401."""
     formats: tuple[str, ...] = ("json_schema", "json_object")
     """The response formats that are understood; others are 400."""
     ignores_format: bool = False
     """Response formats are accepted and ignored, as some local servers do."""
     fixed_temperature: bool = False
-    """Any temperature but 1 is 400, as with reasoning models."""
+    """Refuse any temperature except 1 with status 400, as reasoning models do."""
     knows_completion_tokens: bool = True
     """False: `max_completion_tokens` is 422, as on servers that only know its old name."""
     sends_usage: bool = True
@@ -94,17 +94,17 @@ class Behaviour:
     retry_after: float = 0.01
     stall: float = 30.0
     faults: list[Fault] = field(default_factory=list)
-    """One for each chat request to come; afterwards all is well."""
+    """Faults of the next chat requests, one each; afterwards there are none."""
     fault: Fault | None = None
-    """For every chat request."""
+    """Fault of every chat request."""
     model_faults: dict[str, Fault] = field(default_factory=dict)
-    """For every chat request to the model of that name."""
+    """Fault of every chat request to the model of this name."""
     window: int = 0
     """Prompts of more tokens are 400 context_length_exceeded; 0: any fits."""
     model_replies: dict[str, str] = field(default_factory=dict)
-    """What the model of that name says to everything."""
+    """Reply of the model of this name to everything."""
     replies: list[str] = field(default_factory=list)
-    """Said word for word, one for each chat request to come, before `answers` takes over."""
+    """Literal replies to the next chat requests, one each; afterwards `answers` replies."""
 
 
 class OpenAIServer:

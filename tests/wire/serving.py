@@ -40,7 +40,7 @@ async def serve_app(app: Any) -> AsyncIterator[str]:
     )
     server = _Server(config)
     sock = config.bind_socket()
-    # Whoever connects before uvicorn is up waits instead of being refused.
+    # Clients that connect before uvicorn is up wait instead of being refused.
     sock.listen(100)
     # uvicorn's own `serve` would take over the process's signal handlers.
     task = asyncio.create_task(server._serve(sockets=[sock]))

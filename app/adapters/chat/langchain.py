@@ -213,7 +213,7 @@ class LangChainChat:
             case _ if _BUSY.search(str(error)):
                 return ModelUnavailable()
             case _:
-                return ModelError(f"The language model {self.name} sent a reply that is not of the protocol.")
+                return ModelError(f"The language model {self.name} sent a reply that violates its protocol.")
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

@@ -122,7 +122,7 @@ class OpenAIEmbedder:
         dimension = int(match["dimension"]) if match["dimension"] else native
         if dimension is None:
             raise ConfigurationError(
-                f"How many dimensions {self.model!r} has is not known here. Say it, as in openai:{self.model}@768."
+                f"The dimension of {self.model!r} is unknown. State it, as in openai:{self.model}@768."
             )
         if not 1 <= dimension <= MAX_DIMENSION:
             raise ConfigurationError(f"Vectors of {dimension} dimensions cannot be indexed; 1 to {MAX_DIMENSION} can.")
@@ -264,12 +264,12 @@ class OpenAIEmbedder:
         if wrong := {len(vector) for vector in vectors} - {self.dimension}:
             raise EmbedderUnavailable(
                 f"The embedding model {self.model} makes vectors of {min(wrong)} dimensions, not of {self.dimension}. "
-                f"Check ASKGRAPH_EMBEDDINGS; to go over: askgraph reindex --embeddings openai:{self.model}@{min(wrong)}"
+                f"Check ASKGRAPH_EMBEDDINGS; to switch: askgraph reindex --embeddings openai:{self.model}@{min(wrong)}"
             )
         rows = np.stack(vectors)
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         if not np.isfinite(lengths).all() or not lengths.all():
-            raise EmbedderUnavailable(f"The embedding model {self.model} sent a vector that is none.")
+            raise EmbedderUnavailable(f"The embedding model {self.model} sent an invalid vector.")
         return cast(Vector, rows / lengths)
 
 
@@ -322,4 +322,4 @@ def _translate(error: Exception, model: str, address: str) -> AskgraphError:
         case openai.APIStatusError():
             return EmbedderUnavailable(f"The embedding model {model} did not accept the request: {error.message}")
         case _:
-            return EmbedderUnavailable(f"The embedding server at {address} sent a reply that is not of the protocol.")
+            return EmbedderUnavailable(f"The embedding server at {address} sent a reply that violates its protocol.")

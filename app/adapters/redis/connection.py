@@ -92,7 +92,7 @@ class RedisServer:
             result = await call()
         except (RedisError, OSError) as error:
             if not self._gone:
-                logger.warning("Redis does not answer; going on without it: %s", error)
+                logger.warning("Redis does not answer; continuing without it: %s", error)
             self._gone = True
             self._paused_until = time.monotonic() + self._pause_seconds
             return None

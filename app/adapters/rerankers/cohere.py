@@ -96,7 +96,7 @@ class CohereReranker:
         try:
             results = _RESULTS.validate_python(getattr(reply, "results", None), from_attributes=True)
         except ValidationError as error:
-            raise ModelError(f"The reranker {self._model} sent a reply that is not of the protocol.") from error
+            raise ModelError(f"The reranker {self._model} sent a reply that violates its protocol.") from error
         judged = {result.index: min(1.0, max(0.0, result.relevance_score)) for result in results}
         return [judged.get(index, 0.0) for index in range(len(passages))]
 
@@ -140,11 +140,11 @@ def _translate(error: Exception, model: str) -> AskgraphError:
         case ApiError(status_code=int(status)) if 400 <= status < 500 and status not in _PASSING:
             return ModelError(f"The reranker {model} did not accept the request: {_read_message(error.body)}")
         case ApiError(status_code=int(status)) if status < 400:
-            return ModelError(f"The reranker {model} sent a reply that is not of the protocol.")
+            return ModelError(f"The reranker {model} sent a reply that violates its protocol.")
         case ApiError() | httpx.HTTPError():
             return ModelUnavailable(f"The reranker {model} did not answer.")
         case _:
-            return ModelError(f"The reranker {model} sent a reply that is not of the protocol.")
+            return ModelError(f"The reranker {model} sent a reply that violates its protocol.")
 
 
 def _read_message(body: Any) -> str:

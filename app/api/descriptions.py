@@ -1,0 +1,73 @@
+"""Describes documents, ingestions and runs as JSON, for the API and for `--json` on the command line.
+
+The types are in `app/api/responses.py`. This module imports little, because commands that only read do.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from domain.documents import Document, IngestReport
+from domain.events import Done, Event, data_of
+from domain.ingestions import IngestionStatus
+from domain.runs import RunStatus
+
+
+def describe_document(document: Document) -> dict[str, Any]:
+    """Describe a document as a `DocumentBody`."""
+    return asdict(document) | {
+        "created_at": document.created_at.isoformat(),
+        "updated_at": document.updated_at.isoformat(),
+    }
+
+
+def describe_ingest(report: IngestReport) -> dict[str, Any]:
+    """Describe the reports of added files as an `IngestBody`."""
+    return {
+        "documents": [asdict(d) for d in report.documents],
+        "chunks": report.chunks,
+        "failed": len(report.failed),
+        "passed_over": report.passed_over,
+        "seconds": report.seconds,
+    }
+
+
+def describe_ingestion(status: IngestionStatus) -> dict[str, Any]:
+    """Describe the state of a file's ingestion as an `IngestionBody`."""
+    return {
+        "ingestion_id": status.ingestion_id,
+        "workspace": status.workspace_id,
+        "source": status.source,
+        "state": status.state,
+        "accepted_at": status.accepted_at.isoformat(),
+        "ended_at": status.ended_at and status.ended_at.isoformat(),
+        "report": status.report and asdict(status.report),
+    }
+
+
+def describe_run(status: RunStatus) -> dict[str, Any]:
+    """Describe a run's status as a `RunBody`."""
+    request = status.request
+    return {
+        "run_id": request.run_id,
+        "thread_id": request.thread_id,
+        "workspace": request.workspace_id,
+        "question": request.turn["question"],
+        "mode": request.turn["mode"],
+        "state": status.state,
+        "attempt": status.attempt,
+        "accepted_at": status.accepted_at.isoformat(),
+        "started_at": status.started_at and status.started_at.isoformat(),
+        "ended_at": status.ended_at and status.ended_at.isoformat(),
+        "stop_requested": status.stop_requested,
+        "forked_from": request.forked_from,
+        "ended": status.ended and {"event": status.ended["type"], **data_of(status.ended)},
+    }
+
+
+def describe_answer(ended: Done, seen: Sequence[Event]) -> dict[str, Any]:
+    """Describe a finished run as an `AnswerBody`."""
+    sources = next((event["citations"] for event in reversed(seen) if event["type"] == "sources"), [])
+    answer = data_of(ended) | {"sources": sources}
+    compared = next((event for event in seen if event["type"] == "comparison"), None)
+    return answer if compared is None else answer | {"comparison": data_of(compared)}

@@ -1,0 +1,73 @@
+"""When a step that ran ahead is taken for the graph's own."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from langgraph.runtime import Runtime
+
+from app.adapters.embeddings.onnx import OnnxEmbedder
+from domain.profile import GradeKnobs, Profile
+from graphs.node import Node
+from graphs.speculation import Ahead
+from nodes.context import Context
+from nodes.generate import GenerateInput
+from nodes.grade import GradeInput
+from tests.nodes.nodes_alone import make_runtime, make_state
+from tests.sources import make_source
+
+PROFILE = Profile(name="own", grade=GradeKnobs(sufficient=0.6))
+GIVEN: dict[str, Any] = {
+    "confidence": 0.9,
+    "level": "high",
+    "missing": [],
+    "sources": [make_source("Lunch costs nine francs.")],
+}
+
+
+async def write(state: GenerateInput, runtime: Runtime[Context]) -> dict[str, Any]:
+    return {}
+
+
+async def judge(state: GradeInput, runtime: Runtime[Context]) -> dict[str, Any]:
+    return {}
+
+
+@pytest.mark.parametrize(
+    ("change", "fits"),
+    [
+        ({}, True),
+        # The model is as sure as it has to be, whatever it says beside that.
+        ({"confidence": 0.6, "level": "medium"}, True),
+        ({"missing": ["dinner"]}, True),
+        # It is not: the answer needs a caveat, another search, or none at all.
+        ({"confidence": 0.599}, False),
+        ({"confidence": 0.0}, False),
+        # It was given something else to write from.
+        ({"sources": []}, False),
+        ({"standalone_question": "What does dinner cost?"}, False),
+        ({"answerer": "local"}, False),
+        # generate does not read it.
+        ({"query": "dinner"}, True),
+    ],
+)
+async def test_generate_is_taken_over_where_the_sources_suffice(
+    embedder: OnnxEmbedder, change: dict[str, Any], fits: bool
+) -> None:
+    state = make_state(profile=PROFILE, **GIVEN)
+    ahead = Ahead(Node("generate", write, 1, writes=True), state, make_runtime(embedder, []))
+    assert ahead.fits({**state, **change}) == fits
+    await asyncio.wait([ahead.task])
+
+
+@pytest.mark.parametrize(
+    ("change", "fits"),
+    [({}, True), ({"confidence": 0.0}, True), ({"query": "dinner"}, False), ({"sources": []}, False)],
+)
+async def test_another_step_is_taken_over_where_its_input_is_equal(
+    embedder: OnnxEmbedder, change: dict[str, Any], fits: bool
+) -> None:
+    state = make_state(profile=PROFILE, **GIVEN)
+    ahead = Ahead(Node("grade", judge, 1, writes=False), state, make_runtime(embedder, []))
+    assert ahead.fits({**state, **change}) == fits
+    await asyncio.wait([ahead.task])

@@ -1,0 +1,98 @@
+"""Outcomes in words, in every language."""
+
+import tomllib
+from pathlib import Path
+from string import Formatter
+from typing import Any, get_args
+
+import pytest
+
+from domain.outcome import LowConfidence, MissingWords, NothingFound, NothingQuotable, Reason, RetriesSpent, Uncited
+from domain.profile import GenerateKnobs, Language, Profile
+from nodes import wording
+from nodes.wording import Wording, read_catalogue, wording_of
+
+LANGUAGES: tuple[Language, ...] = get_args(Language)
+CATALOGUE = Path(wording.__file__).parent / "catalogue"
+ENGLISH = read_catalogue("en")
+
+
+def found(nearest: list[str], *, empty: bool = False) -> NothingFound:
+    return NothingFound(code="nothing_found", searched="the price", nearest=nearest, scope_is_empty=empty)
+
+
+def list_texts(value: Any, path: str = "") -> dict[str, str]:
+    if isinstance(value, str):
+        return {path: value}
+    return {k: text for key, part in value.items() for k, text in list_texts(part, f"{path}.{key}").items()}
+
+
+def test_every_language_has_a_catalogue_and_no_other_does() -> None:
+    assert {file.stem for file in CATALOGUE.glob("*.toml")} == set(LANGUAGES)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_catalogue_fills_in_what_the_english_one_does(language: Language) -> None:
+    def fields(text: str) -> set[str]:
+        return {name for _, name, _, _ in Formatter().parse(text) if name}
+
+    texts, english = (
+        list_texts(tomllib.loads((CATALOGUE / f"{each}.toml").read_text("utf-8"))) for each in (language, "en")
+    )
+    assert {path: fields(text) for path, text in texts.items()} == {
+        path: fields(text) for path, text in english.items()
+    }
+    assert isinstance(read_catalogue(language), Wording)
+
+
+@pytest.mark.parametrize(
+    ("reasons", "text"),
+    [
+        ([NothingQuotable(code="nothing_quotable")], "The documents do not answer this."),
+        (
+            [found(["A", "B"]), RetriesSpent(code="retries_spent", retries=2)],
+            "The documents do not answer this. I searched for “the price”. The nearest I found is in “A”, “B”.",
+        ),
+        ([found([])], "The documents do not answer this. I searched for “the price”. Nothing I found comes close."),
+        (
+            [found([], empty=True)],
+            "The documents do not answer this. I searched for “the price”. There was nothing to search in: no "
+            "documents have been added here, or none were chosen.",
+        ),
+    ],
+)
+def test_an_abstention_says_what_was_searched(reasons: list[Reason], text: str) -> None:
+    assert ENGLISH.abstain(reasons) == text
+
+
+def test_caveat_and_admission() -> None:
+    low = LowConfidence(code="low_confidence", confidence=0.5)
+    missing = MissingWords(code="missing_words", words=["Oslo", "2031"])
+    assert ENGLISH.open([missing, low]) == "The documents may answer this only in part. "
+    assert ENGLISH.close([low, missing]) == " The sources do not mention “Oslo” or “2031”."
+    assert ENGLISH.open([missing, Uncited(code="uncited")]) == ENGLISH.close([low, Uncited(code="uncited")]) == ""
+
+
+@pytest.mark.parametrize(
+    ("statements", "rewritten", "withdrawn", "text"),
+    [
+        (0, 0, 0, "The answer was withdrawn because it cites no source."),
+        (1, 0, 1, "1 of 1 statement withdrawn: the sources do not say so."),
+        (3, 0, 2, "2 of 3 statements withdrawn: the sources do not say so."),
+        (3, 1, 0, "1 of 3 statements rewritten from the sources; 0 withdrawn."),
+    ],
+)
+def test_corrections(statements: int, rewritten: int, withdrawn: int, text: str) -> None:
+    assert ENGLISH.correct(statements=statements, rewritten=rewritten, withdrawn=withdrawn) == text
+
+
+def test_titles_are_no_templates() -> None:
+    assert "“{query}”" in ENGLISH.abstain([found(["{query}"])])
+
+
+def test_a_profile_has_a_language_and_may_have_a_sentence_of_its_own() -> None:
+    german = Profile(name="own", language="de")
+    own = Profile(name="own", generate=GenerateKnobs(fallback="Not in our files."))
+    assert wording_of(german) == read_catalogue("de")
+    assert wording_of(own).abstain([found([])]).startswith("Not in our files. I searched")
+    assert wording_of(own).caveat == ENGLISH.caveat
