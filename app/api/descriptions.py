@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from app.ingest.background import HandedOver
-from app.ingest.reindexing import Reindexed
 from domain.documents import Document, IngestReport
 from domain.events import Done, Event, data_of
 from domain.ingestions import IngestionStatus
@@ -20,17 +18,6 @@ def describe_document(document: Document) -> dict[str, Any]:
     }
 
 
-def describe_reindexing(report: Reindexed) -> dict[str, Any]:
-    """What embedding all documents anew came to."""
-    return {
-        "model": report.model,
-        "switched": report.switched,
-        "chunks": report.chunks,
-        "tokens": report.tokens,
-        "cost": report.cost,
-    }
-
-
 def describe_ingest(report: IngestReport) -> dict[str, Any]:
     """An ingestion's report as JSON."""
     return {
@@ -39,16 +26,6 @@ def describe_ingest(report: IngestReport) -> dict[str, Any]:
         "failed": len(report.failed),
         "passed_over": report.passed_over,
         "seconds": report.seconds,
-    }
-
-
-def describe_handed_over(handed: HandedOver) -> dict[str, Any]:
-    """Files that wait to be read, and those that were refused."""
-    return {
-        "documents": [asdict(report) for report in handed.refused],
-        "failed": len(handed.refused),
-        "passed_over": handed.passed_over,
-        "ingestions": [describe_ingestion(status) for status in handed.ingestions],
     }
 
 

@@ -7,7 +7,7 @@ from app.cli.options import JsonOption, WorkspaceOption, new_cli
 from app.cli.running import print_json, run
 from app.cli.terminal import new_table, print_table
 from app.settings import read_settings
-from app.wiring.services import open_services
+from app.wiring.stores import open_catalog
 from domain.documents import Document
 
 cli = new_cli()
@@ -18,8 +18,8 @@ def documents(workspace: WorkspaceOption = "default", as_json: JsonOption = Fals
     """List the documents."""
 
     async def work() -> int:
-        async with open_services(read_settings()) as services:
-            found = await services.library.documents.list(workspace)
+        async with open_catalog(read_settings()) as catalog:
+            found = await catalog.list(workspace)
             if as_json:
                 print_json([describe_document(d) for d in found])
             else:

@@ -9,8 +9,8 @@ from domain.ports.embedding import Vector
 from domain.scope import Scope
 
 
-class DocumentStore(Protocol):
-    """Documents and their chunks, written.
+class DocumentCatalog(Protocol):
+    """Reads documents.
 
     Raises `DatabaseUnavailable`.
     """
@@ -24,6 +24,13 @@ class DocumentStore(Protocol):
     async def get_text(self, workspace_id: str, document_id: str) -> str | None: ...
 
     async def list(self, workspace_id: str) -> Sequence[Document]: ...
+
+
+class DocumentStore(DocumentCatalog, Protocol):
+    """Documents and their chunks, written.
+
+    Raises `DatabaseUnavailable`.
+    """
 
     async def stored_hashes(self, workspace_id: str, document_id: str) -> frozenset[str]:
         """Content hashes of the chunks that the document has now."""

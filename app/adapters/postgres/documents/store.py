@@ -8,8 +8,7 @@ from hashlib import blake2b
 from typing import LiteralString
 from uuid import UUID, uuid5
 
-from psycopg.rows import DictRow
-
+from app.adapters.postgres.documents.catalog import DOCUMENT_COLUMNS, GET_CORPUS, PostgresDocumentCatalog, read_document
 from app.adapters.postgres.documents.chunks import (
     ChunkRow,
     count_terms,
@@ -43,36 +42,6 @@ Changing = Callable[[str], AbstractAsyncContextManager[None]]
 
 _NAMESPACE = UUID("6f5d7a1e-5c0b-5b3e-9d58-0a6f3a3b8c11")
 
-_COLUMNS: LiteralString = (
-    "document_id, workspace_id, source, title, media_type, content_hash, pages, characters, chunks, "
-    "created_at, updated_at"
-)
-
-_FIND: LiteralString = f"""
-    SELECT {_COLUMNS} FROM documents WHERE workspace_id = %(workspace_id)s AND source = %(source)s
-"""
-
-_FIND_BY_HASH: LiteralString = f"""
-    SELECT {_COLUMNS} FROM documents
-    WHERE workspace_id = %(workspace_id)s AND content_hash = %(content_hash)s
-    ORDER BY created_at, document_id
-    LIMIT 1
-"""
-
-_GET: LiteralString = f"""
-    SELECT {_COLUMNS} FROM documents
-    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
-"""
-
-_GET_TEXT: LiteralString = """
-    SELECT text FROM documents
-    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
-"""
-
-_LIST: LiteralString = f"""
-    SELECT {_COLUMNS} FROM documents WHERE workspace_id = %(workspace_id)s ORDER BY source
-"""
-
 _CREATE_WORKSPACE: LiteralString = """
     INSERT INTO workspaces (workspace_id) VALUES (%(workspace_id)s) ON CONFLICT DO NOTHING
 """
@@ -104,7 +73,7 @@ _UPSERT: LiteralString = f"""
         pages = excluded.pages, characters = excluded.characters, chunks = excluded.chunks, text = excluded.text,
         arrival = greatest(documents.arrival, excluded.arrival), updated_at = clock_timestamp()
     WHERE documents.arrival <= excluded.arrival OR cardinality(array_remove(%(arrivals)s::bigint[], NULL)) = 0
-    RETURNING {_COLUMNS}
+    RETURNING {DOCUMENT_COLUMNS}
 """
 
 _LOCK: LiteralString = """
@@ -144,8 +113,6 @@ _CLEAR_WORKSPACE: tuple[LiteralString, ...] = (
        WHERE workspace_id = %(workspace_id)s""",
 )
 
-_GET_CORPUS: LiteralString = "SELECT generation, corpus FROM workspaces WHERE workspace_id = %(workspace_id)s"
-
 # Includes the embedding model, because another model finds other chunks of the same documents.
 _FINGERPRINT: LiteralString = """
     SELECT document_id, content_hash, updated_at, (SELECT name FROM embedding_model) AS model FROM documents
@@ -179,7 +146,7 @@ def document_id_of(workspace_id: str, source: str) -> UUID:
     return uuid5(_NAMESPACE, f"{workspace_id}\0{source}")
 
 
-class PostgresDocumentStore:
+class PostgresDocumentStore(PostgresDocumentCatalog):
     """Implements `DocumentStore` in PostgreSQL.
 
     Every change takes its locks in this order: the lease of its file and the row of the embedding model (both shared),
@@ -192,7 +159,7 @@ class PostgresDocumentStore:
     ) -> None:
         """`embedder` is the model of the vectors that are stored; without one, any index is accepted. `changing` is
         entered with the workspace's id around every change and its commit."""
-        self._pool = pool
+        super().__init__(pool)
         self._changing = changing
         self._embedder = None if embedder is None else embedder.name
         self._indexes = vector_index.VectorIndexes(pool)
@@ -209,28 +176,6 @@ class PostgresDocumentStore:
     async def close(self) -> None:
         """Stop the work on vector indexes, within seconds."""
         await self._indexes.close()
-
-    async def find(self, workspace_id: str, source: str) -> Document | None:
-        async with open_session(self._pool, workspace_id) as session:
-            return _read_document(await session.fetch_one(_FIND, source=source))
-
-    async def find_by_hash(self, workspace_id: str, content_hash: str) -> Document | None:
-        async with open_session(self._pool, workspace_id) as session:
-            return _read_document(await session.fetch_one(_FIND_BY_HASH, content_hash=content_hash))
-
-    async def get(self, workspace_id: str, document_id: str) -> Document | None:
-        async with open_session(self._pool, workspace_id) as session:
-            return _read_document(await session.fetch_one(_GET, document_ids=parse_ids([document_id])))
-
-    async def get_text(self, workspace_id: str, document_id: str) -> str | None:
-        async with open_session(self._pool, workspace_id) as session:
-            row = await session.fetch_one(_GET_TEXT, document_ids=parse_ids([document_id]))
-        return row["text"] if row else None
-
-    async def list(self, workspace_id: str) -> Sequence[Document]:
-        async with open_session(self._pool, workspace_id) as session:
-            rows = await session.fetch(_LIST)
-        return [document for row in rows if (document := _read_document(row))]
 
     async def stored_hashes(self, workspace_id: str, document_id: str) -> frozenset[str]:
         async with open_session(self._pool, workspace_id) as session:
@@ -333,7 +278,7 @@ class PostgresDocumentStore:
             changed_terms.update(await insert_chunks(session, new, vectors))
             words = await asyncio.to_thread(list_words, workspace_id, (row.text for row in new.values()))
             index_is_due = await _finish(session, changed_terms, words, chunks=len(new) - len(gone))
-        documents = {row["document_id"]: _read_document(row) for row in rows}
+        documents = {row["document_id"]: read_document(row) for row in rows}
         return [document for i in contents if (document := documents[i]) is not None], index_is_due
 
     async def delete(self, workspace_id: str, document_id: str) -> bool:
@@ -367,15 +312,10 @@ class PostgresDocumentStore:
         ):
             yield session
 
-    async def is_untouched(self, workspace_id: str) -> bool:
-        async with open_session(self._pool, workspace_id) as session:
-            row = await session.fetch_one(_GET_CORPUS)
-        return row is None or row["generation"] == 0
-
     async def corpus_fingerprint(self, scope: Scope) -> str:
         async with open_session(self._pool, scope.workspace_id) as session:
             if scope.document_ids is None:
-                row = await session.fetch_one(_GET_CORPUS)
+                row = await session.fetch_one(GET_CORPUS)
                 return f"corpus {row['corpus'] if row else 'empty'}"
             rows = await session.fetch(_FINGERPRINT, document_ids=parse_ids(scope.document_ids))
         found = {row["document_id"] for row in rows}
@@ -423,21 +363,3 @@ async def _finish(session: Session, changed_terms: Counter[int], words: dict[str
     index = vector_index.name_index(session.workspace_id)
     row = await session.fetch_one(_ADVANCE_GENERATION, chunks=chunks, index=index)
     return row is not None and vector_index.is_due(row["chunks"], row["has_index"])
-
-
-def _read_document(row: DictRow | None) -> Document | None:
-    if row is None:
-        return None
-    return Document(
-        id=str(row["document_id"]),
-        workspace_id=row["workspace_id"],
-        source=row["source"],
-        title=row["title"],
-        media_type=row["media_type"],
-        content_hash=row["content_hash"],
-        pages=row["pages"],
-        characters=row["characters"],
-        chunks=row["chunks"],
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
-    )
