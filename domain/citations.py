@@ -1,4 +1,4 @@
-"""Citations: which part of which document a statement rests on."""
+"""Citations: the part of a document that supports a statement."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from domain.text.snippets import make_snippet
 
 
 def cite(source: Source, span: tuple[int, int] | None = None, statements: Sequence[str] = ()) -> Citation:
-    """The citation of a whole source, or of `span` within it (offsets of the document).
+    """Return the citation of a whole source, or of `span` within it (offsets in the document).
 
     `text` is all of a span, because it is what is being cited; of a whole source a snippet: what the `statements` rest
     on. `bbox` encloses the lines that the span touches on its first page.

@@ -1,4 +1,4 @@
-"""Everything that askgraph raises on purpose.
+"""The exceptions that askgraph raises on purpose.
 
 ::
 
@@ -65,7 +65,7 @@ class AskgraphError(Exception):
 
     @property
     def code(self) -> str:
-        """The class name in snake case, for example ``unknown_document``."""
+        """Return the class name in snake case, for example ``unknown_document``."""
         return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(self).__name__).lower()
 
 
@@ -169,7 +169,7 @@ class Superseded(AskgraphError):
 
 
 class RunLost(AskgraphError):
-    """This question was given up: every process that tried to answer it died. The log of each says why."""
+    """The question was given up: every process that tried to answer it died. Their logs say why."""
 
 
 class ThreadBusy(AskgraphError):

@@ -29,11 +29,18 @@ from app.runs.requests import Ask, collect
 from app.settings import Settings
 from app.wiring.services import open_services
 from domain.documents import Document
-from domain.errors import ConfigurationError, DatabaseUnavailable, InputError, LibraryChanged, UnknownDocument
+from domain.errors import (
+    ConfigurationError,
+    DatabaseUnavailable,
+    FilterError,
+    InputError,
+    LibraryChanged,
+    UnknownDocument,
+)
 from domain.events import Done
 from domain.ports.documents import DocumentContent, DocumentStore
 from domain.ports.library import Library
-from domain.scope import Scope
+from domain.scope import Scope, Where
 from tests.conftest import HANDBOOK
 from tests.contracts.corpus import DIMENSION, store, vector_of
 from tests.contracts.library import BATTERY, INTERLEUKIN, VERSION, WARRANTY, LibraryContract
@@ -339,6 +346,12 @@ async def test_a_table_that_was_dropped_is_said_without_its_statements(
     assert not raised.value.retryable
     assert "relation" not in raised.value.message
     assert 'relation "public.team" does not exist' in caplog.text
+
+
+async def test_a_metadata_filter_is_refused(library: PgVectorStoreLibrary, documents: FilledByLangChain) -> None:
+    await store(documents, "a", "falke.md", [WARRANTY])
+    with pytest.raises(FilterError, match="cannot be filtered by metadata"):
+        await library.search_dense(Scope("a", where=Where.parse("team=legal")), vector_of(WARRANTY), 5)
 
 
 async def test_no_two_fingerprints_are_alike(table: Table, documents: FilledByLangChain) -> None:

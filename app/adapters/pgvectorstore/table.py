@@ -13,7 +13,7 @@ from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 from app.adapters.pgvectorstore.mapping import WHOLE, TableMapping
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.pool import QUERY_SECONDS, Pool, translated_errors
-from domain.errors import LibraryChanged
+from domain.errors import FilterError, LibraryChanged
 from domain.scope import Scope
 
 if TYPE_CHECKING:
@@ -83,8 +83,14 @@ class Table:
     async def fetch(self, query: LiteralString, scope: Scope, /, **params: Any) -> list[DictRow]:
         """Return all rows of a statement in which names in braces stand for parts of the table.
 
-        Raises `DatabaseUnavailable`, and `LibraryChanged` if the table's owner has dropped or changed it.
+        Raises `FilterError` for a scope with a filter, `DatabaseUnavailable`, and `LibraryChanged` if the table's owner
+        has dropped or changed it.
         """
+        if scope.where:
+            # Never answered from documents that the filter excludes.
+            raise FilterError(
+                "The library is a table of PGVectorStore, whose documents cannot be filtered by metadata."
+            )
         if "chunk_ids" in params:
             params["chunk_ids"] = self._keep_possible(params["chunk_ids"])
         documents = None if scope.document_ids is None else _drop_nul(scope.document_ids)
