@@ -22,7 +22,7 @@ from domain.errors import Unavailable
 from domain.ports.ingestions import IngestionQueue
 
 POLL_SECONDS = 0.1
-"""How often the state of a queued file is read."""
+"""Interval between two looks at a queued file."""
 
 cli = new_cli()
 
