@@ -1,5 +1,5 @@
-"""Measures cached answers: through the route, as JSON and as a stream; through a run with its thread and state; and
-beside an endpoint of Starlette that does nothing, which shows how fast the machine is at the moment.
+"""Measures the cost of a cached answer, beside the same answer in a run with thread and state, and beside an endpoint
+of Starlette that does nothing, which shows how fast the machine is at the moment.
 
     python -m benchmarks.cached [HITS]     # 3,000 by default; under a minute
 
@@ -64,10 +64,10 @@ class Served:
 
 @dataclass(slots=True)
 class Asked:
-    """What a series of questions took."""
+    """Measurements of a series of questions."""
 
     server_ms: list[float] = field(default_factory=list)
-    """As `timings` says."""
+    """Milliseconds, from the answers' `timings`."""
     client_ms: list[float] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -146,7 +146,7 @@ async def ask(port: int, clients: int, count: int, *, in_threads: bool = False) 
 
 
 def share(count: int, clients: int) -> Iterable[int]:
-    """How often each of them asks."""
+    """Number of questions of each client."""
     return (len(range(first, count, clients)) for first in range(clients))
 
 
@@ -157,7 +157,7 @@ def read_cpu(pid: int) -> float:
 
 
 async def count_calls(database_url: str, redis_url: str) -> np.ndarray:
-    """What Redis was asked so far, and Postgres."""
+    """Return the commands that Redis and the transactions that Postgres has executed so far."""
     async with redis.asyncio.Redis.from_url(redis_url) as client:
         stats = await client.info("commandstats")
     trips = sum(stats.get(f"cmdstat_{command}", {"calls": 0})["calls"] for command in ROUND_TRIPS)

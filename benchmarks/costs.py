@@ -1,9 +1,9 @@
-"""What a question costs with language models, on the price table that ships.
+"""Measures the price of a question with language models, by the price table that ships.
 
     python -m benchmarks.costs [SET]    # a folder in the format of `askgraph eval`; the sample library by default
 
 The graph is the real one and the model is the loopback one of `tests/wire`, which quotes its sources; tokens are
-counted as OpenAI counts them (o200k), schemas included. What real models write besides is thought: the last figure adds
+counted as OpenAI counts them (o200k), schemas included. Real models also write thoughts: the last figure adds
 `THOUGHT` tokens to every call. Prints US dollars.
 """
 

@@ -1,5 +1,5 @@
-"""What it costs that a run survives its process: the record of one that was answered before it began, one with a lease,
-and a job that goes through the queue to a worker of this same process.
+"""Measures the cost of letting runs survive their process: of recording a cached answer, a run with a lease, and a job
+that goes through the queue to a worker of this process.
 
     python -m benchmarks.leases
 
@@ -32,7 +32,7 @@ from domain.state import TurnInput
 
 ROUNDS = 5
 RUNS = 200
-"""Of a round."""
+"""Runs of a round."""
 AT_ONCE = 32
 
 FAILED = Failed(type="error", code="model_timeout", message="Too late.", retryable=True)

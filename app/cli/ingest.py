@@ -23,7 +23,7 @@ from domain.metadata import Metadata, read_pairs
 from domain.ports.ingestions import IngestionQueue
 
 POLL_SECONDS = 0.1
-"""How often the state of a queued file is read."""
+"""Interval between two looks at a queued file."""
 
 cli = new_cli()
 

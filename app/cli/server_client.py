@@ -12,7 +12,7 @@ from domain.errors import AskgraphError, InputError, NotFound, Unavailable
 from domain.events import Event
 
 SILENCE_SECONDS = 60.0
-"""How long the server may send nothing. While a run works, it sends a comment every 15 seconds."""
+"""Longest silence of the server. While a run works, it sends a comment every 15 seconds."""
 
 ERRORS: dict[int, type[AskgraphError]] = {404: NotFound, 413: InputError, 422: InputError}
 """The kind of error by the response's status, where it is not just `AskgraphError`."""
