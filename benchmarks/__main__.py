@@ -1,9 +1,10 @@
-"""`make bench`: what can be measured with nothing but this repository: a question over the sample library, what a
-streamed answer costs beside its language model (a loopback one), what a stored answer costs, what it costs to keep
-every step's state, then speed and recall with many chunks beside PGVectorStore (`BENCH_CHUNKS=100000` for the size that
-the targets name).
+"""Runs the benchmarks that need nothing but this repository (`make bench`).
 
-The other modules of this folder measure on data sets that their first lines name.
+They measure a question over the sample library, the cost of streaming an answer besides its language model (a loopback
+one), the cost of a cached answer, the cost of saving every step's state, and speed and recall with many chunks beside
+PGVectorStore (`BENCH_CHUNKS=100000` for the size that the targets name).
+
+The other modules of this folder need data sets, which their docstrings name.
 """
 
 import asyncio

@@ -1,13 +1,12 @@
-"""What a stored answer costs before the graph, beside the same answer through a run with its thread and state, and
-beside an endpoint of Starlette that does nothing, which says how fast the machine is just then.
+"""Measures the cost of a cached answer, beside the same answer in a run with thread and state, and beside an endpoint
+of Starlette that does nothing, which shows how fast the machine is at the moment.
 
     python -m benchmarks.cached [HITS]     # 3,000 by default; under a minute
 
-The server is `askgraph serve` on the sample library in a process of its own, whose CPU is the kernel's count of it, the
-recording of its hits included; whoever asks is another process. Of three rounds the quietest counts. Through a run goes
-the same question in a conversation whose thread the client names. Latency on the server is what `timings` says: from
-the checked question to the answer. Redis' round trips and Postgres' transactions, in which each statement stands alone,
-are the servers' own counts.
+The server is `askgraph serve` on the sample library in a process of its own. Its CPU time is the kernel's count and
+includes the recording of hits; the client is another process. The round with the least CPU counts, of three. A run is
+forced by asking the same question in a thread that the client names. Latency on the server is what `timings` says: from
+the checked question to the answer. Round trips to Redis and transactions of Postgres are the servers' own counts.
 """
 
 import asyncio
@@ -65,10 +64,10 @@ class Served:
 
 @dataclass(slots=True)
 class Asked:
-    """What a series of questions took."""
+    """Measurements of a series of questions."""
 
     server_ms: list[float] = field(default_factory=list)
-    """As `timings` says."""
+    """Milliseconds, from the answers' `timings`."""
     client_ms: list[float] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -93,7 +92,7 @@ async def measure(home: Path, service: Served, bare: Served, hits: int) -> None:
         print(
             "                  clients hits/s  a core      CPU  x bare  server p50    p95  client p50  Redis  Postgres"
         )
-        ways = [("before the graph", clients, hits, False) for clients in CLIENTS]
+        ways = [("cached, JSON", clients, hits, False) for clients in CLIENTS]
         for name, clients, count, in_threads in (*ways, ("through a run", 8, hits // 20, True)):
             rows = []
             for _ in range(ROUNDS):
@@ -147,7 +146,7 @@ async def ask(port: int, clients: int, count: int, *, in_threads: bool = False) 
 
 
 def share(count: int, clients: int) -> Iterable[int]:
-    """How often each of them asks."""
+    """Number of questions of each client."""
     return (len(range(first, count, clients)) for first in range(clients))
 
 
@@ -158,7 +157,7 @@ def read_cpu(pid: int) -> float:
 
 
 async def count_calls(database_url: str, redis_url: str) -> np.ndarray:
-    """What Redis was asked so far, and Postgres."""
+    """Return the commands that Redis and the transactions that Postgres has executed so far."""
     async with redis.asyncio.Redis.from_url(redis_url) as client:
         stats = await client.info("commandstats")
     trips = sum(stats.get(f"cmdstat_{command}", {"calls": 0})["calls"] for command in ROUND_TRIPS)

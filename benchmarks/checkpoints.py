@@ -1,12 +1,12 @@
-"""What it costs to keep every step's state: LangGraph's own saver beside ours, each with the last state of a turn alone
-(`exit`) and with every step's.
+"""Measures the cost of saving states: LangGraph's saver beside ours, each saving only a turn's last state (`exit`) or
+every step's.
 
     python -m benchmarks.checkpoints
 
 On two graphs: the answer graph over the sample library, without a language model; and one that takes the same steps
-and writes the same updates but does nothing, so that the saver is most of what it costs. The ways take turns, so that
-whatever else the machine does hits all alike, and medians count. Compare the rows with each other, not with another
-machine's. CPU is this process's; Postgres has its own.
+and writes the same updates but does nothing, so that the saver is most of its cost. The variants take turns, so that
+other load on the machine affects all alike, and medians count. Compare the rows with each other, not with those of
+another machine. CPU is that of this process, without Postgres.
 """
 
 import asyncio
@@ -35,6 +35,7 @@ from app.library import FOLDER
 from app.settings import read_settings
 from app.wiring.services import Services, open_services
 from benchmarks.latency import make_questions
+from domain.scope import Scope
 from domain.state import AnswerState, TurnInput
 from graphs.answer import RECURSION_LIMIT, AnswerGraph
 from graphs.speculation import speculate
@@ -42,9 +43,9 @@ from nodes.context import Context
 
 CLIENTS = 32
 ROUNDS = 3
-"""In which each way to save takes a turn of `CLIENTS` at once; the median round counts."""
+"""In each round every variant runs once, with all clients at once; the median round counts."""
 TURNS_A_THREAD = 2
-"""Of one client."""
+"""Turns per thread."""
 TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
 
 Durability = Literal["exit", "async"]
@@ -69,7 +70,7 @@ class Way:
         """Run a turn to where its states are stored."""
         config = RunnableConfig(
             configurable={"thread_id": thread_id},
-            metadata={key: str(turn[key]) for key in ("run_id", "workspace_id", "mode")},
+            metadata={"run_id": turn["run_id"], "workspace_id": turn["scope"]["workspace_id"], "mode": turn["mode"]},
             recursion_limit=RECURSION_LIMIT,
         )
         async with speculate(context) as ahead:
@@ -142,8 +143,7 @@ def make_turn(services: Services, question: str) -> TurnInput:
     return TurnInput(
         run_id=str(uuid4()),
         question=question,
-        workspace_id="default",
-        document_ids=None,
+        scope=Scope.within("default", None).to_json(),
         mode="standard",
         profile=profile,
     )

@@ -1,13 +1,13 @@
-"""A library as large as asked for, the same every time: words, vectors and questions from one seed.
+"""Generates a library of any size, reproducibly: words, vectors and questions from one seed.
 
 Words follow the frequencies of open texts inside installed packages. Each topic has words of its own, and codes and
 numbers occur that hardly any other chunk has.
 
-Vectors lie as those of real text do, as near to each other and as hard to search. Compared with 37,407 chunks of five
+The vectors are as close to each other and as hard to search as those of real text. Compared with 37,407 chunks of five
 public sets and 200 of their questions, embedded by the model that ships (docs/measurements/scale.md has the
 table): cosine of two chunks at random .02 on average, deviation .11 (real: .03, .10); to a chunk's 10th nearest
 .63 (.56), 50th .49 (.45), 500th .34 (.30); from a question to its nearest .65 (.65), 50th .35 (.40). A graph of 37,400
-finds .986 of a question's 40 nearest (.993): what is measured here is rather too low than too high.
+finds .986 of a question's 40 nearest (.993): so measured recall is rather too low than too high.
 """
 
 import hashlib
@@ -35,11 +35,11 @@ TOKEN_BYTES = 48 * 60
 """Late-interaction vectors of a chunk of that length."""
 
 EXTENTS = (np.arange(DIMENSION, dtype=np.float32) + 4) ** -0.4
-"""How far vectors reach into each dimension. Those of real text lie mostly within a quarter of them."""
+"""Extent of vectors in each dimension. Those of real text lie mostly within a quarter of the dimensions."""
 TOPICS, SUBJECTS_PER_TOPIC = 50, 20
 TOPIC_WORDS = 400
 SHARES = (0.6, 0.36, 0.04)
-"""Of a chunk's words: from the language, from the topic, codes."""
+"""Shares of a chunk's words: from the language, from the topic, codes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Question:
     text: str
     embedding: Vector
     source: str
-    """Of the document that it asks about."""
+    """The document that it asks about."""
 
 
 @cache

@@ -1,9 +1,9 @@
-"""What a question costs with language models, on the price table that ships.
+"""Measures the price of a question with language models, by the price table that ships.
 
     python -m benchmarks.costs [SET]    # a folder in the format of `askgraph eval`; the sample library by default
 
 The graph is the real one and the model is the loopback one of `tests/wire`, which quotes its sources; tokens are
-counted as OpenAI counts them (o200k), schemas included. What real models write besides is thought: the last figure adds
+counted as OpenAI counts them (o200k), schemas included. Real models also write thoughts: the last figure adds
 `THOUGHT` tokens to every call. Prints US dollars.
 """
 
@@ -27,6 +27,7 @@ from app.settings import merge_knobs, read_settings
 from app.wiring.services import Services, open_services
 from benchmarks.latency import make_questions
 from domain.profile import MODES, Profile
+from domain.scope import Scope
 from domain.state import Usage
 from tests.wire.openai import serve_openai
 
@@ -75,7 +76,7 @@ async def ask_all(services: Services, workspace_id: str, questions: Sequence[str
         asked = []
         async with services.make_run_manager() as turns:
             for question in questions[:QUESTIONS]:
-                done, _ = await collect(await turns.ask(Ask(question, workspace_id=workspace_id, mode=mode)))
+                done, _ = await collect(await turns.ask(Ask(question, scope=Scope(workspace_id), mode=mode)))
                 assert done["type"] == "done", done
                 if not done["cached"]:
                     asked.append(done["usage"])

@@ -41,14 +41,14 @@ WEIGHTS = {
     "small answerable": 200.0, "small generic": 200.0, "small unrelated": 100.0, "small renamed": 40.0,
     "small unanswerable": 0.0,
 }  # fmt: skip
-"""Of each kind of each set in the fit; 0 is only measured. `gold found` are the sets of answerable questions alone.
-Of the answerable questions to small libraries, only short ones take part: the others are those of squad2 again."""
+"""Weight of each kind of each set in the fit; 0 is only measured. `gold found` are the sets of answerable questions
+alone. Only short answerable questions to small libraries take part: the others are those of squad2 again."""
 SHORT = 3
 """Terms."""
 PASS, SHARE = 0.4, 0.93
 """The intercept is set so that this share of the answerable questions whose passage was found passes, over the sets."""
 BINS = 10
-"""Of the calibration error."""
+"""Number of bins of the calibration error."""
 
 NAME = re.compile(r"(?<!^)\b[A-Z][\w.-]*(?:(?: of| the| and)* [A-Z][\w.-]*)*")
 
@@ -62,7 +62,7 @@ class Row:
     group: str
     signs: tuple[float, ...]
     found: bool
-    """Whether a relevant document is among the sources."""
+    """True if a relevant document is among the sources."""
     terms: int
 
 
@@ -138,7 +138,7 @@ class Libraries:
             self.articles[document.rsplit("#", 1)[0]].append(document)
 
     def make(self, article: str, document: str = "") -> Corpus:
-        """Of other articles than `article`, and of it only a run of paragraphs with `document`."""
+        """Return chunks of other articles than `article` and, of that one, only a run of paragraphs with `document`."""
         chosen = self.random.sample(sorted(set(self.articles) - {article}), self.random.randint(1, 8))
         kept = {d for name in chosen[bool(document) :] for d in self._run(name)}
         if document:

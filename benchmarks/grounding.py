@@ -1,5 +1,5 @@
-"""What a language model that invents gets past `thorough`: how many answers hold what their sources do not say, before
-verify and after reconcile.
+"""Measures how much a language model that invents gets past `thorough`: the number of answers with statements that
+their sources do not support, before verify and after reconcile.
 
     python -m benchmarks.grounding [SET]    # a folder in the format of `askgraph eval`; the sample library by default
 
@@ -29,6 +29,7 @@ from domain.documents import Source
 from domain.errors import UnsupportedAnswer
 from domain.outcome import Framing
 from domain.profile import MODES, Profile
+from domain.scope import Scope
 from domain.text.terms import content_words
 from nodes.verify import check_claims
 from tests.wire.llama import NAME, serve_llama
@@ -56,21 +57,21 @@ MODE = Profile.model_validate(
 
 
 class Outcome(NamedTuple):
-    """What became of one question."""
+    """The result of one question."""
 
     kind: str
     wrote: bool
-    """Whether the model wrote an answer that was checked."""
+    """True if the model wrote an answer that was checked."""
     claims: tuple[int, int]
-    """In the draft and in the end."""
+    """Number of statements in the draft and in the final answer."""
     unsupported: tuple[int, int]
-    """Of those, by the local check."""
+    """Number of them that the local check finds unsupported."""
     gold: tuple[bool, bool]
-    """Whether an accepted answer is in it."""
+    """True if the draft, and the final answer, contain an accepted answer."""
     answered: bool
-    """Whether something is cited in the end."""
+    """True if the final answer cites something."""
     degraded: tuple[str, ...]
-    """Steps in which the model's judgement was of no use."""
+    """Steps in which the model's judgement was unusable."""
     seconds: float
 
 
@@ -117,7 +118,7 @@ async def follow(services: Services, workspace_id: str, asked: Question) -> Outc
     """Ask one question, and check what was written first and what stands in the end in the same way."""
     started = perf_counter()
     async with services.make_run_manager() as turns:
-        done, events = await collect(await turns.ask(Ask(asked.question, workspace_id=workspace_id, mode=MODE.name)))
+        done, events = await collect(await turns.ask(Ask(asked.question, scope=Scope(workspace_id), mode=MODE.name)))
     assert done["type"] == "done", done
     state = (await services.runs.graph.aget_state({"configurable": {"thread_id": done["thread_id"]}})).values
     draft = "".join(event["token"] for event in events if event["type"] == "content")
@@ -149,7 +150,7 @@ async def count_claims(services: Services, answer: str, framing: Framing, source
 
 
 def holds(answer: str, accepted: tuple[str, ...]) -> bool:
-    """Whether all content words of an accepted answer are in this one."""
+    """Return True if all content words of an accepted answer are in this one."""
     words = set(content_words(answer))
     return any(set(content_words(each)) <= words for each in accepted)
 

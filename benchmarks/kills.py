@@ -1,14 +1,14 @@
-"""Runs outlive connections and processes: processes are killed while they answer, and nothing is lost or done twice.
+"""Checks that runs survive their processes: kills servers while they answer, and counts what is lost or done twice.
 
     python -m benchmarks.kills [--runs 200] [--processes 2] [--seed 1]    # about six minutes
     python -m benchmarks.kills --transcript                               # two cases, event by event; a minute
 
 One embedded Postgres and Valkey, a loopback model at 50 tokens a second, `askgraph serve` processes, and one address in
 front of them. Readers ask, some on in a conversation and some twice at once in one, and each run's process is killed
-(SIGKILL) at a moment drawn for that run, unless another run's kill has met it before: while it is accepted, right after
+(SIGKILL) at a random moment, unless another run's kill has hit it before: while it is accepted, right after
 that, at any time, or about when its answer ends. The process is started again. A reader that is cut off comes back to
-the one address with `Last-Event-ID`. In the end it is checked what became of every run that was accepted, whether its
-reader knows of it or not. The exit code is 1 where a run was lost or done twice.
+the one address with `Last-Event-ID`. At the end it checks every run that was accepted, including
+those whose reader never knew. The exit code is 1 if a run was lost or done twice.
 """
 
 import argparse
@@ -44,11 +44,12 @@ from domain.events import RESTART
 from domain.streams import order_of
 
 TTFT, RATE, LENGTH = 0.2, 50, 150
-"""Of the model: an answer streams for three seconds."""
+"""Of the model: seconds to its first token, tokens per second, and tokens of an answer, which so streams for three
+seconds."""
 AT_ONCE = 12
-"""Conversations side by side. Two cores also start a process every few seconds."""
+"""Concurrent conversations. The two cores also start a process every few seconds."""
 CONVERSATIONS = ((1,), (1,), (1,), (1, 1), (1, 1, 1), (2,), (1, 2))
-"""How many questions are asked at once in each round of a conversation."""
+"""Number of concurrent questions in each round of a conversation."""
 MOMENTS = ("any", "any", "any", "asked", "accepted", "end", "end", "end")
 LATEST = 5.0
 """Seconds after the question, of a kill at any time."""
@@ -120,7 +121,7 @@ class Address:
         self._turn = itertools.cycle(replicas)
         self._count = len(replicas)
         self.answering: dict[str, Replica] = {}
-        """Who has the latest connection of each reader, by what the reader's requests are marked with."""
+        """The latest connection of each reader, by the mark of the reader's requests."""
         self.url = ""
 
     @asynccontextmanager
@@ -173,13 +174,13 @@ class Connection:
 
 @dataclass
 class Reader:
-    """Whoever asked a question, and all that was read of its run."""
+    """A client that asked a question, and everything that it read of the run."""
 
     name: str
     question: str
     thread_id: str | None = None
     round: int = 0
-    """Of the conversation."""
+    """Id of the conversation's thread."""
     run_id: str | None = None
     connections: list[Connection] = field(default_factory=list)
     refused: int = 0
@@ -303,7 +304,7 @@ async def read_events(response: httpx2.Response) -> AsyncIterator[Event]:
 
 @dataclass
 class Deployment:
-    """What is measured."""
+    """The measurements."""
 
     replicas: list[Replica]
     address: Address
@@ -390,7 +391,7 @@ class Killer:
             await asyncio.wait(self._starting.copy())
 
     async def _is_last_chance(self) -> bool:
-        """Whether a kill may end a run that has lived through too many."""
+        """True if a kill may end a run that has survived too many."""
         rows = await fetch(
             self._deployment.database_url,
             "SELECT coalesce(max(attempt), 0) AS most FROM accepted_runs WHERE state IN ('queued', 'running')",
@@ -483,7 +484,7 @@ class Verdict:
 
 
 async def check(deployment: Deployment, readers: list[Reader]) -> Verdict:
-    """What became of every accepted run: in the database, in its thread's states, and at its reader."""
+    """Check every accepted run: in the database, in its thread's states, and at its reader."""
     deadline = time.monotonic() + DEADLINE
     rows: list[dict[str, Any]] = []
     while time.monotonic() < deadline:
@@ -539,7 +540,7 @@ async def _check_thread(
 
 
 async def _check_reading(deployment: Deployment, run_id: str, reader: Reader | None, verdict: Verdict) -> None:
-    """Whoever comes later reads the same; and of what stands in the stream, the reader has missed nothing."""
+    """Check that a later reader reads the same, and that the reader has missed nothing of the stream."""
     late = Reader(f"late.{run_id}", "", run_id=run_id)
     await deployment.client.follow(late)
     verdict.problems += [f"{run_id}, read late: {problem}" for problem in late.problems]
@@ -619,7 +620,7 @@ def _describe(kind: str, events: list[Event]) -> str:
 
 
 async def _show_end(deployment: Deployment, reader: Reader) -> None:
-    """How the run stands, what its thread holds, and what was received twice or never."""
+    """Describe the run, its thread, and the events that were received twice or never."""
     status = await deployment.client.get(f"/api/runs/{reader.run_id}")
     print(f"\nGET /api/runs/{reader.run_id}: state {status['state']!r}, attempt {status['attempt']}")
     history = await asyncio.create_subprocess_exec(

@@ -1,4 +1,4 @@
-"""How long a question takes, node by node, and how long a cached answer.
+"""Measures the latency of a question, node by node, and of a cached answer.
 
     python -m benchmarks.latency [PATH ...]    # files or folders to ask about; the sample library by default
 

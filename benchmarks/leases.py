@@ -1,5 +1,5 @@
-"""What it costs that a run survives its process: the record of one that was answered before it began, one with a lease,
-and a job that goes through the queue to a worker of this same process.
+"""Measures the cost of letting runs survive their process: of recording a cached answer, a run with a lease, and a job
+that goes through the queue to a worker of this process.
 
     python -m benchmarks.leases
 
@@ -25,12 +25,14 @@ from app.adapters.postgres.queue.ingestions import PostgresIngestionQueue
 from app.adapters.postgres.queue.runs import PostgresRunQueue
 from domain.documents import Arrival, DocumentReport
 from domain.events import Done, Failed
+from domain.metadata import Metadata
 from domain.runs import Lease, RunRecord, RunRequest, ServedRun
+from domain.scope import Scope
 from domain.state import TurnInput
 
 ROUNDS = 5
 RUNS = 200
-"""Of a round."""
+"""Runs of a round."""
 AT_ONCE = 32
 
 FAILED = Failed(type="error", code="model_timeout", message="Too late.", retryable=True)
@@ -40,7 +42,7 @@ DONE = cast(Done, {"type": "done", "answer": "36 months."})
 def make_request() -> RunRequest:
     run_id, thread_id = str(uuid4()), str(uuid4())
     turn = TurnInput(
-        run_id=run_id, question="How long?", workspace_id="a", document_ids=None, mode="fast", profile={"name": "fast"}
+        run_id=run_id, question="How long?", scope=Scope("a").to_json(), mode="fast", profile={"name": "fast"}
     )
     return RunRequest(run_id, thread_id, "a", turn)
 
@@ -78,7 +80,7 @@ async def measure(pool: Pool, database_url: str) -> None:
     begun: dict[str, asyncio.Future[float]] = {}
 
     async def ingest(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, arrival: Arrival
+        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
     ) -> DocumentReport:
         begun[source].set_result(perf_counter())
         return DocumentReport(source, "added")

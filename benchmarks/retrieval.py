@@ -139,7 +139,7 @@ class Corpus:
         return reorder(relevance, [match.score for match in related])
 
     async def find_sources(self, question: str, keep: int = 5) -> list[Source]:
-        """What the graph's rerank step would hand on."""
+        """Return the sources that the graph's rerank step would pass on."""
         best = (await self.rank(question))[:keep]
         return [self._make_source(n, candidate, score) for n, (candidate, score) in enumerate(best, 1)]
 

@@ -1,4 +1,4 @@
-"""Speed and recall with many chunks, beside langchain-postgres' PGVectorStore on the same rows, in one run.
+"""Measures speed and recall with many chunks, beside langchain-postgres' PGVectorStore on the same rows.
 
     BENCH_CHUNKS=100000 python -m benchmarks.scale    # 20,000 unless told; four more workspaces beside these
     BENCH_HOME=/tmp/bench ...                         # keeps what was loaded for the next run
@@ -76,7 +76,7 @@ class PreparedEmbedder:
 
 
 class PreparedEmbeddings(Embeddings):
-    """The same for PGVectorStore."""
+    """Gives PGVectorStore the prepared vectors."""
 
     def __init__(self, questions: Sequence[Question]) -> None:
         self._vectors = {question.text: question.embedding.tolist() for question in questions}
@@ -164,7 +164,7 @@ class Bench:
         await self._measure_chosen_documents()
 
     async def count_statements(self) -> None:
-        """What a question costs whatever else the machine does. Each statement is a round trip."""
+        """Count the statements of a question. Each is a round trip, whatever the load."""
         for name in ("large", "2 %"):
             with watch_statements() as sent:
                 for question in self.questions[name]:
@@ -185,8 +185,7 @@ class Bench:
             "question": question.text,
             "query": question.text,
             "standalone_question": question.text,
-            "workspace_id": name,
-            "document_ids": document_ids,
+            "scope": Scope.within(name, document_ids).to_json(),
             "profile": MODES["standard"].model_dump(),
         }
         update = await retrieve(cast(RetrieveInput, state), Runtime(context=self.context))
@@ -200,7 +199,7 @@ class Bench:
         )
 
     async def measure_recall(self, rival: PGVectorStore) -> None:
-        """How much of what a look at every chunk finds each leg finds."""
+        """Measure the recall of each leg against an exhaustive search."""
         documents = [document.id for document in await self.services.library.documents.list("large")]
         scopes = [Scope(name) for name in WORKSPACES] + [Scope("large", tuple(documents[::10]))]
         for scope in scopes:
@@ -277,8 +276,7 @@ class Bench:
                 "query": question.text,
                 "standalone_question": question.text,
                 "candidates": await self._retrieve("large", question),
-                "workspace_id": "large",
-                "document_ids": None,
+                "scope": Scope("large").to_json(),
                 "profile": MODES["standard"].model_dump(),
             }
             runtime = Runtime(context=self.services.make_context())
@@ -292,7 +290,7 @@ class Bench:
             for question in self.questions["large"]:
                 started = time.perf_counter()
                 first = None
-                async for event in await turns.ask(Ask(question.text, workspace_id="large")):
+                async for event in await turns.ask(Ask(question.text, scope=Scope("large"))):
                     if first is None and event["type"] == "content":
                         first = time.perf_counter() - started
                     if event["type"] == "done":

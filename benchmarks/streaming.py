@@ -1,4 +1,4 @@
-"""What a streamed answer costs beside what its language model costs: time to its first word, and CPU.
+"""Measures the cost of streaming an answer, besides its language model's: time to the first word, and CPU.
 
     python -m benchmarks.streaming    # about a minute
 
@@ -146,7 +146,7 @@ async def measure_clients(model: str) -> None:
 
     class Unfiled:
         def record(self, usage: ModelUsage) -> None:
-            """What a benchmark consumes is nobody's."""
+            """Ignore the usage."""
 
     stock = ChatOpenAI(model="gpt-4.1-mini", api_key=SecretStr("none"), base_url=f"{model}/v1", stream_usage=True)
     print("\nthe client alone, µs of CPU a chunk")

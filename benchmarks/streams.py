@@ -1,4 +1,4 @@
-"""What it costs to keep runs' events in Redis, by how long the first event of a batch waits for others.
+"""Measures the cost of keeping runs' events in Redis, by how long the first event of a batch waits for others.
 
     python -m benchmarks.streams
 

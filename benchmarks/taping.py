@@ -1,4 +1,4 @@
-"""What taping costs: CPU of turns with a tape beside the same turns without, question by question in turn.
+"""Measures the cost of taping: CPU of turns with a tape beside the same turns without, question by question.
 
     python -m benchmarks.taping [ROUNDS]    # the sample library; 3 rounds of 42 questions, about two minutes
 

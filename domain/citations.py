@@ -1,4 +1,4 @@
-"""Citations: which part of which document a statement rests on."""
+"""Citations: the part of a document that supports a statement."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from domain.text.snippets import make_snippet
 
 
 def cite(source: Source, span: tuple[int, int] | None = None, statements: Sequence[str] = ()) -> Citation:
-    """The citation of a whole source, or of `span` within it (offsets of the document).
+    """Return the citation of a whole source, or of `span` within it (offsets in the document).
 
     `text` is all of a span, because it is what is being cited; of a whole source a snippet: what the `statements` rest
     on. `bbox` encloses the lines that the span touches on its first page.
@@ -19,7 +19,7 @@ def cite(source: Source, span: tuple[int, int] | None = None, statements: Sequen
         text = source["text"][start - source["start"] : end - source["start"]]
     else:
         text = make_snippet(source["text"], statements)
-    return Citation(
+    citation = Citation(
         marker=source["number"],
         document_id=source["document_id"],
         title=source["title"],
@@ -33,6 +33,9 @@ def cite(source: Source, span: tuple[int, int] | None = None, statements: Sequen
         text=text,
         score=source["score"],
     )
+    if "source" in source:
+        citation["source"] = source["source"]
+    return citation
 
 
 def _enclose(boxes: Sequence[Box]) -> Box | None:

@@ -1,4 +1,4 @@
-"""Documents, their chunks, and what is found in them.
+"""Documents, their chunks, and search results.
 
 Two kinds of types live here. What is stored or computed with is a frozen dataclass. What travels in the graph's
 state, in events and to clients is a `TypedDict` of plain JSON values, because checkpoints are read back with
@@ -14,6 +14,8 @@ from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
+from domain.metadata import Metadata
+
 
 class Box(TypedDict):
     """A rectangle on a page, in percent (0-100) of the page's width and height, origin top left."""
@@ -26,7 +28,7 @@ class Box(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Where one line of extracted text stands on its page: `document.text[start:end]` is in `box` on `page`."""
+    """The position of a line of text on its page: `document.text[start:end]` is in `box` on `page`."""
 
     start: int
     end: int
@@ -46,7 +48,8 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class ParsedDocument:
-    """What a reader makes of a file. `sections` cover `text` in order; `lines` is empty where pages do not exist."""
+    """The content of a file, as a reader extracts it. `sections` cover `text` in order; `lines` is empty where the file
+    has no pages."""
 
     title: str
     text: str
@@ -54,6 +57,8 @@ class ParsedDocument:
     sections: tuple[Section, ...]
     lines: tuple[Line, ...] = ()
     pages: int | None = None
+    metadata: Metadata = field(default_factory=dict)
+    """Metadata that the file has in itself, such as front matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,23 +77,22 @@ class Chunk:
     content_hash: str
     lines: tuple[Line, ...] = ()
     lead: str = ""
-    """What stands above it in the document and is embedded with it: the caption and header of the table it is cut
-    from."""
+    """Text from further up that is embedded with the chunk: caption and header of the table it is cut from."""
 
     @property
     def page(self) -> int | None:
-        """The page on which the chunk begins."""
+        """Return the page on which the chunk begins."""
         return self.lines[0].page if self.lines else None
 
 
 def embedding_text(title: str, heading_path: tuple[str, ...], text: str, lead: str = "") -> str:
-    """What is embedded, and searched by words, for a chunk: its title and headings on a line, then what it needs
-    from above, then its text."""
+    """Return the text that is embedded and indexed for a chunk: title and headings on a line, then the lead, then the
+    chunk's text."""
     return "\n".join([name_place(title, heading_path), *([lead] if lead else []), text])
 
 
 def name_place(title: str, heading_path: Sequence[str]) -> str:
-    """Title and headings on one line, for readers; a title that is also the first heading is said once."""
+    """Return title and headings on one line; a title that is also the first heading appears once."""
     headings = list(heading_path)
     return " › ".join([title, *(headings[1:] if headings[:1] == [title] else headings)])
 
@@ -100,7 +104,7 @@ class Document:
     id: str
     workspace_id: str
     source: str
-    """What identifies the document within its workspace: a path, a file name or an address."""
+    """The document's identity within its workspace: a path, a file name or an address."""
     title: str
     media_type: str
     content_hash: str
@@ -109,20 +113,21 @@ class Document:
     chunks: int
     created_at: datetime
     updated_at: datetime
+    metadata: Metadata = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """When a file came, among all that come: of two of one source, the later one is kept, whichever is read first."""
+    """The rank of a file by arrival. Of two files with one source, the later is kept, whichever is read first."""
 
     number: int
     lease: int | None = None
-    """The job of the worker that reads it: once another worker has been given the file, nothing of it is stored."""
+    """The job of the worker that reads the file. Once another worker has the file, this one can store nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """One row of one leg of a search. `score` is the leg's own: cosine similarity, or a BM25 sum."""
+    """A row that one leg of a search found. `score` is a cosine similarity or a BM25 sum."""
 
     chunk_id: str
     document_id: str
@@ -131,7 +136,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A chunk as read back from the library, with what is needed to score, show and cite it."""
+    """A chunk read from the library, with all that scoring, showing and citing it needs."""
 
     chunk_id: str
     chunk_index: int
@@ -142,15 +147,17 @@ class Passage:
     end: int
     heading_path: tuple[str, ...] = ()
     lines: tuple[Line, ...] = ()
+    source: str = ""
+    """The document's path as ingested, or its address; empty where it is not known."""
 
     @property
     def page(self) -> int | None:
-        """The page on which the passage begins."""
+        """Return the page on which the passage begins."""
         return self.lines[0].page if self.lines else None
 
 
 class Candidate(TypedDict):
-    """What retrieve found, by reference: the text stays in the library until rerank has chosen."""
+    """A chunk that retrieve found, by reference. Its text stays in the library until rerank has chosen."""
 
     chunk_id: str
     document_id: str
@@ -161,11 +168,11 @@ class Candidate(TypedDict):
     lexical: float | None
     """BM25, 0 where it shares no word with the query; None where it is not known."""
     relevance: float | None
-    """What rerank made of it, 0-1 and comparable between questions; None before rerank."""
+    """Relevance from rerank, 0-1 and comparable between questions; None before rerank."""
 
 
 class TextLine(TypedDict):
-    """`Line` as it travels in state. Offsets are the document's."""
+    """`Line` as the state holds it. Offsets are the document's."""
 
     start: int
     end: int
@@ -182,6 +189,8 @@ class Source(TypedDict):
     chunk_index: int
     document_id: str
     title: str
+    source: NotRequired[str]
+    """The document's path as ingested, or its address. Absent where it is not known, as in states before version 3."""
     heading_path: list[str]
     text: str
     start: int
@@ -195,12 +204,14 @@ class Source(TypedDict):
 
 
 class Citation(TypedDict):
-    """Where a statement of the answer comes from. `text` is what stands at `start`-`end` of the document; of a
+    """The place that supports a statement of the answer. `text` is what stands at `start`-`end` of the document; of a
     whole chunk, a snippet of that: what the answer's statements rest on."""
 
     marker: int
     document_id: str
     title: str
+    source: NotRequired[str]
+    """The document's path as ingested, or its address. Absent where it is not known, as in states before version 3."""
     chunk_id: str
     chunk_index: int
     page: int | None
@@ -216,7 +227,7 @@ Verdict = Literal["supported", "unsupported"]
 
 
 class Claim(TypedDict):
-    """One statement of the answer and what the check against its sources said.
+    """One statement of the answer, with the verdict of the check against its sources.
 
     Offsets are those of the answer that was checked. Where the verification's status is `reconciled`, that is the
     answer before its correction: what is unsupported here is no longer in it, and the rest may have moved.
@@ -244,7 +255,7 @@ class Verification(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class DocumentReport:
-    """What became of one file."""
+    """The result of ingesting one file."""
 
     source: str
     status: Literal["added", "updated", "unchanged", "superseded", "failed"]
@@ -257,16 +268,16 @@ class DocumentReport:
     embedded: int = 0
     """Chunks that had to be embedded and written; the others were already there."""
     error: str | None = None
-    """What was wrong and what to do, where status is ``failed``."""
+    """The problem and its remedy, where status is ``failed``."""
     code: str | None = None
     """The error's stable name."""
     note: str | None = None
-    """What else is worth knowing, such as that another document has the same content."""
+    """A further remark, such as that another document has the same content."""
 
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """What became of all files of one ingestion."""
+    """The results of all files of one ingestion."""
 
     documents: list[DocumentReport] = field(default_factory=list)
     seconds: float = 0.0
@@ -275,10 +286,10 @@ class IngestReport:
 
     @property
     def chunks(self) -> int:
-        """Chunks written, over all documents."""
+        """Return the number of chunks written, over all documents."""
         return sum(d.embedded for d in self.documents)
 
     @property
     def failed(self) -> list[DocumentReport]:
-        """The files that could not be loaded."""
+        """Return the files that could not be loaded."""
         return [d for d in self.documents if d.status == "failed"]

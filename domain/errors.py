@@ -1,4 +1,4 @@
-"""Everything that askgraph raises on purpose.
+"""The exceptions that askgraph raises on purpose.
 
 ::
 
@@ -7,6 +7,7 @@
     │   ├── QuestionError          empty, too long, or not text
     │   ├── UnknownMode
     │   ├── FilterError            a filter over document metadata that cannot be used
+    │   ├── MetadataError          metadata that cannot be stored
     │   ├── StateError             a replay sets a key that does not exist, or a value of the wrong type
     │   ├── NotOnTape              a replay asks for what the run did not
     │   └── DocumentError          a file that cannot become a document
@@ -65,7 +66,7 @@ class AskgraphError(Exception):
 
     @property
     def code(self) -> str:
-        """The class name in snake case, for example ``unknown_document``."""
+        """Return the class name in snake case, for example ``unknown_document``."""
         return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(self).__name__).lower()
 
 
@@ -83,6 +84,10 @@ class UnknownMode(InputError):
 
 class FilterError(InputError):
     """The filter cannot be used."""
+
+
+class MetadataError(InputError):
+    """The metadata cannot be stored."""
 
 
 class StateError(InputError):
@@ -169,7 +174,7 @@ class Superseded(AskgraphError):
 
 
 class RunLost(AskgraphError):
-    """This question was given up: every process that tried to answer it died. The log of each says why."""
+    """The question was given up: every process that tried to answer it died. Their logs say why."""
 
 
 class ThreadBusy(AskgraphError):

@@ -1,4 +1,4 @@
-"""Files that were taken in, to be read and embedded later."""
+"""Files that were accepted, to be read and embedded later."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,13 +7,13 @@ from typing import Literal
 from domain.documents import DocumentReport
 
 IngestionState = Literal["queued", "running", "done", "superseded", "failed"]
-"""The last three are ends. `superseded`: a later version of the document was stored first, and stays. `failed`: the
+"""The last three are final. `superseded`: a later version of the document was stored first, and stays. `failed`: the
 file did not become a document; its report says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class IngestionStatus:
-    """How the ingestion of a file stands."""
+    """The status of a file's ingestion."""
 
     ingestion_id: str
     workspace_id: str
@@ -22,4 +22,4 @@ class IngestionStatus:
     accepted_at: datetime
     ended_at: datetime | None = None
     report: DocumentReport | None = None
-    """Once it has ended."""
+    """Set once the ingestion has ended."""

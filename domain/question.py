@@ -12,7 +12,7 @@ _CARRIED = re.compile(r"(?<=[?.!]) \(([^()]*)\)$")
 
 
 def clean_question(text: str) -> str:
-    """The question with white space folded and control characters removed.
+    """Return the question with white space folded and control characters removed.
 
     Raises `QuestionError` where nothing readable is left, or more than `MAX_QUESTION` characters are.
     """

@@ -1,4 +1,4 @@
-"""What is kept of conversations, and for how long."""
+"""Retention of conversations."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -8,41 +8,41 @@ from typing import Any, Self
 from domain.text.durations import parse_span
 
 STEPS_OF = 100
-"""Of how many of a thread's latest runs every step is kept, unless a policy says otherwise."""
+"""Number of recent runs per thread that keep every step, unless a policy says otherwise."""
 
 KEEP = "keep"
-"""A span without an end."""
+"""The word for an unlimited span."""
 
 
 def parse_age(text: str) -> timedelta | None:
-    """The span that `text` names in hours, days or weeks; None where it is none. Not in minutes, because who says `3m`
-    of what is deleted may mean months."""
+    """Return the span that `text` names in hours, days or weeks; None where it is none. Minutes are refused: `3m` might
+    be meant as months, and what is deleted is gone."""
     return None if text.strip().endswith("m") else parse_span(text)
 
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """Before when a thread's last run must have begun for the thread to go; None where none goes."""
+    """Cut-off times: a thread whose last run began before is deleted. None: no thread is."""
 
     default: datetime | None
     by_workspace: Mapping[str, datetime | None] = field(default_factory=dict)
     workspace_id: str | None = None
-    """Look at this workspace only."""
+    """The only workspace to look at; None: all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """For how long threads are kept after their last run began, and of how many of a thread's runs every step is."""
+    """How long threads are kept after their last run began, and how many of their runs keep every step."""
 
     older_than: timedelta | None = None
     """None: for ever."""
     by_workspace: Mapping[str, timedelta | None] = field(default_factory=dict)
-    """Of workspaces that have a span of their own."""
+    """Spans of workspaces that have their own."""
     steps_of: int = STEPS_OF
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The policy that a setting such as `90d,acme=7d,legal=keep` names. Raises `ValueError`."""
+        """Parse a setting such as `90d,acme=7d,legal=keep`. Raises `ValueError`."""
         older_than: timedelta | None = None
         by_workspace: dict[str, timedelta | None] = {}
         for part in filter(None, map(str.strip, text.split(","))):
@@ -57,7 +57,7 @@ class Policy:
         return cls(older_than, by_workspace)
 
     def cut(self, now: datetime, workspace_id: str | None = None) -> Cuts:
-        """The times that the policy's spans before `now` come to."""
+        """Return the cut-off times of the policy at `now`."""
         by_workspace = {name: _go_back(now, span) for name, span in self.by_workspace.items()}
         return Cuts(_go_back(now, self.older_than), by_workspace, workspace_id)
 
@@ -66,25 +66,25 @@ def _go_back(now: datetime, span: timedelta | None) -> datetime | None:
     try:
         return None if span is None else now - span
     except OverflowError:
-        # Before there were years: nothing is as old.
+        # The cut-off would lie before year 1: nothing is that old.
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """How many rows went, and how many bytes of values were in them as the database stored them."""
+    """Numbers of deleted rows, and the stored size of their values in bytes."""
 
     threads: int = 0
     runs: int = 0
     tapes: int = 0
     thinned: int = 0
-    """Threads of which steps of older runs went."""
+    """Threads that lost steps of older runs."""
     states: int = 0
     """Checkpoints."""
     values: int = 0
-    """Values of checkpoints, and what steps wrote."""
+    """Values of checkpoints, and writes of steps."""
     ingestions: int = 0
-    """What became of files that were taken in to be read later."""
+    """Reports on files that were accepted to be read later."""
     bytes: int = 0
 
     def __add__(self, other: "Pruned") -> "Pruned":
@@ -93,12 +93,12 @@ class Pruned:
 
 @dataclass(frozen=True, slots=True)
 class SavedState:
-    """A checkpoint as it is stored."""
+    """A stored checkpoint."""
 
     thread_id: str
     checkpoint_id: str
     metadata: Mapping[str, Any]
     values: Mapping[str, Any]
-    """The state's fields; none where they cannot be read."""
+    """The state's readable fields."""
     unreadable: Mapping[str, str]
-    """Why a field cannot be read, by its name."""
+    """The reasons why fields cannot be read, by field name."""

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from domain.documents import Citation
 from domain.events import Done, Failed
 from domain.outcome import Outcome, Reason
+from domain.scope import ScopeJson
 from domain.state import Degradation, TurnInput, Usage
 
 RunState = Literal["queued", "running", "done", "failed", "stopped"]
@@ -75,6 +76,8 @@ class RunRecord:
     standalone_question: str = ""
     queries: list[str] = field(default_factory=list)
     document_ids: list[str] | None = None
+    scope: ScopeJson | None = None
+    """Where it was asked; None for runs before filters. `workspace_id` and `document_ids` repeat parts of it."""
     route: str = ""
     retries: int = 0
     candidates: int = 0

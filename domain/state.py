@@ -5,7 +5,7 @@ reads and the part it writes as TypedDicts of its own. mypy then catches a missp
 silently.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NotRequired
 
 from pydantic import TypeAdapter, ValidationError
@@ -13,6 +13,7 @@ from typing_extensions import TypedDict
 
 from domain.documents import Candidate, Citation, Source, Verification
 from domain.outcome import Framing, Outcome, Reason
+from domain.scope import Scope, ScopeJson
 
 Route = Literal["needs_retrieval", "conversational", "out_of_scope"]
 Level = Literal["high", "medium", "low", "none"]
@@ -106,10 +107,17 @@ class TurnInput(TypedDict):
 
     run_id: str
     question: str
-    workspace_id: str
-    document_ids: list[str] | None
+    scope: ScopeJson
     mode: str
     profile: dict[str, Any]
+
+
+def gather_scope(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Gather `workspace_id` and `document_ids`, which states before version 3 held side by side, into `scope`."""
+    if "scope" in values or "workspace_id" not in values:
+        return dict(values)
+    rest = {key: value for key, value in values.items() if key not in ("workspace_id", "document_ids")}
+    return rest | {"scope": Scope.within(values["workspace_id"], values.get("document_ids")).to_json()}
 
 
 class Attempt(TypedDict):

@@ -13,7 +13,7 @@ _ID = re.compile(r"[0-9]{1,18}-[0-9]{1,18}")
 
 @dataclass(frozen=True, slots=True)
 class StreamedEvent:
-    """An event as it stands in a run's stream."""
+    """An event in a run's stream."""
 
     id: str
     """`<attempt>-<number>`, both from 1. Ids grow within a run; a later attempt's are greater than any of an earlier's,
@@ -24,24 +24,24 @@ class StreamedEvent:
 
     @classmethod
     def of(cls, event: Event, event_id: str) -> "StreamedEvent":
-        """The event, encoded once for all who read it."""
+        """Encode the event, once for all its readers."""
         return cls(event_id, event["type"], orjson.dumps(data_of(event)))
 
     @property
     def event(self) -> Event:
-        """Decoded."""
+        """Decode the event."""
         return cast(Event, {"type": self.type, **orjson.loads(self.data)})
 
     @property
     def is_end(self) -> bool:
-        """Whether the stream ends with it."""
+        """Return True for the event that ends the stream."""
         return self.type in ("done", "error")
 
 
 def order_of(event_id: str) -> tuple[int, int]:
-    """What ids are compared by.
+    """Return the sort key of an event's id.
 
-    Raises `ValueError` where it is no id of an event.
+    Raises `ValueError` where `event_id` is not an event's id.
     """
     if not _ID.fullmatch(event_id):
         raise ValueError(event_id)

@@ -1,6 +1,6 @@
-"""The tape of a run: every call that it made of the outside, and what came of each.
+"""The tape of a run: every call that it made to a port, with the result.
 
-With its tape a run can be run again without a single call, to the same events and the same state.
+From its tape a run can be replayed without a single call, to the same events and the same state.
 """
 
 from dataclasses import dataclass, field
@@ -11,13 +11,13 @@ from domain.events import Event
 from domain.ports.models import ModelUsage
 
 TapeUse = Literal["off", "strict", "fill"]
-"""What a replay does with the tape. `off`: calls everything anew. `strict`: calls nothing. `fill`: calls what the tape
-does not hold."""
+"""How a replay uses the tape. `off`: makes all calls anew. `strict`: makes no call. `fill`: makes only the calls that
+the tape lacks."""
 
 
 @dataclass(slots=True)
 class Call:
-    """One call of a port's method. Which of several equal ones it is, their order on the tape says."""
+    """One call of a port's method. Equal calls are told apart by their order on the tape."""
 
     port: str
     """The port's protocol, and its name where it has one: `Library`, `ChatModel gpt-5-nano`."""
@@ -25,17 +25,17 @@ class Call:
     request: dict[str, Any]
     """The arguments by name, as plain values and arrays. A schema is its name and its JSON schema."""
     step: int
-    """The graph's step in which it was made, as checkpoints count them."""
+    """The graph's step that made the call, as checkpoints count steps."""
     reply: Any = None
-    """What came back; of a stream, the list of its chunks."""
+    """The result; for a stream, the list of its chunks."""
     error: tuple[str, str] | None = None
-    """The class, of `domain.errors`, and the message of what was raised."""
+    """Class (of `domain.errors`) and message of the raised error."""
     cut: bool = True
-    """Whether it was left before it ended: its step was out of time, or nobody needed it any more."""
+    """True where the call was abandoned: its step ran out of time, or the result was not needed any more."""
     usage: list[ModelUsage] = field(default_factory=list)
 
     def end(self, error: AskgraphError | None = None) -> None:
-        """Note that it came to its end, or to this error."""
+        """Note that the call ended, or failed with this error."""
         self.cut = False
         if error is not None:
             self.error = (type(error).__name__, error.message)
@@ -43,7 +43,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Tape:
-    """What a run called, with what it had to call, and the events that came of it."""
+    """The calls of a run, the ports that it had, and its events."""
 
     ports: dict[str, Any]
     """The attributes of the ports, as `app/runs/taping.py` describes a context."""

@@ -1,4 +1,4 @@
-"""What a run needs besides its state: the ports, and where usage and warnings go.
+"""The context of a run: the ports, and the ledger of usage and warnings.
 
 LangGraph does not checkpoint the context; `app/wiring/services.py` makes one per run, also to resume and to replay.
 """
@@ -21,9 +21,11 @@ from domain.state import Degradation, Step
 
 @dataclass(slots=True)
 class Ledger:
-    """What the running step consumed, what it wants to warn about, and how long it may wait for a model. The graph's
-    instrumentation sets its name and the deadlines when the step begins and empties the rest into its record when it
-    ends."""
+    """Usage, warnings and deadlines of the running step.
+
+    The graph's instrumentation sets the name and the deadlines when the step begins, and moves the rest into the step's
+    record when it ends.
+    """
 
     node: str = ""
     """The name of the running step."""
@@ -31,37 +33,37 @@ class Ledger:
     warnings: list[str] = field(default_factory=list)
     degraded: list[Degradation] = field(default_factory=list)
     model_deadline: float | None = None
-    """The event loop's time by which the step goes on without its model; None: it waits."""
+    """Event loop time at which the step goes on without its model; None: never."""
     budget_deadline: float | None = None
-    """The event loop's time from which the run's budget allows no judgement by a model; None: it always does."""
+    """Event loop time from which the budget allows no judgement by a model; None: it always does."""
     over_budget: str = ""
-    """What is said from then on: which limit has been reached."""
+    """The message for steps after that: which limit was reached."""
 
     def record(self, usage: ModelUsage) -> None:
         """Add what one model call consumed."""
         self.usage.append(usage)
 
     def warn(self, message: str) -> None:
-        """Say, for the user and the run's record, that the step went on with less than it should have had."""
+        """Tell the user and the run's record that the step went on with less than it should have had."""
         if message not in self.warnings:
             self.warnings.append(message)
 
     def is_over_budget(self) -> bool:
-        """Whether the run's budget allows no judgement by a model any more."""
+        """Return True once the run's budget allows no further judgement by a model."""
         return self.budget_deadline is not None and self.budget_deadline <= asyncio.get_running_loop().time()
 
     def degrade(self, degradation: Degradation) -> None:
-        """Say what had to be given up, once, and warn of it."""
+        """Report a fallback, once, and warn of it."""
         if degradation not in self.degraded:
             self.degraded.append(degradation)
         self.warn(degradation["message"])
 
     def branch(self) -> "Ledger":
-        """An empty one with the same deadlines, for work of which it is not known yet whether it is the step's."""
+        """Return an empty ledger with the same deadlines, for work that may or may not become the step's."""
         return replace(self, usage=[], warnings=[], degraded=[])
 
     def absorb(self, branch: "Ledger") -> None:
-        """Add what is in `branch`, whose work has become the step's."""
+        """Add the entries of `branch`, whose work became the step's."""
         self.usage += branch.usage
         self.warnings += [warning for warning in branch.warnings if warning not in self.warnings]
         self.degraded += [degradation for degradation in branch.degraded if degradation not in self.degraded]
@@ -83,13 +85,13 @@ class Models:
     judge: ChatModel | None = None
     """Verifies them."""
     fallbacks: tuple[ChatModel, ...] = ()
-    """Asked in this order where the step's own model fails; after the last, the step goes on locally."""
+    """Asked in this order where the step's own model fails. After the last one, the step goes on locally."""
     named: Mapping[tuple[Tier, str], ChatModel] = field(default_factory=dict)
-    """What modes and forks may ask for in each tier, by name."""
+    """The models that modes and forks may name, by tier and name."""
 
     def choose(self, knobs: ModelKnobs) -> "Models":
-        """The models of a mode: those that it names, and the deployment's for the rest. A deployment without models
-        has none for any mode.
+        """Return the models of a mode: those that it names, and the deployment's for the other tiers. A deployment
+        without models has none for any mode.
 
         Raises `StateError` where a fork names a model that is not connected; modes are checked at start.
         """
@@ -106,7 +108,7 @@ class Models:
 
 
 def keep_measure(step: Step) -> Step:
-    """The step as it was measured."""
+    """Return the step as it was measured."""
     return step
 
 
@@ -121,14 +123,13 @@ class Context:
     """Judge without a language model: where there is none, where it fails, and where one judgement is enough."""
     tokens: TokenCounter
     rerankers: Mapping[str, Reranker] = field(default_factory=dict)
-    """By the name that `rerank.method` has for it."""
+    """By name, as in `rerank.method`."""
     models: Models = Models()
     run_id: str | None = None
     """None where LangGraph names its runs itself, as its Studio does."""
     ledger: Ledger = field(default_factory=Ledger)
     measure: Callable[[Step], Step] = keep_measure
-    """The step as it is filed, and counted for what a run may take. A replay on a tape, which is faster than its run
-    was, puts in what was measured then."""
+    """Returns the step as it is filed and counted against the budget. A replay on a tape puts in the recorded times."""
 
     def read_cosines(self, found: Sequence[Found]) -> Sequence[Found]:
         """Return `found`, without its cosines where the index was made with another embedding model than the one that

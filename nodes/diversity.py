@@ -1,4 +1,4 @@
-"""Sources that do not all say the same: maximal marginal relevance.
+"""Maximal marginal relevance: choose sources that do not all say the same.
 
 Carbonell & Goldstein, "The Use of MMR, Diversity-Based Reranking for Reordering Documents and Producing Summaries",
 SIGIR 1998.
@@ -12,7 +12,7 @@ from domain.ports.embedding import Vector
 
 
 def diversify(relevance: Sequence[float], embeddings: Vector, keep: int, mmr_lambda: float) -> list[int]:
-    """Positions of up to `keep` candidates in the order of choice.
+    """Return the positions of up to `keep` candidates in the order of choice.
 
     Each choice has the highest `mmr_lambda * relevance - (1 - mmr_lambda) * similarity`, where similarity is the
     highest cosine to one chosen before it. `relevance` is in 0-1, `embeddings` has a unit row for each candidate. Of

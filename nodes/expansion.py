@@ -1,7 +1,7 @@
-"""More ways to search for one question, written by a language model: other queries, or an answer that might be.
+"""Query expansion by a language model: more queries, or a hypothetical answer to search for.
 
-A hypothetical answer (HyDE: Gao et al., "Precise Zero-Shot Dense Retrieval without Relevance Labels", 2022) is wrong as
-often as not, but it is worded as the passage that answers would be, and so lies nearer to it than the question does.
+A hypothetical answer (HyDE: Gao et al., "Precise Zero-Shot Dense Retrieval without Relevance Labels", 2022) is often
+wrong. But it is worded like the passage that answers, so its embedding is nearer to that passage than the question's.
 """
 
 from collections.abc import Sequence
@@ -31,17 +31,17 @@ class Queries(BaseModel):
 
 
 class Hypothesis(BaseModel):
-    """The model's idea of an answer."""
+    """The model's hypothetical answer."""
 
     passage: str = Field(min_length=1, max_length=4000)
 
 
 LONGEST = 1000
-"""Characters of a query or passage that count; the embedding model reads no more."""
+"""Characters of a query or passage that are used; the embedding model reads no more."""
 
 
 async def expand(query: str, knobs: RetrievalKnobs, context: Context) -> list[str]:
-    """What to search for besides `query`, by the profile's choice. Nothing, with a warning, without a model."""
+    """Return the texts to search for besides `query`, as the profile chooses. Without a model: none, and a warning."""
     if knobs.expansion in ("none", "parts"):
         return []
     if (model := context.models.small) is None:
@@ -56,8 +56,8 @@ async def expand(query: str, knobs: RetrievalKnobs, context: Context) -> list[st
 
 
 def fuse_rankings(rankings: Sequence[Sequence[Candidate]], k: int) -> list[Candidate]:
-    """One ranking of several, by the sum of 1 / (k + rank) (Cormack, Clarke & Buettcher, SIGIR 2009). A candidate of
-    several rankings keeps what the first of them says of it."""
+    """Fuse rankings by the sum of 1 / (k + rank) (Cormack, Clarke & Buettcher, SIGIR 2009). A candidate of several
+    rankings keeps its scores of the first one."""
     if len(rankings) == 1:
         return list(rankings[0])
     scores: dict[str, float] = {}

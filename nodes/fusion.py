@@ -1,4 +1,4 @@
-"""How the legs of a search become one ranking, and how a ranking becomes relevance.
+"""Fuse the dense and the lexical search into one ranking, and turn a ranking into relevance.
 
 Pure functions. Constants were chosen by measuring on public sets: docs/decisions/06-retrieval-and-fusion.md.
 """
@@ -25,7 +25,7 @@ RELATED = 0.5
 with one (docs/decisions/06-retrieval-and-fusion.md)."""
 
 EXAMPLES = 5
-"""So many of the best are taken for examples of what is asked; 3 to 12 rank about as well."""
+"""Best candidates that count as examples of what is asked; 3 to 12 rank about as well."""
 
 USUAL_CANDIDATES = 20
 """As many as the fit had: the best of more are standardised by these, so that relevance does not depend on how many
@@ -37,7 +37,7 @@ USUAL_SIMILARITY = 0.4
 
 
 def fuse(dense: Sequence[Match], lexical: Sequence[Match], knobs: RetrievalKnobs) -> list[Candidate]:
-    """One ranking of everything that either leg found, best first.
+    """Fuse everything that either leg found into one ranking, best first.
 
     Where a leg did not return a candidate, its score there is taken to be the leg's lowest: the true score is that or
     less. A leg that is empty takes no part. Candidates known to be less similar than `knobs.similarity_threshold` are
@@ -68,8 +68,8 @@ def fuse(dense: Sequence[Match], lexical: Sequence[Match], knobs: RetrievalKnobs
 
 
 def blend(candidates: Sequence[Candidate], rerank: Sequence[float] | None) -> list[float]:
-    """Relevance of each candidate, in order: an estimate of the probability that it holds what the question asks for,
-    0-1 and comparable between questions.
+    """Return the relevance of each candidate, in order: the estimated probability that it holds what the question asks
+    for, 0-1 and comparable between questions.
 
     `rerank` are the scores of the local reranker, None where none ran. They are weighed with the fused score, not put
     in its place: alone, they rank long abstracts worse than the search did.
@@ -92,17 +92,17 @@ def blend(candidates: Sequence[Candidate], rerank: Sequence[float] | None) -> li
 
 
 def choose_examples(chunk_ids: Sequence[str], relevance: Sequence[float]) -> dict[str, float]:
-    """The most relevant chunks, each with its share of their odds; the shares sum to 1."""
+    """Return the most relevant chunks, each with its share of their odds; the shares sum to 1."""
     best = sorted(zip(chunk_ids, relevance, strict=True), key=lambda pair: -pair[1])[:EXAMPLES]
     odds = {chunk_id: value / (1 - value) for chunk_id, value in best}
     return {chunk_id: value / sum(odds.values()) for chunk_id, value in odds.items()}
 
 
 def reorder(relevance: Sequence[float], related: Sequence[float]) -> list[float]:
-    """The same values of relevance, given out anew: `related` says how much each candidate has of what marks the best
-    beside the question's words.
+    """Redistribute the same relevance values by `related`: how much each candidate shares with the best ones besides
+    the question's words.
 
-    It tells which candidates are better than others, but nothing of how good they are: any ranking has best ones.
+    `related` tells which candidates are better than others, but not how good they are: every ranking has best ones.
     """
     values = np.array(relevance)
     merit = np.log(values / (1 - values)) + RELATED * _standardise(np.array(related))
@@ -124,20 +124,20 @@ def _score(chunk_ids: list[str], dense: Sequence[Match], lexical: Sequence[Match
 
 
 def _spread(chunk_ids: list[str], leg: Sequence[Match]) -> _Scores:
-    """The leg's scores over all candidates."""
+    """Return the leg's scores for all candidates."""
     scores = {match.chunk_id: match.score for match in leg}
     lowest = min(scores.values(), default=0.0)
     return np.array([scores.get(chunk_id, lowest) for chunk_id in chunk_ids], dtype=np.float64)
 
 
 def _rank(chunk_ids: list[str], leg: Sequence[Match], k: int) -> _Scores:
-    """Reciprocal ranks; 0 where the leg did not return the candidate, as the formula's authors have it."""
+    """Return reciprocal ranks; 0 where the leg did not return the candidate, as in the original formula."""
     ranks = {match.chunk_id: 1 / (k + rank) for rank, match in enumerate(leg, 1)}
     return np.array([ranks.get(chunk_id, 0.0) for chunk_id in chunk_ids], dtype=np.float64)
 
 
 def _standardise(scores: _Scores, sample: _Scores | None = None) -> _Scores:
-    """By mean and deviation of the sample, or their own."""
+    """Standardise by mean and deviation of the sample, by default of the scores themselves."""
     sample = scores if sample is None else sample
     deviation = sample.std() if len(sample) else 0.0
     return (scores - sample.mean()) / deviation if deviation > 0 else np.zeros_like(scores)
@@ -149,6 +149,6 @@ def _scale(scores: _Scores) -> _Scores:
 
 
 def weigh_by_rank(scores: Sequence[float]) -> float:
-    """The mean of the scores, best first, each by the inverse of its rank: Σ scoreᵢ / i ÷ Σ 1 / i."""
+    """Return the mean of the scores, best first, each weighted by the inverse of its rank: Σ scoreᵢ / i ÷ Σ 1 / i."""
     weights = [1 / rank for rank in range(1, len(scores) + 1)]
     return sum(weight * score for weight, score in zip(weights, scores, strict=True)) / sum(weights)

@@ -157,7 +157,7 @@ async def generate(state: GenerateInput, runtime: Runtime[Context]) -> GenerateU
 
 
 class _Result(NamedTuple):
-    """What became of an answer that was written to its end."""
+    """The result of an answer that was written to its end."""
 
     outcome: Outcome
     reasons: list[Reason]

@@ -1,4 +1,4 @@
-"""A language model's part in a step. It never costs the step: what stands in for it is local."""
+"""Ask a language model for a judgement that the step can do without: the local judgement replaces it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
@@ -17,11 +17,10 @@ Answer = TypeVar("Answer")
 async def ask_or_none(
     model: ChatModel, asking: Coroutine[Any, Any, Answer], ledger: Ledger, consequence: str
 ) -> Answer | None:
-    """What `asking`, the step's work with `model`, comes to.
+    """Return the result of `asking`, the step's work with `model`.
 
-    None where the model fails or is not done by the ledger's deadlines, or where the run has spent its budget, when it
-    is not asked at all. The ledger then holds what was given up, and the warning that `consequence` is what came of it,
-    and why.
+    None where the model fails or misses the ledger's deadlines, and where the run has spent its budget: then the model
+    is not asked at all. In these cases the ledger gets the fallback, and a warning of `consequence` and its cause.
     """
     problem: AskgraphError
     if ledger.is_over_budget():
@@ -43,7 +42,7 @@ async def ask_or_none(
 
 @asynccontextmanager
 async def within(deadline: float | None, problem: ModelUnavailable) -> AsyncIterator[None]:
-    """Raises `problem` where the block is not done by `deadline`, in the event loop's time."""
+    """Raise `problem` where the block is not done by `deadline`, an event loop time."""
     try:
         async with asyncio.timeout_at(deadline):
             yield

@@ -1,4 +1,4 @@
-"""What one leg of a search found, scored by the other leg too."""
+"""Score what one leg of a search found by the other leg, too."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ Leg = Sequence[Match]
 async def score_across_legs(
     dense: Leg, lexical: Leg, scope: Scope, embedding: Vector, text: str, library: Library
 ) -> tuple[Leg, Leg]:
-    """Both legs with a score for every chunk that either found.
+    """Return both legs with a score for every chunk that either found.
 
     Fusion would otherwise have to guess the score of what a leg did not return, and the best passages are often found
     by one leg only. Measured: docs/decisions/06-retrieval-and-fusion.md.

@@ -1,4 +1,4 @@
-"""The second hop: what the best passages mention by title is looked up too.
+"""The second hop: look up the documents whose titles the best passages mention.
 
 "Where was the director of X born?" finds the document about X, which names the director; the document titled with that
 name answers, although it shares no word with the question. Measured: docs/decisions/08-second-hop-and-retries.md.
@@ -13,15 +13,14 @@ from domain.scope import Scope
 from nodes.context import Context
 
 FROM = 3
-"""Mentions are followed from so many of the best passages; later ones led nowhere new. As many keep their places ahead
-of what was found so."""
+"""Best passages whose mentions are followed; later ones led nowhere new. They stay ahead of the linked passages."""
 
 LINKED = 2
-"""So many linked passages become sources behind those, at most: those that are as relevant as the least relevant
-candidate. A mention in passing ("United States") is not, on most questions. As many others follow the sources."""
+"""The most linked passages that become sources: those at least as relevant as the least relevant candidate. A mention
+in passing ("United States") usually is not. As many others follow behind the sources."""
 
 _LONGEST = 8
-"""Words of a title that is recognised in a text."""
+"""The most words of a title that is recognised in a text."""
 
 _WORD = re.compile(r"\w+(?:['’.&-]\w+)*")
 _BREAK = re.compile(r"[;:!?()\n]")
@@ -31,8 +30,8 @@ Ranking = list[tuple[Passage, float]]
 
 
 def find_names(text: str) -> list[str]:
-    """Every run of up to eight words that begins with a capital or a digit and may be a title, once, in order. Most of
-    them are none: the library knows."""
+    """Return every run of up to eight words that begins with a capital or a digit, once, in order. Most are no titles;
+    the library knows which are."""
     return list(dict.fromkeys(_cut_names(text)))
 
 
@@ -50,8 +49,10 @@ def _cut_names(text: str) -> Iterator[str]:
 async def find_linked(
     question: str, scope: Scope, passages: Sequence[Passage], candidates: dict[str, Candidate], context: Context
 ) -> list[Passage]:
-    """For each title that the first `FROM` passages mention, the passage of such a document that is nearest to the
-    question. Those that are no candidates yet are added to `candidates`, last. Without the embedder, nothing."""
+    """Return, for each title that the first `FROM` passages mention, that document's passage nearest to the question.
+
+    New ones are added to `candidates`, last. Without the embedder, nothing is found.
+    """
     best = passages[:FROM]
     titles = {passage.title for passage in best}
     names = {name for passage in best for name in find_names(passage.text)} - titles
@@ -78,11 +79,10 @@ async def find_linked(
 
 
 def place_linked(ranked: Ranking, linked: Collection[str], keep: int) -> Ranking:
-    """The ranking of passages with their relevance, with those of the chunks `linked` where they help most: the first
-    `keep` become sources.
+    """Move the passages of the chunks `linked` up the ranking; its first `keep` passages become sources.
 
-    A linked passage shares few words with the question, so that its relevance says little beside that of the others:
-    places are kept free for it.
+    A linked passage shares few words with the question. Its relevance cannot be compared with that of the others, so
+    places are reserved for it.
     """
     lowest = min((relevance for passage, relevance in ranked if passage.chunk_id not in linked), default=0.0)
     head, tail = ranked[:FROM], ranked[FROM:]

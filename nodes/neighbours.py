@@ -1,4 +1,4 @@
-"""What stands beside a source and belongs to it: the rest of a sentence, the head of a table, the next source.
+"""Complete sources from their neighbours: the rest of a sentence, the head of a table, an adjacent source.
 
 Chunks are cut to be found; an answer needs whole sentences, and rows with the header that says what their figures mean.
 Measured: docs/decisions/11-quotes-and-verification.md.
@@ -14,20 +14,20 @@ from domain.text.sentences import split_sentences
 from domain.text.tables import BAR, find_tables
 
 ABOVE, BELOW = 4, 1
-"""Chunks that are looked at beside a source. The header of most tables is within the four above."""
+"""Chunks read above and below a source. The header of most tables is within the four above."""
 
 LONGEST = 2500
-"""Characters that a source may have after what it lacks was added; otherwise it stays as it was."""
+"""The most characters of a completed source; a longer one stays as it was."""
 
 _CLOSE = 2
-"""Characters of white space that may part two neighbours."""
+"""The most characters of white space between two neighbours."""
 
 _Stretch = tuple[int, str]
-"""Where a text begins in its document, and the text."""
+"""A text and its start in the document."""
 
 
 async def complete_sources(sources: Sequence[Source], scope: Scope, library: Library) -> list[Source]:
-    """The sources, each with the whole of its sentences and with the head of the table it was cut from.
+    """Return the sources, each with whole sentences and with the head of the table it was cut from.
 
     No source gets text of another page or section. Raises `DatabaseUnavailable`.
     """
@@ -37,8 +37,8 @@ async def complete_sources(sources: Sequence[Source], scope: Scope, library: Lib
 
 
 def merge_touching(sources: Sequence[Source]) -> list[Source]:
-    """Sources that touch or overlap in one section of one page become one, at the place and under the name of the
-    first. Numbered anew."""
+    """Join sources that touch or overlap in one section of one page, at the place and under the name of the first, and
+    number them anew."""
     merged: list[Source] = []
     for source in sources:
         touched = [other for other in merged if _touch(other, source)]
@@ -51,12 +51,12 @@ def merge_touching(sources: Sequence[Source]) -> list[Source]:
 
 
 def _is_cut(text: str) -> bool:
-    """Whether a chunk looks as if it began or ended within a sentence or a table."""
+    """Return True where a chunk seems to begin or end within a sentence or a table."""
     return BAR in text.split("\n", 1)[0] or text[:1].islower() or text[-1:].isalnum() or text[-1:] in ",-–—"
 
 
 def widen(source: Source, passages: Iterable[Passage]) -> Source:
-    """The source with what `passages`, in any order, hold of its first and last sentence and of its table's head."""
+    """Add to the source what `passages`, in any order, hold of its first and last sentence and of its table's head."""
     near = list(_find_contiguous(source, passages))
     start, text = reduce(_append, sorted([(p.start, p.text) for p in near] + [(source["start"], source["text"])]))
     first, last = source["start"] - start, source["end"] - start
@@ -88,7 +88,7 @@ def widen(source: Source, passages: Iterable[Passage]) -> Source:
 
 
 def _find_contiguous(source: Source, passages: Iterable[Passage]) -> Iterator[Passage]:
-    """Those that follow each other without a gap up to the source, and on from it, in its section and on its page."""
+    """Yield the passages that adjoin the source without a gap, above and below, in its section and on its page."""
     by_index = {
         p.chunk_index: p
         for p in passages
@@ -113,7 +113,7 @@ def _touch(one: Source, other: Source) -> bool:
 
 
 def _join(sources: Sequence[Source]) -> Source:
-    """All of them under the name of the first."""
+    """Join the sources under the name of the first."""
     start, text = reduce(_append, sorted((source["start"], source["text"]) for source in sources))
     lines = {line["start"]: line for source in sources for line in source["lines"]}
     return {
@@ -126,8 +126,8 @@ def _join(sources: Sequence[Source]) -> Source:
 
 
 def _append(left: _Stretch, right: _Stretch) -> _Stretch:
-    """The text from the beginning of `left` to the end of `right`. Of the white space between chunks only the length
-    is known: a line break beside table rows, a blank within a paragraph, an empty line between paragraphs."""
+    """Return the text from the beginning of `left` to the end of `right`. Only the length of the white space between
+    chunks is known: a line break beside table rows, a blank within a paragraph, an empty line between paragraphs."""
     start, text = left
     gap = right[0] - start - len(text)
     if gap < 0:

@@ -123,8 +123,9 @@ def disarm(text: str) -> str:
 
 def _show(source: Source) -> str:
     where = _show_attribute(name_place(source["title"], source["heading_path"]))
+    path = f' path="{_show_attribute(source["source"])}"' if source.get("source") else ""
     page = f' page="{source["page"]}"' if source["page"] else ""
-    return f'<source number="{source["number"]}" title="{where}"{page}>\n{disarm(source["text"])}\n</source>'
+    return f'<source number="{source["number"]}" title="{where}"{path}{page}>\n{disarm(source["text"])}\n</source>'
 
 
 def _show_attribute(value: str) -> str:

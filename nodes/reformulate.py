@@ -1,4 +1,4 @@
-"""reformulate: another way to search for what was missing. Never a query that was already tried."""
+"""reformulate: write another query for what was missing, never one that was tried already."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ What the search found is titled:
 
 
 class ReformulateInput(TypedDict):
-    """What reformulate reads."""
+    """The part of the state that reformulate reads."""
 
     profile: dict[str, Any]
     standalone_question: str
@@ -51,7 +51,7 @@ class ReformulateInput(TypedDict):
 
 
 class ReformulateUpdate(TypedDict):
-    """What reformulate writes. `query` stays as it was where there is nothing new to try."""
+    """The part of the state that reformulate writes. `query` stays as it was where there is nothing new to try."""
 
     query: str
     parts: list[str]
@@ -72,7 +72,7 @@ class Parts(BaseModel):
 
 
 async def reformulate(state: ReformulateInput, runtime: Runtime[Context]) -> ReformulateUpdate:
-    """Rewrite the query from what was missing and count the retry."""
+    """Rewrite the query from the missing words, and count the retry."""
     context = runtime.context
     knobs = profile_of(state).retrieval
     tried = state["queries_tried"]
@@ -107,14 +107,14 @@ async def reformulate(state: ReformulateInput, runtime: Runtime[Context]) -> Ref
 
 
 def _find_background(state: ReformulateInput) -> str:
-    """What the conversation lent to the first query."""
+    """Return the words that the conversation added to the first query."""
     first = state["queries_tried"][0] if state["queries_tried"] else ""
     asked = state["standalone_question"]
     return first.removeprefix(asked) if first.startswith(asked) else ""
 
 
 def is_tried(query: str, tried: list[str]) -> bool:
-    """Whether the query is one of those tried but for case and white space."""
+    """Return True where the query equals one of those tried, apart from case and white space."""
     return " ".join(query.casefold().split()) in {" ".join(t.casefold().split()) for t in tried}
 
 

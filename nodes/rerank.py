@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 from domain.documents import Candidate, Passage, Source, TextLine
 from domain.errors import EmbedderUnavailable, ModelError, ModelUnavailable
 from domain.profile import RerankKnobs
-from domain.scope import Scope
+from domain.scope import Scope, ScopeJson
 from domain.text.complexity import is_complex
 from nodes.context import Context
 from nodes.diversity import diversify
@@ -23,29 +23,28 @@ from nodes.scope import profile_of, scope_of
 
 
 class RerankInput(TypedDict):
-    """What rerank reads."""
+    """The part of the state that rerank reads."""
 
     standalone_question: str
     candidates: list[Candidate]
     queries_tried: list[str]
-    workspace_id: str
-    document_ids: list[str] | None
+    scope: ScopeJson
     profile: dict[str, Any]
 
 
 class RerankUpdate(TypedDict):
-    """What rerank writes."""
+    """The part of the state that rerank writes."""
 
     candidates: list[Candidate]
-    """As ranked, so that a saved state says how close each came to being a source: most relevant first, apart from what
-    was found by its title."""
+    """Most relevant first, apart from those found by title. So a saved state shows how close each came to being a
+    source."""
     sources: list[Source]
     queries_tried: list[str]
-    """With the titles that were followed."""
+    """The queries so far, and the titles that were followed."""
 
 
 async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
-    """Turn candidates into sources. Where the reranker fails, the fused order stands, with a warning."""
+    """Turn candidates into sources. Where the reranker fails, keep the fused order, with a warning."""
     context = runtime.context
     knobs = profile_of(state).rerank
     candidates = {c["chunk_id"]: c for c in state["candidates"]}
@@ -91,7 +90,7 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
 
 
 def is_reranked(question: str, knobs: RerankKnobs) -> bool:
-    """Whether the profile has what was found for this question scored once more."""
+    """Return True where the profile reranks this question's candidates."""
     return knobs.method != "none" and (not knobs.only_complex or is_complex(question))
 
 
@@ -103,7 +102,8 @@ async def _look_and_score(
     candidates: dict[str, Candidate],
     context: Context,
 ) -> tuple[list[Passage], list[float] | None]:
-    """What the passages found mention by title; and the scores of those found and of what of this is new, in order."""
+    """Return the passages whose titles the found ones mention, and the scores of the found ones and the new ones, in
+    order."""
 
     async def look() -> list[Passage]:
         finding = find_linked(question, scope, found, candidates, context)
@@ -125,7 +125,7 @@ async def _look_and_score(
 
 
 def _leave_out(known: list[Passage], passages: list[Passage]) -> list[Passage]:
-    """Those of the passages that are not among the known ones."""
+    """Return the passages that are not among the known ones."""
     return [passage for passage in passages if passage not in known]
 
 
@@ -137,7 +137,7 @@ async def _score(
     candidates: dict[str, Candidate],
     context: Context,
 ) -> list[float] | None:
-    """None where the order of the search stands."""
+    """Return the reranker's scores; None to keep the order of the search."""
     if not is_reranked(question, knobs):
         return None
     if knobs.method == "model":
@@ -157,8 +157,8 @@ async def _score(
 async def _learn(
     question: str, scope: Scope, passages: list[Passage], relevance: list[float], context: Context
 ) -> list[float]:
-    """The relevance of the passages, after reading in the best of them what belongs to the question besides its own
-    words."""
+    """Return the relevance of the passages after relevance feedback: words of the best ones count besides the
+    question's."""
     chunk_ids = [passage.chunk_id for passage in passages]
     examples = choose_examples(chunk_ids, relevance)
     related = {
@@ -171,7 +171,7 @@ async def _learn(
 async def _choose(
     knobs: RerankKnobs, scope: Scope, ranked: list[tuple[Passage, float]], context: Context
 ) -> list[tuple[Passage, float]]:
-    """Those that become sources, most relevant first."""
+    """Return the passages that become sources, most relevant first."""
     if knobs.mmr_lambda is None or len(ranked) <= knobs.keep:
         return ranked[: knobs.keep]
     embeddings = await query_or_default(
@@ -189,7 +189,7 @@ async def _choose(
 
 
 def _make_source(number: int, passage: Passage, candidate: Candidate, score: float) -> Source:
-    return Source(
+    source = Source(
         number=number,
         chunk_id=passage.chunk_id,
         chunk_index=passage.chunk_index,
@@ -205,3 +205,6 @@ def _make_source(number: int, passage: Passage, candidate: Candidate, score: flo
         dense=candidate["dense"],
         lexical=candidate["lexical"],
     )
+    if passage.source:
+        source["source"] = passage.source
+    return source

@@ -1,4 +1,4 @@
-"""retrieve: dense and lexical search side by side, fused."""
+"""retrieve: search dense and lexical side by side, and fuse the results."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from domain.documents import Candidate, Match
 from domain.errors import EmbedderUnavailable
 from domain.ports.embedding import Vector
 from domain.profile import RetrievalKnobs
-from domain.scope import Scope
+from domain.scope import Scope, ScopeJson
 from domain.text.spelling import correct
 from nodes.context import Context
 from nodes.expansion import expand, fuse_rankings
@@ -23,7 +23,7 @@ from nodes.scope import profile_of, scope_of
 
 
 class RetrieveInput(TypedDict):
-    """What retrieve reads."""
+    """The part of the state that retrieve reads."""
 
     question: str
     standalone_question: str
@@ -31,38 +31,37 @@ class RetrieveInput(TypedDict):
     queries_tried: list[str]
     parts: list[str]
     retries: int
-    workspace_id: str
-    document_ids: list[str] | None
+    scope: ScopeJson
     profile: dict[str, Any]
 
 
 class RetrieveUpdate(TypedDict):
-    """What retrieve writes."""
+    """The part of the state that retrieve writes."""
 
     standalone_question: str
     query: str
-    """Both with their misspelt words corrected: what is read is judged by what was meant."""
+    """Both with misspelt words corrected, so that sources are judged by what was meant."""
     candidates: list[Candidate]
     queries_tried: list[str]
-    """With every query that was searched for besides, and a made-up answer that was."""
+    """The queries so far, and every further query or hypothetical answer that was searched for."""
 
 
 async def retrieve(state: RetrieveInput, runtime: Runtime[Context]) -> RetrieveUpdate:
-    """Search both legs and fuse them. Where the embedder fails, the lexical leg answers alone, with a warning."""
+    """Search both legs and fuse them. Where the embedder fails, use the lexical leg alone, with a warning."""
     context = runtime.context
     knobs = profile_of(state).retrieval
     scope = scope_of(state)
     core, background = _part_query(state)
-    # Side by side, because a question whose words are all known is the rule, and then has lost no time.
+    # Side by side: most questions need no correction, and then no time is lost.
     candidates, (question, spelt, spelt_background) = await asyncio.gather(
         _search(core, background, scope, knobs, context),
         _correct([state["standalone_question"], core, background], scope, knobs, context),
     )
     if (spelt, spelt_background) != (core, background):
         candidates = await _search(spelt, spelt_background, scope, knobs, context)
-    # A retry is another wording already, and perhaps several.
+    # A retry searches for other wordings already.
     added = state["parts"] if state["retries"] else await expand(question, knobs, context)
-    # Of an answer that is made up, the meaning counts and not the words.
+    # A hypothetical answer counts by its meaning, not by its words.
     likewise = knobs.model_copy(update={"fusion": "dense"}) if knobs.expansion == "hyde" else knobs
     rankings = await asyncio.gather(*(_search(text, "", scope, likewise, context) for text in added))
     return RetrieveUpdate(
@@ -74,7 +73,7 @@ async def retrieve(state: RetrieveInput, runtime: Runtime[Context]) -> RetrieveU
 
 
 def _part_query(state: RetrieveInput) -> tuple[str, str]:
-    """The query as what is asked and what route or reformulate put behind that, which may be nothing."""
+    """Split the query into the question and the words that route or reformulate appended, if any."""
     for asked in (state["question"], state["standalone_question"]):
         if state["query"].startswith(f"{asked} "):
             return asked, state["query"].removeprefix(asked)
@@ -82,8 +81,8 @@ def _part_query(state: RetrieveInput) -> tuple[str, str]:
 
 
 async def _search(core: str, background: str, scope: Scope, knobs: RetrievalKnobs, context: Context) -> list[Candidate]:
-    """What the query finds. `background`, which was added to what is asked, counts half: a mean of two embeddings, and
-    of two BM25 sums (docs/decisions/09-queries.md)."""
+    """Return what the query finds. `background`, the words appended to the question, counts half: a mean of two
+    embeddings, and of two BM25 sums (docs/decisions/09-queries.md)."""
     texts = [core, core + background] if background else [core]
     words = " ".join(texts)
 

@@ -1,4 +1,4 @@
-"""route: what kind of question is this, and what does it mean on its own?
+"""route: classify the question, and make it understandable on its own.
 
 Cleans the question, makes a follow-up stand alone with the conversation, and classifies it. A false `out_of_scope`
 costs the user an answer while a wasted search costs milliseconds, so every doubt ends in `needs_retrieval`.
@@ -13,6 +13,7 @@ from domain.errors import EmbedderUnavailable, UnknownMode
 from domain.ports.models import ChatModel
 from domain.profile import MODES
 from domain.question import clean_question
+from domain.scope import Scope
 from domain.state import PerQuestion, Route, Turn, TurnInput, blank_question, read_turns
 from nodes.context import Context
 from nodes.judgement import ask_or_none
@@ -39,27 +40,27 @@ _TITLES_SHOWN = 20
 
 
 class RouteInput(TurnInput):
-    """What route reads."""
+    """The part of the state that route reads."""
 
     turns: list[Turn]
 
 
 class RouteUpdate(TurnInput, PerQuestion):
-    """Everything that belongs to the question starts afresh here; a second turn inherits nothing of the first."""
+    """The whole state. Every per-question field is reset, so that a turn inherits nothing from the one before."""
 
     turns: list[Turn]
 
 
 class Routing(BaseModel):
-    """The model's judgement. The first word of an answer waits for it, so it is as short as it can be."""
+    """The model's judgement. It is kept short, because the answer waits for it."""
 
     route: Route
     standalone_question: str = Field(max_length=4000)
-    """Empty: as asked."""
+    """Empty where the question stands alone already."""
 
 
 async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
-    """Clean, make stand-alone, classify, and reset the per-question state.
+    """Clean the question, make it stand alone, classify it, and reset the per-question state.
 
     Raises `QuestionError` and `UnknownMode`.
     """
@@ -77,8 +78,7 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
         **blank_question(),
         run_id=context.run_id or _find_run_id(runtime) or state.get("run_id") or "",
         question=question,
-        workspace_id=state.get("workspace_id") or "default",
-        document_ids=state.get("document_ids"),
+        scope=Scope.from_json(state.get("scope") or {"workspace_id": "default"}).to_json(),
         mode=mode,
         profile=profile,
         turns=turns,

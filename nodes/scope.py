@@ -1,4 +1,4 @@
-"""What a node reads off the state's inputs."""
+"""Read the scope and the profile from the state."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,11 +8,10 @@ from domain.scope import Scope
 
 
 def scope_of(state: Mapping[str, Any]) -> Scope:
-    """Where the question may look."""
-    documents = state["document_ids"]
-    return Scope(state["workspace_id"], None if documents is None else tuple(documents))
+    """Return the scope of the question."""
+    return Scope.from_json(state["scope"])
 
 
 def profile_of(state: Mapping[str, Any]) -> Profile:
-    """The knobs of this run."""
+    """Return the profile of this run."""
     return Profile.model_validate(state["profile"])

@@ -1,4 +1,4 @@
-"""What the library is about, for steps that want to mention it."""
+"""Titles of documents, for replies that mention some."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,8 +9,8 @@ from nodes.scope import scope_of
 
 
 async def read_titles(state: Mapping[str, Any], context: Context, limit: int) -> list[str] | None:
-    """Titles of some documents in the question's scope. None where the library does not answer: titles are decoration,
-    and no step fails for want of them."""
+    """Return titles of some documents in the question's scope. None where the library does not answer, because no step
+    needs them."""
     try:
         return await context.library.read_titles(scope_of(state), limit)
     except Unavailable:

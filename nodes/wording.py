@@ -22,7 +22,7 @@ class _Texts(BaseModel):
 
 
 class Abstention(_Texts):
-    """How an abstention reads."""
+    """The texts of abstentions."""
 
     sentence: str
     searched: str
@@ -32,14 +32,14 @@ class Abstention(_Texts):
 
 
 class Caveat(_Texts):
-    """How an answer's reservations read."""
+    """The texts of caveats and admissions."""
 
     low_confidence: str
     missing_words: str
 
 
 class Correction(_Texts):
-    """How the reasons for corrections read."""
+    """The texts of reasons for corrections."""
 
     stopped: str
     uncited: str
@@ -50,7 +50,7 @@ class Correction(_Texts):
 
 
 class Lists(_Texts):
-    """How several things are named in a row."""
+    """The texts around and between items of a list."""
 
     quoted: str
     separator: str

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import cache
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 # Before anything of ours is imported, so that no test reaches the developer's own data or a paid provider.
 for _name in list(os.environ):
@@ -134,6 +134,16 @@ def sessions_of_the_model() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(onnx, "_open_session", cache(onnx._open_session))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def patience_with_redis() -> Iterator[None]:
+    """A service gives up on Redis after a fraction of a second, which a busy machine may take for every reply."""
+    from app.adapters.redis.connection import RedisServer
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(cast(dict[str, Any], RedisServer.__init__.__kwdefaults__), "timeout_seconds", 10)
         yield
 
 

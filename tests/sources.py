@@ -9,12 +9,13 @@ def make_source(
     number: int = 1,
     document_id: str = "d",
     title: str = "Handbook",
+    path: str = "",
     heading: str | None = None,
     start: int = 0,
     score: float = 0.9,
     dense: float | None = None,
 ) -> Source:
-    return Source(
+    source = Source(
         number=number,
         chunk_id=f"c{number}",
         chunk_index=0,
@@ -30,3 +31,6 @@ def make_source(
         dense=dense,
         lexical=None,
     )
+    if path:
+        source["source"] = path
+    return source

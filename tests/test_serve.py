@@ -17,6 +17,7 @@ import httpx
 import pytest
 
 from app.serving.address import find_server
+from app.settings import read_settings
 from domain.streams import order_of
 
 ASKGRAPH = Path(sys.executable).with_name("askgraph")
@@ -39,11 +40,16 @@ class Served:
         return answer
 
 
+def environment(home: Path) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+    return kept | {"HOME": str(home), "ASKGRAPH_HOME": str(home / "data")}
+
+
 @contextmanager
 def serve(home: Path) -> Iterator[Served]:
     process = subprocess.Popen(
         [ASKGRAPH, "serve", "--port", "0"],
-        env={"PATH": os.environ["PATH"], "HOME": str(home), "ASKGRAPH_HOME": str(home / "data"), "COLUMNS": "300"},
+        env=environment(home) | {"COLUMNS": "300"},
         cwd=home,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -93,9 +99,9 @@ def test_it_starts_with_samples_and_its_printed_line_works_and_ctrl_c_leaves_not
         documents = httpx.get(f"{served.address}/api/documents").json()["documents"]
         assert len(documents) >= 5
         assert find_servers(home)
-        assert find_server(home / "data") == served.address
+        assert find_server(read_settings(home=home / "data")) == served.address
     assert served.process.returncode == 0
-    assert find_server(home / "data") is None
+    assert find_server(read_settings(home=home / "data")) is None
     wait_until_gone(home)
 
     with serve(home) as again:
@@ -146,7 +152,7 @@ def test_a_port_in_use_is_said_in_one_line(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         refused = subprocess.run(
             [ASKGRAPH, "serve", "--port", str(port)],
-            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "ASKGRAPH_HOME": str(tmp_path / "data")},
+            env=environment(tmp_path),
             capture_output=True,
             text=True,
             timeout=60,

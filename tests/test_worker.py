@@ -10,6 +10,7 @@ from uuid import uuid4
 from app.settings import Settings
 from app.wiring.services import Services
 from domain.runs import RunRequest
+from domain.scope import Scope
 from domain.state import TurnInput
 from tests.conftest import HANDBOOK
 
@@ -24,8 +25,7 @@ async def test_a_worker_reads_uploads_takes_over_runs_and_ends_in_order(services
     turn = TurnInput(
         run_id=run_id,
         question="How long is the warranty of the Falke?",
-        workspace_id="default",
-        document_ids=None,
+        scope=Scope.within("default", None).to_json(),
         mode="fast",
         profile=services.modes["fast"].model_dump(),
     )

@@ -5,23 +5,36 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
+from app.api import examples
 from app.api.dependencies import AnswersDep, RunPartsDep, Workspace
-from app.api.schemas import ThreadId
+from app.api.openapi import fail_with, respond_with
+from app.api.responses import CacheCountsBody
+from app.api.schemas import ThreadId, WhereQuery
 from app.runs.cache_explanation import Explanation
 from app.runs.cache_explanation import explain as explain_key
 from app.runs.requests import Ask
+from domain.scope import Scope
+from domain.where import Where
 
 router = APIRouter(prefix="/api/cache", tags=["cache"])
 
 
-@router.get("")
+@router.get(
+    "",
+    response_model=None,
+    responses=respond_with(CacheCountsBody, examples.CACHE_COUNTS, "The counts.") | fail_with(),
+)
 async def counts(answers: AnswersDep, workspace: Workspace = "default") -> dict[str, Any]:
     """Count the workspace's questions that found a cached answer (`hits`), that did not (`misses`), and those of the
     misses that shared another question's run (`shared`)."""
     return {"workspace": workspace, **asdict(await answers.count(workspace))}
 
 
-@router.get("/explain")
+@router.get(
+    "/explain",
+    response_model=None,
+    responses=respond_with(Explanation, examples.EXPLANATION, "The explanation.") | fail_with(404),
+)
 async def explain(
     question: str,
     parts: RunPartsDep,
@@ -29,8 +42,9 @@ async def explain(
     mode: str = "standard",
     thread_id: ThreadId | None = None,
     document: Annotated[list[str] | None, Query(description="Answer from this document only; repeatable.")] = None,
+    where: WhereQuery = None,
 ) -> Explanation:
     """Say whether the question would find a cached answer, and if not, how the nearest one differs."""
     return await explain_key(
-        parts, Ask(question, workspace, thread_id, None if document is None else tuple(document), mode)
+        parts, Ask(question, Scope.within(workspace, document, Where.parse_option(where)), thread_id, mode)
     )

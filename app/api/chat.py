@@ -3,21 +3,32 @@
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from app.api.dependencies import RunManagerDep
+from app.api import examples
+from app.api.dependencies import get_cached_answers, get_run_manager
+from app.api.openapi import fail_with, respond_with_run
+from app.api.responses import AnswerBody
 from app.api.schemas import ChatRequest
-from app.api.streams import locate, respond
+from app.api.streams import locate, respond, respond_with_hit
 
 router = APIRouter(prefix="/api", tags=["chat"])
 
 
-@router.post("/chat")
-async def chat(body: ChatRequest, request: Request, manager: RunManagerDep, stream: bool | None = None) -> Response:
+@router.post("/chat", responses=respond_with_run(AnswerBody, examples.ANSWER) | fail_with(404, 409, 502))
+async def chat(
+    body: ChatRequest,
+    request: Request,
+    stream: bool | None = None,
+) -> Response:
     """Ask a question. Streams server-sent events that end with `done` or `error`; with `?stream=false` or
     `Accept: application/json`, one JSON answer of the same content.
 
-    The answer is written whether the client stays or not, unless `on_disconnect` says `cancel`; `Location` says where
-    the run is, and `/events` below it goes on with the stream."""
-    started = await manager.start(body.as_ask())
+    The answer is written whether the client stays or not, unless `on_disconnect` is `cancel`. `Location` is the address
+    of the run; `/events` below it continues the stream."""
+    ask = body.as_ask()
+    if hit := await get_cached_answers(request).find(ask):
+        return respond_with_hit(request, hit, stream)
+    manager = get_run_manager(request)
+    started = await manager.start(ask)
 
     async def stop() -> None:
         await manager.stop(started.workspace_id, started.run_id)

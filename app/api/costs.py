@@ -4,14 +4,21 @@ from typing import Any
 
 from fastapi import APIRouter
 
+from app.api import examples
 from app.api.dependencies import RunLogDep, Workspace
+from app.api.openapi import fail_with, respond_with
+from app.api.responses import CostsBody
 from app.runs.costs import parse_since, read_costs
 from domain.runs import CostKey
 
 router = APIRouter(prefix="/api", tags=["costs"])
 
 
-@router.get("/costs")
+@router.get(
+    "/costs",
+    response_model=None,
+    responses=respond_with(CostsBody, examples.COSTS, "The costs.") | fail_with(),
+)
 async def get_costs(
     log: RunLogDep, since: str = "7d", by: CostKey = "mode", workspace: Workspace = "default"
 ) -> dict[str, Any]:

@@ -1,11 +1,12 @@
-"""What the command line and the API both say of things, as JSON."""
+"""Describes documents, ingestions and runs as JSON, for the API and for `--json` on the command line.
+
+The types are in `app/api/responses.py`. This module imports little, because commands that only read do.
+"""
 
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from app.ingest.background import HandedOver
-from app.ingest.reindexing import Reindexed
 from domain.documents import Document, IngestReport
 from domain.events import Done, Event, data_of
 from domain.ingestions import IngestionStatus
@@ -13,26 +14,15 @@ from domain.runs import RunStatus
 
 
 def describe_document(document: Document) -> dict[str, Any]:
-    """A document as JSON."""
+    """Describe a document as a `DocumentBody`."""
     return asdict(document) | {
         "created_at": document.created_at.isoformat(),
         "updated_at": document.updated_at.isoformat(),
     }
 
 
-def describe_reindexing(report: Reindexed) -> dict[str, Any]:
-    """What embedding all documents anew came to."""
-    return {
-        "model": report.model,
-        "switched": report.switched,
-        "chunks": report.chunks,
-        "tokens": report.tokens,
-        "cost": report.cost,
-    }
-
-
 def describe_ingest(report: IngestReport) -> dict[str, Any]:
-    """An ingestion's report as JSON."""
+    """Describe the reports of added files as an `IngestBody`."""
     return {
         "documents": [asdict(d) for d in report.documents],
         "chunks": report.chunks,
@@ -42,18 +32,8 @@ def describe_ingest(report: IngestReport) -> dict[str, Any]:
     }
 
 
-def describe_handed_over(handed: HandedOver) -> dict[str, Any]:
-    """Files that wait to be read, and those that were refused."""
-    return {
-        "documents": [asdict(report) for report in handed.refused],
-        "failed": len(handed.refused),
-        "passed_over": handed.passed_over,
-        "ingestions": [describe_ingestion(status) for status in handed.ingestions],
-    }
-
-
 def describe_ingestion(status: IngestionStatus) -> dict[str, Any]:
-    """How the ingestion of a file stands."""
+    """Describe the state of a file's ingestion as an `IngestionBody`."""
     return {
         "ingestion_id": status.ingestion_id,
         "workspace": status.workspace_id,
@@ -66,7 +46,7 @@ def describe_ingestion(status: IngestionStatus) -> dict[str, Any]:
 
 
 def describe_run(status: RunStatus) -> dict[str, Any]:
-    """How a run stands, and how it ended."""
+    """Describe a run's status as a `RunBody`."""
     request = status.request
     return {
         "run_id": request.run_id,
@@ -86,7 +66,7 @@ def describe_run(status: RunStatus) -> dict[str, Any]:
 
 
 def describe_answer(ended: Done, seen: Sequence[Event]) -> dict[str, Any]:
-    """A turn as one JSON answer: what `done` carries, the sources shown, and what a strict replay came to."""
+    """Describe a finished run as an `AnswerBody`."""
     sources = next((event["citations"] for event in reversed(seen) if event["type"] == "sources"), [])
     answer = data_of(ended) | {"sources": sources}
     compared = next((event for event in seen if event["type"] == "comparison"), None)

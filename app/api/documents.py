@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from starlette.responses import Response
 
+from app.api import examples
 from app.api.dependencies import (
     DocumentsDep,
     IngestionDep,
@@ -20,14 +21,18 @@ from app.api.dependencies import (
     read_services,
 )
 from app.api.descriptions import describe_document, describe_ingest, describe_ingestion
-from app.api.schemas import WorkspaceId
+from app.api.openapi import fail_with, respond_with
+from app.api.responses import AcceptedIngestBody, DocumentListBody, DocumentWithTextBody, ErrorBody, IngestBody
+from app.api.schemas import WhereQuery, WorkspaceId
 from app.ingest.files import check_name
 from app.ingest.formats import list_formats
 from app.ingest.reading import check_file
+from app.ingest.sidecars import read_metadata
 from domain.documents import DocumentReport, IngestReport
 from domain.errors import DocumentError, OversizedDocument, UnknownDocument, UnreadableDocument
 from domain.ingestions import IngestionStatus
 from domain.text.surrogates import replace_surrogates
+from domain.where import Where
 
 MAX_NAME = 255
 """Longest file name in characters, as on most file systems."""
@@ -54,7 +59,13 @@ class _BoundedRoute(APIRoute):
 router = APIRouter(prefix="/api/documents", tags=["documents"], route_class=_BoundedRoute)
 
 
-@router.post("")
+@router.post(
+    "",
+    responses=respond_with(IngestBody, examples.INGEST, "At least one file was taken.")
+    | respond_with(AcceptedIngestBody, examples.ACCEPTED_INGEST, "The files are read later.", 202)
+    | fail_with(413)
+    | respond_with(IngestBody | ErrorBody, examples.FAILED_INGEST, "No file was taken.", 422),
+)
 async def add_documents(
     settings: SettingsDep,
     documents: DocumentsDep,
@@ -62,6 +73,9 @@ async def add_documents(
     ingestions: IngestionsDep,
     files: Annotated[list[UploadFile], File(description=f"Supported formats: {list_formats()}.")],
     workspace: Annotated[WorkspaceId, Form()] = "default",
+    metadata: Annotated[
+        str | None, Form(description='Metadata of every file, a JSON object such as {"team": "legal", "year": 2024}')
+    ] = None,
     wait: Annotated[bool, Query(description="False: return once the files are kept, to be read later.")] = True,
 ) -> JSONResponse:
     """Add files, or replace those of the same name. Each gets its own report; one that fails does not stop the
@@ -75,6 +89,7 @@ async def add_documents(
     accepted: list[IngestionStatus] = []
     # The name identifies the document, so the second of two would silently replace the first.
     taken: set[str] = set()
+    given = None if metadata is None else read_metadata(metadata, "The field metadata")
     # All files arrive now, however long the first takes: what another request brings meanwhile is newer.
     arrival = await documents.number_arrival(workspace) if wait else None
     for file in files:
@@ -89,14 +104,16 @@ async def add_documents(
             if not wait:
                 data = await file.read()
                 await asyncio.to_thread(check_file, name, data, media_type=file.content_type, max_bytes=limit)
-                accepted.append(await ingestions.accept(workspace, name, data, file.content_type))
+                accepted.append(await ingestions.accept(workspace, name, data, file.content_type, given))
                 continue
         except DocumentError as error:
             shown = replace_surrogates(name[:MAX_NAME])
             reports.append(DocumentReport(source=shown, status="failed", error=error.message, code=error.code))
             continue
         data = await file.read()
-        reports.append(await ingestion.add(workspace, name, data, media_type=file.content_type, arrival=arrival))
+        reports.append(
+            await ingestion.add(workspace, name, data, media_type=file.content_type, metadata=given, arrival=arrival)
+        )
     report = IngestReport(documents=reports, seconds=round(perf_counter() - started, 3))
     if accepted:
         body = describe_ingest(report) | {"ingestions": [describe_ingestion(status) for status in accepted]}
@@ -106,13 +123,24 @@ async def add_documents(
     return JSONResponse(describe_ingest(report), 422 if len(report.failed) == len(reports) else 200)
 
 
-@router.get("")
-async def list_documents(documents: DocumentsDep, workspace: Workspace = "default") -> dict[str, Any]:
-    """List the workspace's documents."""
-    return {"documents": [describe_document(d) for d in await documents.list(workspace)]}
+@router.get(
+    "",
+    response_model=None,
+    responses=respond_with(DocumentListBody, {"documents": [examples.DOCUMENT]}, "The documents.") | fail_with(),
+)
+async def list_documents(
+    documents: DocumentsDep, workspace: Workspace = "default", where: WhereQuery = None
+) -> dict[str, Any]:
+    """List the workspace's documents, or those whose metadata passes a filter."""
+    found = await documents.list(workspace, Where.parse_option(where))
+    return {"documents": [describe_document(document) for document in found]}
 
 
-@router.get("/{document_id}")
+@router.get(
+    "/{document_id}",
+    response_model=None,
+    responses=respond_with(DocumentWithTextBody, examples.DOCUMENT_WITH_TEXT, "The document.") | fail_with(404),
+)
 async def get_document(document_id: str, documents: DocumentsDep, workspace: Workspace = "default") -> dict[str, Any]:
     """Return one document with its extracted text, to which the offsets of citations refer."""
     document = await documents.get(workspace, document_id)
@@ -121,7 +149,7 @@ async def get_document(document_id: str, documents: DocumentsDep, workspace: Wor
     return describe_document(document) | {"text": await documents.get_text(workspace, document_id)}
 
 
-@router.delete("/{document_id}", status_code=204)
+@router.delete("/{document_id}", status_code=204, responses=fail_with(404))
 async def delete_document(document_id: str, ingestion: IngestionDep, workspace: Workspace = "default") -> None:
     """Delete a document, its chunks, and the answers cached from it."""
     if not await ingestion.delete(workspace, document_id):

@@ -6,6 +6,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from app.api.dependencies import GraphDep
+from app.api.openapi import fail_with, respond_with_text
 from app.drawing.diagram import read_graph
 from app.drawing.drawing import Format, draw
 
@@ -14,7 +15,14 @@ router = APIRouter(prefix="/api", tags=["graph"])
 _MEDIA_TYPES = {"mermaid": "text/plain; charset=utf-8", "ascii": "text/plain; charset=utf-8", "png": "image/png"}
 
 
-@router.get("/graph")
+@router.get(
+    "/graph",
+    response_class=Response,
+    responses=respond_with_text(
+        {"text/plain": "flowchart TD\n  __start__ --> route\n", "image/png": ""}, "The drawing."
+    )
+    | fail_with(),
+)
 async def get_graph(graph: GraphDep, format: Format = "mermaid") -> Response:
     """Draw the graph that this server runs, without a network."""
     return Response(await asyncio.to_thread(draw, read_graph(graph), format), media_type=_MEDIA_TYPES[format])

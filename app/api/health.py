@@ -3,13 +3,21 @@
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
+from app.api import examples
 from app.api.dependencies import ChecksDep, ModesDep, PartsDep
+from app.api.openapi import fail_with, respond_with
+from app.api.responses import HealthBody
 from domain.health import ANSWERING, run_checks
 
 router = APIRouter(tags=["health"])
 
 
-@router.get("/healthz")
+@router.get(
+    "/healthz",
+    responses=respond_with(HealthBody, examples.HEALTH, "Questions can be answered.")
+    | fail_with()
+    | respond_with(HealthBody, examples.UNHEALTHY, "Questions cannot be answered.", 503),
+)
 async def healthz(checks: ChecksDep, parts: PartsDep, modes: ModesDep) -> JSONResponse:
     """Check every part. 200 while questions can be answered, which needs the database, but neither the cache nor the
     models; otherwise 503."""

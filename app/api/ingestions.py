@@ -4,14 +4,21 @@ from typing import Any
 
 from fastapi import APIRouter
 
+from app.api import examples
 from app.api.dependencies import IngestionsDep, Workspace
 from app.api.descriptions import describe_ingestion
+from app.api.openapi import fail_with, respond_with
+from app.api.responses import IngestionBody
 from domain.errors import UnknownIngestion
 
 router = APIRouter(prefix="/api/ingestions", tags=["documents"])
 
 
-@router.get("/{ingestion_id}")
+@router.get(
+    "/{ingestion_id}",
+    response_model=None,
+    responses=respond_with(IngestionBody, examples.INGESTION, "The ingestion's state.") | fail_with(404),
+)
 async def get_ingestion(
     ingestion_id: str, ingestions: IngestionsDep, workspace: Workspace = "default"
 ) -> dict[str, Any]:

@@ -5,8 +5,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Request
 from starlette.responses import Response
 
+from app.api import examples
 from app.api.dependencies import RunManagerDep, Workspace
 from app.api.descriptions import describe_run
+from app.api.openapi import fail_with, respond_with, respond_with_run
+from app.api.responses import AnswerBody, RunBody
 from app.api.streams import respond
 from domain.errors import InputError
 from domain.streams import order_of
@@ -14,13 +17,22 @@ from domain.streams import order_of
 router = APIRouter(prefix="/api/runs", tags=["runs"])
 
 
-@router.get("/{run_id}")
+@router.get(
+    "/{run_id}",
+    response_model=None,
+    responses=respond_with(RunBody, examples.RUN, "The run's status.") | fail_with(404),
+)
 async def status(run_id: str, manager: RunManagerDep, workspace: Workspace = "default") -> dict[str, Any]:
     """Return a run's status; once it has ended, with its answer, usage, cost and timings."""
     return describe_run(await manager.read_status(workspace, run_id))
 
 
-@router.get("/{run_id}/events")
+@router.get(
+    "/{run_id}/events",
+    responses=respond_with_run(AnswerBody, examples.ANSWER)
+    | {204: {"description": "Nothing follows the event that `Last-Event-ID` names."}}
+    | fail_with(404, 502),
+)
 async def events(
     run_id: str,
     request: Request,
@@ -44,7 +56,11 @@ async def events(
     return await respond(request, await manager.follow_run(workspace, run_id, last_event_id or None), stream)
 
 
-@router.post("/{run_id}/cancel")
+@router.post(
+    "/{run_id}/cancel",
+    response_model=None,
+    responses=respond_with(RunBody, examples.RUN, "The run's status.") | fail_with(404),
+)
 async def cancel(run_id: str, manager: RunManagerDep, workspace: Workspace = "default") -> dict[str, Any]:
     """Stop a run. What it has written so far is kept, as a turn that is marked as stopped. A run that has ended stays
     as it is."""

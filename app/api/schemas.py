@@ -2,15 +2,47 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from fastapi import Query
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema
 
 from app.runs.requests import Ask
 from domain.names import THREAD_ID, WORKSPACE_ID
 from domain.runs import WhenBusy
+from domain.scope import Scope
 from domain.tapes import TapeUse
+from domain.where import MAX_CHOICES, Where
 
+WhereQuery = Annotated[
+    str | None, Query(description="Only documents whose metadata fits, such as `team=legal and year>=2024`.")
+]
 WorkspaceId = Annotated[str, StringConstraints(pattern=WORKSPACE_ID)]
 ThreadId = Annotated[str, StringConstraints(pattern=THREAD_ID)]
+
+
+_SCALAR = {"anyOf": [{"type": kind} for kind in ("string", "number", "boolean")]}
+_ORDERED = {"anyOf": [{"type": kind} for kind in ("string", "number")]}
+_FILTER_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": {
+        "anyOf": [
+            *_SCALAR["anyOf"],
+            {
+                "type": "object",
+                "properties": {
+                    "eq": _SCALAR,
+                    "in": {"type": "array", "items": _SCALAR, "minItems": 1, "maxItems": MAX_CHOICES},
+                    **dict.fromkeys(("gt", "gte", "lt", "lte"), _ORDERED),
+                    "prefix": {"type": "string"},
+                },
+                "additionalProperties": False,
+                "minProperties": 1,
+            },
+        ]
+    },
+    "examples": [
+        {"team": "legal", "year": {"gte": 2024}, "region": {"in": ["eu", "us"]}, "path": {"prefix": "hr/"}},
+    ],
+}
 
 
 class _Body(BaseModel):
@@ -25,6 +57,8 @@ class ChatRequest(_Body):
     """Continue this conversation; unset: start one."""
     document_ids: list[str] | None = Field(None, min_length=1, max_length=500)
     """Answer from these documents only; unset: from all of the workspace."""
+    filter: Annotated[dict[str, Any], WithJsonSchema(_FILTER_SCHEMA)] | None = None
+    """Answer only from documents whose metadata passes all of these tests; unset: from all."""
     mode: str = "standard"
     workspace: WorkspaceId = "default"
     when_busy: WhenBusy = "queue"
@@ -36,9 +70,8 @@ class ChatRequest(_Body):
         """The same, for the runs."""
         return Ask(
             question=self.question,
-            workspace_id=self.workspace,
+            scope=Scope.within(self.workspace, self.document_ids, Where.from_json(self.filter or {})),
             thread_id=self.thread_id,
-            document_ids=None if self.document_ids is None else tuple(self.document_ids),
             mode=self.mode,
             when_busy=self.when_busy,
         )

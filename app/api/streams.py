@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing
+from typing import cast
 
+import orjson
 from fastapi import Request
 from fastapi.responses import JSONResponse
 from sse_starlette import EventSourceResponse
@@ -11,8 +13,8 @@ from starlette.responses import Response
 
 from app.api.descriptions import describe_answer
 from app.api.errors import respond_to, status_of_failure
-from app.runs.cache import encode_frame
-from app.runs.recall import Recalled
+from app.api.sse import MEDIA_TYPE, STREAM_HEADERS, encode_frame, number_events
+from app.runs.cached_answers import Hit
 from app.runs.requests import AcceptedRun, collect, read_events
 from app.support.cancelling import end_tasks
 from domain.events import Done, Event, Failed
@@ -24,8 +26,6 @@ GONE = 499
 PING_SECONDS = 15
 """How often an idle stream sends a comment, so that proxies do not close it."""
 
-STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-
 Leave = Callable[[], Awaitable[object]]
 
 
@@ -36,12 +36,12 @@ def wants_json(accept: str, stream: bool | None) -> bool:
     return "application/json" in accept and "text/event-stream" not in accept
 
 
-def locate(started: AcceptedRun | Recalled) -> dict[str, str]:
+def locate(run: AcceptedRun | Hit) -> dict[str, str]:
     """Make the headers that identify the run before its first event."""
     return {
-        "X-Run-Id": started.run_id,
-        "X-Thread-Id": started.thread_id,
-        "Location": f"/api/runs/{started.run_id}?workspace={started.workspace_id}",
+        "X-Run-Id": run.run_id,
+        "X-Thread-Id": run.thread_id,
+        "Location": f"/api/runs/{run.run_id}?workspace={run.workspace_id}",
     }
 
 
@@ -75,13 +75,21 @@ async def respond(
     return JSONResponse(describe_answer(ended, seen), headers=headers)
 
 
-async def number_events(events: AsyncGenerator[Event]) -> AsyncGenerator[StreamedEvent]:
-    """Number the events of a strict replay, which is no run, like those of a run."""
-    number = 0
+def respond_with_hit(request: Request, hit: Hit, stream: bool | None) -> Response:
+    """Make the response that the client asked for from a cached answer."""
+    headers = locate(hit)
+    if wants_json(request.headers.get("accept", ""), stream):
+        done = cast(Done, hit.events[-1])
+        return Response(orjson.dumps(describe_answer(done, hit.events)), 200, headers, "application/json")
+    frames = b"".join(map(encode_frame, number_events(hit.events)))
+    return Response(frames, 200, headers | STREAM_HEADERS, MEDIA_TYPE)
+
+
+async def stream_events(events: AsyncGenerator[Event]) -> AsyncGenerator[StreamedEvent]:
+    """Number the events of a strict replay, which is no run, like those of a run. They come all at once."""
     async with aclosing(events):
-        async for event in events:
-            number += 1
-            yield StreamedEvent.of(event, f"1-{number}")
+        for event in number_events([event async for event in events]):
+            yield event
 
 
 async def _collect_while_connected(

@@ -5,22 +5,32 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from app.api import examples
 from app.api.dependencies import HistoryDep, ReplayerDep, RunManagerDep, Workspace
+from app.api.openapi import fail_with, respond_with, respond_with_run
+from app.api.responses import AnswerBody, HistoryBody
 from app.api.schemas import ReplayRequest, ThreadId
-from app.api.streams import locate, number_events, respond
+from app.api.streams import locate, respond, stream_events
 from app.runs.replay import Replay
 from app.runs.strict_replay import StrictReplay
 
 router = APIRouter(prefix="/api/threads", tags=["threads"])
 
 
-@router.get("/{thread_id}/history")
+@router.get(
+    "/{thread_id}/history",
+    response_model=None,
+    responses=respond_with(HistoryBody, examples.HISTORY, "The steps.") | fail_with(404),
+)
 async def read_history(thread_id: ThreadId, history: HistoryDep, workspace: Workspace = "default") -> dict[str, Any]:
     """List every saved step of a thread, oldest first: its node, what it changed, its time, its checkpoint."""
     return {"thread_id": thread_id, "steps": await history.read(workspace, thread_id)}
 
 
-@router.post("/{thread_id}/replay")
+@router.post(
+    "/{thread_id}/replay",
+    responses=respond_with_run(AnswerBody, examples.ANSWER) | fail_with(404, 409, 502),
+)
 async def replay(
     thread_id: ThreadId,
     body: ReplayRequest,
@@ -42,5 +52,5 @@ async def replay(
     )
     replayed = await replayer.open(wanted)
     if isinstance(replayed, StrictReplay):
-        return await respond(request, number_events(replayed.run()), stream)
+        return await respond(request, stream_events(replayed.run()), stream)
     return await respond(request, manager.follow(replayed), stream, headers=locate(replayed))

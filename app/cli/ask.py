@@ -2,12 +2,19 @@ from typing import Annotated
 
 import typer
 
-from app.cli.answers import show_events
-from app.cli.options import DocumentsOption, JsonOption, ModeOption, ThreadOption, WorkspaceOption, new_cli
-from app.cli.running import run
-from app.runs.requests import Ask
-from app.settings import read_settings
-from app.wiring.services import open_services
+from app.cli.answers import show_events, show_streamed_events
+from app.cli.options import (
+    DocumentsOption,
+    JsonOption,
+    ModeOption,
+    ThreadOption,
+    WhereOption,
+    WorkspaceOption,
+    new_cli,
+    read_scope,
+)
+from app.cli.running import run, run_on_server
+from app.cli.server_client import ServerClient
 
 cli = new_cli()
 
@@ -17,16 +24,35 @@ def ask(
     question: Annotated[str, typer.Argument(help="The question.")],
     mode: ModeOption = "standard",
     document: DocumentsOption = None,
+    where: WhereOption = None,
     thread: ThreadOption = None,
     workspace: WorkspaceOption = "default",
     as_json: JsonOption = False,
 ) -> None:
     """Ask a question and stream the answer with its sources."""
 
-    async def work() -> int:
-        async with open_services(read_settings()) as services:
-            asked = Ask(question, workspace, thread, tuple(document) if document else None, mode)
-            async with services.make_run_manager() as turns:
-                return await show_events(await turns.ask(asked), as_json=as_json)
+    def ask_server(server: ServerClient) -> int:
+        body = {
+            "question": question,
+            "workspace": workspace,
+            "thread_id": thread,
+            "document_ids": document or None,
+            "filter": read_scope(workspace, document, where).where.to_json() or None,
+            "mode": mode,
+            # Ctrl-C stops the run, as it does without a server.
+            "on_disconnect": "cancel",
+        }
+        return show_streamed_events(server.stream("chat", body=body), as_json=as_json)
 
-    run(work())
+    async def ask_here() -> int:
+        from app.runs.requests import Ask
+        from app.settings import read_settings
+        from app.wiring.services import open_services
+
+        async with open_services(read_settings()) as services:
+            asked = Ask(question, read_scope(workspace, document, where), thread, mode)
+            async with services.make_run_manager() as runs:
+                return await show_events(await runs.ask(asked), as_json=as_json)
+
+    run_on_server(ask_server)
+    run(ask_here())

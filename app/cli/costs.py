@@ -8,7 +8,7 @@ from app.cli.running import print_json, run
 from app.cli.terminal import count, new_table, out, print_table
 from app.runs.costs import parse_since, read_costs
 from app.settings import read_settings
-from app.wiring.services import open_services
+from app.wiring.stores import open_run_log
 from domain.runs import CostKey
 
 cli = new_cli()
@@ -25,8 +25,8 @@ def costs(
 
     async def work() -> int:
         start = parse_since(since)
-        async with open_services(read_settings()) as services:
-            report = await read_costs(services.runs.log, workspace, start, by)
+        async with open_run_log(read_settings()) as log:
+            report = await read_costs(log, workspace, start, by)
         if as_json:
             print_json(report)
         else:

@@ -1,12 +1,13 @@
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from app.cli.options import WorkspaceOption, new_cli
-from app.cli.running import run
-from app.settings import read_settings
-from app.wiring.services import open_services
+from app.cli.running import run, run_on_server
+from app.cli.server_client import ServerClient
+from domain.errors import NotFound
 
 cli = new_cli()
 
@@ -18,11 +19,26 @@ def delete(
 ) -> None:
     """Delete documents, their chunks and the answers cached from them."""
 
-    async def work() -> int:
-        async with open_services(read_settings()) as services:
-            missing = [d for d in document_ids if not await services.library.ingestion.delete(workspace, d)]
-            for document_id in missing:
-                print(f"askgraph: there is no document {document_id!r} in this workspace.", file=sys.stderr)
-            return 1 if missing else 0
+    def report(missing: Sequence[str]) -> int:
+        for document_id in missing:
+            print(f"askgraph: there is no document {document_id!r} in this workspace.", file=sys.stderr)
+        return 1 if missing else 0
 
-    run(work())
+    def delete_on_server(server: ServerClient) -> int:
+        missing = []
+        for document_id in document_ids:
+            try:
+                server.delete("documents", document_id, workspace=workspace)
+            except NotFound:
+                missing.append(document_id)
+        return report(missing)
+
+    async def delete_here() -> int:
+        from app.settings import read_settings
+        from app.wiring.services import open_services
+
+        async with open_services(read_settings()) as services:
+            return report([d for d in document_ids if not await services.library.ingestion.delete(workspace, d)])
+
+    run_on_server(delete_on_server)
+    run(delete_here())

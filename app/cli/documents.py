@@ -1,25 +1,28 @@
+import json
 from collections.abc import Sequence
 
 from rich.markup import escape
 
 from app.api.descriptions import describe_document
-from app.cli.options import JsonOption, WorkspaceOption, new_cli
+from app.cli.options import JsonOption, WhereOption, WorkspaceOption, new_cli
 from app.cli.running import print_json, run
 from app.cli.terminal import new_table, print_table
 from app.settings import read_settings
-from app.wiring.services import open_services
+from app.wiring.stores import open_catalog
 from domain.documents import Document
+from domain.metadata import Metadata
+from domain.where import Scalar, Where
 
 cli = new_cli()
 
 
 @cli.command()
-def documents(workspace: WorkspaceOption = "default", as_json: JsonOption = False) -> None:
+def documents(where: WhereOption = None, workspace: WorkspaceOption = "default", as_json: JsonOption = False) -> None:
     """List the documents."""
 
     async def work() -> int:
-        async with open_services(read_settings()) as services:
-            found = await services.library.documents.list(workspace)
+        async with open_catalog(read_settings()) as catalog:
+            found = await catalog.list(workspace, Where.parse_option(where))
             if as_json:
                 print_json([describe_document(d) for d in found])
             else:
@@ -34,8 +37,22 @@ def print_documents(documents: Sequence[Document]) -> None:
     table = new_table()
     # An id that is broken over two lines cannot be copied.
     table.add_column("id", min_width=max((len(d.id) for d in documents), default=0))
-    for column in ("title", "pages", "chunks", "source"):
+    has_metadata = any(d.metadata for d in documents)
+    for column in ("title", "pages", "chunks", "source", *(["metadata"] if has_metadata else [])):
         table.add_column(column, justify="right" if column in ("pages", "chunks") else "left", overflow="fold")
     for d in documents:
-        table.add_row(d.id, escape(d.title), str(d.pages or ""), str(d.chunks), escape(d.source))
+        shown = [escape(_show_metadata(d.metadata))] if has_metadata else []
+        table.add_row(d.id, escape(d.title), str(d.pages or ""), str(d.chunks), escape(d.source), *shown)
     print_table(table)
+
+
+def _show_metadata(metadata: Metadata) -> str:
+    """Write metadata as `--meta` takes it, each key on a line with its values."""
+    return "\n".join(
+        f"{key}={', '.join(map(_show_value, value if isinstance(value, list) else [value]))}"
+        for key, value in metadata.items()
+    )
+
+
+def _show_value(value: Scalar) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,15 +1,12 @@
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from app.cli.options import JsonOption, WorkspaceOption, check_thread, new_cli
-from app.cli.running import print_json, run
+from app.cli.running import print_json, run, run_on_server
 from app.cli.terminal import out
-from app.runs.history import HistoryStep
-from app.settings import read_settings
-from app.wiring.services import open_services
 
 MAX_SHOWN = 110
 """Characters shown of a changed value."""
@@ -25,20 +22,26 @@ def history(
 ) -> None:
     """Show every saved step of a thread. A step has a node, the values it changed, its time and its checkpoint."""
 
-    async def work() -> int:
+    def show(steps: Sequence[Mapping[str, Any]]) -> int:
+        if as_json:
+            print_json({"thread_id": thread, "steps": steps})
+        else:
+            print_history(steps)
+        return 0
+
+    async def read_here() -> int:
+        from app.settings import read_settings
+        from app.wiring.services import open_services
+
         async with open_services(read_settings()) as services:
-            steps = await services.make_history_reader().read(workspace, thread)
-            if as_json:
-                print_json({"thread_id": thread, "steps": steps})
-            else:
-                print_history(steps)
-            return 0
+            return show(await services.make_history_reader().read(workspace, thread))
 
-    run(work())
+    run_on_server(lambda server: show(server.get("threads", thread, "history", workspace=workspace)["steps"]))
+    run(read_here())
 
 
-def print_history(steps: Sequence[HistoryStep]) -> None:
-    """Print the steps, grouped by run."""
+def print_history(steps: Sequence[Mapping[str, Any]]) -> None:
+    """Print the steps, which are `app.runs.history.HistoryStep`, grouped by run."""
     run_id = None
     for step in steps:
         if step["run_id"] != run_id:

@@ -1,18 +1,29 @@
+import asyncio
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
+from time import perf_counter
 from typing import Annotated
 
 import typer
 from rich.markup import escape
 
-from app.api.descriptions import describe_handed_over, describe_ingest
+from app.api.descriptions import describe_ingest, describe_ingestion
 from app.cli.options import JsonOption, WorkspaceOption, new_cli
 from app.cli.running import print_json, run
-from app.cli.terminal import count, err, out, show_progress
+from app.cli.terminal import Progress, count, err, out, show_progress
 from app.ingest.background import HandedOver, hand_over
 from app.ingest.formats import list_formats
-from app.settings import read_settings
-from app.wiring.services import open_services
+from app.serving.address import find_server
+from app.settings import Settings, read_settings
+from app.wiring.stores import open_ingestions
 from domain.documents import DocumentReport, IngestReport
+from domain.errors import Unavailable
+from domain.metadata import Metadata, read_pairs
+from domain.ports.ingestions import IngestionQueue
+
+POLL_SECONDS = 0.1
+"""Interval between two looks at a queued file."""
 
 cli = new_cli()
 
@@ -23,33 +34,87 @@ def ingest(
     background: Annotated[
         bool, typer.Option("--background", help="Only queue the files; a server or worker reads them later.")
     ] = False,
+    meta: Annotated[
+        list[str] | None, typer.Option("--meta", help="Metadata of every file, such as team=legal; repeatable.")
+    ] = None,
     workspace: WorkspaceOption = "default",
     as_json: JsonOption = False,
 ) -> None:
-    """Add documents or update them. The same content twice changes nothing."""
+    """Add documents or update them. The same content and metadata twice change nothing."""
 
-    async def queue_files() -> int:
-        async with open_services(read_settings()) as services:
-            max_bytes = services.settings.max_document_mb * 1_000_000
-            handed = await hand_over(services.library.ingestions, workspace, paths, max_bytes=max_bytes)
-            if as_json:
-                print_json(describe_handed_over(handed))
+    async def work() -> int:
+        settings, metadata = read_settings(), read_pairs(meta or [])
+        if background:
+            async with open_ingestions(settings) as queue:
+                handed = await _hand_over(settings, queue, workspace, paths, metadata)
+                return _report_handed_over(handed, workspace, as_json)
+        with show_progress(transient=True, log=False) as progress:
+            if find_server(settings) is not None:
+                report = await _read_on_server(settings, workspace, paths, metadata, progress)
             else:
-                print_handed_over(handed, workspace)
-            return 1 if handed.refused else 0
+                report = await _read_here(settings, workspace, paths, metadata, progress)
+        return _report_ingest(report, as_json)
 
-    async def read_files() -> int:
-        async with open_services(read_settings()) as services:
-            with show_progress(transient=True, log=False) as progress:
-                report = await services.library.ingestion.add_paths(workspace, paths, progress=progress)
-                await services.library.wait_for_indexes()
-            if as_json:
-                print_json(describe_ingest(report))
-            else:
-                print_ingest(report)
-            return 1 if report.failed else 0
+    run(work())
 
-    run(queue_files() if background else read_files())
+
+async def _hand_over(
+    settings: Settings, queue: IngestionQueue, workspace_id: str, paths: Sequence[Path], metadata: Metadata
+) -> HandedOver:
+    max_bytes = settings.max_document_mb * 1_000_000
+    return await hand_over(queue, workspace_id, paths, max_bytes=max_bytes, metadata=metadata)
+
+
+async def _read_here(
+    settings: Settings, workspace_id: str, paths: Sequence[Path], metadata: Metadata, progress: Progress
+) -> IngestReport:
+    # Loads the embedding model.
+    from app.wiring.services import open_services
+
+    async with open_services(settings) as services:
+        report = await services.library.ingestion.add_paths(workspace_id, paths, metadata=metadata, progress=progress)
+        await services.library.wait_for_indexes()
+    return report
+
+
+async def _read_on_server(
+    settings: Settings, workspace_id: str, paths: Sequence[Path], metadata: Metadata, progress: Progress
+) -> IngestReport:
+    """Queue the files and wait until the running server has read them. It has its embedding model loaded.
+
+    Raises `Unavailable` if the server stops.
+    """
+    started = perf_counter()
+    async with open_ingestions(settings) as queue:
+        handed = await _hand_over(settings, queue, workspace_id, paths, metadata)
+        documents = list(handed.refused)
+        for done, accepted in enumerate(handed.ingestions):
+            progress("files", done, len(handed.ingestions))
+            while (status := await queue.get(workspace_id, accepted.ingestion_id)) and status.report is None:
+                if find_server(settings) is None:
+                    raise Unavailable("The server stopped. The files stay queued: see askgraph ingestions.")
+                await asyncio.sleep(POLL_SECONDS)
+            if status and status.report:
+                documents.append(status.report)
+    return IngestReport(documents, round(perf_counter() - started, 3), handed.passed_over)
+
+
+def _report_handed_over(handed: HandedOver, workspace_id: str, as_json: bool) -> int:
+    if as_json:
+        failed = {"documents": [asdict(report) for report in handed.refused], "failed": len(handed.refused)}
+        queued = {"ingestions": [describe_ingestion(status) for status in handed.ingestions]}
+        print_json(failed | {"passed_over": handed.passed_over} | queued)
+    else:
+        print_handed_over(handed, workspace_id)
+    return 1 if handed.refused else 0
+
+
+def _report_ingest(report: IngestReport, as_json: bool) -> int:
+    if as_json:
+        print_json(describe_ingest(report))
+    else:
+        print_ingest(report)
+    return 1 if report.failed else 0
 
 
 def print_handed_over(handed: HandedOver, workspace_id: str) -> None:

@@ -9,7 +9,7 @@ from app.cli.options import JsonOption, WorkspaceOption, new_cli
 from app.cli.running import print_json, run
 from app.cli.terminal import count, new_table, print_table
 from app.settings import read_settings
-from app.wiring.services import open_services
+from app.wiring.stores import open_ingestions
 from domain.ingestions import IngestionStatus
 
 cli = new_cli()
@@ -24,8 +24,8 @@ def ingestions(
     """List files that were handed over to be read in the background. Those that are done show their result."""
 
     async def work() -> int:
-        async with open_services(read_settings()) as services:
-            found = await services.library.ingestions.list(workspace, limit)
+        async with open_ingestions(read_settings()) as queue:
+            found = await queue.list(workspace, limit)
             if as_json:
                 print_json([describe_ingestion(status) for status in found])
             else:

@@ -8,6 +8,8 @@ import typer
 from app.cli.running import fail
 from domain.errors import InputError
 from domain.names import THREAD_ID, WORKSPACE_ID
+from domain.scope import Scope
+from domain.where import Where
 
 
 def new_cli(**options: Any) -> typer.Typer:
@@ -31,6 +33,11 @@ def _check_name(kind: str, name: str | None, pattern: str) -> str | None:
     return name
 
 
+def read_scope(workspace: str, documents: list[str] | None, where: str | None) -> Scope:
+    """Return the scope that the options name. Raises `FilterError`."""
+    return Scope.within(workspace, documents or None, Where.parse_option(where))
+
+
 WorkspaceOption = Annotated[
     str, typer.Option("--workspace", "-w", help="The workspace (tenant).", callback=check_workspace)
 ]
@@ -41,6 +48,10 @@ AnyWorkspaceOption = Annotated[
 ThreadOption = Annotated[str | None, typer.Option("--thread", help="Continue this thread.", callback=check_thread)]
 DocumentsOption = Annotated[
     list[str] | None, typer.Option("--document", help="Answer only from this document; repeatable.")
+]
+WhereOption = Annotated[
+    str | None,
+    typer.Option("--where", help="Only documents whose metadata fits, such as 'team=legal and year>=2024'."),
 ]
 ModeOption = Annotated[str, typer.Option("--mode", "-m", help="fast, standard, thorough, or one of your own.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]

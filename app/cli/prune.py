@@ -9,7 +9,7 @@ from app.cli.terminal import count, out
 from app.runs.retention import override_policy, read_policy
 from app.runs.retention import prune as delete_old
 from app.settings import read_settings
-from app.wiring.services import open_services
+from app.wiring.stores import open_retention
 from domain.retention import Pruned
 
 cli = new_cli()
@@ -44,8 +44,8 @@ def prune(
     async def work() -> int:
         settings = read_settings()
         policy = override_policy(read_policy(settings), older_than, keep_steps_of, workspace)
-        async with open_services(settings) as services:
-            pruned = await delete_old(services.runs.retention, policy, workspace_id=workspace, dry_run=dry_run)
+        async with open_retention(settings) as retention:
+            pruned = await delete_old(retention, policy, workspace_id=workspace, dry_run=dry_run)
             if as_json:
                 print_json(asdict(pruned) | {"dry_run": dry_run})
             else:

@@ -1,8 +1,7 @@
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from app.api.descriptions import describe_reindexing
 from app.cli.options import JsonOption, new_cli
 from app.cli.running import print_json, run
 from app.cli.terminal import count, out, show_progress
@@ -30,7 +29,7 @@ def reindex(
             with show_progress() as progress:
                 report = await embed_again(index, embedder, progress)
         if as_json:
-            print_json(describe_reindexing(report))
+            print_json(_describe(report))
         else:
             print_reindexing(report, embeddings)
         return 0
@@ -49,3 +48,13 @@ def print_reindexing(report: Reindexed, embeddings: str) -> None:
         f"{count(report.chunks, 'chunk')} embedded with {report.model}{spent}{cost}. Running servers search by words "
         f"only until they are restarted with ASKGRAPH_EMBEDDINGS={embeddings}."
     )
+
+
+def _describe(report: Reindexed) -> dict[str, Any]:
+    return {
+        "model": report.model,
+        "switched": report.switched,
+        "chunks": report.chunks,
+        "tokens": report.tokens,
+        "cost": report.cost,
+    }

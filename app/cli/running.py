@@ -1,15 +1,18 @@
 """Runs a command: opens what it needs, turns errors into one line and an exit code."""
 
+import gc
 import json
 import logging
 import sys
-from collections.abc import Coroutine
-from typing import Any, NoReturn
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
-import uvloop
 
 from domain.errors import AskgraphError, InputError, NotFound
+
+if TYPE_CHECKING:
+    from app.cli.server_client import ServerClient
 
 
 def run(work: Coroutine[Any, Any, int], *, log_level: int = logging.WARNING) -> NoReturn:
@@ -17,9 +20,32 @@ def run(work: Coroutine[Any, Any, int], *, log_level: int = logging.WARNING) -> 
 
     An error of ours is printed in one line. The exit code is 2 if the request was wrong, 130 after Ctrl-C, else 1.
     """
+    import uvloop
+
     _configure_logging(log_level)
+    gc.enable()
     try:
         code = uvloop.run(work)
+    except AskgraphError as error:
+        fail(error)
+    except KeyboardInterrupt:
+        code = 130
+    raise typer.Exit(code)
+
+
+def run_on_server(work: Callable[["ServerClient"], int]) -> None:
+    """Run a command on the server that runs in this home and exit, or return if there is none.
+
+    The server has its models loaded, which takes longer than the work of most commands.
+    """
+    from app.cli.server_client import ServerClient
+    from app.settings import read_settings
+
+    try:
+        server = ServerClient.find(read_settings())
+        if server is None:
+            return
+        code = work(server)
     except AskgraphError as error:
         fail(error)
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""What the commands share when they write to a terminal: consoles, tables, progress bars."""
+"""Consoles, tables and progress bars that the commands share."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

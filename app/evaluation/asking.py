@@ -1,7 +1,7 @@
-"""Asks the questions of a set: each goes through the real graph, or through the node that the set is about."""
+"""Asks the questions of a set with the real graph."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from time import perf_counter
 from typing import Any, cast
@@ -29,7 +29,7 @@ logger = logging.getLogger("askgraph.evaluation")
 
 
 class Cited(BaseModel):
-    """A citation of the answer, its document called as the set calls it."""
+    """A citation of the answer. `doc` is the set's own name of the document."""
 
     doc: str
     start: int
@@ -38,11 +38,11 @@ class Cited(BaseModel):
 
 
 class Outcome(BaseModel):
-    """What became of one question."""
+    """The result of one question."""
 
     id: str
     error: str | None = None
-    """Why there is nothing else to read here."""
+    """Message of the error that ended the question; the other fields are then empty."""
     route: Route = "needs_retrieval"
     standalone: str = ""
     queries: list[str] = []
@@ -51,22 +51,22 @@ class Outcome(BaseModel):
     """Characters of the caveat that opens the answer."""
     citations: list[Cited] = []
     confidence: float = 0.0
-    """What grade made of the sources. An abstention's own confidence is 0 whatever its sources were."""
+    """Confidence of the grade step, which an abstention keeps too: 0-1."""
     sources: list[str] = []
-    """The documents that the answer could use, best first."""
+    """Documents of the sources, best first."""
     ranking: list[str] = []
-    """The documents that were found, best first: those of the sources, then those of the other candidates."""
+    """Documents of the sources and then of the other candidates, best first."""
     first_ranking: list[str] = []
-    """The ranking before any retry."""
+    """The ranking before the first retry."""
     retries: int = 0
     verdict: bool | None = None
-    """Whether verify found the given response supported by its evidence."""
+    """True if verify found the given response supported by its evidence; None if nothing was verified."""
     support: float | None = None
-    """How well verify found it supported, 0-1."""
+    """Support that verify found, 0-1."""
     timings: dict[str, float] = {}
-    """Milliseconds by node, and in `total`."""
+    """Milliseconds per node and in `total`."""
     calls: int = 0
-    """Of language models."""
+    """Number of calls of language models."""
     tokens: int = 0
     cost: float | None = 0.0
     warnings: list[str] = []
@@ -78,7 +78,7 @@ class Outcome(BaseModel):
 
 
 class Asking:
-    """Asks questions in one profile. Nothing is read from the answer cache, stored in it, or left in the database."""
+    """Asks questions in one profile. It bypasses the answer cache and leaves nothing in the database."""
 
     def __init__(self, services: Services, profile: Profile, shelf: Shelf) -> None:
         self._services = services
@@ -88,13 +88,14 @@ class Asking:
         self._graph = build_answer_graph(self._saver, services.settings.model_timeout)
 
     async def ask(self, question: Question) -> Outcome:
-        """What the graph makes of the question. What went wrong stands in the outcome."""
+        """Ask the question and return its outcome, which also reports errors."""
         context = self._services.make_context()
         turn = TurnInput(
             run_id=str(uuid4()),
             question=question.question,
-            workspace_id=self._shelf.workspace_id,
-            document_ids=None if question.pdf is None else [self._shelf.chosen[question.pdf]],
+            scope=Scope.within(
+                self._shelf.workspace_id, None if question.pdf is None else [self._shelf.chosen[question.pdf]]
+            ).to_json(),
             mode=self._profile.name,
             profile=self._profile.model_dump(),
         )
@@ -114,14 +115,14 @@ class Asking:
         except NodeTimeoutError as error:
             return Outcome(id=question.id, error=f"The step {error.node!r} took too long.")
         except Exception as error:
-            # One question that meets a fault of ours is a finding, and no reason to lose the others.
+            # A bug that one question meets is a finding, and must not lose the others.
             logger.exception("question %s failed unexpectedly", question.id)
             return Outcome(id=question.id, error=f"{type(error).__name__}: {error}")
         finally:
             await self._saver.adelete_thread(turn["run_id"])
 
     async def _converse(self, turn: TurnInput, history: Sequence[Message], context: Context) -> list[Turn]:
-        """The conversation as its thread would have kept it: each earlier question went through route, too."""
+        """Return the conversation as its thread would have saved it. Each earlier question goes through route too."""
         turns: list[Turn] = []
         for asked, replied in pairwise(history):
             if (asked.role, replied.role) != ("user", "assistant"):
@@ -190,7 +191,7 @@ class Asking:
         )
 
     async def _name_chunks(self, state: AnswerState, first: Mapping[str, Any]) -> dict[str, str | None]:
-        """The set's document that each chunk of the run belongs to, by chunk."""
+        """Return the set's name of each chunk's document, by chunk id; None for documents outside the set."""
         found: list[Source | Candidate] = [*state["sources"], *state["candidates"]]
         found += [*first.get("sources", []), *first.get("candidates", [])]
         if not self._shelf.pages:
@@ -201,6 +202,6 @@ class Asking:
         return {p.chunk_id: self._shelf.pages.get((p.document_id, p.page or 0)) for p in passages}
 
 
-def _distinct(names: "Any") -> list[str]:
-    """In order, without repeats and without what has no name."""
+def _distinct(names: Iterable[str | None]) -> list[str]:
+    """Return the names in order, without repeats and None."""
     return [name for name in dict.fromkeys(names) if name is not None]

@@ -1,4 +1,4 @@
-"""Brings a set's corpus into a workspace of its own through the real ingestion, and says which document is which."""
+"""Ingests a set's corpus into a workspace of its own and maps its documents to the library's ids."""
 
 import asyncio
 import hashlib
@@ -21,10 +21,10 @@ from app.wiring.services import Services
 from domain.documents import Document, ParsedDocument, Section
 
 AT_ONCE = 4
-"""Documents that are brought in side by side, so that one is written while the next is embedded."""
+"""Documents ingested concurrently, so that one is written while the next is embedded."""
 
 Progress = Callable[[int, int], None]
-"""Called with how much is done, and how much there is."""
+"""Called with the number of documents done and their total."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,26 +33,26 @@ class Shelf:
 
     workspace_id: str
     document_ids: Mapping[str, str] = field(default_factory=dict)
-    """What the set calls each document, by the library's id."""
+    """The set's name of each document, by the library's id."""
     pages: Mapping[tuple[str, int], str] = field(default_factory=dict)
-    """Where the set's documents are pages: what it calls each, by the library's document id and the page."""
+    """The set's name of each page, by the library's document id and page number, if its documents are pages."""
     chosen: Mapping[str, str] = field(default_factory=dict)
-    """The library's id of each PDF that a question may choose, by its stem."""
+    """The library's id of each document that a question may choose, by the name that questions use."""
     state: str = ""
-    """Changes with what the workspace holds; empty where the set says what that is."""
+    """Digest of the workspace's content; empty if the set itself defines the content."""
 
 
 @asynccontextmanager
 async def open_shelf(
     services: Services, wanted: EvaluationSet, *, keep: bool, progress: Progress
 ) -> AsyncIterator[Shelf]:
-    """The set's documents in a workspace, which is removed afterwards unless it is to be kept. What an earlier run
-    has kept, or left half done, is not embedded again.
+    """Ingest the set's documents into a workspace, and remove it at the end unless `keep` is set. Documents that an
+    earlier run kept, or ingested before it was interrupted, are not embedded again.
 
-    Raises `SetError` where a document cannot be ingested, `DatabaseUnavailable` and `EmbedderUnavailable`.
+    Raises `SetError` if a document cannot be ingested, `DatabaseUnavailable` and `EmbedderUnavailable`.
     """
     name = name_workspace(services, wanted)
-    # The temporary one stays apart from the one that somebody keeps.
+    # A temporary workspace must not be mixed up with one that is kept.
     workspace_id = name if keep else f"{name}-{uuid4().hex[:8]}"
     try:
         if wanted.kind == "routing":
@@ -68,7 +68,7 @@ async def open_shelf(
 
 
 async def work_side_by_side(work: Callable[[], Coroutine[Any, Any, None]], workers: int) -> None:
-    """Run `work` several times at once, to the end or to the first error, which is raised."""
+    """Run `work` several times concurrently. Raises the first error, which cancels the others."""
     try:
         async with asyncio.TaskGroup() as group:
             for _ in range(workers):
@@ -78,10 +78,10 @@ async def work_side_by_side(work: Callable[[], Coroutine[Any, Any, None]], worke
 
 
 async def find_shelf(services: Services, workspace_id: str, wanted: EvaluationSet) -> Shelf:
-    """A workspace that exists. The questions may call its documents by id, source, file name or title.
+    """Map the documents of an existing workspace. Questions may name them by id, source, file name or title.
 
-    Raises `SetError` where it is empty, where they call a document that it does not hold or by a name that several
-    have, and where they call one document by two names: it would not be told that both are the same.
+    Raises `SetError` if the workspace is empty, if a question names a document that it lacks or by an ambiguous name,
+    and if questions name one document in two ways, because a ranking counts each name as a document.
     """
     held = await services.library.documents.list(workspace_id)
     if not held:
@@ -93,7 +93,7 @@ async def find_shelf(services: Services, workspace_id: str, wanted: EvaluationSe
     for document in held:
         for name in _names_of(document):
             documents.setdefault(name, set()).add(document.id)
-    # What a question calls a document goes before its other names.
+    # The name that a question uses comes before the document's id.
     called: dict[str, str] = {}
     chosen: dict[str, str] = {}
     for question in wanted.questions:
@@ -121,7 +121,8 @@ def _names_of(document: Document) -> list[str]:
 
 
 def name_workspace(services: Services, wanted: EvaluationSet) -> str:
-    """The same for the same corpus, model and code that fills the index, so that what is kept is found again."""
+    """Return a name that depends on the corpus, the embedding model and the indexing code, so that a kept workspace is
+    found again."""
     digest = hashlib.sha256(f"{wanted.fingerprint}\0{services.library.embedder.name}".encode())
     for file in _find_index_code():
         digest.update(file.read_bytes())
@@ -135,7 +136,7 @@ def _find_index_code() -> list[Path]:
 
 
 async def _add_samples(services: Services, workspace_id: str, progress: Progress) -> None:
-    """The sample library, for requests that are about no library in particular."""
+    """Ingest the sample library, for requests that are about no particular library."""
     progress(0, 1)
     await services.library.ingestion.add_paths(workspace_id, [FOLDER])
     progress(1, 1)
@@ -164,7 +165,7 @@ async def _add_texts(
     services: Services, workspace_id: str, corpus: tuple[CorpusDocument, ...], progress: Progress
 ) -> Shelf:
     known = {document.source: document for document in await services.library.documents.list(workspace_id)}
-    # A document without any text cannot be found by anything.
+    # A document without text cannot be found.
     waiting = [document for document in corpus if document.text.strip()]
     ids: dict[str, str] = {}
     for document in waiting[:]:
@@ -182,7 +183,7 @@ async def _add_texts(
             report = await services.library.ingestion.add_parsed(
                 workspace_id, _source_of(document), parsed, _digest(document)
             )
-            assert report.document_id is not None  # what was read already cannot fail
+            assert report.document_id is not None  # only reading can fail, and the text is read already
             ids[report.document_id] = document.id
             progress(len(ids), total)
 
@@ -200,7 +201,7 @@ def _digest(document: CorpusDocument) -> str:
 
 
 def _parse(document: CorpusDocument) -> ParsedDocument:
-    """The document as a reader would hand it on, its text untouched, so that the set's character offsets hold."""
+    """Return the document as a reader would, with its text unchanged, so that the set's character offsets stay true."""
     # The database takes no zero characters.
     text = document.text.replace("\0", " ")
     sections = (Section(0, len(text), ()),)

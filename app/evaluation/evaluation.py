@@ -1,4 +1,4 @@
-"""Runs sets in profiles: brings the documents in, asks, scores."""
+"""Evaluates profiles on sets: ingests the documents, asks the questions, scores the outcomes."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -18,50 +18,52 @@ from domain.profile import Profile
 from nodes.context import Models
 
 AT_ONCE = 4
-"""Questions asked side by side where they wait for language models. Without these they share the cores of this machine
-and one embedder, so that a second one would only wait, and its latency be that of a queue."""
+"""Questions asked concurrently if language models are used. Without them, questions compete for this machine's cores,
+and a second one would only measure the queue."""
 
 Progress = Callable[[str, int, int], None]
-"""Called with what is being done, how much of it is done, and how much there is."""
+"""Called with a label, the number of items done, and their total."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A set in one profile."""
+    """The outcomes and metrics of a set in one profile."""
 
     profile: str
     metrics: Metrics
     outcomes: dict[str, Outcome]
-    """By question."""
+    """By question id."""
     resumed: int
-    """How many of them an interrupted run had left."""
+    """Number of outcomes taken over from an interrupted run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """A set in each profile, in the order asked for."""
+    """The results of a set, one per profile, in the order requested."""
 
     set: EvaluationSet
     results: list[Result]
     kept: str | None = None
-    """The workspace made for it, where that is still there."""
+    """The workspace made for the set, if it was kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to run."""
+    """Options of an evaluation."""
 
     out: Path
-    """Where the journals of unfinished runs are."""
+    """Folder of the journals of unfinished runs."""
     workspace: str | None = None
-    """Ask here instead of in a workspace made for the set."""
+    """Ask this workspace instead of one made for the set."""
     keep: bool = False
-    """Keep that workspace for the next run."""
+    """Keep the workspace that was made, for the next run."""
     fresh: bool = False
-    """Ask again what an interrupted run has asked."""
+    """Ask again the questions that an interrupted run has asked."""
 
 
 class _Asker(Protocol):
+    """Asks a question of a set, or verifies it, depending on the kind of set."""
+
     async def ask(self, question: Question) -> Outcome: ...
 
 
@@ -72,12 +74,11 @@ async def evaluate(
     options: Options,
     progress: Progress,
 ) -> list[Evaluated]:
-    """Every set in every profile. A run that was interrupted goes on where it stopped.
+    """Evaluate every set in every profile. An interrupted run continues where it stopped.
 
-    Raises `SetError`, `DatabaseUnavailable` and `EmbedderUnavailable`; what goes wrong with one question stands in its
-    outcome.
+    Raises `SetError`, `DatabaseUnavailable` and `EmbedderUnavailable`. An error of one question is part of its outcome.
     """
-    # Otherwise the first question would wait for it.
+    # The first question would wait for it, and its latency count it.
     await services.models.judges.prepare()
     evaluated: list[Evaluated] = []
     journals: list[Journal] = []
@@ -103,7 +104,7 @@ async def evaluate(
 async def _open(
     services: Services, each: EvaluationSet, options: Options, progress: Progress
 ) -> AbstractAsyncContextManager[Shelf | None]:
-    """Where to ask the set; None where it brings its evidence along."""
+    """Return the workspace to ask, or None for a set that brings its own evidence."""
     if each.kind == "verification":
         return nullcontext()
     if options.workspace is not None:

@@ -1,4 +1,4 @@
-"""What is handed out of an evaluation: its metrics, and a report as JSON and as a page."""
+"""Reports an evaluation: its metrics, and a report as JSON and as an HTML page."""
 
 import json
 import tempfile
@@ -22,7 +22,7 @@ NAME = "report"
 
 
 def list_metrics(evaluated: Sequence[Evaluated]) -> dict[str, dict[str, Any]]:
-    """The metrics by set; where several profiles were asked, by set and profile."""
+    """Return the metrics by set or, if there are several profiles, by set and profile."""
     return {
         each.set.name: each.results[0].metrics
         if len(each.results) == 1
@@ -32,9 +32,9 @@ def list_metrics(evaluated: Sequence[Evaluated]) -> dict[str, dict[str, Any]]:
 
 
 def check_folder(folder: Path) -> None:
-    """Make the folder, and write into it as a try: what is measured for an hour must not be lost at its end.
+    """Create the folder and try to write into it, so that an evaluation does not fail at its end.
 
-    Raises `InputError` where that cannot be done.
+    Raises `InputError` if that is not possible.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -45,8 +45,8 @@ def check_folder(folder: Path) -> None:
 
 
 def write_report(evaluated: Sequence[Evaluated], folder: Path, fingerprint: str) -> Path:
-    """Write `report.json` and `report.html`, in place of what is there; the page's path. `fingerprint` is the
-    machine's."""
+    """Write `report.json` and `report.html`, replacing earlier ones, and return the path of the page. `fingerprint`
+    identifies code and models."""
     folder.mkdir(parents=True, exist_ok=True)
     report = {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -90,7 +90,7 @@ def _describe(each: Evaluated) -> dict[str, Any]:
 
 
 def _score_types(each: Evaluated, result: Result) -> dict[str, Metrics]:
-    """The metrics of each type of question, where there are several."""
+    """Return the metrics of each type of question, or nothing if there is only one type."""
     types = list(dict.fromkeys(question.type for question in each.set.questions))
     if len(types) < 2:
         return {}

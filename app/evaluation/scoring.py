@@ -1,6 +1,6 @@
-"""Metrics over the outcomes of a set. Pure: nothing here asks anything.
+"""Computes the metrics of a set from its outcomes, without calling anything.
 
-Each metric is there only where the set has what it needs, so a set without judged documents has no nDCG.
+A metric is left out if the set lacks what it needs: without judged documents there is no nDCG.
 """
 
 import re
@@ -21,20 +21,20 @@ Pair = tuple[Question, Outcome]
 Metrics = dict[str, float]
 
 BINS = 10
-"""Of the calibration error; equally wide."""
+"""Number of bins of the calibration error, all equally wide."""
 
 LABELS = {"supported": True, "SUPPORT": True, "unsupported": False, "CONTRADICT": False}
-"""What people say of a response, or of a claim, and its evidence."""
+"""The labels that people give a response or a claim: True if its evidence supports it."""
 
 
 def score(each: EvaluationSet, outcomes: Mapping[str, Outcome]) -> Metrics:
-    """Every metric that the set has what it takes for, by name. Questions that failed count as found nothing."""
+    """Return every metric that can be computed for the set, by name. A failed question counts as finding nothing."""
     pairs = pair_up(each, outcomes)
     metrics = {"questions": float(len(pairs)), "failed": float(sum(o.error is not None for _, o in pairs))}
     if each.kind == "verification":
         metrics |= score_verification([(q.type, q.label, o) for q, o in pairs])
     else:
-        # Claims whose evidence supports or contradicts them: one type, called as the set is.
+        # Claims whose evidence supports or contradicts them are one type, named after the set.
         metrics |= score_verification([(each.name, q.label, o) for q, o in pairs])
         metrics |= average(score_rankings(pairs).values())
         metrics |= score_answers(pairs) | score_citations(pairs) | score_abstention(pairs)
@@ -45,14 +45,17 @@ def score(each: EvaluationSet, outcomes: Mapping[str, Outcome]) -> Metrics:
 
 
 def pair_up(each: EvaluationSet, outcomes: Mapping[str, Outcome]) -> list[Pair]:
-    """The questions that were asked, with what became of them."""
+    """Return the questions that were asked, with their outcomes."""
     return [(question, outcomes[question.id]) for question in each.questions if question.id in outcomes]
 
 
 def is_right(each: EvaluationSet, question: Question, outcome: Outcome) -> bool:
-    """Whether a question came out as it should. A response: judged as people did. A request of a routing set: sent
-    where it belongs, or, off topic, not answered. A question that cannot be answered: not answered. Any other:
-    answered, from a relevant document where these are known, else with an accepted answer."""
+    """Return True if the outcome of a question is as it should be.
+
+    For a response to verify, the verdict must agree with people's. A request of a routing set must take its route or,
+    if it is off topic, not be answered. A question that cannot be answered must not be. Any other must be answered from
+    a relevant document or, if these are not known, with an accepted answer.
+    """
     if outcome.error is not None:
         return False
     if each.kind == "verification":
@@ -68,7 +71,7 @@ def is_right(each: EvaluationSet, question: Question, outcome: Outcome) -> bool:
 
 
 def explain(each: EvaluationSet, question: Question, outcome: Outcome) -> str:
-    """Why a question did not come out right, as far as its outcome shows; empty where it did."""
+    """Say why the outcome is wrong, as far as it shows; empty if it is right."""
     if is_right(each, question, outcome):
         return ""
     if outcome.error is not None:
@@ -86,7 +89,7 @@ def explain(each: EvaluationSet, question: Question, outcome: Outcome) -> str:
 
 
 def _locate(question: Question, outcome: Outcome) -> str:
-    """How far the best relevant document came, where these are known."""
+    """Say how far the best relevant document came; empty if these are not known."""
     if not question.grades:
         return ""
     if question.grades.keys() & set(outcome.sources):
@@ -99,7 +102,7 @@ def _locate(question: Question, outcome: Outcome) -> str:
 
 
 def average(rows: Collection[Metrics]) -> Metrics:
-    """The mean of each metric over the rows."""
+    """Return the mean of each metric over the rows."""
     return {name: _mean(row[name] for row in rows) for name in next(iter(rows), {})}
 
 
@@ -126,9 +129,12 @@ def score_rankings(
 
 
 def score_answers(pairs: Sequence[Pair]) -> Metrics:
-    """Against the known answers: `answered` (share of the answerable questions), `answer_em` and `answer_f1` as SQuAD
-    computes them, and `contains_gold`: where a relevant document was among the sources, whether the answer contains
-    an accepted one."""
+    """Compare the answers with known ones.
+
+    `answered` is the share of the answerable questions that were answered. `answer_em` and `answer_f1` are exact match
+    and token F1 as SQuAD computes them (Rajpurkar et al., EMNLP 2016). `contains_gold` is the share of answers that
+    contain an accepted one, among the questions with a relevant document in the sources.
+    """
     metrics: Metrics = {}
     if answerable := [o for q, o in pairs if q.answerable]:
         metrics["answered"] = _mean(o.answered for o in answerable)
@@ -142,7 +148,7 @@ def score_answers(pairs: Sequence[Pair]) -> Metrics:
 
 
 def contains_gold(question: Question, outcome: Outcome) -> bool:
-    """Whether the answer contains an accepted one, both normalised."""
+    """Return True if the normalised answer contains a normalised accepted one."""
     said = f" {normalise(text_of(outcome))} "
     return outcome.answered and any(f" {gold} " in said for a in question.answers if (gold := normalise(a)))
 
@@ -153,7 +159,8 @@ def text_of(outcome: Outcome) -> str:
 
 
 def normalise(text: str) -> str:
-    """Lower case, without punctuation and articles, single spaces: Rajpurkar et al., EMNLP 2016, their script."""
+    """Return the text in lower case, without punctuation and articles, as the evaluation script of SQuAD does
+    (Rajpurkar et al., EMNLP 2016)."""
     text = "".join(character for character in text.lower() if character not in string.punctuation)
     return " ".join(re.sub(r"\b(?:a|an|the)\b", " ", text).split())
 
@@ -171,9 +178,12 @@ def _overlap(gold: str, said: str) -> float:
 
 
 def score_citations(pairs: Sequence[Pair]) -> Metrics:
-    """Over the answerable questions with relevant documents. Precision: of the citations of an answer, the share that
-    overlaps a gold span (where the document has none: that cites the document or page). Recall: of the relevant
-    documents, the share that is cited so; an abstention cites none."""
+    """Return precision and recall of citations over the answerable questions with relevant documents.
+
+    A citation is right if it overlaps a gold span of its document; if the document has no spans, if it cites the
+    document. Precision is the share of an answer's citations that are right, recall the share of the relevant documents
+    that are cited rightly. An abstention cites none.
+    """
     judged = [(q, o) for q, o in pairs if q.answerable and q.relevant]
     if not judged:
         return {}
@@ -194,9 +204,12 @@ def score_citations(pairs: Sequence[Pair]) -> Metrics:
 
 
 def score_abstention(pairs: Sequence[Pair]) -> Metrics:
-    """Whether what cannot be answered is not answered (precision and recall of that), how well confidence tells both
-    apart (AUC), and the calibration error of confidence (ECE: Naeini et al., AAAI 2015) as the probability that a
-    question is answerable and a relevant document is among its sources."""
+    """Score abstentions and confidence.
+
+    `abstention_precision` and `abstention_recall` take unanswerable questions as positives. `abstention_auc` says how
+    well confidence tells both kinds apart. `calibration_error` is the expected calibration error (Naeini et al., AAAI
+    2015) of confidence as the probability that a question is answerable and a relevant document is among its sources.
+    """
     judged = [(q, o) for q, o in pairs if q.answerable is not None]
     metrics: Metrics = {}
     abstained = [not q.answerable for q, o in judged if not o.answered]
@@ -216,7 +229,8 @@ def score_abstention(pairs: Sequence[Pair]) -> Metrics:
 
 
 def area(scores: Sequence[float], positive: Sequence[bool]) -> float:
-    """Area under the ROC curve: how often a positive scores above a negative; ties count half. Both must occur."""
+    """Return the area under the ROC curve: the share of pairs in which a positive scores above a negative, with ties
+    counting half (Hanley & McNeil, Radiology 1982). Both must occur."""
     values, is_positive = np.array(scores), np.array(positive, dtype=bool)
     good, bad = values[is_positive][:, None], values[~is_positive]
     return float((good > bad).mean() + 0.5 * (good == bad).mean())
@@ -231,14 +245,14 @@ def _find_calibration_error(confidences: NDArray[np.float64], happened: NDArray[
 
 
 def list_routes(each: EvaluationSet, pairs: Sequence[Pair]) -> list[tuple[Route, Route]]:
-    """Where each request belongs, and where it went. Questions about documents need retrieval."""
+    """Return the right route and the actual route of each request. Questions about documents need retrieval."""
     return [
         (ROUTES[q.type] if each.kind == "routing" else "needs_retrieval", o.route) for q, o in pairs if o.error is None
     ]
 
 
 def score_routing(routes: Sequence[tuple[Route, Route]]) -> Metrics:
-    """Recall of each class that occurs, and the mean F1 of these classes."""
+    """Return the recall of each route that occurs, and the mean F1 of these routes."""
     metrics: Metrics = {}
     f1s = []
     for name in sorted({wanted for wanted, _ in routes}):
@@ -250,7 +264,7 @@ def score_routing(routes: Sequence[tuple[Route, Route]]) -> Metrics:
 
 
 def count_routes(routes: Sequence[tuple[Route, Route]]) -> dict[str, dict[str, int]]:
-    """The confusion table: how often what belongs here went there."""
+    """Return the confusion table: counts by right route and actual route."""
     table: dict[str, dict[str, int]] = {}
     for wanted, went in routes:
         row = table.setdefault(wanted, {})
@@ -259,14 +273,13 @@ def count_routes(routes: Sequence[tuple[Route, Route]]) -> dict[str, dict[str, i
 
 
 def score_off_topic(pairs: Sequence[Pair]) -> Metrics:
-    """Share of the requests for something else that were not answered from the documents, but declined, talked away
-    or abstained from."""
+    """Return the share of off-topic requests that were not answered from the documents."""
     stopped = [not o.answered for q, o in pairs if ROUTES[q.type] == "out_of_scope" and o.error is None]
     return {"off_topic_stopped": _mean(stopped)} if stopped else {}
 
 
 def score_retries(pairs: Sequence[Pair]) -> Metrics:
-    """How many questions were searched for again, and for how many that raised or lowered nDCG@10."""
+    """Count the questions that were retried, and those whose nDCG@10 that raised or lowered."""
     retried = [(q, o) for q, o in pairs if o.retries]
     before = score_rankings(retried, lambda outcome: outcome.first_ranking)
     after = score_rankings(retried)
@@ -279,8 +292,10 @@ def score_retries(pairs: Sequence[Pair]) -> Metrics:
 
 
 def score_verification(rows: Sequence[tuple[str, str | None, Outcome]]) -> Metrics:
-    """By type, where both labels occur: balanced accuracy of verify's verdict, and AUC of its score. Rows are type,
-    label and outcome; labels that are not in `LABELS` (borderline cases) are left out."""
+    """Return the balanced accuracy of verify's verdict and the AUC of its score, for each type with both labels.
+
+    Rows are type, label and outcome. Rows with a label outside `LABELS` (borderline cases) are left out.
+    """
     metrics: Metrics = {}
     for kind in sorted({kind for kind, _, _ in rows}):
         judged = [
@@ -297,7 +312,7 @@ def score_verification(rows: Sequence[tuple[str, str | None, Outcome]]) -> Metri
 
 
 def score_latency(outcomes: Sequence[Outcome]) -> Metrics:
-    """Median and 95th percentile of what a node took per question that it ran for, all its attempts together."""
+    """Return median and 95th percentile of the milliseconds per node and question, all attempts together."""
     times: dict[str, list[float]] = {}
     for outcome in outcomes:
         for node, ms in outcome.timings.items():
@@ -310,7 +325,7 @@ def score_latency(outcomes: Sequence[Outcome]) -> Metrics:
 
 
 def score_cost(outcomes: Sequence[Outcome]) -> Metrics:
-    """Calls of language models, their tokens, and US dollars where all prices are known."""
+    """Return calls of language models, their tokens and, if all prices are known, US dollars."""
     cost = add_costs(outcome.cost for outcome in outcomes)
     metrics = {"calls": float(sum(o.calls for o in outcomes)), "tokens": float(sum(o.tokens for o in outcomes))}
     return metrics if cost is None else {**metrics, "cost": float(cost)}

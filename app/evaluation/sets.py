@@ -1,5 +1,7 @@
-"""Reads evaluation sets: a folder with `corpus.jsonl` and `queries.jsonl` (each may be gzipped) and perhaps `pdfs/`, or
-a file of questions about a workspace that exists. docs/evaluation.md describes the format.
+"""Reads evaluation sets.
+
+A set is a folder with `corpus.jsonl` and `queries.jsonl` (each may be gzipped) and perhaps `pdfs/`, or a file of
+questions about an existing workspace. docs/evaluation.md describes the format.
 """
 
 import codecs
@@ -27,8 +29,8 @@ ROUTES: dict[str, Route] = {
     "oos": "out_of_scope",
     "in_scope": "out_of_scope",
 }
-"""Where a request of each type of a routing set belongs. CLINC150's `in_scope` is what a voice assistant does, such as
-paying a bill; its `meta` is about the assistant."""
+"""The right route for each type of request in a routing set. CLINC150's `in_scope` is what a voice assistant does, such
+as paying a bill; its `meta` is about the assistant."""
 
 
 class SetError(InputError):
@@ -40,12 +42,12 @@ class _Row(BaseModel):
 
 
 class Relevant(_Row):
-    """A document that answers a question, or helps to."""
+    """A document that answers a question or part of it."""
 
     doc: str
     grade: int = Field(1, ge=0)
     spans: tuple[tuple[int, int], ...] = ()
-    """Where in the document's text; characters, end exclusive. Empty where the source does not say."""
+    """Character offsets in the document's text, end exclusive; empty if not known."""
 
 
 class Message(_Row):
@@ -65,27 +67,27 @@ class Question(_Row):
     id: str = Field(min_length=1)
     question: str = Field(min_length=1)
     type: str = ""
-    """The group to report by."""
+    """The group that metrics are reported by."""
     answers: tuple[str, ...] = ()
     answers_known: bool = True
     answerable: bool | None = None
-    """False: the right behaviour is to abstain. None: nobody says."""
+    """False if the right behaviour is to abstain; None if not known."""
     relevant: Annotated[tuple[Relevant, ...], BeforeValidator(_read_relevant)] = ()
     history: tuple[Message, ...] = ()
     pdf: str | None = None
-    """The document that the user has chosen."""
+    """Stem of the PDF that the user has chosen."""
     response: str | None = None
-    """An answer that people judged; `label` says how."""
+    """An answer that people judged with `label`."""
     label: str | None = None
 
     @property
     def grades(self) -> dict[str, int]:
-        """How relevant each document is."""
+        """The relevance grade of each document, by its id."""
         return {relevant.doc: relevant.grade for relevant in self.relevant}
 
 
 class PageOf(_Row):
-    """Which page of which PDF a document of the corpus is."""
+    """The PDF and page that a document of the corpus is."""
 
     pdf: str | None = None
     page: int | None = None
@@ -102,24 +104,24 @@ class CorpusDocument(_Row):
 
 @dataclass(frozen=True, slots=True)
 class EvaluationSet:
-    """Questions, and what is needed to ask them."""
+    """Questions, and the corpus to ask them of."""
 
     name: str
     kind: Kind
     questions: tuple[Question, ...]
     fingerprint: str
-    """Of all the files."""
+    """SHA-256 of all the set's files, in hex."""
     corpus: tuple[CorpusDocument, ...] = ()
-    """Empty where the questions are asked of a workspace that exists, or of none in particular."""
+    """Empty if the questions are asked of an existing workspace, or of no particular one."""
     pdfs: dict[str, Path] = field(default_factory=dict)
-    """The files by what the corpus calls them. Then each document of the corpus is one page."""
+    """The PDF files by their names in the corpus, if each document of the corpus is a page."""
 
 
 def read_sets(given: Sequence[str], bench: Path, *, workspace: str | None, limit: int | None) -> list[EvaluationSet]:
-    """Each of `given`: the path of a folder or of a file, or the name of a folder in `bench`. A set keeps its first
-    `limit` questions.
+    """Read each set of `given`: the path of a folder or file, or the name of a folder in `bench`. A set keeps only its
+    first `limit` questions.
 
-    Raises `SetError` saying file and line.
+    Raises `SetError`, which names file and line.
     """
     sets = [_read_set(_find(name, bench), workspace, limit) for name in given]
     names = Counter(each.name for each in sets)
@@ -153,7 +155,7 @@ def _read_set(path: Path, workspace: str | None, limit: int | None) -> Evaluatio
     kind = _find_kind(questions)
     corpus: tuple[CorpusDocument, ...] = ()
     pdfs: dict[str, Path] = {}
-    # A verification set's corpus is its evidence, and not what is searched.
+    # The corpus of a verification set is its evidence, and is not searched.
     needs_corpus = workspace is None or kind == "verification"
     corpus_file = _find_rows(path, "corpus") if path.is_dir() and needs_corpus else None
     if corpus_file is not None:
@@ -200,8 +202,7 @@ def _read_lines(path: Path) -> list[bytes]:
     try:
         data = path.read_bytes()
         text = gzip.decompress(data) if path.suffix == ".gz" else data
-        # Some editors put a mark of the encoding in front.
-        # No splitlines(): JSON may hold other line ends than this one.
+        # Some editors write a byte order mark. JSON strings may hold the other line ends that splitlines() splits at.
         return text.removeprefix(codecs.BOM_UTF8).split(b"\n")
     except (OSError, EOFError, zlib.error) as error:
         raise SetError(f"{path} cannot be read: {error}.") from error
@@ -225,7 +226,7 @@ def _check_relevant(queries: Path, questions: Sequence[Question], known: set[str
 def _find_pdfs(
     folder: Path, corpus_file: Path, corpus: Sequence[CorpusDocument], digest: "hashlib._Hash"
 ) -> dict[str, Path]:
-    """The PDFs whose pages are the corpus; none where the corpus is its own text."""
+    """Return the PDFs whose pages are the corpus; none if the corpus has its own text."""
     if not (folder / "pdfs").is_dir():
         return {}
     pdfs: dict[str, Path] = {}

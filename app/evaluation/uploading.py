@@ -1,4 +1,4 @@
-"""An evaluation as LangSmith sees it."""
+"""Uploads an evaluation to LangSmith."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -12,14 +12,14 @@ from app.evaluation.sets import Question
 
 
 def upload(evaluated: Sequence[Evaluated], fingerprint: str) -> list[str]:
-    """Send each set as a dataset, and each profile's results as an experiment on it; the experiments' names.
+    """Upload each set as a dataset and each profile's results as an experiment on it. Return the experiments' names.
 
     Raises `ConfigurationError` and `Unavailable`.
     """
     names: list[str] = []
     with open_experiments() as experiments:
         for each in evaluated:
-            # Another version of a set's files is another dataset: their scores cannot be compared.
+            # Scores of different versions of a set cannot be compared, so each version is a dataset of its own.
             dataset_id = experiments.upload_dataset(
                 f"{each.set.name} {each.set.fingerprint[:8]}",
                 [

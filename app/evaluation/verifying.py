@@ -1,4 +1,4 @@
-"""Gives judged responses to the verify node, with their evidence as sources."""
+"""Verifies judged responses and claims with the verify node, their evidence as sources."""
 
 from time import perf_counter
 
@@ -18,15 +18,15 @@ from nodes.verify import VerifyInput, verify
 
 
 class Verifying:
-    """Has responses, or claims, verified. Each of their sentences cites all of the evidence."""
+    """Verifies responses and claims. Each of their sentences cites all of the evidence."""
 
     def __init__(self, services: Services, each: EvaluationSet) -> None:
         self._services = services
         self._corpus = {document.id: document for document in each.corpus}
 
     async def ask(self, question: Question) -> Outcome:
-        """The verdict on the question's response, or on the question itself where it is a claim, as a whole: people
-        judged it so, and forgave or condemned it for the sum of its parts."""
+        """Verify the question's response or, if it has none, the question itself as a claim. There is one verdict for
+        the whole text, because people judged it as a whole."""
         response = question.response or question.question
         sources = [_make_source(number, self._corpus[r.doc]) for number, r in enumerate(question.relevant, 1)]
         cited = [cite(source) for source in sources]
@@ -53,14 +53,14 @@ class Verifying:
 
 
 class AskingAndVerifying:
-    """Asks, and verifies what is a claim with known evidence, too."""
+    """Asks questions, and also verifies those that are claims with known evidence."""
 
     def __init__(self, asking: Asking, verifying: Verifying) -> None:
         self._asking = asking
         self._verifying = verifying
 
     async def ask(self, question: Question) -> Outcome:
-        """The answer's outcome, with the verdict on the claim."""
+        """Return the outcome of the answer, with the verdict on the claim."""
         outcome = await self._asking.ask(question)
         if question.label not in LABELS:
             return outcome
@@ -71,11 +71,11 @@ class AskingAndVerifying:
 
 
 def mark(response: str, sources: int) -> str:
-    """The response with all sources cited behind each of its sentences, as an answer of ours would cite them."""
+    """Return the response with markers of all sources behind each of its sentences, as in our answers."""
     markers = f"[{', '.join(str(number) for number in range(1, sources + 1))}]"
     pieces, done = [], 0
     for _, end in split_sentences(response):
-        # Behind the fence that closes a code block, on its line, they would keep it open.
+        # On the line of the fence that closes a code block, the markers would keep the block open.
         pieces += [response[done:end], "\n" if response[:end].endswith("```") else " ", markers]
         done = end
     return "".join([*pieces, response[done:]])

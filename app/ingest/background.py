@@ -7,9 +7,11 @@ from pathlib import Path
 
 from app.ingest.files import find_files, load, report_bad_name, report_failure
 from app.ingest.reading import check_file
+from app.ingest.sidecars import read_sidecar
 from domain.documents import DocumentReport
-from domain.errors import DocumentError
+from domain.errors import DocumentError, MetadataError
 from domain.ingestions import IngestionStatus
+from domain.metadata import Metadata
 from domain.ports.ingestions import IngestionQueue
 
 
@@ -25,7 +27,12 @@ class HandedOver:
 
 
 async def hand_over(
-    queue: IngestionQueue, workspace_id: str, paths: Sequence[Path | str], *, max_bytes: int
+    queue: IngestionQueue,
+    workspace_id: str,
+    paths: Sequence[Path | str],
+    *,
+    max_bytes: int,
+    metadata: Metadata | None = None,
 ) -> HandedOver:
     """Have files, and folders with all that is in them, read by whichever worker has time. They are copied: what
     becomes of the files themselves does not matter any more.
@@ -49,8 +56,9 @@ async def hand_over(
         try:
             data = await asyncio.to_thread(load, file, max_bytes)
             await asyncio.to_thread(check_file, source, data, max_bytes=max_bytes)
-        except DocumentError as error:
+            given = await asyncio.to_thread(read_sidecar, file) | (metadata or {})
+        except (DocumentError, MetadataError) as error:
             handed.refused.append(report_failure(source, error))
         else:
-            handed.ingestions.append(await queue.accept(workspace_id, source, data))
+            handed.ingestions.append(await queue.accept(workspace_id, source, data, metadata=given))
     return handed

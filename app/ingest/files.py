@@ -5,8 +5,9 @@ import unicodedata
 from pathlib import Path
 
 from app.ingest.formats import find_format, list_formats
+from app.ingest.sidecars import is_sidecar
 from domain.documents import DocumentReport
-from domain.errors import DocumentError, OversizedDocument, UnreadableDocument, UnsupportedDocument
+from domain.errors import AskgraphError, OversizedDocument, UnreadableDocument, UnsupportedDocument
 
 MAX_NAME = 1024
 """Longest path or name in characters; a database index holds about 2,700 bytes of it."""
@@ -66,6 +67,8 @@ def find_files(path: Path) -> tuple[list[Path | DocumentReport], int]:
             file = Path(folder, name)
             if name.startswith(".") or not file.is_file():
                 continue
+            if is_sidecar(name):
+                continue
             if find_format(name) is None:
                 passed_over += 1
             else:
@@ -89,6 +92,6 @@ def load(path: Path, max_bytes: int) -> bytes:
         raise UnreadableDocument(f"{error.strerror}. Check its permissions and retry.") from error
 
 
-def report_failure(source: str, error: DocumentError) -> DocumentReport:
+def report_failure(source: str, error: AskgraphError) -> DocumentReport:
     """Make the report of a file that did not become a document."""
     return DocumentReport(source, "failed", error=error.message, code=error.code)

@@ -8,9 +8,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from typing import Any
 
 from app.ingest.recognition import has_part, is_html, is_pdf
 from domain.documents import ParsedDocument
+from domain.metadata import Metadata
 
 Reader = Callable[[str, bytes], ParsedDocument]
 """Takes the source's path, name or address, and the file's bytes. Raises `DocumentError`."""
@@ -34,6 +36,9 @@ class Format:
     """Returns True for content that can only be this format; None where content does not tell."""
     is_text: bool = True
     """False for binary formats."""
+    metadata_reader: str | None = None
+    """`module:function`, which takes the file's bytes and reads nothing but the metadata in them; None where files of
+    this format have none."""
 
     @property
     def media_type(self) -> str:
@@ -42,9 +47,20 @@ class Format:
 
     def read(self, source: str, data: bytes) -> ParsedDocument:
         """Parse the file. Raises `DocumentError`, and whatever the parser raises on malformed input."""
-        module, _, function = self.reader.partition(":")
-        read: Reader = getattr(import_module(module), function)
+        read: Reader = _import(self.reader)
         return read(source, data)
+
+    def read_metadata(self, data: bytes) -> Metadata:
+        """Return the metadata that the file has in itself."""
+        if self.metadata_reader is None:
+            return {}
+        read: Callable[[bytes], Metadata] = _import(self.metadata_reader)
+        return read(data)
+
+
+def _import(name: str) -> Any:
+    module, _, function = name.partition(":")
+    return getattr(import_module(module), function)
 
 
 _WORD = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
@@ -52,7 +68,12 @@ _R = "app.ingest.readers"
 
 FORMATS = [
     Format(
-        "Markdown", ("md", "markdown"), ("text/markdown", "text/x-markdown"), f"{_R}.markdown:read_markdown", "Markdown"
+        "Markdown",
+        ("md", "markdown"),
+        ("text/markdown", "text/x-markdown"),
+        f"{_R}.markdown:read_markdown",
+        "Markdown",
+        metadata_reader=f"{_R}.markdown:read_front_matter",
     ),
     Format("plain text", ("txt", "text"), ("text/plain",), f"{_R}.plain:read_plain", "plain text"),
     Format(

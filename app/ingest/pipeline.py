@@ -5,13 +5,16 @@ import hashlib
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from app.ingest.chunking import OVERLAP, SIZE, split
 from app.ingest.files import find_files, load, report_bad_name, report_failure
-from app.ingest.reading import MAX_BYTES, read_document
+from app.ingest.reading import MAX_BYTES, read_document, read_own_metadata
+from app.ingest.sidecars import read_sidecar
 from domain.documents import Arrival, Chunk, Document, DocumentReport, IngestReport, ParsedDocument, embedding_text
-from domain.errors import DocumentError, Superseded
+from domain.errors import DocumentError, MetadataError, Superseded
+from domain.metadata import Metadata
 from domain.ports.answers import AnswerCache
 from domain.ports.documents import ChunkVectors, DocumentContent, DocumentStore, PassageEncoder
 
@@ -54,15 +57,18 @@ class Ingestion:
         data: bytes,
         *,
         media_type: str | None = None,
+        metadata: Metadata | None = None,
         arrival: Arrival | None = None,
         progress: Progress | None = None,
     ) -> DocumentReport:
         """Add a file, or replace what `source` held before; only chunks that are not stored are embedded. Unless
         `arrival` says when it came, it comes now.
 
-        Content that is known already, from this source or another, is left alone: the report is ``unchanged`` and
-        names the document that has it. A file that cannot be read gives a report with status ``failed``; one of whose
-        source a later file was stored meanwhile, ``superseded``.
+        The document's metadata becomes what the file has in itself, with `metadata` on top. Content that is known
+        already, from this source, or from another one with the same metadata, is left alone: the report is
+        ``unchanged`` and names the document that has it. Where only the metadata differs, only that is stored. A file
+        that cannot be read gives a report with status ``failed``; one of whose source a later file was stored
+        meanwhile, ``superseded``.
 
         Raises `DatabaseUnavailable` and `EmbedderUnavailable`.
         """
@@ -73,18 +79,19 @@ class Ingestion:
         existing = await self._store.find(workspace_id, source)
         # a source whose content has changed is updated even to what another source says: its old text must go
         known = existing or await self._store.find_by_hash(workspace_id, content_hash)
+        metadata = await asyncio.to_thread(read_own_metadata, source, data, media_type) | (metadata or {})
         if (
             known is not None
             and known.content_hash == content_hash
-            and (known is not existing or await self._store.confirm(workspace_id, known, arrival))
+            and (report := await self._keep_known(workspace_id, source, known, arrival, metadata))
         ):
-            note = None if known.source == source else f"The library has the same content as {known.source}."
-            return DocumentReport(source, "unchanged", known.id, known.title, known.pages, known.chunks, note=note)
+            return report
         try:
             parsed, chunks = await asyncio.to_thread(self._prepare, source, data, media_type)
         except DocumentError as error:
             return report_failure(source, error)
-        return await self._keep(workspace_id, source, content_hash, arrival, parsed, chunks, existing, progress)
+        content = DocumentContent(source, content_hash, parsed, chunks, {}, arrival, metadata)
+        return await self._keep(workspace_id, content, existing, progress)
 
     async def add_parsed(
         self, workspace_id: str, source: str, parsed: ParsedDocument, content_hash: str
@@ -99,23 +106,26 @@ class Ingestion:
         if (
             existing is not None
             and existing.content_hash == content_hash
-            and await self._store.confirm(workspace_id, existing, arrival)
+            and (report := await self._keep_known(workspace_id, source, existing, arrival, parsed.metadata))
         ):
-            return DocumentReport(source, "unchanged", existing.id, existing.title, existing.pages, existing.chunks)
+            return report
         chunks = await asyncio.to_thread(self._split, parsed)
-        return await self._keep(workspace_id, source, content_hash, arrival, parsed, chunks, existing, None)
+        content = DocumentContent(source, content_hash, parsed, chunks, {}, arrival, parsed.metadata)
+        return await self._keep(workspace_id, content, existing, None)
 
     async def add_paths(
         self,
         workspace_id: str,
         paths: Sequence[Path | str],
         *,
+        metadata: Metadata | None = None,
         progress: Progress | None = None,
     ) -> IngestReport:
         """Add files, and folders with all that is in them.
 
         In folders, hidden files and files of types that are not supported are passed over; a file named in `paths`
-        must be supported. A file that fails does not stop the others.
+        must be supported. A file that fails does not stop the others. Each file has the metadata of its sidecar, with
+        `metadata` on top.
 
         Raises `DatabaseUnavailable` and `EmbedderUnavailable`.
         """
@@ -126,7 +136,7 @@ class Ingestion:
             found, others = await asyncio.to_thread(find_files, Path(path))
             files += found
             passed_over += others
-        reports = await self._add_files(workspace_id, list(dict.fromkeys(files)), progress)
+        reports = await self._add_files(workspace_id, list(dict.fromkeys(files)), metadata or {}, progress)
         return IngestReport(reports, round(time.perf_counter() - started, 3), passed_over)
 
     async def delete(self, workspace_id: str, document_id: str) -> bool:
@@ -139,23 +149,39 @@ class Ingestion:
             await self._cache.forget(workspace_id)
         return deleted
 
+    async def _keep_known(
+        self, workspace_id: str, source: str, known: Document, arrival: Arrival, metadata: Metadata
+    ) -> DocumentReport | None:
+        """The report of content that `known` has; None where it has to be read after all."""
+        report = DocumentReport(source, "unchanged", known.id, known.title, known.pages, known.chunks)
+        if known.source != source:
+            note = f"The library has the same content as {known.source}."
+            return replace(report, note=note) if known.metadata == metadata else None
+        if await self._store.confirm(workspace_id, known, arrival, metadata):
+            return report
+        try:
+            changed = await self._store.set_metadata(workspace_id, known, arrival, metadata)
+        except Superseded as error:
+            return DocumentReport(source, "superseded", note=error.message)
+        if changed is None:
+            return None
+        await self._cache.forget(workspace_id)
+        return replace(report, status="updated", note="Only its metadata has changed.")
+
     async def _keep(
         self,
         workspace_id: str,
-        source: str,
-        content_hash: str,
-        arrival: Arrival,
-        parsed: ParsedDocument,
-        chunks: Sequence[Chunk],
+        content: DocumentContent,
         existing: Document | None,
         progress: Progress | None,
     ) -> DocumentReport:
+        """Embed and store the content, which comes without vectors."""
+        source = content.source
         stored = await self._store.stored_hashes(workspace_id, existing.id) if existing else frozenset()
-        new = [chunk for chunk in chunks if chunk.content_hash not in stored]
-        vectors = await self._embed(source, parsed, new, progress)
-        content = DocumentContent(source, content_hash, parsed, chunks, vectors, arrival)
+        new = [chunk for chunk in content.chunks if chunk.content_hash not in stored]
+        vectors = await self._embed(source, content.parsed, new, progress)
         try:
-            document = await self._store.replace(workspace_id, content)
+            document = await self._store.replace(workspace_id, replace(content, embeddings=vectors))
         except Superseded as error:
             return DocumentReport(source, "superseded", note=error.message)
         if existing is not None:
@@ -171,17 +197,21 @@ class Ingestion:
         )
 
     async def _add_files(
-        self, workspace_id: str, files: Sequence[Path | DocumentReport], progress: Progress | None
+        self,
+        workspace_id: str,
+        files: Sequence[Path | DocumentReport],
+        metadata: Metadata,
+        progress: Progress | None,
     ) -> list[DocumentReport]:
         """The report of each, in order."""
         free = asyncio.Semaphore(AT_ONCE)
         # Files that say the same take turns, so that the first of them is the one that is kept.
         turns: defaultdict[bytes, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-        async def add(path: Path, data: bytes) -> DocumentReport:
+        async def add(path: Path, data: bytes, given: Metadata) -> DocumentReport:
             try:
                 async with turns[hashlib.sha256(data).digest()]:
-                    return await self.add(workspace_id, str(path), data, progress=progress)
+                    return await self.add(workspace_id, str(path), data, metadata=given, progress=progress)
             finally:
                 free.release()
 
@@ -191,10 +221,11 @@ class Ingestion:
             await free.acquire()
             try:
                 data = await asyncio.to_thread(load, file, self._max_bytes)
-            except DocumentError as error:
+                given = await asyncio.to_thread(read_sidecar, file) | metadata
+            except (DocumentError, MetadataError) as error:
                 free.release()
                 return report_failure(str(file), error)
-            return group.create_task(add(file, data))
+            return group.create_task(add(file, data, given))
 
         try:
             async with asyncio.TaskGroup() as group:

@@ -24,6 +24,7 @@ from domain.errors import (
     UnreadableDocument,
     UnsupportedDocument,
 )
+from domain.metadata import Metadata
 
 MAX_BYTES = 50_000_000
 MAX_CHARACTERS = 10_000_000
@@ -50,6 +51,12 @@ def read_document(
             f"The text has {len(document.text):,} characters; {MAX_CHARACTERS:,} are the limit. Split it."
         )
     return replace(document, media_type=found.media_type)
+
+
+def read_own_metadata(source: str, data: bytes, media_type: str | None = None) -> Metadata:
+    """Return the metadata that a file has in itself, such as front matter, without reading its text."""
+    found = find_format(source) or find_format_by_media_type(media_type)
+    return {} if found is None else found.read_metadata(data)
 
 
 def check_file(source: str, data: bytes, *, media_type: str | None = None, max_bytes: int = MAX_BYTES) -> Format:

@@ -5,12 +5,11 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from app.runs.cache import NO_CONVERSATION, CacheKey
+from app.runs.cache_key import NO_CONVERSATION, CacheKey
 from app.runs.parts import RunParts
 from app.runs.requests import Ask
 from domain.ports.answers import StoredAnswer
 from domain.profile import find_mode
-from domain.scope import Scope
 from domain.state import read_turns
 
 COMPARED = 500
@@ -42,15 +41,15 @@ async def explain(parts: RunParts, ask: Ask) -> Explanation:
 
     Raises `QuestionError`, `UnknownMode`, `UnknownDocument`, `UnknownThread`, `DatabaseUnavailable`.
     """
-    turn = ask.as_turn("", find_mode(parts.modes, ask.mode))
+    turn = ask.as_turn("", find_mode(parts.modes, ask.mode).model_dump())
     turns = []
     if ask.thread_id is not None:
-        await parts.threads.require(ask.workspace_id, ask.thread_id)
+        await parts.threads.require(ask.scope.workspace_id, ask.thread_id)
         snapshot = await parts.states.read(ask.thread_id)
         turns = read_turns(snapshot.values.get("turns"))
-    corpus = await parts.documents.corpus_fingerprint(Scope(ask.workspace_id, ask.document_ids))
-    key = CacheKey.of(turn, turns, corpus, parts.fingerprint).components()
-    stored = await parts.answers.list_stored(ask.workspace_id, COMPARED)
+    corpus = await parts.documents.corpus_fingerprint(ask.scope)
+    key = CacheKey.of(turn, turns, parts.fingerprint).components(corpus)
+    stored = await parts.answers.list_stored(ask.scope.workspace_id, COMPARED)
     # An answer to another question is farther than any to the same question.
     nearest = min(
         stored,

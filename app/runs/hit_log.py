@@ -1,14 +1,17 @@
 """Records cached answers that were given without a run, so that they appear in the log like any other run."""
 
+import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from types import TracebackType
+from typing import Self
 
 import orjson
 
-from app.runs.cache import decode_done
 from app.runs.records import adopt, log_turn, make_record
-from domain.errors import InputError
+from app.runs.stored_answers import decode_done
+from domain.errors import AskgraphError, InputError
 from domain.ports.answers import AnswerCache, NotedHit
 from domain.ports.runs import RunLog
 from domain.profile import Profile
@@ -23,16 +26,26 @@ BATCH = 500
 ANSWERED_BEFORE = "it was answered before"
 
 
-def encode_hit(run_id: str, thread_id: str, turn: tuple[str, str, tuple[str, ...] | None, str], at: float) -> bytes:
-    """Encode a hit for `AnswerCache.recall`.
+PAUSE_SECONDS = 0.25
+"""How long hits gather before they are recorded together."""
 
-    `turn` is its workspace, question, documents and mode; `at` is in seconds since 1970.
-    """
-    return orjson.dumps([run_id, thread_id, *turn, at])
+AGAIN_SECONDS = 1.0
+"""How long to wait after the database could not record them."""
+
+
+def encode_hit(thread_id: str, turn: TurnInput, at: float) -> bytes:
+    """Encode a hit for `AnswerCache.recall`; `at` is the time of the question in seconds since 1970."""
+    # Without the profile, which is large and is that of the mode.
+    return orjson.dumps([turn["run_id"], thread_id, turn["scope"], turn["question"], turn["mode"], at])
 
 
 class HitLog:
-    """Moves noted hits from the answer cache into the log of runs."""
+    """Moves hits that the answer cache has noted into the log of runs.
+
+    A hit is noted in the same step in which the answer is found, and dropped once it is recorded. So it is lost only
+    with the cache server's data; and one that is recorded twice, after a crash between the two, is stored once, because
+    its run id is its key.
+    """
 
     def __init__(self, answers: AnswerCache, log: RunLog, modes: Mapping[str, Profile]) -> None:
         self._answers = answers
@@ -62,12 +75,11 @@ class HitLog:
             return None
 
     def _read(self, hit: NotedHit) -> ServedRun:
-        run_id, thread_id, workspace_id, question, document_ids, mode, at = orjson.loads(hit.hit)
+        run_id, thread_id, scope, question, mode, at = orjson.loads(hit.hit)
         turn = TurnInput(
             run_id=run_id,
             question=question,
-            workspace_id=workspace_id,
-            document_ids=document_ids,
+            scope=scope,
             mode=mode,
             profile=self._modes[mode].model_dump() if mode in self._modes else {},
         )
@@ -77,7 +89,7 @@ class HitLog:
         ended = decode_done(hit.done, {"run_id": run_id, "thread_id": thread_id, "timings": {"total": total_ms}})
         record = make_record(adopt(turn, [], ended, ANSWERED_BEFORE), thread_id, started_at, total_ms, ended)
         return ServedRun(
-            request=RunRequest(run_id, thread_id, workspace_id, turn, begins_thread=True),
+            request=RunRequest(run_id, thread_id, scope["workspace_id"], turn, begins_thread=True),
             record=record,
             ended=ended,
             ended_id=hit.last_id,
@@ -97,3 +109,53 @@ class HitLog:
         else:
             for each in served:
                 log_turn(each.record)
+
+
+class HitRecorder:
+    """Records hits in the background, many at a time. Use it as a context manager: leaving it records the rest."""
+
+    def __init__(self, hit_log: HitLog) -> None:
+        self._hit_log = hit_log
+        self._noted = asyncio.Event()
+        # A process that died may have left some.
+        self._noted.set()
+        self._closing = False
+        self._recording: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._recording = asyncio.create_task(self._keep_recording())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        assert self._recording is not None
+        # Not cancelled: a client of the cache server may take that for its own time limit, and continue.
+        self._closing = True
+        self._noted.set()
+        await self._recording
+
+    def wake(self) -> None:
+        """Record the hits noted so far, soon."""
+        self._noted.set()
+
+    async def _keep_recording(self) -> None:
+        while True:
+            await self._noted.wait()
+            if not self._closing:
+                await asyncio.sleep(PAUSE_SECONDS)
+            self._noted.clear()
+            recorded = await self._try_to_record()
+            if self._closing:
+                return
+            if not recorded:
+                self._noted.set()
+                await asyncio.sleep(AGAIN_SECONDS)
+
+    async def _try_to_record(self) -> bool:
+        try:
+            await self._hit_log.record_all()
+        except AskgraphError as error:
+            logger.warning("cached answers that were given are not recorded yet: %s", error.message)
+            return False
+        return True

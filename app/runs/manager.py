@@ -18,7 +18,6 @@ from domain.errors import Draining, UnknownRun
 from domain.events import Event, Failed
 from domain.profile import find_mode
 from domain.runs import Lease, RunRequest, RunStatus
-from domain.scope import Scope
 from domain.state import TurnInput
 from domain.streams import StreamedEvent
 
@@ -103,19 +102,20 @@ class RunManager:
         """
         parts = self._parts
         run_id = str(uuid4())
-        turn = ask.as_turn(run_id, find_mode(parts.modes, ask.mode))
-        if ask.document_ids is not None:
-            await parts.documents.corpus_fingerprint(Scope(ask.workspace_id, ask.document_ids))
+        turn = ask.as_turn(run_id, find_mode(parts.modes, ask.mode).model_dump())
+        workspace_id = ask.scope.workspace_id
+        if ask.scope.document_ids is not None:
+            await parts.documents.corpus_fingerprint(ask.scope)
         started = await self._accept(
-            RunRequest(run_id, ask.thread_id or str(uuid4()), ask.workspace_id, turn, ask.thread_id is None),
+            RunRequest(run_id, ask.thread_id or str(uuid4()), workspace_id, turn, ask.thread_id is None),
             wait=ask.when_busy != "reject",
         )
         if ask.thread_id is not None and ask.when_busy == "interrupt":
             # Only now that this run is accepted: of several that interrupt at once, each stops those before it.
-            for status in await parts.queue.list_unfinished(ask.workspace_id, ask.thread_id):
+            for status in await parts.queue.list_unfinished(workspace_id, ask.thread_id):
                 if status.request.run_id == run_id:
                     break
-                await self.stop(ask.workspace_id, status.request.run_id)
+                await self.stop(workspace_id, status.request.run_id)
         return started
 
     async def resume(self, branch: Branch) -> AcceptedRun:
@@ -123,7 +123,7 @@ class RunManager:
         values = branch.values
         turn = cast(TurnInput, {key: values[key] for key in TurnInput.__annotations__})  # type: ignore[literal-required]
         request = RunRequest(
-            values["run_id"], branch.thread_id, values["workspace_id"], turn, forked_from=branch.forked_from
+            values["run_id"], branch.thread_id, values["scope"]["workspace_id"], turn, forked_from=branch.forked_from
         )
         return await self._accept(request, wait=False, player=branch.player)
 

@@ -129,9 +129,9 @@ class Replayer:
     async def _open_branch(self, replay: Replay, snapshot: StateSnapshot) -> Branch:
         """Copy the saved state into a new thread, with the changes made to it, ready to run."""
         values = self._change(replay, snapshot)
-        documents = values["document_ids"]
-        if documents is not None:
-            await self._parts.documents.corpus_fingerprint(Scope(replay.workspace_id, tuple(documents)))
+        scope = Scope.from_json(values["scope"])
+        if scope.document_ids is not None:
+            await self._parts.documents.corpus_fingerprint(scope)
 
         values = _rename_run(values, str(uuid4())) | {"steps": []}
         branch_id = str(uuid4())

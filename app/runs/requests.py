@@ -8,9 +8,9 @@ from typing import Any, cast
 from app.runs.broadcast import Broadcast
 from app.runs.taping import Player
 from domain.events import Done, Event, Failed
-from domain.profile import Profile
 from domain.question import clean_question
 from domain.runs import WhenBusy
+from domain.scope import DEFAULT_SCOPE, Scope
 from domain.state import AnswerState, TurnInput
 from domain.streams import StreamedEvent
 
@@ -20,21 +20,19 @@ class Ask:
     """A question as it arrives, before anything is checked."""
 
     question: str
-    workspace_id: str = "default"
+    scope: Scope = DEFAULT_SCOPE
     thread_id: str | None = None
-    document_ids: tuple[str, ...] | None = None
     mode: str = "standard"
     when_busy: WhenBusy = "queue"
 
-    def as_turn(self, run_id: str, profile: Profile) -> TurnInput:
-        """Build the graph's input. Raises `QuestionError`."""
+    def as_turn(self, run_id: str, profile: dict[str, Any]) -> TurnInput:
+        """Build the graph's input; `profile` is the mode's, dumped. Raises `QuestionError`."""
         return TurnInput(
             run_id=run_id,
             question=clean_question(self.question),
-            workspace_id=self.workspace_id,
-            document_ids=None if self.document_ids is None else list(self.document_ids),
+            scope=self.scope.to_json(),
             mode=self.mode,
-            profile=profile.model_dump(),
+            profile=profile,
         )
 
 

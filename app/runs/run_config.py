@@ -18,7 +18,7 @@ def configure_run(thread_id: str, turn: Mapping[str, Any], *, attempt: int = 1, 
     metadata = {
         "thread_id": thread_id,
         "run_id": turn["run_id"],
-        "workspace_id": turn["workspace_id"],
+        "workspace_id": turn["scope"]["workspace_id"],
         "mode": turn["mode"],
         "attempt": attempt,
         **more,

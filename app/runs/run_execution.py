@@ -14,13 +14,14 @@ from langgraph.runtime import RunControl
 from langgraph.types import StateSnapshot
 
 from app.runs.broadcast import Broadcast
-from app.runs.cache import UNPAID, CacheKey, decode_answer, encode_answer, is_storable
+from app.runs.cache_key import CacheKey
 from app.runs.graph_pass import GraphPass, fail, milliseconds_since, prepare_judgement
 from app.runs.hit_log import ANSWERED_BEFORE
 from app.runs.parts import RunParts
 from app.runs.records import adopt, log_turn, make_done, make_record, merge_state
 from app.runs.run_config import trace_id
 from app.runs.states import bring_up_to_date, read_values
+from app.runs.stored_answers import UNPAID, decode_answer, encode_answer, is_storable
 from app.runs.tapes import encode_tape
 from app.runs.taping import Player, describe, fill, record
 from app.support.cancelling import end_tasks, keep_cancelling
@@ -28,7 +29,6 @@ from domain.documents import Citation
 from domain.errors import AskgraphError, RunLost, Unavailable
 from domain.events import RESTART, Correction, Done, Event, Failed
 from domain.runs import Lease, RunRecord, RunState
-from domain.scope import Scope
 from domain.state import AnswerState, Turn, TurnInput, blank_question, read_turns
 from domain.streams import StreamedEvent
 from domain.tapes import Call, Tape
@@ -170,8 +170,8 @@ class RunExecution:
 
         scope = scope_of(turn)
         corpus = await parts.documents.corpus_fingerprint(scope)
-        components = CacheKey.of(turn, self._turns, corpus, parts.fingerprint)
-        key = components.address()
+        cache_key = CacheKey.of(turn, self._turns, parts.fingerprint)
+        key = cache_key.at(corpus)
         stored = await parts.answers.get(key)
         if stored is not None:
             *events, last = decode_answer(stored, {})
@@ -181,7 +181,7 @@ class RunExecution:
         followed = {turn["run_id"]}
         while (leader := await parts.answers.lead(key, turn["run_id"])) not in followed:
             followed.add(leader)
-            status = await parts.queue.get(turn["workspace_id"], leader)
+            status = await parts.queue.get(turn["scope"]["workspace_id"], leader)
             if status is None or status.state != "running":
                 # It has ended, or lost its process, without saying that it leads no more. What may be given again of
                 # an ended run is stored; and one that waits for a process must not be waited for by one.
@@ -194,7 +194,7 @@ class RunExecution:
             ended, state = await self._run_graph(turn, self._make_blank())
             if ended["type"] == "done" and is_storable(ended):
                 # Before `done` goes out, so that whoever asks again at once finds it.
-                await self._store(components, scope, corpus, ended)
+                await self._store(cache_key, corpus, ended)
             return ended, state
         finally:
             await parts.answers.release(key, turn["run_id"])
@@ -215,7 +215,7 @@ class RunExecution:
         await prepare_judgement(context.judges, values)
         if self._player is not None:
             context = fill(context, self._player)
-        if parts.tapes.applies_to(turn["workspace_id"]):
+        if parts.tapes.applies_to(turn["scope"]["workspace_id"]):
             self._calls = []
             context = record(context, self._calls)
         self._context = context
@@ -271,12 +271,12 @@ class RunExecution:
         attempt = self._lease.attempt
         await self._parts.states.write(self.request.thread_id, state, attempt=attempt, **metadata)
 
-    async def _store(self, components: CacheKey, scope: Scope, corpus: str, ended: Done) -> None:
+    async def _store(self, key: CacheKey, corpus: str, ended: Done) -> None:
         """Store the answer, unless the documents changed while it was being written."""
         try:
-            if await self._parts.documents.corpus_fingerprint(scope) == corpus:
+            if await self._parts.documents.corpus_fingerprint(key.scope) == corpus:
                 answer = encode_answer([*self._sent, ended])
-                await self._parts.answers.put(components.address(), components.components(), answer)
+                await self._parts.answers.put(key.at(corpus), key.components(corpus), answer)
         except AskgraphError as error:
             # The reader has the answer; that nobody else will find it stored is no failure of theirs.
             logger.warning("an answer was not stored: %s", error.message)

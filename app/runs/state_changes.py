@@ -12,15 +12,21 @@ from app.settings import merge_knobs
 from domain.errors import StateError
 from domain.profile import Profile
 from domain.question import clean_question
+from domain.scope import Scope, ScopeJson
 from domain.state import AnswerState
+from domain.where import Where
 
 FIXED = {
     "run_id": "a replay has a run id of its own",
     "workspace_id": "a workspace is a boundary",
+    "scope": "set its parts, `document_ids` and `where`",
     "steps": "they are what the replay writes",
     "mode": "it names a profile. Run on in another mode with --mode (over HTTP: `mode`)",
 }
 """Fields that a replay cannot set, and why."""
+
+SCOPE_PARTS = {"document_ids", "where"}
+"""Fields of the scope that a replay sets as if they were fields of the state."""
 
 MAX_CHANGES = 200_000
 """Limit of all new values together, in bytes of JSON. No state of ours is larger."""
@@ -44,13 +50,15 @@ def apply_changes(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict
         field, *path = key.split(".")
         if field in FIXED:
             raise StateError(f"{field!r} cannot be set: {FIXED[field]}.")
-        if field not in types:
-            settable = ", ".join(sorted(set(types) - set(FIXED)))
+        if field not in types and field not in SCOPE_PARTS:
+            settable = ", ".join(sorted((set(types) | SCOPE_PARTS) - set(FIXED)))
             raise StateError(f"{shorten(key)} cannot be set. These can: {settable}.")
         if field == "profile":
             changed["profile"] = _set_knob(changed.get("profile") or {}, path, value)
         elif path:
             raise StateError(f"{shorten(key)} cannot be set: only profile has parts. Set {field!r} as a whole.")
+        elif field in SCOPE_PARTS:
+            field, changed["scope"] = "scope", _set_scope(changed["scope"], field, value)
         else:
             expected = Annotated[types[field], _LIMITS[field]] if field in _LIMITS else types[field]
             changed[field] = _check_type(key, expected, value)
@@ -93,6 +101,16 @@ def _check_type(key: str, expected: Any, value: Any) -> Any:
         except ValidationError as error:
             problem = problem or error.errors()[0]["msg"]
     raise StateError(f"{key!r} does not take {shorten(value)}: {problem}.")
+
+
+def _set_scope(scope: Mapping[str, Any], part: str, value: Any) -> ScopeJson:
+    """Return the scope with other documents, or with another filter, which is JSON or text such as `team=legal`."""
+    if part == "document_ids":
+        value = _check_type(part, list[str] | None, value)
+    elif value is not None:
+        where = next((read for read in _readings(value) if isinstance(read, dict)), None)
+        value = (Where.parse(str(value)) if where is None else Where.from_json(where)).to_json()
+    return Scope.from_json({**scope, part: value}).to_json()
 
 
 def _set_knob(profile: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 from app.runs.states import complete_state, find_problem, read_version
 from domain.ports.retention import SavedStates
 from domain.retention import SavedState
+from domain.scope import Scope
 from domain.state import STATE_VERSION, AnswerState, TurnInput
 
 MAX_NAMED = 200
@@ -80,8 +81,6 @@ def _check_state(saved: SavedState) -> Failure | None:
     values = {key: value for key, value in saved.values.items() if key in AnswerState.__annotations__}
     if values.keys().isdisjoint(TurnInput.__annotations__):
         # Nothing has been asked yet: LangGraph saves the question first, and a branch begins with the conversation.
-        values |= TurnInput(
-            run_id="", question="", workspace_id="", document_ids=None, mode="", profile={"name": "standard"}
-        )
+        values |= TurnInput(run_id="", question="", scope=Scope("").to_json(), mode="", profile={"name": "standard"})
     problem = find_problem(complete_state(values, version), version)
     return problem and Failure(saved.thread_id, saved.checkpoint_id, version, *problem, readable=True)

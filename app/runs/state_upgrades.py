@@ -22,6 +22,7 @@ from domain.outcome import (
     Uncited,
     judge_answer,
 )
+from domain.state import gather_scope
 
 _FALLBACK = "The documents do not answer this."
 _CAVEAT = "The documents may answer this only in part. "
@@ -127,6 +128,6 @@ def _explain_abstention(values: Mapping[str, Any], fallback: str) -> list[Reason
 
 UPGRADES: Mapping[int, tuple[Callable[[dict[str, Any]], dict[str, Any]], ...]] = {
     1: (_keep_what_was_found,),
-    2: (_note_outcome,),
+    2: (gather_scope, _note_outcome),
 }
 """By the version that they start from; the functions of one version run in order."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import Checkpoint
 from langgraph.graph import START
 from langgraph.types import StateSnapshot
 from pydantic import TypeAdapter, ValidationError
@@ -15,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from app.runs.state_upgrades import UPGRADES
 from domain.errors import StateError
 from domain.profile import Profile
-from domain.state import STATE_VERSION, AnswerState, blank_question
+from domain.state import STATE_VERSION, AnswerState, blank_question, gather_scope
 from graphs.answer import LAST, AnswerGraph
 
 MIGRATED = "migrated"
@@ -25,6 +26,19 @@ THINNED = "thinned"
 """Metadata key of a final state whose run's other states were deleted."""
 
 _STATE = TypeAdapter(AnswerState)
+
+
+def rename_fields(checkpoint: Checkpoint) -> Checkpoint:
+    """Give the fields of a saved state their present names, for the saver: LangGraph drops a field that the graph does
+    not declare, before `migrate` could see it."""
+    values, versions = checkpoint["channel_values"], checkpoint["channel_versions"]
+    renamed = gather_scope(values)
+    if isinstance(given := renamed.get(START), dict):
+        renamed[START] = gather_scope(given)
+    if "scope" in renamed and "scope" not in versions:
+        # Without a version of its own, the field would not be saved with the next checkpoint.
+        versions = {**versions, "scope": versions["workspace_id"]}
+    return {**checkpoint, "channel_values": renamed, "channel_versions": versions}
 
 
 def read_version(metadata: Mapping[str, Any] | None) -> int:

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import zstandard
 
-from app.runs.taping import Ports, pack, unpack
+from app.runs.tape_codec import pack, unpack
+from app.runs.taping import Ports
 from domain.errors import StateError, UnknownTape
 from domain.ports.models import ModelUsage
 from domain.ports.runs import RunLog

@@ -1,26 +1,18 @@
-"""Ports that put every call of a run on its tape, and ports that answer from one.
-
-One mechanism serves every port: what a method is, its protocol says. A coroutine replies once, a method that returns an
-iterator streams. What a call consumed, which it reports to a `UsageSink`, is on the tape too.
-"""
+"""Records every call of a run's ports on a tape, and answers calls from one."""
 
 import asyncio
-import hashlib
-import inspect
-import json
 from collections import defaultdict, deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from difflib import SequenceMatcher, unified_diff
-from functools import cache, partial
-from typing import Any, Literal, cast, get_origin, get_type_hints
+from functools import partial
+from typing import Any, cast
 
-import numpy as np
-import ormsgpack
 from langgraph.config import get_config
-from pydantic import BaseModel, ConfigDict, TypeAdapter
 
+from app.runs.port_methods import PortMethod, freeze, name_port, read_attributes, read_methods
+from app.runs.tape_codec import pack, show_request
 from domain import errors
 from domain.errors import AskgraphError, NotOnTape, OverBudget
 from domain.ports.embedding import Embedder
@@ -33,25 +25,22 @@ from domain.tapes import Call, Tape
 from nodes.context import Context, Ledger, Models
 
 _DIFF_LINES = 40
-"""Lines of the difference that are shown where a request is not on the tape."""
-
-_ARRAY = 1
-"""The msgpack extension type of an array: its dtype and shape, then its values."""
+"""How many lines of difference are shown where a request is not on the tape."""
 
 _SINGLE: dict[str, type] = {"library": Library, "embedder": Embedder}
-"""The fields of a context that hold one port, and its protocol."""
+"""The fields of a context that hold one port, and the protocol of each."""
 
 Ports = dict[str, Any]
 
 
 def record(context: Context, calls: list[Call]) -> Context:
-    """`context`, with every call of its ports added to `calls`."""
+    """Return `context` with ports that add every call to `calls`."""
     return _map_ports(context, lambda protocol, port: _Recording(protocol, port, calls))
 
 
 def describe(context: Context) -> Ports:
-    """The attributes of each port, which is what `play` needs to know of what a run had."""
-    described = _map_ports(context, _read_attributes)
+    """Return the attributes of each port, from which `play` makes ports like them."""
+    described = _map_ports(context, read_attributes)
     ports = {name: getattr(described, name) for name in (*_SINGLE, "rerankers")}
     models = {part.name: getattr(described.models, part.name) for part in fields(Models)}
     # A map of pairs is a list of them in msgpack.
@@ -65,7 +54,7 @@ def play(tape: Tape, player: "Player", tokens: TokenCounter, judges: Judges) -> 
     named = {(tier, name): model for tier, name, model in models["named"]}
     described = Context(
         **{name: tape.ports[name] for name in (*_SINGLE, "rerankers")},
-        judges=_map_judges(judges, _read_attributes),
+        judges=_map_judges(judges, read_attributes),
         tokens=tokens,
         models=Models(**models | {"fallbacks": tuple(models["fallbacks"]), "named": named}),
     )
@@ -73,25 +62,13 @@ def play(tape: Tape, player: "Player", tokens: TokenCounter, judges: Judges) -> 
 
 
 def fill(context: Context, player: "Player") -> Context:
-    """`context`, which is called only for what `player` cannot answer."""
-    return _map_ports(
-        context, lambda protocol, port: _Playing(protocol, _read_attributes(protocol, port), player, port)
-    )
-
-
-def pack(value: Any) -> bytes:
-    """Msgpack of plain values, dataclasses and arrays. Equal values have equal bytes."""
-    return ormsgpack.packb(value, default=_pack_array)
-
-
-def unpack(data: bytes) -> Any:
-    """What was packed; dataclasses come back as dictionaries, tuples as lists."""
-    return ormsgpack.unpackb(data, ext_hook=_unpack_array)
+    """Return `context` with ports that are called only for requests that `player` cannot answer."""
+    return _map_ports(context, lambda protocol, port: _Playing(protocol, read_attributes(protocol, port), player, port))
 
 
 class Player:
     """Answers requests from a tape, each recorded call once and in the order of the tape. Calls made after the graph's
-    step `after` come first: a run that goes on from there makes them, and not the equal ones of before."""
+    step `after` come first: a run that continues from there repeats these, and not equal ones made before it."""
 
     def __init__(self, tape: Tape, run_id: str, after: int = -1) -> None:
         self.missed: NotOnTape | None = None
@@ -99,19 +76,19 @@ class Player:
         self._run_id = run_id
         self._calls = tape.calls
         self._left: dict[bytes, deque[Call]] = defaultdict(deque)
-        # A call that was left is what a request came to only where no equal one ended: work done ahead is left, too.
+        # A cancelled call answers a request only where no equal one ended: speculative work is cancelled, too.
         for call in sorted(tape.calls, key=lambda call: (call.step <= after, call.cut)):
             self._left[_key(call.port, call.method, _read_request(call.request))].append(call)
 
     def take(self, port: str, method: str, request: Mapping[str, Any]) -> Call | None:
-        """The next recorded call of the request."""
+        """Take the next recorded call of the request; None where there is none left."""
         left = self._left.get(_key(port, method, request))
         return left.popleft() if left else None
 
     def miss(self, port: str, method: str, request: Mapping[str, Any]) -> NotOnTape:
-        """What to raise for a request that is not on the tape: it shows how the nearest that is differs."""
-        asked = _show(request)
-        recorded = [_show(call.request) for call in self._calls if (call.port, call.method) == (port, method)]
+        """Make the error for a request that is not on the tape. It shows how the nearest taped request differs."""
+        asked = show_request(request)
+        recorded = [show_request(call.request) for call in self._calls if (call.port, call.method) == (port, method)]
         message = f"The tape of run {self._run_id} does not hold this request to {port}, {method}."
         if not recorded:
             message += " It holds none to it."
@@ -127,35 +104,12 @@ class Player:
         return missed
 
 
-@dataclass(frozen=True, slots=True)
-class _Method:
-    """What a protocol says of one of its methods."""
-
-    kind: Literal["once", "stream"]
-    parameters: tuple[str, ...]
-    keyed: tuple[str, ...]
-    """The parameters that make the request: not where usage goes, nor how long is waited."""
-    sink: str | None
-    returns: Any
-
-    def name_arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        return dict(zip(self.parameters, args, strict=False)) | dict(kwargs)
-
-    def make_request(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: _freeze(arguments[name]) for name in self.keyed if name in arguments}
-
-    def restore(self, reply: Any, arguments: Mapping[str, Any]) -> Any:
-        """The reply as the port gave it."""
-        schema = arguments.get("schema")
-        return schema.model_validate(reply) if schema is not None else _adapt(self.returns).validate_python(reply)
-
-
 class _Recording:
-    """A port that is called, and noted."""
+    """A port whose calls are recorded."""
 
     def __init__(self, protocol: type, port: Any, calls: list[Call]) -> None:
-        self._methods = _read_methods(protocol)
-        self._title = _title(protocol, _read_attributes(protocol, port))
+        self._methods = read_methods(protocol)
+        self._title = name_port(protocol, read_attributes(protocol, port))
         self._port = port
         self._calls = calls
 
@@ -167,15 +121,15 @@ class _Recording:
         return partial(self._call if method.kind == "once" else self._stream, name, method, attribute)
 
     async def _call(
-        self, name: str, method: _Method, function: Callable[..., Any], /, *args: Any, **kwargs: Any
+        self, name: str, method: PortMethod, function: Callable[..., Any], /, *args: Any, **kwargs: Any
     ) -> Any:
         with self._note(name, method, args, kwargs) as (call, args, kwargs):
             reply = await function(*args, **kwargs)
-            call.reply = _freeze(reply)
+            call.reply = freeze(reply)
         return reply
 
     async def _stream(
-        self, name: str, method: _Method, function: Callable[..., Any], /, *args: Any, **kwargs: Any
+        self, name: str, method: PortMethod, function: Callable[..., Any], /, *args: Any, **kwargs: Any
     ) -> AsyncIterator[Any]:
         with self._note(name, method, args, kwargs) as (call, args, kwargs):
             call.reply = []
@@ -186,9 +140,9 @@ class _Recording:
 
     @contextmanager
     def _note(
-        self, name: str, method: _Method, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, name: str, method: PortMethod, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Iterator[tuple[Call, tuple[Any, ...], dict[str, Any]]]:
-        """A call on the tape, which knows how the block ended; and the arguments, with the tape before the sink."""
+        """Record a call, and how the block ends. Yields the call and its arguments, with a sink that also records."""
         arguments = method.name_arguments(args, kwargs)
         call = Call(self._title, name, method.make_request(arguments), _read_step())
         self._calls.append(call)
@@ -206,7 +160,7 @@ class _Recording:
             call.end(error)
             raise
         except asyncio.CancelledError:
-            # Left for want of budget, which a replay, being faster, would have.
+            # Cancelled for want of budget. A replay is faster and would have it, so the error is recorded.
             if isinstance(sink, Ledger) and sink.is_over_budget():
                 call.end(OverBudget(sink.over_budget))
             raise
@@ -214,11 +168,11 @@ class _Recording:
 
 
 class _Playing:
-    """A port that a player answers for; `port`, if there is one, is called for what it cannot answer."""
+    """A port whose calls a player answers; `port`, if given, answers the others."""
 
     def __init__(self, protocol: type, attributes: Mapping[str, Any], player: Player, port: Any) -> None:
-        self._methods = _read_methods(protocol)
-        self._title = _title(protocol, attributes)
+        self._methods = read_methods(protocol)
+        self._title = name_port(protocol, attributes)
         self._attributes = attributes
         self._player = player
         self._port = port
@@ -231,7 +185,7 @@ class _Playing:
             return self._attributes[name]
         return partial(self._call if method.kind == "once" else self._stream, name, method)
 
-    async def _call(self, name: str, method: _Method, /, *args: Any, **kwargs: Any) -> Any:
+    async def _call(self, name: str, method: PortMethod, /, *args: Any, **kwargs: Any) -> Any:
         arguments = method.name_arguments(args, kwargs)
         call = self._take(name, method, arguments)
         if call is None:
@@ -239,7 +193,7 @@ class _Playing:
         _raise(call)
         return method.restore(call.reply, arguments)
 
-    async def _stream(self, name: str, method: _Method, /, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+    async def _stream(self, name: str, method: PortMethod, /, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         arguments = method.name_arguments(args, kwargs)
         call = self._take(name, method, arguments)
         if call is None:
@@ -251,12 +205,12 @@ class _Playing:
             yield chunk
         _raise(call)
 
-    def _take(self, name: str, method: _Method, arguments: Mapping[str, Any]) -> Call | None:
-        """The recorded call; None where the port is to be called, which is when there is none or it was left."""
+    def _take(self, name: str, method: PortMethod, arguments: Mapping[str, Any]) -> Call | None:
+        """Take the recorded call. None where there is none, or it was cancelled: then the port is called."""
         request = method.make_request(arguments)
         call = self._player.take(self._title, name, request)
         if self._port is not None:
-            # Nothing goes to the sink: what is on the tape is not paid for again.
+            # No usage is reported: taped calls are not paid for again.
             return None if call is None or call.cut else call
         if call is None:
             raise self._player.miss(self._title, name, request)
@@ -266,7 +220,7 @@ class _Playing:
 
 
 class _Meter:
-    """A sink that notes on the tape what passes through it."""
+    """A sink that also records the usage on the tape."""
 
     def __init__(self, sink: UsageSink, usage: list[ModelUsage]) -> None:
         self._sink = sink
@@ -278,8 +232,8 @@ class _Meter:
 
 
 def _map_ports(context: Context, wrap: Callable[[type, Any], Any]) -> Context:
-    """`context` with each of its ports wrapped, which is told the port's protocol. Counting tokens is no call: it
-    depends on nothing but the text."""
+    """Return `context` with `wrap` applied to each port and its protocol. The token counter is left out: its results
+    depend only on the text."""
 
     def wrap_model(model: ChatModel | None) -> Any:
         return None if model is None else wrap(ChatModel, model)
@@ -299,7 +253,7 @@ def _map_ports(context: Context, wrap: Callable[[type, Any], Any]) -> Context:
 
 
 def _map_judges(judges: Judges, wrap: Callable[[type, Any], Any]) -> Judges:
-    """`judges` with the embedder of each wrapped."""
+    """Return `judges` with the embedder of each wrapped."""
     mapped = {}
     for part in fields(judges):
         judge = getattr(judges, part.name)
@@ -311,7 +265,7 @@ def _map_judges(judges: Judges, wrap: Callable[[type, Any], Any]) -> Judges:
 
 
 def _raise(call: Call) -> None:
-    """Raise what the call raised. Who left one in the middle was out of time."""
+    """Raise what the call raised; a cancelled call had run out of time."""
     if call.cut:
         raise TimeoutError
     if call.error is not None:
@@ -319,73 +273,11 @@ def _raise(call: Call) -> None:
         raise getattr(errors, kind)(message)
 
 
-def _freeze(value: Any) -> Any:
-    """The value as it is now, for the tape: what is packed later may have been changed by then."""
-    match value:
-        case list():
-            return list(value)
-        case Mapping():
-            return dict(value)
-        case BaseModel():
-            return value.model_dump()
-        case Scope():
-            return value.to_json()
-        case type():
-            return _describe_schema(value)
-    return value
-
-
 def _read_request(recorded: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The request as it would be recorded today: earlier versions kept a scope's documents in the order given."""
+    """Return the request as it would be recorded today: earlier versions kept the order of a scope's documents."""
     if "scope" not in recorded:
         return recorded
     return {**recorded, "scope": Scope.from_json(recorded["scope"]).to_json()}
-
-
-@cache
-def _describe_schema(schema: type[BaseModel]) -> dict[str, str]:
-    return {"name": schema.__name__, "schema": json.dumps(schema.model_json_schema(), indent=1)}
-
-
-@cache
-def _read_methods(protocol: type) -> dict[str, _Method]:
-    return {
-        name: _read_method(function)
-        for name, function in vars(protocol).items()
-        if inspect.isfunction(function) and not name.startswith("_")
-    }
-
-
-def _read_method(function: Callable[..., Any]) -> _Method:
-    hints = get_type_hints(function)
-    parameters = tuple(inspect.signature(function).parameters)[1:]
-    sink = next((name for name in parameters if hints[name] in (UsageSink, UsageSink | None)), None)
-    streams = get_origin(hints["return"]) is AsyncIterator or hints["return"] is AsyncIterator
-    return _Method(
-        kind="stream" if streams else "once",
-        parameters=parameters,
-        keyed=tuple(name for name in parameters if name not in (sink, "timeout")),
-        sink=sink,
-        returns=hints["return"],
-    )
-
-
-@cache
-def _adapt(hint: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(hint, config=ConfigDict(arbitrary_types_allowed=True))
-
-
-@cache
-def _name_attributes(protocol: type) -> tuple[str, ...]:
-    return tuple(inspect.get_annotations(protocol))
-
-
-def _read_attributes(protocol: type, port: Any) -> dict[str, Any]:
-    return {name: getattr(port, name) for name in _name_attributes(protocol)}
-
-
-def _title(protocol: type, attributes: Mapping[str, Any]) -> str:
-    return " ".join([protocol.__name__, *([attributes["name"]] if "name" in attributes else [])])
 
 
 def _key(port: str, method: str, request: Mapping[str, Any]) -> bytes:
@@ -394,27 +286,3 @@ def _key(port: str, method: str, request: Mapping[str, Any]) -> bytes:
 
 def _read_step() -> int:
     return cast(int, get_config()["metadata"]["langgraph_step"])
-
-
-def _show(request: Mapping[str, Any]) -> list[str]:
-    """A request for people, line by line."""
-    plain = ormsgpack.unpackb(pack(request), ext_hook=_name_array)
-    return [line for part in json.dumps(plain, ensure_ascii=False, indent=1).splitlines() for line in part.split("\\n")]
-
-
-def _name_array(tag: int, data: bytes) -> str:
-    return f"{_unpack_array(tag, data).shape} {hashlib.sha256(data).hexdigest()[:12]}"
-
-
-def _pack_array(value: Any) -> ormsgpack.Ext:
-    if not isinstance(value, np.ndarray):
-        raise TypeError(f"a tape cannot hold a {type(value).__name__}")
-    header = ormsgpack.packb([value.dtype.str, value.shape])
-    return ormsgpack.Ext(_ARRAY, b"".join([bytes([len(header)]), header, value.tobytes()]))
-
-
-def _unpack_array(tag: int, data: bytes) -> np.ndarray[Any, Any]:
-    start = 1 + data[0]
-    dtype, shape = ormsgpack.unpackb(data[1:start])
-    # A copy, because what is computed with values that are not aligned may differ in the last bit.
-    return np.frombuffer(data, dtype, offset=start).reshape(shape).copy()

@@ -1,22 +1,30 @@
 """The address file of a running server, by which commands of the same home folder find it."""
 
+import hashlib
 import json
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from ipaddress import ip_address
 from pathlib import Path
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr
+
+from app.settings import Settings
 
 FILE = "server.json"
 
 
 @contextmanager
-def publish_address(home: Path, host: str, port: int) -> Iterator[None]:
-    """Keep the address in `<home>/server.json` as `{"url", "pid"}` until the end of the block."""
-    file = home / FILE
-    home.mkdir(parents=True, exist_ok=True)
+def publish_address(settings: Settings, host: str, port: int) -> Iterator[None]:
+    """Keep the address in `<home>/server.json` as `{"url", "pid", "settings"}` until the end of the block."""
+    file = settings.home / FILE
+    settings.home.mkdir(parents=True, exist_ok=True)
     new = file.with_suffix(f".{os.getpid()}")
-    new.write_text(json.dumps({"url": format_url(_reachable(host), port), "pid": os.getpid()}))
+    address = {"url": format_url(_reachable(host), port), "pid": os.getpid(), "settings": _digest(settings)}
+    new.write_text(json.dumps(address))
     new.replace(file)
     try:
         yield
@@ -26,14 +34,17 @@ def publish_address(home: Path, host: str, port: int) -> Iterator[None]:
             file.unlink(missing_ok=True)
 
 
-def find_server(home: Path) -> str | None:
+def find_server(settings: Settings) -> str | None:
     """Return the URL of the running server of a home folder, such as `http://127.0.0.1:8000`; None if there is none.
 
-    The file of a server that was killed is ignored.
+    A server with other settings is ignored, because it may use another database or other models. So is the file of a
+    server that was killed.
     """
-    address = _read(home / FILE)
+    address = _read(settings.home / FILE)
     pid, url = address.get("pid"), address.get("url")
-    return url if isinstance(url, str) and isinstance(pid, int) and _is_alive(pid) else None
+    if not isinstance(url, str) or not isinstance(pid, int) or address.get("settings") != _digest(settings):
+        return None
+    return url if _is_alive(pid) and _accepts_connections(url) else None
 
 
 def format_url(host: str, port: int) -> str:
@@ -65,3 +76,25 @@ def _is_alive(pid: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def _accepts_connections(url: str) -> bool:
+    address = urlsplit(url)
+    try:
+        socket.create_connection((address.hostname, address.port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def _digest(settings: Settings) -> str:
+    """Return a digest of all settings except `load_samples`, which only matters when a server starts."""
+    values = {name: _encode(value) for name, value in settings if name != "load_samples"}
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
+def _encode(value: object) -> object:
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    # The order of a set differs between processes.
+    return sorted(value) if isinstance(value, frozenset) else str(value)

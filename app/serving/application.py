@@ -10,9 +10,9 @@ from typing_extensions import TypedDict
 
 from app.api import cache, chat, costs, documents, graph, health, ingestions, runs, threads
 from app.api.errors import register_error_handlers
-from app.api.recall import RecallingApp
+from app.runs.cached_answers import CachedAnswers
+from app.runs.hit_log import HitRecorder
 from app.runs.manager import RunManager
-from app.runs.recall import Recall
 from app.wiring.services import Services
 
 PAGE = Path(__file__).parents[1] / "api" / "page.html"
@@ -23,7 +23,7 @@ class Lifespan(TypedDict):
 
     services: Services
     manager: RunManager
-    recall: Recall
+    cached_answers: CachedAnswers
 
 
 def make_app(services: Services) -> FastAPI:
@@ -33,13 +33,13 @@ def make_app(services: Services) -> FastAPI:
     async def live(app: FastAPI) -> AsyncIterator[Lifespan]:
         # Resumes builds that a crash has interrupted. Not done by `open_services`: a command ends before a build does.
         services.library.tend_indexes()
-        async with services.make_run_manager() as manager, services.make_recall() as recall:
+        async with services.make_run_manager() as manager, HitRecorder(services.runs.hit_log) as recorder:
             await manager.work()
             app.state.manager = manager
-            yield Lifespan(services=services, manager=manager, recall=recall)
+            yield Lifespan(services=services, manager=manager, cached_answers=services.make_cached_answers(recorder))
             await manager.drain()
 
-    app = RecallingApp(title="askgraph", description="Question answering over a team's documents.", lifespan=live)
+    app = FastAPI(title="askgraph", description="Question answering over a team's documents.", lifespan=live)
     register_error_handlers(app)
     for module in (chat, cache, runs, documents, ingestions, threads, graph, costs, health):
         app.include_router(module.router)

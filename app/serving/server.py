@@ -50,7 +50,7 @@ async def run_server(host: str, port: int) -> int:
         AppStatus.disable_automatic_graceful_drain()  # type: ignore[no-untyped-call]
         problems = await run_checks(services.checks)
         server = _Server(config, lambda: print_banner(services, problems, host, port), drain)
-        with publish_address(settings.home, host, port):
+        with publish_address(settings, host, port):
             await server.serve(sockets=[listener])
     return 0
 

@@ -21,6 +21,7 @@ from app.adapters.redis.streams import RedisRunStreams
 from app.adapters.tracing.langsmith import open_tracing
 from app.runs.hit_log import HitLog
 from app.runs.retention import prune, read_policy
+from app.runs.states import rename_fields
 from app.runs.thread_states import ThreadStates
 from app.runs.threads import Threads
 from app.settings import Settings
@@ -95,7 +96,7 @@ async def open_runs(
         streams = RedisRunStreams(servers.redis, servers.redis_url)
         stack.push_async_callback(streams.close)
         tracing = stack.enter_context(open_tracing())
-        saver = await stack.enter_async_context(open_saver(pool))
+        saver = await stack.enter_async_context(open_saver(pool, rename_fields))
         graph = build_answer_graph(saver, settings.model_timeout)
         states = ThreadStates(graph, saver.flush, translated_errors)
         log, thread_store = PostgresRunLog(pool), PostgresThreadStore(pool)

@@ -5,10 +5,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from app.adapters.prices import read_prices
+from app.runs.cached_answers import CachedAnswers
 from app.runs.history import HistoryReader
+from app.runs.hit_log import HitRecorder
 from app.runs.manager import RunManager
 from app.runs.parts import RunParts
-from app.runs.recall import Recall
 from app.runs.replay import Replayer
 from app.runs.tapes import TapePolicy
 from app.settings import Settings, read_modes
@@ -74,9 +75,11 @@ class Services:
         """Make what reads the history of threads."""
         return HistoryReader(self.runs.threads, self.runs.states, self.runs.saved_states)
 
-    def make_recall(self) -> Recall:
-        """Make what gives cached answers without a run."""
-        return Recall(self.make_run_parts(), self.runs.hit_log)
+    def make_cached_answers(self, recorder: HitRecorder) -> CachedAnswers:
+        """Make what finds cached answers; `recorder` records the hits."""
+        return CachedAnswers(
+            self.runs.answers, self.library.documents, self.modes, self.runs.fingerprint, on_hit=recorder.wake
+        )
 
 
 @asynccontextmanager

@@ -11,39 +11,37 @@ from domain.scope import Scope
 
 @dataclass(frozen=True, slots=True)
 class AnswerKey:
-    """Where a finished answer is kept."""
+    """The address of a finished answer."""
 
     workspace_id: str
     digest: str
-    """Of everything that the answer depends on, but the documents' state."""
+    """A digest of everything that the answer depends on but the state of the documents."""
     corpus: str
-    """The documents' state, as `DocumentStore.corpus_fingerprint` has it. One answer is kept for a digest: that of the
-    state that was stored last, because no state comes twice."""
+    """The state of the documents, as `DocumentStore.corpus_fingerprint` returns it. One answer is kept per digest: that
+    of the state stored last, because no state comes twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedAnswer:
-    """A finished answer as it is sent, but for what is another each time it is asked for. See `app/runs/cache.py`."""
+    """A finished answer. `app/runs/stored_answers.py` encodes and decodes it."""
 
-    opening: bytes
-    """Server-sent events: all but the last, and that one's beginning up to its data."""
+    events: bytes
+    """All events but the last, as a JSON array."""
     last_id: str
-    """The last event's."""
+    """The last event's id."""
     done: bytes
-    """The last event's data, a JSON object."""
-    sources: bytes
-    """What the answer was written from, a JSON array."""
+    """The data of the last event, a JSON object, without the fields that differ each time the question is asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotedHit:
-    """An answer that was given before the graph, and is not on record yet."""
+    """A cached answer that was given and is not in the log of runs yet."""
 
     note_id: str
     hit: bytes
-    """As `AnswerCache.recall` was given it."""
+    """The `hit` that `AnswerCache.recall` was given."""
     done: bytes
-    """The answer's last event, and its id in `last_id`; see `EncodedAnswer`."""
+    """The answer's `done`; see `EncodedAnswer`."""
     last_id: str
     at: float
     """When the answer was found; seconds since 1970."""
@@ -51,53 +49,52 @@ class NotedHit:
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """What an answer was stored under."""
+    """The key that an answer was stored under."""
 
     components: dict[str, Any]
-    """All that its key is made of, by name."""
+    """All components of the key, by name."""
     corpus: str
     stored_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerCounts:
-    """How often a workspace's questions found their answer stored."""
+    """How many of a workspace's questions found a cached answer, and how many did not."""
 
     hits: int
     misses: int
     shared: int
-    """Those of the misses that were answered by a run that somebody else had begun."""
+    """Those of the misses that another question's run answered."""
 
 
 class AnswerCache(Protocol):
-    """Finished answers by key. Never raises: a cache that is gone is a miss, warned about once."""
+    """Finished answers by key. Never raises: an unreachable cache is a miss, and is logged once."""
 
     async def get(self, key: AnswerKey) -> EncodedAnswer | None:
-        """The stored answer. Counts as a hit or a miss of the workspace."""
+        """Return the stored answer. Counts as a hit or a miss of the workspace."""
         ...
 
     async def recall(
         self, scope: Scope, digest: str, hit: bytes, read_corpus: Callable[[Scope], Awaitable[str]]
     ) -> EncodedAnswer | None:
-        """The answer that is stored under `digest` and the present state of the documents in scope, in one round trip;
-        where that state is not known, in two, between which `read_corpus` reads it. In the same step `hit` is noted,
-        for `read_hits`. Counts as a hit of the workspace; what is not found is not counted yet, since it is asked for
-        again with `get`.
+        """Return the answer stored under `digest` and the present state of the documents in scope, in one round trip,
+        or in two where the cache does not know that state and `read_corpus` has to read it. In the same step `hit` is
+        noted for `read_hits`. Counts as a hit of the workspace; a miss is counted by the `get` that follows it.
 
         Raises what `read_corpus` raises.
         """
         ...
 
     async def read_hits(self, limit: int) -> list[NotedHit]:
-        """The oldest of those that were noted and not dropped."""
+        """Return the oldest hits that were noted and not dropped."""
         ...
 
     async def drop_hits(self, hits: Sequence[NotedHit]) -> None:
-        """They are on record."""
+        """Drop hits that are in the log."""
         ...
 
     async def put(self, key: AnswerKey, components: Mapping[str, Any], answer: EncodedAnswer) -> None:
-        """Keep an answer, with what its key is made of, for `list_stored`."""
+        """Store an answer, with the components of its key for `list_stored`."""
         ...
 
     async def forget(self, workspace_id: str) -> None:
@@ -105,17 +102,17 @@ class AnswerCache(Protocol):
         ...
 
     async def lead(self, key: AnswerKey, run_id: str) -> str:
-        """The run that answers this key now, in whatever process: the one that led first, else `run_id`, which leads
-        from here on until it is released, or for some minutes. Where the cache is gone, every run leads."""
+        """Return the run that is answering this key, in any process: the one that led first, else `run_id`, which leads
+        until it is released, or for some minutes. Without a cache server every run leads."""
         ...
 
     async def release(self, key: AnswerKey, run_id: str) -> None:
-        """The run does not answer this key any more: it has ended. Nothing happens where it does not lead."""
+        """End the run's lead. Does nothing where it does not lead."""
         ...
 
     def changing(self, workspace_id: str | None) -> AbstractAsyncContextManager[None]:
-        """Around a change of the workspace's documents, or of those of all workspaces (None), and its commit: what is
-        known of their state is not used meanwhile, and forgotten at the end."""
+        """Wrap a change of the workspace's documents, or of all workspaces' (None), and its commit. The known state of
+        the documents is not used meanwhile, and forgotten at the end."""
         ...
 
     async def count(self, workspace_id: str) -> AnswerCounts: ...
@@ -125,5 +122,5 @@ class AnswerCache(Protocol):
         ...
 
     async def is_up(self) -> bool:
-        """Whether the cache answers now."""
+        """Return True if the cache server answers."""
         ...

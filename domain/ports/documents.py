@@ -1,16 +1,18 @@
 """The document store: documents and their chunks, written by ingestion."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from domain.documents import Arrival, Chunk, Document, ParsedDocument
+from domain.metadata import Metadata
 from domain.ports.embedding import Vector
 from domain.scope import Scope
+from domain.where import EVERYTHING, Where
 
 
-class DocumentStore(Protocol):
-    """Documents and their chunks, written.
+class DocumentCatalog(Protocol):
+    """Reads documents.
 
     Raises `DatabaseUnavailable`.
     """
@@ -23,7 +25,16 @@ class DocumentStore(Protocol):
 
     async def get_text(self, workspace_id: str, document_id: str) -> str | None: ...
 
-    async def list(self, workspace_id: str) -> Sequence[Document]: ...
+    async def list(self, workspace_id: str, where: Where = EVERYTHING) -> Sequence[Document]:
+        """The documents whose metadata passes the filter, by source."""
+        ...
+
+
+class DocumentStore(DocumentCatalog, Protocol):
+    """Documents and their chunks, written.
+
+    Raises `DatabaseUnavailable`.
+    """
 
     async def stored_hashes(self, workspace_id: str, document_id: str) -> frozenset[str]:
         """Content hashes of the chunks that the document has now."""
@@ -33,9 +44,19 @@ class DocumentStore(Protocol):
         """That of a file that has just come: later than all before."""
         ...
 
-    async def confirm(self, workspace_id: str, document: Document, arrival: Arrival) -> bool:
-        """Note that what has come is what the document holds, so that nothing earlier replaces it. False where it
-        holds something else by now."""
+    async def confirm(self, workspace_id: str, document: Document, arrival: Arrival, metadata: Metadata) -> bool:
+        """Note that what has come is what the document holds, so that nothing earlier replaces it. Returns False where
+        it holds something else by now, or has other metadata."""
+        ...
+
+    async def set_metadata(
+        self, workspace_id: str, document: Document, arrival: Arrival, metadata: Metadata
+    ) -> Document | None:
+        """Replace the metadata of a document whose content has not changed, and advance the corpus generation: its
+        chunks stay as they are. Returns None where something that arrived later is stored.
+
+        Raises `Superseded` where the arrival has lost its lease.
+        """
         ...
 
     async def replace(self, workspace_id: str, content: "DocumentContent") -> Document:
@@ -107,3 +128,4 @@ class DocumentContent:
     """Vectors by content hash, of the chunks that are not stored yet."""
     arrival: Arrival | None = None
     """None: it comes as it is stored."""
+    metadata: Metadata = field(default_factory=dict)

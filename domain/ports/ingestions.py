@@ -5,6 +5,7 @@ from typing import Protocol
 
 from domain.documents import Arrival, DocumentReport
 from domain.ingestions import IngestionStatus
+from domain.metadata import Metadata
 
 
 class IngestionQueue(Protocol):
@@ -15,7 +16,12 @@ class IngestionQueue(Protocol):
     """
 
     async def accept(
-        self, workspace_id: str, source: str, content: bytes, media_type: str | None = None
+        self,
+        workspace_id: str,
+        source: str,
+        content: bytes,
+        media_type: str | None = None,
+        metadata: Metadata | None = None,
     ) -> IngestionStatus:
         """Store the file until a worker has ingested it."""
         ...
@@ -31,5 +37,12 @@ class Ingest(Protocol):
     """Ingests a file. The report says what became of it, including why it is no document. Raises `Unavailable`."""
 
     async def __call__(
-        self, workspace_id: str, source: str, data: bytes, *, media_type: str | None, arrival: Arrival
+        self,
+        workspace_id: str,
+        source: str,
+        data: bytes,
+        *,
+        media_type: str | None,
+        metadata: Metadata,
+        arrival: Arrival,
     ) -> DocumentReport: ...

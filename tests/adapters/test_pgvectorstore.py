@@ -29,7 +29,13 @@ from app.runs.requests import Ask, collect
 from app.settings import Settings
 from app.wiring.services import open_services
 from domain.documents import Document
-from domain.errors import ConfigurationError, DatabaseUnavailable, InputError, LibraryChanged, UnknownDocument
+from domain.errors import (
+    ConfigurationError,
+    DatabaseUnavailable,
+    InputError,
+    LibraryChanged,
+    UnknownDocument,
+)
 from domain.events import Done
 from domain.ports.documents import DocumentContent, DocumentStore
 from domain.ports.library import Library
@@ -111,6 +117,7 @@ class FilledByLangChain(PgVectorStoreDocuments):
                     "start_index": chunk.start,
                     "page": chunk.page,
                     "number": chunk.index,
+                    **content.metadata,
                 }
                 for chunk in content.chunks
             ],
@@ -154,14 +161,14 @@ NO_VOCABULARY = "the table has no list of its words"
 DEVIATIONS = {
     "test_lexical_search_finds_words_of_title_and_heading": "PGVectorStore indexes the words of the content alone",
     "test_related_chunks_share_what_the_examples_add_to_the_query": "the table does not count terms",
-    "test_passages_come_in_the_order_asked_for_and_whole": "LangChain's loaders know no boxes on a page",
+    "test_passages_come_whole_and_in_the_order_asked_for": "LangChain's loaders know no boxes on a page",
     "test_documents_are_found_by_their_titles": NO_TITLES,
     "test_titles_come_most_recent_first": "the table does not say when a row was written",
-    "test_a_misspelt_word_means_the_nearest_known_one": NO_VOCABULARY,
-    "test_of_words_equally_near_the_commonest_is_meant": NO_VOCABULARY,
-    "test_an_unfinished_word_is_the_commonest_that_begins_so": NO_VOCABULARY,
-    "test_only_the_words_that_the_workspace_holds_now_are_meant": NO_VOCABULARY,
-    "test_so_many_words_are_corrected_and_no_more": NO_VOCABULARY,
+    "test_the_nearest_known_word_is_suggested_for_a_misspelt_one": NO_VOCABULARY,
+    "test_of_equally_near_words_the_most_common_is_suggested": NO_VOCABULARY,
+    "test_an_unfinished_word_is_completed_to_the_most_common_one": NO_VOCABULARY,
+    "test_only_words_that_the_workspace_holds_now_are_suggested": NO_VOCABULARY,
+    "test_the_number_of_corrected_words_is_limited": NO_VOCABULARY,
 }
 """Contract tests that such a table fails, with the reason. Each is a strict xfail, so that an unexpected pass is
 reported."""
@@ -453,7 +460,7 @@ async def test_questions_are_answered_from_it(
         assert (citation["document_id"], citation["page"], citation["bbox"]) == ("falke.pdf", 1, None)
         assert citation["chunk_id"] == ids[0]
 
-        chosen = await ask("How long is the warranty?", document_ids=("amsel.pdf",))
+        chosen = await ask("How long is the warranty?", scope=Scope("default", ("amsel.pdf",)))
         assert "24 months" in chosen["answer"]
         assert {c["document_id"] for c in chosen["citations"]} == {"amsel.pdf"}
 
@@ -467,7 +474,7 @@ async def test_questions_are_answered_from_it(
         with pytest.raises(InputError, match="only reads it"):
             await services.library.ingestion.add("default", "new.md", HANDBOOK)
         with pytest.raises(UnknownDocument):
-            await turns.ask(Ask("How long?", document_ids=("gone.pdf",)))
+            await turns.ask(Ask("How long?", scope=Scope("default", ("gone.pdf",))))
 
 
 async def test_a_missing_package_is_named(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 from fastapi import Request
 from starlette.types import ASGIApp
 
-from app.api.streams import number_events, respond
+from app.api.streams import respond, stream_events
 from app.serving.application import make_app
 from app.settings import Settings
 from app.wiring.services import Services, open_services
@@ -88,6 +88,9 @@ async def test_chat_as_json_has_the_same_content(client: httpx.AsyncClient, opti
         (QUESTION | {"thread_id": "../etc"}, 422, "invalid_request", "thread_id"),
         (QUESTION | {"workspace": "a b"}, 422, "invalid_request", "workspace"),
         (QUESTION | {"typo": 1}, 422, "invalid_request", "typo"),
+        (QUESTION | {"filter": "team=legal"}, 422, "invalid_request", "filter"),
+        (QUESTION | {"filter": {"team": {"like": "x"}}}, 422, "filter_error", "Use eq, in"),
+        (QUESTION | {"filter": {"team": None}}, 422, "filter_error", "'team' has a value"),
     ],
 )
 async def test_bad_requests_are_refused_with_what_is_wrong(
@@ -97,6 +100,40 @@ async def test_bad_requests_are_refused_with_what_is_wrong(
     error = response.json()["error"]
     assert (response.status_code, error["code"]) == (status, code)
     assert says in error["message"]
+
+
+async def test_a_filter_travels_from_the_request_to_the_answer(client: httpx.AsyncClient) -> None:
+    for team, months in (("legal", 7), ("hr", 11)):
+        files = [("files", (f"{team}.md", f"# Notice\n\nThe notice period is {months} months.\n".encode()))]
+        metadata = json.dumps({"team": team, "year": 2000 + months})
+        response = await client.post("/api/documents", files=files, data={"workspace": "w", "metadata": metadata})
+        assert response.status_code == 200, response.text
+    listed = (await client.get("/api/documents", params={"workspace": "w", "where": "year>2010"})).json()["documents"]
+    assert [(d["source"], d["metadata"]) for d in listed] == [("hr.md", {"team": "hr", "year": 2011})]
+    body = {"question": "How long is the notice period?", "workspace": "w"}
+    for wanted, months in (
+        ({"team": "legal"}, 7),
+        ({"year": {"gte": 2010}}, 11),
+        ({"path": {"prefix": "hr"}, "team": {"in": ["hr", "legal"]}}, 11),
+    ):
+        answer = (await client.post("/api/chat", json=body | {"filter": wanted}, params={"stream": "false"})).json()
+        assert f"{months} months" in answer["answer"]
+        assert {c["source"] for c in answer["citations"]} == {"legal.md" if months == 7 else "hr.md"}
+    for where in ("team", "team=legal or team=hr"):
+        refused = await client.get("/api/documents", params={"workspace": "w", "where": where})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (422, "filter_error")
+
+
+@pytest.mark.parametrize(
+    ("metadata", "says"), [("{", "is not JSON"), ("[]", "JSON object"), ('{"team": null}', "'team' needs text")]
+)
+async def test_metadata_that_cannot_be_stored_is_refused(client: httpx.AsyncClient, metadata: str, says: str) -> None:
+    files = [("files", ("a.md", b"# A\n\nText.\n"))]
+    response = await client.post("/api/documents", files=files, data={"workspace": "w", "metadata": metadata})
+    error = response.json()["error"]
+    assert (response.status_code, error["code"]) == (422, "metadata_error")
+    assert says in error["message"]
+    assert (await client.get("/api/documents", params={"workspace": "w"})).json()["documents"] == []
 
 
 async def test_a_body_that_is_not_json_is_refused(client: httpx.AsyncClient) -> None:
@@ -191,7 +228,7 @@ async def test_a_failed_turn_as_json_has_the_status_of_its_error(failed: tuple[s
     async def fail() -> AsyncGenerator[Event]:
         yield Failed(type="error", code=code, message="It failed.", retryable=retryable)
 
-    response = await respond(Request({"type": "http", "headers": []}), number_events(fail()), stream=False)
+    response = await respond(Request({"type": "http", "headers": []}), stream_events(fail()), stream=False)
     assert response.status_code == status
     assert ("Retry-After" in response.headers) == retryable
     body = {"code": code, "message": "It failed.", "retryable": retryable}

@@ -1,10 +1,15 @@
-"""Looking at stored answers over HTTP, and what leaves before the routes."""
+"""Cached answers over HTTP."""
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import httpx
 import pytest
 import pytest_asyncio
+from fastapi import FastAPI
+from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
+from starlette.requests import Request
+from starlette.responses import Response
 
 from app.serving.application import make_app
 from app.wiring.services import Services
@@ -12,9 +17,8 @@ from app.wiring.services import Services
 QUESTION = "How long is the warranty of the Falke?"
 
 
-@pytest_asyncio.fixture
-async def client(services: Services, library: dict[str, str]) -> AsyncIterator[httpx.AsyncClient]:
-    app = make_app(services)
+@asynccontextmanager
+async def open_client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
     async with app.router.lifespan_context(app) as state:
 
         async def with_state(scope, receive, send):  # type: ignore[no-untyped-def]
@@ -23,6 +27,33 @@ async def client(services: Services, library: dict[str, str]) -> AsyncIterator[h
         transport = httpx.ASGITransport(app=with_state)
         async with httpx.AsyncClient(transport=transport, base_url="http://askgraph") as opened:
             yield opened
+
+
+@pytest_asyncio.fixture
+async def client(services: Services, library: dict[str, str]) -> AsyncIterator[httpx.AsyncClient]:
+    async with open_client(make_app(services)) as opened:
+        yield opened
+
+
+async def refuse_without_key(request: Request, call_next: RequestResponseEndpoint) -> Response:
+    if request.headers.get("authorization") != "Bearer key":
+        return Response("Who are you?", 401)
+    return await call_next(request)
+
+
+@pytest.mark.parametrize("query", ["", "?stream=true", "?stream=false"])
+async def test_a_cached_answer_is_given_behind_every_middleware(
+    services: Services, library: dict[str, str], query: str
+) -> None:
+    app = make_app(services)
+    app.add_middleware(BaseHTTPMiddleware, dispatch=refuse_without_key)
+    key = {"Authorization": "Bearer key"}
+    async with open_client(app) as client:
+        for cached in (False, True):
+            answer = await client.post("/api/chat?stream=false", json={"question": QUESTION}, headers=key)
+            assert answer.json()["cached"] == cached
+        refused = await client.post(f"/api/chat{query}", json={"question": QUESTION})
+    assert (refused.status_code, refused.text) == (401, "Who are you?")
 
 
 async def test_counts_and_explains(client: httpx.AsyncClient) -> None:
@@ -77,7 +108,6 @@ async def test_a_stored_answer_looks_like_that_of_a_run(client: httpx.AsyncClien
 async def test_a_wrong_question_is_refused_in_the_usual_words(
     client: httpx.AsyncClient, body: dict[str, object], status: int
 ) -> None:
-    # What is asked for in other words goes to the routes, which say the same.
     answers = [await client.post(path, json=body) for path in ("/api/chat?stream=false", "/api/chat?stream=0")]
     assert [answer.status_code for answer in answers] == [status] * 2
     assert answers[0].json() == answers[1].json()

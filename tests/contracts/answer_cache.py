@@ -1,5 +1,5 @@
-"""What every `AnswerCache` must do. An adapter's tests inherit from the class and provide the fixture `answers`, an
-empty cache."""
+"""The contract of `AnswerCache`. An adapter's tests inherit from the class and provide the fixture `answers`, an empty
+cache."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -12,10 +12,9 @@ KEY = AnswerKey("a", "digest", "corpus 1")
 EVERYTHING = Scope("a")
 COMPONENTS = {"question": "Größe?", "documents": None}
 ANSWER = EncodedAnswer(
-    b'event: sources\nid: 1-1\ndata: {"citations":[{"heading_path":["Gr\xc3\xb6\xc3\x9fe"]}]}\n\nevent: done\n',
+    b'[{"type":"sources","citations":[{"heading_path":["Gr\xc3\xb6\xc3\x9fe"]}]}]',
     "1-2",
     b'{"answer":"\xf0\x9f\x8f\x9b"}',
-    b"[]",
 )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from domain.documents import Chunk, Document, Line, ParsedDocument
+from domain.metadata import Metadata
 from domain.ports.documents import ChunkVectors, DocumentContent, DocumentStore
 from domain.ports.embedding import Vector
 
@@ -43,7 +44,12 @@ def content_of(source: str, paragraphs: Sequence[str], title: str = "Handbook") 
 
 
 async def store(
-    documents: DocumentStore, workspace_id: str, source: str, paragraphs: Sequence[str], title: str = "Handbook"
+    documents: DocumentStore,
+    workspace_id: str,
+    source: str,
+    paragraphs: Sequence[str],
+    title: str = "Handbook",
+    metadata: Metadata | None = None,
 ) -> Document:
     """Store a document as `app/ingest` does: only new chunks bring their vectors."""
     parsed, chunks = split(title, paragraphs)
@@ -54,5 +60,5 @@ async def store(
         for chunk in chunks
         if chunk.content_hash not in stored
     }
-    content = DocumentContent(source, digest(parsed.text), parsed, chunks, vectors)
+    content = DocumentContent(source, digest(parsed.text), parsed, chunks, vectors, metadata=metadata or {})
     return await documents.replace(workspace_id, content)

@@ -11,6 +11,7 @@ from domain.errors import InputError, UnknownDocument
 from domain.ports.documents import ChunkVectors, DocumentContent, DocumentStore
 from domain.ports.library import Library
 from domain.scope import Scope
+from domain.where import Where
 from tests.contracts.corpus import content_of, digest, split, store, vector_of
 
 ALPHA, BETA, GAMMA = "Alpha comes first.", "Beta follows alpha.", "Gamma closes the row."
@@ -47,6 +48,47 @@ class DocumentStoreContract:
         assert await documents.find_by_hash("b", document.content_hash) is None
         assert list(await documents.list("b")) == []
         assert await documents.get("a", document.id) is not None
+
+    async def test_lists_the_documents_that_pass_a_filter(self, documents: DocumentStore) -> None:
+        greek = await store(documents, "a", "hr/greek.md", [ALPHA], metadata={"team": "hr", "tags": ["x", "y"]})
+        latin = await store(documents, "a", "legal/latin.md", [BETA], metadata={"team": "legal"})
+        assert greek.metadata == {"team": "hr", "tags": ["x", "y"]}
+        wanted = {
+            "team=hr": [greek],
+            "path^=legal/": [latin],
+            "path=hr/greek.md and tags=y": [greek],
+            "path^=legal/ and team=hr": [],
+            "path in (hr/greek.md, legal/latin.md)": [greek, latin],
+        }
+        assert {text: await documents.list("a", Where.parse(text)) for text in wanted} == wanted
+
+    async def test_changed_metadata_changes_nothing_else(self, documents: DocumentStore, library: Library) -> None:
+        document = await store(documents, "a", "greek.md", [ALPHA, BETA], metadata={"team": "hr"})
+        before, chunks = await documents.corpus_fingerprint(Scope("a")), await read_all(library)
+        chosen = await documents.corpus_fingerprint(Scope("a", (document.id,)))
+        arrival = await documents.number_arrival("a")
+        assert await documents.confirm("a", document, arrival, {"team": "hr"})
+        assert await documents.corpus_fingerprint(Scope("a")) == before
+        assert not await documents.confirm("a", document, arrival, {"team": "legal"})
+        changed = await documents.set_metadata("a", document, arrival, {"team": "legal"})
+        assert changed is not None
+        assert changed.metadata == {"team": "legal"}
+        assert await documents.get("a", document.id) == changed
+        assert await read_all(library) == chunks
+        assert await documents.corpus_fingerprint(Scope("a")) != before
+        assert await documents.corpus_fingerprint(Scope("a", (document.id,))) != chosen
+        for where in (Where.parse("team=hr"), Where.parse("team=legal")):
+            found = await library.search_dense(Scope("a", where=where), vector_of(ALPHA), 10)
+            assert len(found) == (2 if "legal" in str(where) else 0)
+
+    async def test_metadata_that_came_earlier_changes_nothing(self, documents: DocumentStore) -> None:
+        early = await documents.number_arrival("a")
+        document = await store(documents, "a", "greek.md", [ALPHA], metadata={"team": "hr"})
+        assert await documents.set_metadata("a", document, early, {"team": "legal"}) is None
+        assert await documents.confirm("a", document, early, {"team": "legal"})
+        kept = await documents.get("a", document.id)
+        assert kept is not None
+        assert kept.metadata == {"team": "hr"}
 
     async def test_the_same_source_is_the_same_document(self, documents: DocumentStore) -> None:
         first = await store(documents, "a", "greek.md", [ALPHA])

@@ -7,9 +7,11 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
+from domain.metadata import Metadata
 from domain.ports.documents import DocumentStore
 from domain.ports.library import Library
 from domain.scope import Scope
+from domain.where import Where
 from tests.contracts.corpus import store, vector_of
 
 WARRANTY = "The Falke weather station has a warranty of 36 months."
@@ -18,7 +20,80 @@ INTERLEUKIN = "Serum levels of IL-6 rose in patients with covid-19."
 VERSION = "Version 2.1 of the firmware introduces naïve mode."
 
 
+LEGAL, PEOPLE, OLD = "Claims go to court within 30 days.", "Claims for leave go to Ms. Keller.", "Claims were paper."
+FILED: dict[str, tuple[str, Metadata]] = {
+    "legal.md": (LEGAL, {"unit": "legal", "year": 2024, "tags": ["law", "eu"], "draft": False, "code": "L-1"}),
+    "people.md": (PEOPLE, {"unit": "hr", "year": 2025, "tags": ["eu"], "draft": True, "code": "L-2"}),
+    "old.md": (OLD, {"unit": "legal", "year": "2019", "code": "X", "date": "2019-12-31"}),
+}
+FILTERS = [
+    ("unit=legal", {LEGAL, OLD}),
+    ("unit=legal and year>=2024", {LEGAL}),
+    ("year>2024 and year<=2025", {PEOPLE}),
+    ("year>=2000", {LEGAL, PEOPLE}),  # numbers are not compared with text
+    ('year>="2000"', {OLD}),
+    ("unit in (hr, sales)", {PEOPLE}),
+    ('year in (2024, "2019")', {LEGAL, OLD}),
+    ("tags=eu", {LEGAL, PEOPLE}),
+    ("tags=law", {LEGAL}),
+    ("tags^=l", {LEGAL}),
+    ("code^=L-", {LEGAL, PEOPLE}),
+    ("draft=true", {PEOPLE}),
+    ('draft="true"', set()),
+    ("date<2020-01-01", {OLD}),
+    ("unit=sales", set()),
+    ('"no such key"=1', set()),
+    ("unit='l\"egal'", set()),
+]
+
+
+async def file(documents: DocumentStore) -> None:
+    for source, (text, metadata) in FILED.items():
+        await store(documents, "a", source, [text], title=f"Title of {source}", metadata=metadata)
+
+
 class LibraryContract:
+    @pytest.mark.parametrize(("written", "texts"), FILTERS, ids=[written for written, _ in FILTERS])
+    async def test_no_method_sees_what_the_filter_excludes(
+        self, library: Library, documents: DocumentStore, written: str, texts: set[str]
+    ) -> None:
+        await file(documents)
+        everything, scope = Scope("a"), Scope("a", where=Where.parse(written))
+        every_id = [match.chunk_id for match in await library.search_dense(everything, vector_of(LEGAL), 10)]
+        assert len(every_id) == 3
+        words = "Claims go to court, leave, paper"
+        read = {passage.chunk_id: passage.text for passage in await library.read_passages(scope, every_id)}
+        assert set(read.values()) == texts
+        # With a limit of one, what is excluded would take the place of what is not.
+        for text in texts:
+            [nearest] = await library.search_dense(scope, vector_of(text), 1)
+            assert read[nearest.chunk_id] == text
+        found = {
+            "search_dense": await library.search_dense(scope, vector_of(LEGAL), 10),
+            "search_lexical": await library.search_lexical(scope, words, 10),
+            "score_dense": await library.score_dense(scope, vector_of(LEGAL), every_id),
+            "score_lexical": await library.score_lexical(scope, words, every_id),
+        }
+        for name, matches in found.items():
+            assert {match.chunk_id for match in matches} == set(read), name
+        related = await library.score_related(scope, words, {every_id[0]: 1.0}, every_id)
+        titled = await library.search_titled(scope, [f"title of {source}" for source in FILED], vector_of(LEGAL))
+        assert {match.chunk_id for match in [*related, *titled]} <= set(read)
+        assert {passage.chunk_id for passage in await library.read_around(scope, every_id, 1, 1)} == set(read)
+        assert set(await library.read_embeddings(scope, every_id)) == set(read)
+        assert len(await library.read_titles(scope, 10)) == len(texts)
+
+    async def test_a_filter_and_chosen_documents_hold_together(
+        self, library: Library, documents: DocumentStore
+    ) -> None:
+        await file(documents)
+        matches = await library.search_dense(Scope("a"), vector_of(LEGAL), 10)
+        passages = await library.read_passages(Scope("a"), [match.chunk_id for match in matches])
+        ids = {passage.text: passage.document_id for passage in passages}
+        scope = Scope("a", (ids[LEGAL], ids[PEOPLE]), Where.parse("unit=legal"))
+        assert {match.document_id for match in await library.search_dense(scope, vector_of(LEGAL), 10)} == {ids[LEGAL]}
+        assert {match.document_id for match in await library.search_lexical(scope, "claims", 10)} == {ids[LEGAL]}
+
     async def test_dense_search_finds_the_nearest_first(self, library: Library, documents: DocumentStore) -> None:
         document = await store(documents, "a", "falke.md", [WARRANTY, BATTERY, INTERLEUKIN])
         wanted = 0.9 * vector_of(BATTERY) + 0.3 * vector_of(WARRANTY)

@@ -12,6 +12,7 @@ from domain.errors import ThreadBusy, UnknownThread
 from domain.events import Failed
 from domain.ports.runs import RunLog, RunQueue
 from domain.runs import Lease, RunRecord, RunRequest, RunState
+from domain.scope import Scope
 from domain.state import TurnInput
 
 START = datetime(2026, 11, 21, 9, 30, 0, 123456, tzinfo=UTC)
@@ -22,8 +23,7 @@ def request(thread_id: str = "thread-1", workspace_id: str = "a", run_id: str | 
     turn = TurnInput(
         run_id=run_id,
         question='How long is the "warranty"? 🏛',
-        workspace_id=workspace_id,
-        document_ids=["4b7c"],
+        scope=Scope(workspace_id, ("4b7c",)).to_json(),
         mode="fast",
         profile={"rerank": {"keep": 3}},
     )

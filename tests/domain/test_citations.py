@@ -212,3 +212,8 @@ def test_a_citation_of_a_span_has_the_place_of_that_span() -> None:
 def test_a_citation_without_pages_has_no_box() -> None:
     citation = cite({**SOURCE, "lines": [], "page": None}, (100, 116))
     assert (citation["page"], citation["bbox"], citation["text"]) == (None, None, "First line here.")
+
+
+def test_a_citation_says_where_the_document_came_from() -> None:
+    assert cite({**SOURCE, "source": "hr/manual.md"})["source"] == "hr/manual.md"
+    assert "source" not in cite(SOURCE)

@@ -24,6 +24,7 @@ from domain.ports.library import Library
 from domain.ports.models import UsageSink
 from domain.profile import GradeKnobs, Profile, RerankKnobs, RetrievalKnobs
 from domain.scope import Scope
+from domain.where import Where
 from graphs.answer import build_answer_graph
 from nodes.local.judges import build_local_judges
 from tests.asking import with_search
@@ -175,23 +176,41 @@ async def test_a_second_question_inherits_nothing_of_the_first(services: Service
 
 async def test_chosen_documents_limit_the_search(services: Services, library: dict[str, str]) -> None:
     chosen = (library["Amsel manual"],)
-    done, events = await ask(services, "How long does the battery last?", document_ids=chosen)
+    done, events = await ask(services, "How long does the battery last?", scope=Scope("default", chosen))
     assert "9 months" in done["answer"]
     shown = [c for event in events if event["type"] == "sources" for c in event["citations"]]
     assert {c["document_id"] for c in shown} == set(chosen)
 
 
+async def test_a_filter_limits_the_search(services: Services, library: dict[str, str]) -> None:
+    """Each document alone would answer; the filter says which."""
+    ingestion = services.library.ingestion
+    for team, months in (("legal", 7), ("hr", 11)):
+        text = f"# Notice period\n\nThe notice period of an employee is {months} months.\n"
+        await ingestion.add("default", f"{team}.md", text.encode(), metadata={"team": team})
+    question = "How long is the notice period of an employee?"
+    for team, months in (("legal", 7), ("hr", 11)):
+        done, events = await ask(services, question, scope=Scope("default", where=Where.parse(f"team={team}")))
+        assert f"{months} months" in done["answer"]
+        shown = [c for event in events if event["type"] == "sources" for c in event["citations"]]
+        assert {c["source"] for c in shown} == {f"{team}.md"}
+        assert {c["source"] for c in done["citations"]} == {f"{team}.md"}
+    done, _ = await ask(services, question, scope=Scope("default", where=Where.parse("team=sales")))
+    assert done["citations"] == []
+    assert "months" not in done["answer"].replace(question, "")
+
+
 async def test_another_workspace_sees_nothing(services: Services, library: dict[str, str]) -> None:
-    done, _ = await ask(services, "How long is the warranty of the Falke?", workspace_id="other")
+    done, _ = await ask(services, "How long is the warranty of the Falke?", scope=Scope("other"))
     assert done["citations"] == []
     with pytest.raises(UnknownDocument):
-        await ask(services, "How long?", workspace_id="other", document_ids=(library["Amsel manual"],))
+        await ask(services, "How long?", scope=Scope("other", (library["Amsel manual"],)))
 
 
 async def test_a_thread_of_another_workspace_is_unknown(services: Services, library: dict[str, str]) -> None:
     first, _ = await ask(services, "How long is the warranty of the Falke?")
     with pytest.raises(UnknownThread):
-        await ask(services, "And the battery?", workspace_id="other", thread_id=first["thread_id"])
+        await ask(services, "And the battery?", scope=Scope("other"), thread_id=first["thread_id"])
 
 
 class BrokenEmbedder:

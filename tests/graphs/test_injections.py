@@ -21,6 +21,7 @@ from app.settings import read_settings
 from app.wiring.services import Services, open_services
 from domain.documents import Source
 from domain.profile import MODES
+from domain.scope import Scope
 from domain.state import blank_question
 from graphs.answer import build_answer_graph
 from nodes.prompting import show_sources
@@ -79,8 +80,7 @@ async def run(services: Services, server: OpenAIServer, document: dict[str, Any]
         "run_id": "r",
         "question": QUESTION,
         "standalone_question": QUESTION,
-        "workspace_id": "default",
-        "document_ids": None,
+        "scope": Scope("default").to_json(),
         "mode": "thorough",
         "profile": MODES["thorough"].model_dump(),
         "turns": [],

@@ -1,6 +1,7 @@
 """Markdown, HTML, Word and plain text: what is kept, what goes, and under which heading it stands."""
 
 import io
+import time
 from collections.abc import Iterable
 
 import pytest
@@ -67,11 +68,12 @@ if wet:
 def test_markdown_keeps_words_and_drops_markup() -> None:
     document = read_document("guide.md", MARKDOWN.encode())
     assert document.title == "Field guide"
+    assert document.metadata == {"title": "Field guide", "author": "Mara"}
     check_cover(document)
     assert list_sections(document) == [
         (
             (),
-            "author: Mara\n\nPreface with bold, code[1], a link (https://a.example/x) and a relative one.",
+            "Preface with bold, code[1], a link (https://a.example/x) and a relative one.",
         ),
         (("Rain",), "Rain\n\nRain is measured\nwith a gauge."),
         (
@@ -81,6 +83,13 @@ def test_markdown_keeps_words_and_drops_markup() -> None:
         ),
         (("Snow",), "Snow\n\nSnow falls & stays\n\nQuoted a snow flake"),
     ]
+
+
+def test_front_matter_of_34_kb_takes_linear_time() -> None:
+    started = time.process_time()
+    document = read_document("a.md", b"---\ntitle: a" + b" " * 34_000 + b"b\n---\nText.")
+    assert time.process_time() - started < 1
+    assert document.text == "Text."
 
 
 def test_markdown_without_front_matter_is_named_by_its_first_heading_or_file() -> None:

@@ -5,6 +5,7 @@ from langgraph.runtime import Runtime
 
 from app.wiring.services import Services
 from domain.profile import MODES
+from domain.scope import Scope
 from domain.state import Attempt
 from nodes.grade import RETRY_MARGIN, GradeInput, grade
 from nodes.rerank import RerankInput, rerank
@@ -18,7 +19,7 @@ async def test_a_retry_has_to_be_clearly_better(
     services: Services, library: dict[str, str], previous_gain: float, kept: str
 ) -> None:
     runtime = Runtime(context=services.make_context())
-    scope = {"workspace_id": "default", "document_ids": None, "profile": services.modes["standard"].model_dump()}
+    scope = {"scope": Scope("default").to_json(), "profile": services.modes["standard"].model_dump()}
     found = await retrieve(
         RetrieveInput(
             question=QUESTION,

@@ -16,9 +16,9 @@ PIECES = [
 
 
 def check_shown_as_one_source(text: str, title: str) -> None:
-    shown = show_sources([make_source(text, title=title, heading=title)])
+    shown = show_sources([make_source(text, title=title, heading=title, path=f"x{title}")])
     opening, _, rest = shown.partition("\n")
-    assert re.fullmatch(r'<source number="1" title="[^"<>]*">', opening), shown
+    assert re.fullmatch(r'<source number="1" title="[^"<>]*" path="[^"<>]*">', opening), shown
     assert rest.endswith("\n</source>")
     assert not TAG.search(rest.removesuffix("</source>")), shown
 

@@ -5,6 +5,7 @@ from langgraph.runtime import Runtime
 
 from app.wiring.services import Services
 from domain.documents import Candidate
+from domain.scope import Scope
 from nodes.retrieve import RetrieveInput, retrieve
 
 QUESTION = "How long does the battery last?"
@@ -19,8 +20,7 @@ async def search(services: Services, query: str, question: str, standalone: str 
         queries_tried=[],
         parts=[],
         retries=0,
-        workspace_id="default",
-        document_ids=None,
+        scope=Scope.within("default", None).to_json(),
         profile=services.modes["standard"].model_dump(),
     )
     return (await retrieve(state, Runtime(context=services.make_context())))["candidates"]

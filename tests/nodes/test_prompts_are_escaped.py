@@ -17,6 +17,7 @@ from domain.documents import Claim, Source, Verification
 from domain.ports.judgement import Check
 from domain.ports.models import Message, UsageSink
 from domain.profile import MODES
+from domain.scope import Scope
 from domain.state import Turn, blank_question
 from graphs import prompts
 from nodes import prompting
@@ -112,8 +113,7 @@ class NoEmbedder:
 
 def make_hostile_source(number: int) -> Source:
     """Every text that a document decides."""
-    source = make_source(HOSTILE, number=number, title=HOSTILE, heading=f'{HOSTILE}">')
-    return Source(**{**source, **({"source": HOSTILE} if "source" in source else {})})  # type: ignore[typeddict-item]
+    return make_source(HOSTILE, number=number, title=HOSTILE, heading=f'{HOSTILE}">', path=f'{HOSTILE}">')
 
 
 def make_state(**changes: Any) -> Any:
@@ -138,9 +138,7 @@ def make_state(**changes: Any) -> Any:
     return {
         **blank_question(),
         "run_id": "now",
-        "workspace_id": "default",
-        "document_ids": None,
-        "where": None,
+        "scope": Scope("default").to_json(),
         "mode": "thorough",
         "profile": MODES["thorough"].model_dump(),
         "question": HOSTILE,

@@ -1,20 +1,25 @@
-"""A repeat comes back at once, and nothing else ever does."""
+"""The answer cache: which questions find a cached answer, and which answers are stored."""
 
 from contextlib import aclosing
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import redis.asyncio
 
-from app.runs.cache import CacheKey, is_storable
+from app.runs.cache_key import CacheKey
 from app.runs.requests import Ask, collect
+from app.runs.stored_answers import is_storable
 from app.settings import Settings
 from app.wiring.services import Services, open_services
+from domain.events import Done
 from domain.ports.answers import EncodedAnswer
 from domain.profile import MODES
+from domain.scope import Scope
 from domain.state import Turn
+from domain.where import Where
 from tests.asking import QUESTION, ask, with_models
+from tests.conftest import HANDBOOK
 from tests.wire.openai import serve_openai
 
 
@@ -66,14 +71,38 @@ async def test_another_mode_is_another_answer(services: Services, library: dict[
 
 async def test_another_choice_of_documents_is_another_answer(services: Services, library: dict[str, str]) -> None:
     await ask(services)
-    chosen = await ask(services, document_ids=(library["Station handbook"],))
+    chosen = await ask(services, scope=Scope("default", (library["Station handbook"],)))
     assert not chosen["cached"]
-    assert (await ask(services, document_ids=(library["Station handbook"],)))["cached"]
+    assert (await ask(services, scope=Scope("default", (library["Station handbook"],))))["cached"]
+
+
+async def test_another_filter_is_another_answer(services: Services, library: dict[str, str]) -> None:
+    """However it is written, the same filter finds the answer; another one does not, nor does none."""
+    await services.library.ingestion.add("default", "handbook.md", HANDBOOK, metadata={"team": "hr", "year": 2024})
+    hr = Scope("default", where=Where.parse("team=hr and year>=2024"))
+    same = Scope("default", where=Where.from_json({"year": {"gte": 2024.0}, "team": {"eq": "hr"}}))
+    other = Scope("default", where=Where.parse("team=hr and year>2024"))
+    assert not (await ask(services, scope=hr))["cached"]
+    assert (await ask(services, scope=same))["cached"]
+    assert not (await ask(services, scope=other))["cached"]
+    assert not (await ask(services))["cached"]
+
+
+async def test_changed_metadata_makes_the_answer_old(services: Services, library: dict[str, str]) -> None:
+    await services.library.ingestion.add("default", "handbook.md", HANDBOOK, metadata={"team": "hr"})
+    hr = Scope("default", where=Where.parse("team=hr"))
+    assert "36 months" in (await ask(services, scope=hr))["answer"]
+    assert (await ask(services, scope=hr))["cached"]
+    report = await services.library.ingestion.add("default", "handbook.md", HANDBOOK, metadata={"team": "legal"})
+    assert (report.status, report.embedded, report.note) == ("updated", 0, "Only its metadata has changed.")
+    done = await ask(services, scope=hr)
+    assert not done["cached"]
+    assert "36 months" not in done["answer"]
 
 
 async def test_another_workspace_is_another_answer(services: Services, library: dict[str, str]) -> None:
     await ask(services)
-    other = await ask(services, workspace_id="other")
+    other = await ask(services, scope=Scope("other"))
     assert not other["cached"]
     assert other["citations"] == []
 
@@ -142,7 +171,7 @@ async def test_a_document_deleted_while_it_is_answered_from_ends_the_stream_prop
     chosen = (library["Station handbook"],)
     async with services.make_run_manager() as turns:
         events = []
-        async for event in await turns.ask(Ask(QUESTION, document_ids=chosen)):
+        async for event in await turns.ask(Ask(QUESTION, scope=Scope("default", chosen))):
             events.append(event)
             if event["type"] == "sources":
                 await services.library.ingestion.delete("default", chosen[0])
@@ -190,18 +219,25 @@ async def test_an_added_document_is_never_overlooked(services: Services, library
     assert not (await ask(services))["cached"]
 
 
-KEY = CacheKey("default", QUESTION, "no conversation", None, "corpus", "standard", "profile", "prompts", "machine")
+KEY = CacheKey(Scope("default"), QUESTION, "no conversation", "standard", "profile", "machine", "prompts")
 
 
-@pytest.mark.parametrize("component", [field.name for field in fields(CacheKey)])
-def test_every_component_tells_answers_apart(component: str) -> None:
-    """Also where chance does it as well: a workspace's `corpus` is a random number."""
-    change: dict[str, Any] = {component: "another"}
-    other, address = replace(KEY, **change).address(), KEY.address()
-    if component == "corpus":
-        assert (other.digest, other.corpus) == (address.digest, "another")
-    else:
-        assert (other.digest != address.digest, other.corpus) == (True, address.corpus)
+OTHER_SCOPES = [Scope("other"), Scope("default", ("a",)), Scope("default", where=Where.parse("team=legal"))]
+CHANGES: list[tuple[str, Any]] = [
+    *(("scope", scope) for scope in OTHER_SCOPES),
+    *((field.name, "another") for field in fields(CacheKey) if field.name != "scope"),
+]
+
+
+@pytest.mark.parametrize(("component", "value"), CHANGES)
+def test_every_component_changes_the_key(component: str, value: Any) -> None:
+    assert replace(KEY, **{component: value}).digest() != KEY.digest()
+
+
+def test_an_answer_is_kept_at_one_place_whatever_the_state_of_the_documents() -> None:
+    one, other = KEY.at("one"), KEY.at("other")
+    assert (one.workspace_id, one.digest, one.corpus) == ("default", other.digest, "one")
+    assert other.corpus == "other"
 
 
 def make_turn(question: str, answer: str) -> Turn:
@@ -218,10 +254,10 @@ def make_turn(question: str, answer: str) -> Turn:
 
 def test_the_conversation_counts_with_its_answers_and_in_order() -> None:
     """What a follow-up means depends on what was said before it, and on nothing else of the turns."""
-    asked = Ask(QUESTION).as_turn("run", MODES["standard"])
+    asked = Ask(QUESTION).as_turn("run", MODES["standard"].model_dump())
 
     def key(*turns: Turn) -> str:
-        return CacheKey.of(asked, list(turns), "corpus", "machine").conversation
+        return CacheKey.of(asked, list(turns), "machine").conversation
 
     first, second = make_turn("Which is new?", "The Falke [1]."), make_turn("And old?", "The Amsel [1].")
     conversations = [key(), key(first), key(make_turn("Which is new?", "The Amsel [1].")), key(second)]
@@ -245,7 +281,7 @@ def test_the_conversation_counts_with_its_answers_and_in_order() -> None:
 async def test_what_is_not_stored(services: Services, library: dict[str, str], change: dict[str, Any]) -> None:
     done = await ask(services)
     assert is_storable(done)
-    assert not is_storable(done | change)  # type: ignore[arg-type]
+    assert not is_storable(cast(Done, done | change))
 
 
 async def test_a_stopped_answer_is_not_stored(services: Services, library: dict[str, str]) -> None:
@@ -275,10 +311,11 @@ async def test_an_answer_that_is_stored_too_late_is_never_given(services: Servic
     """By a process that was away between its look at the documents and the cache, while they changed."""
     await ask(services)
     [stored] = await services.runs.answers.list_stored("default", 1)
-    key = CacheKey(**stored.components).address()
+    turn = Ask(QUESTION).as_turn("", services.modes["standard"].model_dump())
+    key = CacheKey.of(turn, [], services.runs.fingerprint).at(stored.corpus)
     answer = await services.runs.answers.get(key)
     assert answer is not None
     await services.library.ingestion.delete("default", library["Station handbook"])
-    await services.runs.answers.put(key, stored.components, EncodedAnswer(b"late", "1-1", b"{}", b"[]"))
+    await services.runs.answers.put(key, stored.components, EncodedAnswer(b"[]", "1-1", b"{}"))
     done = await ask(services)
     assert (done["cached"], "36 months" in done["answer"]) == (False, False)

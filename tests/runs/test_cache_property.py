@@ -10,12 +10,13 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.runs.cache import decode_answer
+from app.runs.cached_answers import CachedAnswers
+from app.runs.hit_log import HitRecorder
 from app.runs.manager import RunManager
-from app.runs.recall import Recall
 from app.runs.requests import Ask, collect
 from app.wiring.services import Services
-from domain.events import Done
+from domain.events import Done, Event
+from domain.scope import Scope
 
 THINGS = ("Falke", "Amsel")
 MODES = ("fast", "standard")
@@ -36,9 +37,9 @@ STEPS = st.lists(
 class _Model:
     """Drives the service, and knows what it must say."""
 
-    def __init__(self, services: Services, recall: Recall, turns: RunManager) -> None:
+    def __init__(self, services: Services, cached: CachedAnswers, turns: RunManager) -> None:
         self._services = services
-        self._recall = recall
+        self._cached = cached
         self._turns = turns
         self.facts: dict[tuple[str, str], str] = {}
         self._ids: dict[tuple[str, str], str] = {}
@@ -61,20 +62,19 @@ class _Model:
         elif what == "ask":
             documents = (self._ids[place],) if choice > 1 and place in self._ids else None
             question = f"How long is the warranty of the {thing}?"
-            done = await self._ask(Ask(question, workspace, document_ids=documents, mode=MODES[choice % 2]))
+            done = await self._ask(Ask(question, Scope(workspace, documents), mode=MODES[choice % 2]))
             self._check(done, place)
             assert done["mode"] == MODES[choice % 2]
             self._threads[place] = done["thread_id"]
         elif what == "go on" and place in self._threads:
-            done = await self._ask(Ask("How long is its warranty?", workspace, thread_id=self._threads[place]))
+            done = await self._ask(Ask("How long is its warranty?", Scope(workspace), thread_id=self._threads[place]))
             # Which of two things is meant is the answerer's to find out, and not always found.
             self._check_quotes(done, workspace)
 
     async def _ask(self, ask: Ask) -> Done:
-        recalled = await self._recall.serve(ask)
-        if recalled is not None:
-            own = {"run_id": recalled.run_id, "thread_id": recalled.thread_id, "timings": {}}
-            last = decode_answer(recalled.answer, own)[-1]
+        last: Event
+        if hit := await self._cached.find(ask):
+            last = hit.events[-1]
         else:
             last, _ = await collect(await self._turns.ask(ask))
         assert last["type"] == "done", last
@@ -96,8 +96,8 @@ class _Model:
 async def _drive(services: Services, steps: list[tuple[str, str, str, int]]) -> None:
     for workspace in WORKSPACES:
         await services.library.documents.clear(workspace)
-    async with services.make_run_manager() as turns, services.make_recall() as recall:
-        model = _Model(services, recall, turns)
+    async with services.make_run_manager() as turns, HitRecorder(services.runs.hit_log) as recorder:
+        model = _Model(services, services.make_cached_answers(recorder), turns)
         for step in steps:
             await model.take(step)
 

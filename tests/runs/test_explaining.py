@@ -4,6 +4,7 @@ from app.runs.cache_explanation import explain
 from app.runs.requests import Ask
 from app.wiring.services import Services
 from domain.ports.answers import AnswerCounts
+from domain.scope import Scope
 from tests.asking import QUESTION, ask
 
 
@@ -17,7 +18,7 @@ async def test_says_which_component_differs_from_the_nearest(services: Services,
     for asked, components in (
         (Ask(QUESTION, mode="fast"), {"mode", "profile"}),
         (Ask("Another?"), {"question"}),
-        (Ask(QUESTION, document_ids=(library["Station handbook"],)), {"documents", "corpus"}),
+        (Ask(QUESTION, scope=Scope("default", (library["Station handbook"],))), {"documents", "corpus"}),
         (Ask(QUESTION, thread_id=first["thread_id"]), {"conversation"}),
     ):
         missed = await explain(services.make_run_parts(), asked)

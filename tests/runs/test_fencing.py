@@ -8,6 +8,7 @@ from app.runs.records import adopt
 from app.settings import Settings
 from app.wiring.services import Services
 from domain.runs import RunRequest
+from domain.scope import Scope
 from domain.state import TurnInput
 from tests.asking import QUESTION, ask
 
@@ -20,8 +21,7 @@ async def test_states_of_an_attempt_that_another_one_has_followed_are_not_stored
     turn = TurnInput(
         run_id=run_id,
         question=QUESTION,
-        workspace_id="default",
-        document_ids=None,
+        scope=Scope.within("default", None).to_json(),
         mode="standard",
         profile=services.modes["standard"].model_dump(),
     )

@@ -159,6 +159,7 @@ async def read_turns(services: Services, thread_id: str) -> Any:
         ({"sources": "[1, 2]"}, "sources"),
         ({"nonsense": "1"}, "cannot be set"),
         ({"workspace_id": "other"}, "cannot be set"),
+        ({"scope": {"workspace_id": "other"}}, "set its parts"),
         ({"profile.rerank.keep": "many"}, "profile.rerank.keep"),
         ({"profile.rerank.nonsense": "1"}, "profile.rerank.nonsense"),
         ({"route": "nowhere"}, "route"),

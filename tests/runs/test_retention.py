@@ -21,6 +21,7 @@ from domain.errors import ConfigurationError, InputError, UnknownCheckpoint
 from domain.events import Done
 from domain.retention import Cuts, Policy, Pruned
 from domain.runs import RunRequest
+from domain.scope import Scope
 from domain.state import TurnInput
 from tests.asking import ask
 
@@ -110,9 +111,7 @@ async def test_a_thread_in_which_a_run_is_not_over_stays(
     ended = await ask(services)
     thread_id = ended["thread_id"]
     await age(database_url, thread_id)
-    turn = TurnInput(
-        run_id="next", question="?", workspace_id="default", document_ids=None, mode="standard", profile={}
-    )
+    turn = TurnInput(run_id="next", question="?", scope=Scope("default").to_json(), mode="standard", profile={})
     lease = await services.runs.queue.accept(RunRequest("next", thread_id, "default", turn), wait=True)
     assert lease is not None
     before = await count(database_url, thread_id)
@@ -127,7 +126,7 @@ async def test_workspaces_have_policies_of_their_own(
 ) -> None:
     threads = {name: f"thread-of-{name}" for name in ("default", "acme", "legal")}
     for workspace, thread in threads.items():
-        await ask(services, "Hello!", workspace_id=workspace, thread_id=thread)
+        await ask(services, "Hello!", scope=Scope(workspace), thread_id=thread)
     await age(database_url, *threads.values(), days=10)
     policy = Policy.parse("90d,acme=7d,legal=keep")
     assert (await prune(services.runs.retention, policy)).threads == 1

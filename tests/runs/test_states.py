@@ -3,6 +3,8 @@
 `thread-of-version-1.json.gz` is a thread as the commit of 22 November 2026, 01:23 (3dac15e) stored it, without a
 model, from the documents of `tests/conftest.py`: `How long is the warranty of the Falke?` in thorough mode, then `What
 does the Falke cost in Norway?` in standard mode, which retried. It holds the thread's rows by table, bytes in base64.
+`thread-of-version-2.json.gz` is the same conversation as commit 2e0204d stored it, its first question asked of the
+document `Station handbook` alone, with the rows of the runs that were accepted.
 """
 
 import base64
@@ -15,6 +17,7 @@ import ormsgpack
 import psycopg
 import pytest
 import pytest_asyncio
+from langchain_core.runnables import RunnableConfig
 from psycopg.sql import SQL, Identifier, Placeholder
 from psycopg.types.json import Jsonb
 
@@ -26,18 +29,31 @@ from app.runs.states import bring_up_to_date, complete_state, find_problem, migr
 from app.wiring.services import Services
 from domain.errors import StateError
 from domain.events import Done
+from domain.scope import Scope
 from domain.state import STATE_VERSION, TurnInput
 from tests.asking import ask
 
 OLD = "a-thread-of-version-1"
+TAKEN_OVER = "a-thread-of-version-2"
 
 
 @pytest_asyncio.fixture
 async def old_thread(services: Services, library: dict[str, str], database_url: str) -> str:
-    """Stored as it was then."""
-    stored: dict[str, list[dict[str, Any]]] = json.loads(
-        gzip.decompress(Path(__file__).with_name("thread-of-version-1.json.gz").read_bytes())
-    )
+    """Store the thread as it was stored then, and return its id."""
+    await store_thread(database_url, OLD)
+    return OLD
+
+
+@pytest_asyncio.fixture
+async def packed_thread(services: Services, library: dict[str, str], database_url: str) -> str:
+    """Store the thread as version 2 stored it, and return its id."""
+    await store_thread(database_url, TAKEN_OVER)
+    return TAKEN_OVER
+
+
+async def store_thread(database_url: str, thread_id: str) -> None:
+    file = Path(__file__).with_name(f"{thread_id.removeprefix('a-')}.json.gz")
+    stored: dict[str, list[dict[str, Any]]] = json.loads(gzip.decompress(file.read_bytes()))
     async with await psycopg.AsyncConnection.connect(database_url) as connection:
         for table, rows in stored.items():
             for row in rows:
@@ -45,7 +61,6 @@ async def old_thread(services: Services, library: dict[str, str], database_url: 
                     Identifier(table), SQL(", ").join(map(Identifier, row)), SQL(", ").join(map(Placeholder, row))
                 )
                 await connection.execute(statement, {key: read_value(key, value) for key, value in row.items()})
-    return OLD
 
 
 def read_value(key: str, value: Any) -> Any:
@@ -130,6 +145,51 @@ async def test_a_run_that_an_older_version_began_is_brought_up_to_date(
     assert await bring_up_to_date(services.runs.graph, old_thread) == snapshot
 
 
+async def test_a_version_2_state_is_read_with_its_scope_gathered(
+    services: Services, packed_thread: str, library: dict[str, str]
+) -> None:
+    steps = await services.make_history_reader().read("default", packed_thread)
+    asked = [step["changed"]["scope"] for step in steps if "scope" in step["changed"]]
+    everything = {"workspace_id": "default", "document_ids": None}
+    assert asked == [everything | {"document_ids": [library["Station handbook"]]}, everything]
+    assert not any(key in step["changed"] for step in steps for key in ("workspace_id", "document_ids"))
+    assert (await check_states(services.runs.saved_states, None)).failures == []
+    [ended, _] = await services.runs.log.list_thread("default", packed_thread)
+    status = await services.runs.queue.get("default", ended.run_id)
+    assert status is not None
+    assert status.request.turn["scope"] == asked[0]
+
+
+@pytest.mark.parametrize("node", ["__start__", "route", "retrieve", "grade"])
+async def test_a_version_2_state_is_run_on_from(services: Services, packed_thread: str, node: str) -> None:
+    step = next(
+        step for step in await services.make_history_reader().read("default", packed_thread) if step["node"] == node
+    )
+    async with services.make_run_manager() as manager:
+        wanted = Replay("default", packed_thread, step["checkpoint_id"])
+        ended, _ = await collect(await services.make_replayer(manager).run(wanted))
+    assert ended["type"] == "done"
+    assert "36 months" in ended["answer"]
+
+
+async def test_a_version_2_run_that_was_interrupted_goes_on(
+    services: Services, packed_thread: str, database_url: str
+) -> None:
+    """The process died when the writes of its first step were stored and the state that they make was not."""
+    steps = await services.make_history_reader().read("default", packed_thread)
+    first = next(step["checkpoint_id"] for step in steps if step["node"] == "__start__")
+    async with await psycopg.AsyncConnection.connect(database_url) as connection:
+        await connection.execute("DELETE FROM checkpoints WHERE checkpoint_id > %s", [first])
+        await connection.execute("DELETE FROM checkpoint_writes WHERE checkpoint_id >= %s", [first])
+    snapshot = await bring_up_to_date(services.runs.graph, packed_thread)
+    assert snapshot.next == ("retrieve",)
+    assert snapshot.values["scope"]["document_ids"]
+    config: RunnableConfig = {"configurable": {"thread_id": packed_thread}}
+    values = await services.runs.graph.ainvoke(None, config, context=services.make_context())
+    assert "36 months" in values["answer"]
+    assert find_problem((await services.runs.graph.aget_state(config)).values) is None
+
+
 async def test_a_state_of_a_newer_version_is_not_run_on_from(
     services: Services, old_thread: str, database_url: str
 ) -> None:
@@ -140,7 +200,7 @@ async def test_a_state_of_a_newer_version_is_not_run_on_from(
 
 
 def test_a_state_that_is_not_what_its_version_says_is_left_as_it_is() -> None:
-    turn = TurnInput(run_id="", question="", workspace_id="", document_ids=None, mode="", profile={"name": "standard"})
+    turn = TurnInput(run_id="", question="", scope=Scope("").to_json(), mode="", profile={"name": "standard"})
     values = {**turn, "candidates": ["no candidate"]}
     assert migrate(values, 1) == values
     problem = find_problem(complete_state(values, 1))
@@ -193,7 +253,7 @@ async def test_an_examination_names_what_cannot_be_run_on_from(
 
     assert (await check_states(services.runs.saved_states, "elsewhere")).states == 0
     described = describe_state_check(found)
-    assert described["versions"] == {"1": 20, "3": 7}
+    assert described["versions"] == {"1": 20, str(STATE_VERSION): 7}
     assert json.loads(json.dumps(described))["failures"][0]["why"]
     # What fails can be run on from, with what is wrong set.
     step = next(failure.checkpoint_id for failure in by_field["sources"] if failure.checkpoint_id == steps["retrieve"])

@@ -18,8 +18,8 @@ from pydantic import SecretStr
 from app.runs import tapes
 from app.runs.replay import Replay
 from app.runs.requests import Ask, collect
+from app.runs.tape_codec import pack, unpack
 from app.runs.tapes import decode_tape
-from app.runs.taping import pack, unpack
 from app.settings import Settings, read_settings
 from app.wiring.services import Services, open_services
 from domain.budget import Budget

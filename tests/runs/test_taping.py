@@ -8,7 +8,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import pytest
 from typing_extensions import is_protocol
 
-from app.runs.taping import Player, describe, fill, pack, play, record, unpack
+from app.runs.tape_codec import pack, unpack
+from app.runs.taping import Player, describe, fill, play, record
 from domain.ports.embedding import Embedder
 from domain.ports.judgement import Judges
 from domain.ports.models import TokenCounter

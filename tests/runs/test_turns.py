@@ -240,9 +240,7 @@ async def test_a_question_that_does_not_wait_is_refused_in_a_busy_thread(
             await asked.turns.start(Ask(OTHER, thread_id=first.thread_id, when_busy="reject"))
     model.behaviour.rate = 0
     await finish(process, first)
-    ended, _ = await finish(
-        other, await other.turns.start(Ask(OTHER, first.thread_id and "default", first.thread_id, when_busy="reject"))
-    )
+    ended, _ = await finish(other, await other.turns.start(Ask(OTHER, thread_id=first.thread_id, when_busy="reject")))
     assert ended["type"] == "done"
 
 

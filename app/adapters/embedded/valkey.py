@@ -5,9 +5,6 @@ import platform
 import signal
 from pathlib import Path
 
-import redis.asyncio
-from redis.exceptions import RedisError
-
 from app.adapters.embedded.folders import Folders
 from app.adapters.embedded.privileges import bound_to_supervisor, own_account
 from domain.errors import CacheUnavailable, ConfigurationError, Unavailable
@@ -47,6 +44,10 @@ class Valkey:
 
     async def ping(self) -> None:
         """Raise `CacheUnavailable` unless the server answers."""
+        # A command that needs the database alone never asks for the cache server, and starts faster without its client.
+        import redis.asyncio
+        from redis.exceptions import RedisError
+
         try:
             async with redis.asyncio.Redis.from_url(self.url) as client:
                 await client.ping()

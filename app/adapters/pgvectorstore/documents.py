@@ -7,8 +7,10 @@ from uuid import uuid4
 from app.adapters.pgvectorstore.table import Table
 from domain.documents import Arrival, Document
 from domain.errors import InputError, UnknownDocument
+from domain.metadata import Metadata
 from domain.ports.documents import DocumentContent
 from domain.scope import Scope
+from domain.where import EVERYTHING, Where
 
 _UNKNOWN_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -26,7 +28,12 @@ class PgVectorStoreDocuments:
         # The first call of every ingestion, so that it fails before anything is read or embedded.
         raise InputError(_READ_ONLY)
 
-    async def confirm(self, workspace_id: str, document: Document, arrival: Arrival) -> bool:
+    async def confirm(self, workspace_id: str, document: Document, arrival: Arrival, metadata: Metadata) -> bool:
+        raise InputError(_READ_ONLY)
+
+    async def set_metadata(
+        self, workspace_id: str, document: Document, arrival: Arrival, metadata: Metadata
+    ) -> Document | None:
         raise InputError(_READ_ONLY)
 
     async def find(self, workspace_id: str, source: str) -> Document | None:
@@ -49,8 +56,8 @@ class PgVectorStoreDocuments:
         )
         return "\n\n".join(row["content"] for row in rows) if rows else None
 
-    async def list(self, workspace_id: str) -> Sequence[Document]:
-        return await self._list(Scope(workspace_id))
+    async def list(self, workspace_id: str, where: Where = EVERYTHING) -> Sequence[Document]:
+        return await self._list(Scope(workspace_id, where=where))
 
     async def stored_hashes(self, workspace_id: str, document_id: str) -> frozenset[str]:
         return frozenset()

@@ -179,6 +179,7 @@ class PgVectorStoreLibrary:
             end=start + len(row["content"]),
             heading_path=tuple(heading for heading in row["headings"] if heading),
             lines=() if number is None else (Line(start, start, number, nowhere),),
+            source=row["document_id"],
         )
 
 

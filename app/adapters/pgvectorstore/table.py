@@ -11,6 +11,7 @@ from psycopg.rows import DictRow
 from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
 from app.adapters.pgvectorstore.mapping import WHOLE, TableMapping
+from app.adapters.postgres.library.filters import write_paths
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.pool import QUERY_SECONDS, Pool, translated_errors
 from domain.errors import LibraryChanged
@@ -18,6 +19,9 @@ from domain.scope import Scope
 
 if TYPE_CHECKING:
     from langchain_postgres.v2.async_vectorstore import AsyncPGVectorStore
+
+MAX_COLUMNS = 40
+"""Number of the table's own columns that can be filtered by: a function of SQL takes at most 100 arguments."""
 
 logger = logging.getLogger("askgraph.pgvectorstore")
 
@@ -50,6 +54,7 @@ class Table:
             "position": self._read_number(mapping.position),
             "workspace": Literal(WHOLE) if mapping.workspace is None else self._read(mapping.workspace),
             "id_type": SQL(types[store.id_column]),
+            "attributes": self._read_attributes(),
         }
         # OR instead of AND: hardly any row has all words of a question.
         self._parts["asked"] = self._compose(
@@ -58,7 +63,9 @@ class Table:
         self._parts["in_scope"] = self._compose(
             # The application that fills the table may not have filled all columns of a row yet.
             "({workspace} = %(workspace_id)s AND {content} IS NOT NULL AND {embedding} IS NOT NULL"
-            " AND (%(document_ids)s::text[] IS NULL OR {document} = ANY (%(document_ids)s::text[])))"
+            " AND (%(document_ids)s::text[] IS NULL OR {document} = ANY (%(document_ids)s::text[]))"
+            " AND (%(metadata)s::jsonpath IS NULL OR {attributes} @@ %(metadata)s::jsonpath)"
+            " AND (%(path)s::jsonpath IS NULL OR jsonb_build_object('path', {document}) @@ %(path)s::jsonpath))"
         )
         # By the primary key.
         self._parts["chosen"] = self._compose("{id} = ANY (%(chunk_ids)s::text[]::{id_type}[]) AND {in_scope}")
@@ -74,6 +81,19 @@ class Table:
             return SQL("(t.{} ->> {})").format(Identifier(self._store.metadata_json_column), Literal(name))
         return SQL("NULL::text")
 
+    def _read_attributes(self) -> Composable:
+        """Return the expression of what a row can be filtered by: its metadata and the columns of the table's own, as
+        one JSON object."""
+        store = self._store
+        known = (store.id_column, store.content_column, store.embedding_column, self.mapping.words)
+        own = [name for name in self._types if name not in (*known, store.metadata_json_column)][:MAX_COLUMNS]
+        columns = SQL(", ").join(SQL("{}, t.{}").format(Literal(name), Identifier(name)) for name in own)
+        attributes = SQL("jsonb_strip_nulls(jsonb_build_object({}))").format(columns)
+        if store.metadata_json_column is None:
+            return attributes
+        metadata = SQL("coalesce(t.{}::jsonb, '{{}}'::jsonb)").format(Identifier(store.metadata_json_column))
+        return SQL("({} || {})").format(metadata, attributes)
+
     def _read_number(self, name: str | None) -> Composable:
         if name is None:
             return SQL("NULL::bigint")
@@ -88,7 +108,8 @@ class Table:
         if "chunk_ids" in params:
             params["chunk_ids"] = self._keep_possible(params["chunk_ids"])
         documents = None if scope.document_ids is None else _drop_nul(scope.document_ids)
-        params |= {"workspace_id": scope.workspace_id, "document_ids": documents}
+        metadata, path = write_paths(scope.where)
+        params |= {"workspace_id": scope.workspace_id, "document_ids": documents, "metadata": metadata, "path": path}
         try:
             with translated_errors():
                 async with asyncio.timeout(QUERY_SECONDS), self._pool.connection() as connection:

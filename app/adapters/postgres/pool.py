@@ -9,7 +9,6 @@ from time import monotonic
 from typing import Any, LiteralString
 
 import psycopg
-from pgvector.psycopg import register_vector_async  # type: ignore[import-untyped]
 from psycopg import AsyncConnection, AsyncCursor
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
@@ -80,9 +79,12 @@ class _IntegersDumper(Dumper):
 
 
 @asynccontextmanager
-async def open_pool(database_url: str, *, max_size: int = 16) -> AsyncIterator[Pool]:
+async def open_pool(database_url: str, *, max_size: int = 16, vectors: bool = True) -> AsyncIterator[Pool]:
     """Open a pool of connections for our queries and for LangGraph's `AsyncPostgresSaver`, which requires autocommit,
     dict rows and `prepare_threshold=0`.
+
+    Without `vectors` the connections cannot read or write vectors, which saves importing NumPy, and one of them is
+    opened at once instead of two.
 
     The schema must exist (`migrations.upgrade`). Each connection is checked before it is lent, so callers never see one
     that the server has dropped (docs/decisions/16-search-at-scale.md).
@@ -103,7 +105,7 @@ async def open_pool(database_url: str, *, max_size: int = 16) -> AsyncIterator[P
             "connect_timeout": int(WAIT_SECONDS),
             "application_name": "askgraph",
         },
-        min_size=2,
+        min_size=2 if vectors else 1,
         max_size=max_size,
         timeout=WAIT_SECONDS,
         # The pool doubles its delay between attempts for at most this long, and starts afresh for the next caller. Kept
@@ -111,7 +113,7 @@ async def open_pool(database_url: str, *, max_size: int = 16) -> AsyncIterator[P
         reconnect_timeout=WAIT_SECONDS,
         check=_check,
         reset=_note_use,
-        configure=_configure,
+        configure=_configure_for_vectors if vectors else _configure,
         open=False,
     )
     async with pool:
@@ -125,11 +127,18 @@ async def _require_schema(connection: AsyncConnection[Any]) -> None:
 
 
 async def _configure(connection: AsyncConnection[DictRow]) -> None:
-    await register_vector_async(connection)
     connection.adapters.register_dumper(Integers, _IntegersDumper)
     for name, value in _SETTINGS.items():
         await connection.execute("SELECT set_config(%s, %s, false)", (name, value))
     await _note_use(connection)
+
+
+async def _configure_for_vectors(connection: AsyncConnection[DictRow]) -> None:
+    # It imports NumPy, which a command that only reads rows does without.
+    from pgvector.psycopg import register_vector_async  # type: ignore[import-untyped]
+
+    await register_vector_async(connection)
+    await _configure(connection)
 
 
 async def _check(connection: AsyncConnection[DictRow]) -> None:
@@ -202,9 +211,9 @@ class Session:
         cursor = await self.execute(query, prepare=prepare, **params)
         return await cursor.fetchall()
 
-    async def fetch_one(self, query: LiteralString, **params: Any) -> DictRow | None:
+    async def fetch_one(self, query: LiteralString, *, prepare: bool = True, **params: Any) -> DictRow | None:
         """Return the first row, or None."""
-        return await (await self.execute(query, **params)).fetchone()
+        return await (await self.execute(query, prepare=prepare, **params)).fetchone()
 
     async def execute(self, query: LiteralString, *, prepare: bool = True, **params: Any) -> AsyncCursor[DictRow]:
         """Run a statement and return its cursor."""

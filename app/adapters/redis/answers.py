@@ -21,14 +21,14 @@ from domain.scope import Scope
 logger = logging.getLogger(__name__)
 
 LEAD_SECONDS = 300
-"""How long a run leads that is never released: its process has died, and it goes on elsewhere or was given up."""
+"""How long a run leads that is never released, because its process has died."""
 
 CHANGE_SECONDS = 30
-"""How long a change stands that nobody renews: its process has died. Answers take the slower way meanwhile."""
+"""How long a change lasts that nobody renews, because its process has died. Lookups ask the database until then."""
 
 KNOWN_SECONDS = 5
-"""How long what was read of the documents' state is known: what a change can be overlooked for whose process does not
-reach this server, or which was made in the database itself."""
+"""How long the state of the documents is remembered. A change by a process that does not reach this server, or in the
+database itself, may be overlooked for this long."""
 
 # KEYS: the run that leads, the workspace's counts. ARGV: run, seconds.
 _LEAD = """
@@ -46,17 +46,17 @@ return 0
 
 # KEYS: the answer, the workspace's counts. ARGV: the documents' state.
 _GET = """
-local stored = redis.call('HMGET', KEYS[1], 'corpus', 'opening', 'last_id', 'done', 'sources', 'sum')
+local stored = redis.call('HMGET', KEYS[1], 'corpus', 'events', 'last_id', 'done', 'sum')
 local found = stored[1] == ARGV[1]
 redis.call('HINCRBY', KEYS[2], found and 'hits' or 'misses', 1)
 return found and stored or {}
 """
 
-# What is known of the documents' state is used, and added to, only while nothing changes them. A reader that does not
-# find it known is given an `epoch`, which goes with the next change: what it has read then is not kept.
-# KEYS: the answer, what is known, the changes of the workspace, of all workspaces, the workspace's counts, the hits.
-# ARGV: the scope, a new epoch, seconds for which it is known, the hit; and, of a reader that has read the documents'
-# state from the database, that state, and the epoch that it was given before.
+# The remembered state of the documents is read and written only while no change is under way. A reader that finds none
+# gets an `epoch`, which the next change removes: a state read before that change is then not remembered.
+# KEYS: the answer, the remembered states, the changes of the workspace, of all workspaces, the workspace's counts, the
+# hits. ARGV: the scope, a new epoch, seconds to remember a state, the hit; and, from a reader that has read the state
+# from the database, that state and the epoch that it was given.
 _RECALL = """
 local now = redis.call('TIME')
 local changing = redis.call('ZCOUNT', KEYS[3], now[1], '+inf') + redis.call('ZCOUNT', KEYS[4], now[1], '+inf') > 0
@@ -70,10 +70,10 @@ if not corpus then
 elseif not changing and redis.call('HGET', KEYS[2], 'epoch') == ARGV[6] then
   redis.call('HSET', KEYS[2], ARGV[1], corpus)
 end
-local stored = redis.call('HMGET', KEYS[1], 'corpus', 'opening', 'last_id', 'done', 'sources', 'sum')
+local stored = redis.call('HMGET', KEYS[1], 'corpus', 'events', 'last_id', 'done', 'sum')
 if stored[1] ~= corpus then return {} end
 redis.call('HINCRBY', KEYS[5], 'hits', 1)
-stored[7] = redis.call('XADD', KEYS[6], '*', 'hit', ARGV[4], 'done', stored[4], 'last_id', stored[3],
+stored[6] = redis.call('XADD', KEYS[6], '*', 'hit', ARGV[4], 'done', stored[4], 'last_id', stored[3],
   'at', now[1] .. '.' .. string.format('%06d', now[2]))
 return stored
 """
@@ -87,17 +87,17 @@ redis.call('EXPIRE', KEYS[1], ARGV[2] * 2)
 
 
 class RedisAnswerCache:
-    """Finished answers, kept for `ttl`. Never raises; see `domain.ports.AnswerCache`."""
+    """Finished answers, kept for `ttl`. Never raises; see `domain.ports.answers.AnswerCache`."""
 
     def __init__(self, server: RedisServer, *, namespace: str = "", ttl: timedelta = timedelta(hours=24)) -> None:
-        """`namespace` tells databases that share the server apart."""
+        """`namespace` separates databases that share the server."""
         self._server = server
         self._redis = server.client
         self._prefix = f"askgraph:{namespace}"
         self._hits_key = f"{self._prefix}:hits"
         self._ttl = ttl
         self._epochs = uuid4().hex
-        """No epoch comes twice: of this object, and counted."""
+        """Prefix of this object's epochs, which are counted: no epoch comes twice."""
         self._epoch = itertools.count()
         self._get = server.client.register_script(_GET)
         self._recall = server.open_line(_RECALL)
@@ -153,8 +153,8 @@ class RedisAnswerCache:
     async def put(self, key: AnswerKey, components: Mapping[str, Any], answer: EncodedAnswer) -> None:
         now = time.time()
         index = self._index_key(key.workspace_id)
-        fields: list[str | bytes] = ["corpus", key.corpus, "opening", answer.opening, "last_id", answer.last_id]
-        fields += ["done", answer.done, "sources", answer.sources, "sum", _sum_up(answer)]
+        fields: list[str | bytes] = ["corpus", key.corpus, "events", answer.events, "last_id", answer.last_id]
+        fields += ["done", answer.done, "sum", _sum_up(answer)]
         fields += ["components", orjson.dumps(components), "stored_at", str(now)]
 
         async def store() -> None:
@@ -162,7 +162,7 @@ class RedisAnswerCache:
                 pipeline.hset(self._answer_key(key.digest), items=fields)
                 pipeline.expire(self._answer_key(key.digest), self._ttl)
                 pipeline.zadd(index, {key.digest: now})
-                # Keys whose answers have expired leave the index here; it expires itself with its last answer.
+                # Removes expired answers from the index, which itself expires with its last answer.
                 pipeline.zremrangebyscore(index, 0, now - self._ttl.total_seconds())
                 pipeline.expire(index, self._ttl)
                 await pipeline.execute()
@@ -199,7 +199,7 @@ class RedisAnswerCache:
                 await renew()
 
         async def end() -> None:
-            # What is known goes first: it may be of the time before the change.
+            # First the remembered states, which may be from before the change.
             if workspace_id is None:
                 known = [key async for key in self._redis.scan_iter(match=self._corpus_key("*"), count=1000)]
             else:
@@ -216,7 +216,7 @@ class RedisAnswerCache:
             yield
         finally:
             await end_tasks(renewing)
-            # Also where the task is being cancelled: until it is done, answers take the slower way.
+            # Also while the task is being cancelled: until this is done, each lookup asks the database.
             await asyncio.shield(self._server.attempt(end))
 
     async def count(self, workspace_id: str) -> AnswerCounts:
@@ -265,25 +265,24 @@ class RedisAnswerCache:
 
 
 def _read_answer(stored: list[bytes | None]) -> EncodedAnswer | None:
-    """None where it is not what was stored, be it by another hand or by a fault: nobody else would look at it before it
-    is sent."""
-    _, opening, last_id, done, sources, checksum = stored
-    if not (opening and last_id and done and sources):
+    """Decode the fields. Returns None where they are not what was stored, through a fault or by another hand."""
+    _, events, last_id, done, checksum = stored
+    if not (events and last_id and done):
         return None
-    answer = EncodedAnswer(opening, last_id.decode("latin-1"), done, sources)
+    answer = EncodedAnswer(events, last_id.decode("latin-1"), done)
     if checksum != _sum_up(answer).encode():
-        logger.warning("A stored answer is not what was stored, and is left alone.")
+        logger.warning("A cached answer fails its checksum, and is ignored.")
         return None
     return answer
 
 
 def _sum_up(answer: EncodedAnswer) -> str:
-    at = zlib.crc32(answer.opening)
-    for part in (answer.last_id.encode(), answer.done, answer.sources):
-        at = zlib.crc32(part, at)
-    return str(at)
+    checksum = zlib.crc32(answer.events)
+    for part in (answer.last_id.encode(), answer.done):
+        checksum = zlib.crc32(part, checksum)
+    return str(checksum)
 
 
 def _name_scope(scope: Scope) -> str:
-    """What the state of these documents is known under."""
+    """Return the field under which the state of these documents is remembered."""
     return "all" if scope.document_ids is None else f"of {' '.join(sorted(scope.document_ids))}"

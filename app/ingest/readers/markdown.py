@@ -1,36 +1,38 @@
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from selectolax.lexbor import LexborHTMLParser
 
 from app.ingest.decoding import decode
+from app.ingest.front_matter import split_front_matter
 from app.ingest.readers.assembly import Assembly, clean, squeeze
 from app.ingest.readers.html import add_html
 from domain.documents import ParsedDocument
+from domain.metadata import Metadata
 
 _PARSER = MarkdownIt("commonmark", {"maxNesting": 100}).enable(["table", "strikethrough"])
-_FRONT_MATTER = re.compile(r"\s*---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-_FRONT_TITLE = re.compile(r"^title[ \t]*:[ \t]*(.+?)[ \t]*$", re.MULTILINE)
 
 
 def read_markdown(source: str, data: bytes) -> ParsedDocument:
     """Markdown without its markup, because the text is quoted, embedded and searched as it stands.
 
     Code keeps its lines, a table row becomes ``cell | cell``, list items keep their markers, and a link keeps its
-    address where that is not relative. Front matter stays as the first block; its ``title`` names the document.
+    address where that is not relative. Front matter is metadata and no part of the text; its ``title`` names the
+    document.
     """
-    text = clean(decode(data))
+    metadata, text = split_front_matter(clean(decode(data)))
     assembly = Assembly()
-    title = None
-    if front := _FRONT_MATTER.match(text):
-        if found := _FRONT_TITLE.search(front[1]):
-            title = found[1].strip("\"'")
-        assembly.add_block(_FRONT_TITLE.sub("", front[1], count=1))
-        text = text[front.end() :]
     _add_tokens(assembly, _PARSER.parse(text))
-    return assembly.finish(title, source)
+    title = metadata.get("title")
+    return replace(assembly.finish(title if isinstance(title, str) else None, source), metadata=metadata)
+
+
+def read_front_matter(data: bytes) -> Metadata:
+    """Return the metadata of a Markdown file without reading its text."""
+    return split_front_matter(clean(decode(data)))[0]
 
 
 def _add_tokens(assembly: Assembly, tokens: Sequence[Token]) -> None:

@@ -67,7 +67,7 @@ DO UPDATE SET checkpoint = EXCLUDED.checkpoint, metadata = EXCLUDED.metadata
 
 @dataclass(slots=True)
 class _Thread:
-    """What a thread has put and the database does not have yet."""
+    """The puts of a thread that the database does not have yet."""
 
     packs: dict[str, Pack] = field(default_factory=dict)
     """Packs that still grow, by namespace."""

@@ -23,7 +23,7 @@ Blob = tuple[str, bytes]
 """A serialised value: its type and its bytes."""
 
 TaskWrites = tuple[str, str, bool, Blob]
-"""What a task wrote at once: the task's id and path; True if it replaces what the task wrote before (errors and
+"""Values that a task wrote at once: the task's id and path; True if it replaces what the task wrote before (errors and
 interrupts), False if earlier writes count (all others); and a list of (index, channel, value)."""
 
 

@@ -12,7 +12,7 @@ The class overrides private names of langgraph-checkpoint-postgres, so pyproject
 
 import json
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from operator import itemgetter
 from typing import Any, LiteralString
@@ -72,15 +72,18 @@ FROM checkpoints """
 _WriteRow = tuple[bytes, bytes, bytes, bytes, bytes, bytes]
 """An element of `pending_writes`: task id, channel, type, blob, task path, index."""
 
+Upgrade = Callable[[Checkpoint], Checkpoint]
+"""Gives the fields of a saved state their present names; LangGraph drops those that it does not know."""
+
 _Places = dict[str, tuple[Any, str]]
 """By channel: the version of its value, and the name of the pack that holds it."""
 
 
 @asynccontextmanager
-async def open_saver(pool: Pool) -> AsyncIterator["PackedSaver"]:
+async def open_saver(pool: Pool, upgrade: Upgrade | None = None) -> AsyncIterator["PackedSaver"]:
     """Open a saver and create its tables, which LangGraph migrates itself. Leaving the context stores what is
-    buffered."""
-    saver = PackedSaver(pool)
+    buffered. `upgrade` is applied to each checkpoint that is read."""
+    saver = PackedSaver(pool, upgrade)
     with translated_errors():
         await saver.setup()
     try:
@@ -98,8 +101,9 @@ class PackedSaver(AsyncPostgresSaver):
 
     SELECT_SQL = _SELECT
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, upgrade: Upgrade | None = None) -> None:
         super().__init__(pool)
+        self._upgrade = upgrade
         # The base class guards a shared connection with this lock; here each caller has its own from the pool.
         self.lock = nullcontext()  # type: ignore[assignment]
         self._buffer = WriteBuffer(pool, on_lost=self._forget)
@@ -214,7 +218,8 @@ class PackedSaver(AsyncPostgresSaver):
     async def _load_checkpoint_tuple(self, value: DictRow) -> CheckpointTuple:
         """Read a row of `_SELECT`. Raises `DamagedState`."""
         try:
-            return await self._unpack_checkpoint_tuple(value)
+            found = await self._unpack_checkpoint_tuple(value)
+            return found if self._upgrade is None else found._replace(checkpoint=self._upgrade(found.checkpoint))
         except Exception as error:
             # The database is not asked here, so any error comes from the stored bytes.
             raise DamagedState(value["thread_id"], value["checkpoint_id"]) from error

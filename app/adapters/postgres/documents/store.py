@@ -8,8 +8,9 @@ from hashlib import blake2b
 from typing import LiteralString
 from uuid import UUID, uuid5
 
-from psycopg.rows import DictRow
+from psycopg.types.json import Jsonb
 
+from app.adapters.postgres.documents.catalog import DOCUMENT_COLUMNS, GET_CORPUS, PostgresDocumentCatalog, read_document
 from app.adapters.postgres.documents.chunks import (
     ChunkRow,
     count_terms,
@@ -28,6 +29,7 @@ from app.adapters.postgres.vectors import vector_index
 from app.adapters.postgres.vectors.embedding_model import hold_index
 from domain.documents import Arrival, Document
 from domain.errors import Superseded, UnknownDocument
+from domain.metadata import Metadata
 from domain.ports.documents import DocumentContent
 from domain.ports.embedding import Embedder
 from domain.scope import Scope
@@ -43,36 +45,6 @@ Changing = Callable[[str], AbstractAsyncContextManager[None]]
 
 _NAMESPACE = UUID("6f5d7a1e-5c0b-5b3e-9d58-0a6f3a3b8c11")
 
-_COLUMNS: LiteralString = (
-    "document_id, workspace_id, source, title, media_type, content_hash, pages, characters, chunks, "
-    "created_at, updated_at"
-)
-
-_FIND: LiteralString = f"""
-    SELECT {_COLUMNS} FROM documents WHERE workspace_id = %(workspace_id)s AND source = %(source)s
-"""
-
-_FIND_BY_HASH: LiteralString = f"""
-    SELECT {_COLUMNS} FROM documents
-    WHERE workspace_id = %(workspace_id)s AND content_hash = %(content_hash)s
-    ORDER BY created_at, document_id
-    LIMIT 1
-"""
-
-_GET: LiteralString = f"""
-    SELECT {_COLUMNS} FROM documents
-    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
-"""
-
-_GET_TEXT: LiteralString = """
-    SELECT text FROM documents
-    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
-"""
-
-_LIST: LiteralString = f"""
-    SELECT {_COLUMNS} FROM documents WHERE workspace_id = %(workspace_id)s ORDER BY source
-"""
-
 _CREATE_WORKSPACE: LiteralString = """
     INSERT INTO workspaces (workspace_id) VALUES (%(workspace_id)s) ON CONFLICT DO NOTHING
 """
@@ -82,8 +54,16 @@ _NUMBER_ARRIVAL: LiteralString = "SELECT nextval('arrivals') AS number"
 _CONFIRM: LiteralString = """
     UPDATE documents SET arrival = greatest(arrival, %(arrival)s)
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
-        AND content_hash = %(content_hash)s
+        AND content_hash = %(content_hash)s AND (metadata = %(metadata)s OR arrival > %(arrival)s)
     RETURNING document_id
+"""
+
+# What arrived earlier than what is stored changes nothing.
+_SET_METADATA: LiteralString = f"""
+    UPDATE documents SET metadata = %(metadata)s, arrival = %(arrival)s, updated_at = clock_timestamp()
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+        AND content_hash = %(content_hash)s AND arrival <= %(arrival)s
+    RETURNING {DOCUMENT_COLUMNS}
 """
 
 # This upsert is also the lock that serialises changes of one document; the rows are taken in ascending order. Content
@@ -91,20 +71,22 @@ _CONFIRM: LiteralString = """
 # clock_timestamp, because now() is the start of the transaction, which may be before the change it had to wait for.
 _UPSERT: LiteralString = f"""
     INSERT INTO documents
-        (workspace_id, document_id, source, title, media_type, content_hash, pages, characters, chunks, text, arrival)
+        (workspace_id, document_id, source, title, media_type, content_hash, pages, characters, chunks, text, arrival,
+         metadata)
     SELECT %(workspace_id)s, n.document_id, n.source, n.title, n.media_type, n.content_hash, n.pages, n.characters,
-        n.chunks, n.text, coalesce(n.arrival, nextval('arrivals'))
+        n.chunks, n.text, coalesce(n.arrival, nextval('arrivals')), n.metadata
     FROM unnest(%(document_ids)s::uuid[], %(sources)s::text[], %(titles)s::text[], %(media_types)s::text[],
                 %(content_hashes)s::text[], %(pages)s::int[], %(characters)s::int[], %(chunks)s::int[],
-                %(texts)s::text[], %(arrivals)s::bigint[])
-        AS n (document_id, source, title, media_type, content_hash, pages, characters, chunks, text, arrival)
+                %(texts)s::text[], %(arrivals)s::bigint[], %(metadata)s::jsonb[])
+        AS n (document_id, source, title, media_type, content_hash, pages, characters, chunks, text, arrival, metadata)
     ORDER BY n.document_id
     ON CONFLICT (document_id) DO UPDATE SET
         title = excluded.title, media_type = excluded.media_type, content_hash = excluded.content_hash,
         pages = excluded.pages, characters = excluded.characters, chunks = excluded.chunks, text = excluded.text,
+        metadata = excluded.metadata,
         arrival = greatest(documents.arrival, excluded.arrival), updated_at = clock_timestamp()
     WHERE documents.arrival <= excluded.arrival OR cardinality(array_remove(%(arrivals)s::bigint[], NULL)) = 0
-    RETURNING {_COLUMNS}
+    RETURNING {DOCUMENT_COLUMNS}
 """
 
 _LOCK: LiteralString = """
@@ -144,8 +126,6 @@ _CLEAR_WORKSPACE: tuple[LiteralString, ...] = (
        WHERE workspace_id = %(workspace_id)s""",
 )
 
-_GET_CORPUS: LiteralString = "SELECT generation, corpus FROM workspaces WHERE workspace_id = %(workspace_id)s"
-
 # Includes the embedding model, because another model finds other chunks of the same documents.
 _FINGERPRINT: LiteralString = """
     SELECT document_id, content_hash, updated_at, (SELECT name FROM embedding_model) AS model FROM documents
@@ -179,7 +159,7 @@ def document_id_of(workspace_id: str, source: str) -> UUID:
     return uuid5(_NAMESPACE, f"{workspace_id}\0{source}")
 
 
-class PostgresDocumentStore:
+class PostgresDocumentStore(PostgresDocumentCatalog):
     """Implements `DocumentStore` in PostgreSQL.
 
     Every change takes its locks in this order: the lease of its file and the row of the embedding model (both shared),
@@ -192,7 +172,7 @@ class PostgresDocumentStore:
     ) -> None:
         """`embedder` is the model of the vectors that are stored; without one, any index is accepted. `changing` is
         entered with the workspace's id around every change and its commit."""
-        self._pool = pool
+        super().__init__(pool)
         self._changing = changing
         self._embedder = None if embedder is None else embedder.name
         self._indexes = vector_index.VectorIndexes(pool)
@@ -210,28 +190,6 @@ class PostgresDocumentStore:
         """Stop the work on vector indexes, within seconds."""
         await self._indexes.close()
 
-    async def find(self, workspace_id: str, source: str) -> Document | None:
-        async with open_session(self._pool, workspace_id) as session:
-            return _read_document(await session.fetch_one(_FIND, source=source))
-
-    async def find_by_hash(self, workspace_id: str, content_hash: str) -> Document | None:
-        async with open_session(self._pool, workspace_id) as session:
-            return _read_document(await session.fetch_one(_FIND_BY_HASH, content_hash=content_hash))
-
-    async def get(self, workspace_id: str, document_id: str) -> Document | None:
-        async with open_session(self._pool, workspace_id) as session:
-            return _read_document(await session.fetch_one(_GET, document_ids=parse_ids([document_id])))
-
-    async def get_text(self, workspace_id: str, document_id: str) -> str | None:
-        async with open_session(self._pool, workspace_id) as session:
-            row = await session.fetch_one(_GET_TEXT, document_ids=parse_ids([document_id]))
-        return row["text"] if row else None
-
-    async def list(self, workspace_id: str) -> Sequence[Document]:
-        async with open_session(self._pool, workspace_id) as session:
-            rows = await session.fetch(_LIST)
-        return [document for row in rows if (document := _read_document(row))]
-
     async def stored_hashes(self, workspace_id: str, document_id: str) -> frozenset[str]:
         async with open_session(self._pool, workspace_id) as session:
             return frozenset((await read_stored_chunks(session, parse_ids([document_id]))).values())
@@ -242,15 +200,32 @@ class PostgresDocumentStore:
         assert row is not None
         return Arrival(row["number"])
 
-    async def confirm(self, workspace_id: str, document: Document, arrival: Arrival) -> bool:
+    async def confirm(self, workspace_id: str, document: Document, arrival: Arrival, metadata: Metadata) -> bool:
         async with open_session(self._pool, workspace_id) as session:
             row = await session.fetch_one(
                 _CONFIRM,
                 document_ids=parse_ids([document.id]),
                 content_hash=document.content_hash,
                 arrival=arrival.number,
+                metadata=Jsonb(metadata),
             )
         return row is not None
+
+    async def set_metadata(
+        self, workspace_id: str, document: Document, arrival: Arrival, metadata: Metadata
+    ) -> Document | None:
+        async with self._change(workspace_id) as session:
+            await _hold_lease(session, arrival)
+            row = await session.fetch_one(
+                _SET_METADATA,
+                document_ids=parse_ids([document.id]),
+                content_hash=document.content_hash,
+                arrival=arrival.number,
+                metadata=Jsonb(metadata),
+            )
+            if row is not None:
+                await _finish(session, Counter(), {}, chunks=0)
+        return read_document(row)
 
     async def replace(self, workspace_id: str, content: DocumentContent) -> Document:
         """Implements the port. Raises `DatabaseUnavailable` also if another change of the document has meanwhile
@@ -316,6 +291,7 @@ class PostgresDocumentStore:
                 chunks=[len(content.chunks) for content in contents.values()],
                 texts=[content.parsed.text for content in contents.values()],
                 arrivals=arrivals,
+                metadata=[Jsonb(content.metadata) for content in contents.values()],
             )
             if len(rows) < len(contents):
                 raise Superseded
@@ -333,7 +309,7 @@ class PostgresDocumentStore:
             changed_terms.update(await insert_chunks(session, new, vectors))
             words = await asyncio.to_thread(list_words, workspace_id, (row.text for row in new.values()))
             index_is_due = await _finish(session, changed_terms, words, chunks=len(new) - len(gone))
-        documents = {row["document_id"]: _read_document(row) for row in rows}
+        documents = {row["document_id"]: read_document(row) for row in rows}
         return [document for i in contents if (document := documents[i]) is not None], index_is_due
 
     async def delete(self, workspace_id: str, document_id: str) -> bool:
@@ -367,15 +343,11 @@ class PostgresDocumentStore:
         ):
             yield session
 
-    async def is_untouched(self, workspace_id: str) -> bool:
-        async with open_session(self._pool, workspace_id) as session:
-            row = await session.fetch_one(_GET_CORPUS)
-        return row is None or row["generation"] == 0
-
     async def corpus_fingerprint(self, scope: Scope) -> str:
         async with open_session(self._pool, scope.workspace_id) as session:
             if scope.document_ids is None:
-                row = await session.fetch_one(_GET_CORPUS)
+                # The state of the whole workspace, also for a filter: which documents pass it may change with any.
+                row = await session.fetch_one(GET_CORPUS)
                 return f"corpus {row['corpus'] if row else 'empty'}"
             rows = await session.fetch(_FINGERPRINT, document_ids=parse_ids(scope.document_ids))
         found = {row["document_id"] for row in rows}
@@ -423,21 +395,3 @@ async def _finish(session: Session, changed_terms: Counter[int], words: dict[str
     index = vector_index.name_index(session.workspace_id)
     row = await session.fetch_one(_ADVANCE_GENERATION, chunks=chunks, index=index)
     return row is not None and vector_index.is_due(row["chunks"], row["has_index"])
-
-
-def _read_document(row: DictRow | None) -> Document | None:
-    if row is None:
-        return None
-    return Document(
-        id=str(row["document_id"]),
-        workspace_id=row["workspace_id"],
-        source=row["source"],
-        title=row["title"],
-        media_type=row["media_type"],
-        content_hash=row["content_hash"],
-        pages=row["pages"],
-        characters=row["characters"],
-        chunks=row["chunks"],
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
-    )

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import LiteralString
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
-from app.adapters.postgres.library.ids import join_documents, join_ids, keep_in_scope
+from app.adapters.postgres.library.filters import FilteredDocuments
+from app.adapters.postgres.library.ids import join_ids, keep_documents
 from app.adapters.postgres.pool import Pool, open_session
 from app.adapters.postgres.vectors import vector_index
 from app.adapters.postgres.vectors.embedding_model import require_embedder
@@ -110,6 +111,7 @@ class DenseSearch:
 
     def __init__(self, pool: Pool, embedder: Embedder | None = None) -> None:
         self._pool = pool
+        self._filtered = FilteredDocuments()
         self._embedder = None if embedder is None else embedder.name
         dimension = OnnxEmbedder.dimension if embedder is None else embedder.dimension
         self._search = fit_dimension(SEARCH, dimension)
@@ -117,14 +119,15 @@ class DenseSearch:
 
     async def search_dense(self, scope: Scope, embedding: Vector, limit: int) -> list[Match]:
         async with open_session(self._pool, scope.workspace_id) as session:
+            document_ids = await self._filtered.find(session, scope)
             rows = await session.fetch(
-                self._search if scope.document_ids is None else self._search_in_documents,
+                self._search if document_ids is None else self._search_in_documents,
                 prepare=False,
                 embedding=embedding,
                 limit=limit,
                 exact_rows=vector_index.EXACT_ROWS,
                 index=vector_index.name_index(scope.workspace_id),
-                document_ids=join_documents(scope),
+                document_ids=document_ids,
                 embedder=self._embedder,
             )
             if not rows:
@@ -138,7 +141,7 @@ class DenseSearch:
                 # `bytes.lower` changes only A to Z, as the collation of the index does.
                 names=[name.encode().lower().decode() for name in names],
                 embedding=embedding,
-                document_ids=join_documents(scope),
+                document_ids=await self._filtered.find(session, scope),
                 most=NAMESAKES,
                 embedder=self._embedder,
             )
@@ -151,7 +154,7 @@ class DenseSearch:
             rows = await session.fetch(
                 _SCORE, embedder=self._embedder, embedding=embedding, chunk_ids=join_ids(chunk_ids)
             )
-        return keep_in_scope(rows, scope)
+            return keep_documents(rows, await self._filtered.find(session, scope))
 
 
 def fit_dimension(statement: LiteralString, dimension: int) -> LiteralString:

@@ -45,21 +45,22 @@ def join_ids(ids: Iterable[str]) -> str:
 
 @lru_cache(maxsize=REMEMBERED_SCOPES)
 def join_documents(scope: Scope) -> str | None:
-    """Return the ids of the documents in scope as one array literal, or None if the scope is the whole workspace."""
+    """Return the ids of the documents that the scope names as one array literal, or None if it names none.
+
+    `filters.FilteredDocuments` also applies the scope's filter.
+    """
     return None if scope.document_ids is None else join_ids(scope.document_ids)
 
 
 @lru_cache(maxsize=REMEMBERED_SCOPES)
-def _list_documents(scope: Scope) -> frozenset[str] | None:
-    """Return the ids of the documents in scope as the database writes them, or None if the scope is the whole
-    workspace."""
-    joined = join_documents(scope)
-    return None if joined is None else frozenset(joined[1:-1].split(","))
+def split_ids(document_ids: str) -> frozenset[str]:
+    """Return the ids of an array literal that `join_ids` or the database wrote."""
+    return frozenset(document_ids[1:-1].split(","))
 
 
-def keep_in_scope(rows: Iterable[DictRow], scope: Scope) -> list[Match]:
-    """Return the rows as matches, without those of documents outside the scope."""
-    chosen = _list_documents(scope)
+def keep_documents(rows: Iterable[DictRow], document_ids: str | None) -> list[Match]:
+    """Return the rows as matches, without those of other documents than these; None keeps all."""
+    chosen = None if document_ids is None else split_ids(document_ids)
     return [
         Match(row["chunk_id"], row["document_id"], row["score"])
         for row in rows

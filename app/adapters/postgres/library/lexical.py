@@ -10,7 +10,8 @@ from pgvector.psycopg import SparseVector  # type: ignore[import-untyped]
 
 from app.adapters.postgres.library.bm25 import CANDIDATES, TERM_IDS, count_terms, plan_search
 from app.adapters.postgres.library.feedback import weigh_marking_terms
-from app.adapters.postgres.library.ids import join_documents, join_ids, keep_in_scope
+from app.adapters.postgres.library.filters import FilteredDocuments
+from app.adapters.postgres.library.ids import join_ids, keep_documents
 from app.adapters.postgres.pool import Pool, Session, open_session
 from domain.documents import Match
 from domain.scope import Scope
@@ -98,14 +99,15 @@ class LexicalSearch:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
+        self._filtered = FilteredDocuments()
         self._weights: OrderedDict[tuple[str, str], tuple[UUID | None, SparseVector]] = OrderedDict()
 
     async def search_lexical(self, scope: Scope, query: str, limit: int) -> list[Match]:
         terms = count_terms(scope.workspace_id, query)
         if not terms:
             return []
-        document_ids = join_documents(scope)
         async with open_session(self._pool, scope.workspace_id) as session:
+            document_ids = await self._filtered.find(session, scope)
             counts = await _count(session, terms, document_ids)
             in_documents = counts.in_documents
             share = 1.0 if document_ids is None else in_documents / max(counts.chunks, 1)
@@ -130,13 +132,14 @@ class LexicalSearch:
         if not chunk_ids:
             return []
         async with open_session(self._pool, scope.workspace_id) as session:
+            document_ids = await self._filtered.find(session, scope)
             if (known := self._weights.get((scope.workspace_id, query))) is not None:
                 corpus, weights = known
-                if matches := await _score(session, scope, chunk_ids, weights, corpus):
+                if matches := await _score(session, document_ids, chunk_ids, weights, corpus):
                     return matches
             terms = count_terms(scope.workspace_id, query)
             counts = await _count(session, terms, None)
-            return await _score(session, scope, chunk_ids, _weigh(terms, counts.chunks, counts.frequencies))
+            return await _score(session, document_ids, chunk_ids, _weigh(terms, counts.chunks, counts.frequencies))
 
     async def score_related(
         self, scope: Scope, query: str, examples: Mapping[str, float], chunk_ids: Sequence[str]
@@ -153,7 +156,7 @@ class LexicalSearch:
             chunks = frequencies.pop(None, 0)
             terms = Counter({term: 1 for term in frequencies if term not in own})
             weights = weigh_marking_terms(impacts, examples, _weigh(terms, chunks, frequencies))
-            return await _score(session, scope, chunk_ids, weights)
+            return await _score(session, await self._filtered.find(session, scope), chunk_ids, weights)
 
     def _remember(self, workspace_id: str, query: str, corpus: UUID | None, weights: SparseVector) -> None:
         self._weights[workspace_id, query] = corpus, weights
@@ -189,7 +192,7 @@ def _weigh(terms: Counter[int], chunks: int, frequencies: dict[int, int]) -> dic
 
 async def _score(
     session: Session,
-    scope: Scope,
+    document_ids: str | None,
     chunk_ids: Iterable[str],
     weights: Mapping[int, float] | SparseVector,
     corpus: UUID | None = None,
@@ -200,4 +203,4 @@ async def _score(
         chunk_ids=join_ids(chunk_ids),
         corpus=corpus,
     )
-    return keep_in_scope(rows, scope)
+    return keep_documents(rows, document_ids)

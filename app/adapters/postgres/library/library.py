@@ -22,4 +22,4 @@ class PostgresLibrary(DenseSearch, LexicalSearch, PassageReader):
 
     async def suggest_words(self, scope: Scope, words: Sequence[str], unfinished: str | None) -> dict[str, str]:
         async with open_session(self._pool, scope.workspace_id) as session:
-            return await suggest_words(session, words, unfinished)
+            return await suggest_words(session, words, unfinished, await self._filtered.find(session, scope))

@@ -5,14 +5,15 @@ from typing import LiteralString
 
 from psycopg.rows import DictRow
 
-from app.adapters.postgres.library.ids import join_documents, join_ids, parse_ids
+from app.adapters.postgres.library.filters import FilteredDocuments
+from app.adapters.postgres.library.ids import join_ids, parse_ids, split_ids
 from app.adapters.postgres.pool import Pool, open_session
 from domain.documents import Line, Passage
 from domain.ports.embedding import Vector
 from domain.scope import Scope
 
 _COLUMNS: LiteralString = (
-    "c.id AS chunk_id, c.document_id, c.content, c.heading_path, d.title, "
+    "c.id AS chunk_id, c.document_id, c.content, c.heading_path, d.title, d.source, "
     "p.chunk_index, p.start_offset, p.end_offset, p.lines"
 )
 
@@ -69,12 +70,14 @@ class PassageReader:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
+        self._filtered = FilteredDocuments()
 
     async def read_passages(self, scope: Scope, chunk_ids: Sequence[str]) -> list[Passage]:
         async with open_session(self._pool, scope.workspace_id) as session:
             rows = await session.fetch(_READ_PASSAGES, chunk_ids=parse_ids(chunk_ids))
-        allowed = None if scope.document_ids is None else set(parse_ids(scope.document_ids))
-        found = {row["chunk_id"]: row for row in rows if allowed is None or row["document_id"] in allowed}
+            document_ids = await self._filtered.find(session, scope)
+        allowed = None if document_ids is None else split_ids(document_ids)
+        found = {row["chunk_id"]: row for row in rows if allowed is None or str(row["document_id"]) in allowed}
         return [
             _read_passage(row) for row in (found.get(chunk_id) for chunk_id in parse_ids(chunk_ids)) if row is not None
         ]
@@ -86,20 +89,22 @@ class PassageReader:
                 chunk_ids=parse_ids(chunk_ids),
                 before=before,
                 after=after,
-                document_ids=join_documents(scope),
+                document_ids=await self._filtered.find(session, scope),
             )
         return [_read_passage(row) for row in rows]
 
     async def read_embeddings(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, Vector]:
         async with open_session(self._pool, scope.workspace_id) as session:
             rows = await session.fetch(
-                _READ_EMBEDDINGS, chunk_ids=parse_ids(chunk_ids), document_ids=join_documents(scope)
+                _READ_EMBEDDINGS, chunk_ids=parse_ids(chunk_ids), document_ids=await self._filtered.find(session, scope)
             )
         return {str(row["chunk_id"]): row["embedding"] for row in rows}
 
     async def read_titles(self, scope: Scope, limit: int) -> list[str]:
         async with open_session(self._pool, scope.workspace_id) as session:
-            rows = await session.fetch(_READ_TITLES, limit=limit, document_ids=join_documents(scope))
+            rows = await session.fetch(
+                _READ_TITLES, limit=limit, document_ids=await self._filtered.find(session, scope)
+            )
         return [row["title"] for row in rows]
 
     async def read_tokens(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, bytes]:
@@ -119,6 +124,7 @@ def _read_passage(row: DictRow) -> Passage:
         end=row["end_offset"],
         heading_path=tuple(row["heading_path"]),
         lines=tuple(_read_line(line) for line in row["lines"]),
+        source=row["source"],
     )
 
 

@@ -80,6 +80,14 @@ FIND_SIMILAR_WORDS: LiteralString = """
     FROM found CROSS JOIN LATERAL (
         SELECT chunks FROM term_frequencies AS f
         WHERE f.workspace_id = %(workspace_id)s AND f.term = found.term AND f.chunks > 0
+          AND (
+              %(document_ids)s::uuid[] IS NULL
+              OR EXISTS (
+                  SELECT FROM chunk_terms AS c
+                  WHERE (c.workspace_id = %(workspace_id)s) IS TRUE AND c.terms && ARRAY[found.term]
+                    AND (c.document_id = ANY(%(document_ids)s::uuid[])) IS TRUE
+              )
+          )
         OFFSET 0
     ) AS known
     GROUP BY word
@@ -108,9 +116,11 @@ async def update_vocabulary(session: Session, words: Mapping[str, int], changed_
         await session.execute(_ADD_WORDS, words=ordered, terms=[words[word] for word in ordered])
 
 
-async def suggest_words(session: Session, words: Sequence[str], unfinished: str | None) -> dict[str, str]:
+async def suggest_words(
+    session: Session, words: Sequence[str], unfinished: str | None, document_ids: str | None = None
+) -> dict[str, str]:
     """Return the likely correction of each misspelt word of `words`, and a completion of `unfinished`, which is one of
-    them. Words that are correct, or similar to none, are left out."""
+    them. Words that are correct, or similar to none, are left out. What is suggested stands in one of the documents."""
     doubtful = [word for word in dict.fromkeys(words) if _is_plain(word)]
     if not doubtful:
         return {}
@@ -131,6 +141,7 @@ async def suggest_words(session: Session, words: Sequence[str], unfinished: str 
         variants=sorted({variant for word in unknown for variant in _vary(word)}),
         long=[word for word in unknown if len(word) >= LONG],
         similar=SIMILAR,
+        document_ids=document_ids,
         prefix=prefix,
         prefix_end=prefix and f"{prefix}\U0010ffff",
     )

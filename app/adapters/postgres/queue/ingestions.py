@@ -15,6 +15,7 @@ from app.adapters.postgres.queue.leases import UNFINISHED
 from domain.documents import Arrival, DocumentReport
 from domain.errors import AskgraphError, Unavailable
 from domain.ingestions import IngestionStatus
+from domain.metadata import Metadata
 from domain.ports.ingestions import Ingest
 
 logger = logging.getLogger("askgraph.ingestions")
@@ -41,8 +42,8 @@ _ACCEPT: LiteralString = f"""
         SELECT %(queue)s, %(task)s, %(lock)s,
             jsonb_build_object('workspace_id', %(workspace_id)s::text, 'ingestion_id', %(ingestion_id)s::text)
     )
-    INSERT INTO ingestions (workspace_id, ingestion_id, source, media_type, state, content)
-    VALUES (%(workspace_id)s, %(ingestion_id)s, %(source)s, %(media_type)s, 'queued', %(content)s)
+    INSERT INTO ingestions (workspace_id, ingestion_id, source, media_type, state, content, metadata)
+    VALUES (%(workspace_id)s, %(ingestion_id)s, %(source)s, %(media_type)s, 'queued', %(content)s, %(metadata)s)
     RETURNING {_COLUMNS}
 """
 
@@ -52,7 +53,7 @@ _BEGIN: LiteralString = f"""
     UPDATE ingestions SET state = 'running'
     WHERE workspace_id = %(workspace_id)s AND ingestion_id = %(ingestion_id)s AND {UNFINISHED}
         AND {_HAS_LEASE}
-    RETURNING source, media_type, content, arrival
+    RETURNING source, media_type, content, metadata, arrival
 """
 
 _END: LiteralString = f"""
@@ -78,7 +79,12 @@ class PostgresIngestionQueue:
         self._pool = pool
 
     async def accept(
-        self, workspace_id: str, source: str, content: bytes, media_type: str | None = None
+        self,
+        workspace_id: str,
+        source: str,
+        content: bytes,
+        media_type: str | None = None,
+        metadata: Metadata | None = None,
     ) -> IngestionStatus:
         async with open_session(self._pool, workspace_id) as session:
             row = await session.fetch_one(
@@ -87,6 +93,7 @@ class PostgresIngestionQueue:
                 source=source,
                 media_type=media_type,
                 content=content,
+                metadata=Jsonb(metadata or {}),
                 queue=QUEUE,
                 task=TASK,
                 lock=f"source {workspace_id} {source}",
@@ -119,7 +126,14 @@ class PostgresIngestionQueue:
         try:
             if job.attempts >= MAX_ATTEMPTS:
                 raise AskgraphError(f"The file was tried {MAX_ATTEMPTS} times. See the log, then send it again.")
-            report = await ingest(workspace_id, source, row["content"], media_type=row["media_type"], arrival=arrival)
+            report = await ingest(
+                workspace_id,
+                source,
+                row["content"],
+                media_type=row["media_type"],
+                metadata=row["metadata"],
+                arrival=arrival,
+            )
         except Unavailable as error:
             delay = min(2.0**job.attempts, MAX_DELAY)
             logger.warning("The ingestion of %s waits %.0f s: %s", source, delay, error.message)

@@ -8,8 +8,8 @@ and procrastinate's worker takes it there (`worker`).
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, LiteralString
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, LiteralString, cast
 
 import psycopg
 from psycopg.rows import DictRow
@@ -24,6 +24,7 @@ from app.adapters.postgres.queue.presence import Connection, Presence
 from domain.errors import DatabaseUnavailable, ThreadBusy, UnknownThread
 from domain.events import Done, Failed
 from domain.runs import Lease, RunRecord, RunRequest, RunState, RunStatus
+from domain.state import TurnInput, gather_scope
 
 if TYPE_CHECKING:
     from app.adapters.postgres.queue.worker import Worker
@@ -334,7 +335,8 @@ class PostgresRunQueue:
 def _read_request(stored: dict[str, Any]) -> RunRequest:
     """Read a stored request, ignoring fields that only a newer version of askgraph knows."""
     known = {field.name for field in fields(RunRequest)}
-    return RunRequest(**{name: value for name, value in stored.items() if name in known})
+    request = RunRequest(**{name: value for name, value in stored.items() if name in known})
+    return replace(request, turn=cast(TurnInput, gather_scope(request.turn)))
 
 
 def _read_status(row: DictRow | None) -> RunStatus | None:

@@ -1,4 +1,4 @@
-"""What the deletions share: conditions on threads, and statements that report what they deleted.
+"""Shared parts of the deletions: conditions on threads, and statements that report what they deleted.
 
 The parameters of the conditions are those that `spread` returns.
 """

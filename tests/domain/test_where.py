@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.errors import FilterError
-from domain.scope import (
+from domain.scope import Scope
+from domain.where import (
     LARGEST_INTEGER,
     MAX_CHOICES,
     MAX_CONDITIONS,
@@ -14,7 +15,6 @@ from domain.scope import (
     MAX_VALUE,
     MAX_WRITTEN,
     Condition,
-    Scope,
     Where,
     is_key,
     read_value,

@@ -1,0 +1,99 @@
+"""Reads documents, without what changing them takes: a command that lists documents starts in a tenth of the time."""
+
+from collections.abc import Sequence
+from typing import LiteralString
+
+from psycopg.rows import DictRow
+
+from app.adapters.postgres.library.filters import PASSES_FILTER, write_paths
+from app.adapters.postgres.library.ids import parse_ids
+from app.adapters.postgres.pool import Pool, open_session
+from domain.documents import Document
+from domain.where import EVERYTHING, Where
+
+DOCUMENT_COLUMNS: LiteralString = (
+    "document_id, workspace_id, source, title, media_type, content_hash, pages, characters, chunks, "
+    "metadata, created_at, updated_at"
+)
+
+_FIND: LiteralString = f"""
+    SELECT {DOCUMENT_COLUMNS} FROM documents WHERE workspace_id = %(workspace_id)s AND source = %(source)s
+"""
+
+_FIND_BY_HASH: LiteralString = f"""
+    SELECT {DOCUMENT_COLUMNS} FROM documents
+    WHERE workspace_id = %(workspace_id)s AND content_hash = %(content_hash)s
+    ORDER BY created_at, document_id
+    LIMIT 1
+"""
+
+_GET: LiteralString = f"""
+    SELECT {DOCUMENT_COLUMNS} FROM documents
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+"""
+
+_GET_TEXT: LiteralString = """
+    SELECT text FROM documents
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+"""
+
+_LIST: LiteralString = f"""
+    SELECT {DOCUMENT_COLUMNS} FROM documents WHERE workspace_id = %(workspace_id)s AND {PASSES_FILTER} ORDER BY source
+"""
+
+GET_CORPUS: LiteralString = "SELECT generation, corpus FROM workspaces WHERE workspace_id = %(workspace_id)s"
+
+
+class PostgresDocumentCatalog:
+    """The part of `DocumentStore` that only reads."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def find(self, workspace_id: str, source: str) -> Document | None:
+        async with open_session(self._pool, workspace_id) as session:
+            return read_document(await session.fetch_one(_FIND, source=source))
+
+    async def find_by_hash(self, workspace_id: str, content_hash: str) -> Document | None:
+        async with open_session(self._pool, workspace_id) as session:
+            return read_document(await session.fetch_one(_FIND_BY_HASH, content_hash=content_hash))
+
+    async def get(self, workspace_id: str, document_id: str) -> Document | None:
+        async with open_session(self._pool, workspace_id) as session:
+            return read_document(await session.fetch_one(_GET, document_ids=parse_ids([document_id])))
+
+    async def get_text(self, workspace_id: str, document_id: str) -> str | None:
+        async with open_session(self._pool, workspace_id) as session:
+            row = await session.fetch_one(_GET_TEXT, document_ids=parse_ids([document_id]))
+        return row["text"] if row else None
+
+    async def list(self, workspace_id: str, where: Where = EVERYTHING) -> Sequence[Document]:
+        metadata, path = write_paths(where)
+        async with open_session(self._pool, workspace_id) as session:
+            rows = await session.fetch(_LIST, prepare=False, metadata=metadata, path=path)
+        return [document for row in rows if (document := read_document(row))]
+
+    async def is_untouched(self, workspace_id: str) -> bool:
+        async with open_session(self._pool, workspace_id) as session:
+            row = await session.fetch_one(GET_CORPUS)
+        return row is None or row["generation"] == 0
+
+
+def read_document(row: DictRow | None) -> Document | None:
+    """Return the document of a row of `DOCUMENT_COLUMNS`, or None for no row."""
+    if row is None:
+        return None
+    return Document(
+        id=str(row["document_id"]),
+        workspace_id=row["workspace_id"],
+        source=row["source"],
+        title=row["title"],
+        media_type=row["media_type"],
+        content_hash=row["content_hash"],
+        pages=row["pages"],
+        characters=row["characters"],
+        chunks=row["chunks"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        metadata=row["metadata"],
+    )

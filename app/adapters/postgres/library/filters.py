@@ -1,0 +1,86 @@
+"""Metadata filters in SQL: a filter becomes JSON paths, and its scope the ids of the documents that pass it.
+
+Searches take a list of document ids, for which they are exact. So a filter is evaluated before the search, by one
+indexed query over the documents, and never on what a search has found.
+"""
+
+import json
+from collections import OrderedDict
+from typing import LiteralString
+from uuid import UUID
+
+from app.adapters.postgres.library.ids import join_documents
+from app.adapters.postgres.pool import Session
+from domain.scope import Scope
+from domain.where import PATH_KEY, Condition, Scalar, Where
+
+REMEMBERED_FILTERS = 8
+"""Number of recent scopes with a filter whose documents are kept until the workspace changes."""
+
+_GET_STATE: LiteralString = "SELECT corpus FROM workspaces WHERE workspace_id = %(workspace_id)s"
+
+# A condition on `documents`, of the JSON paths that `write_paths` returns. Statements with it are not prepared, so that
+# the planner drops what is NULL and sees what the index can find.
+PASSES_FILTER: LiteralString = """
+    (%(metadata)s::jsonpath IS NULL OR metadata @@ %(metadata)s::jsonpath)
+    AND (%(path)s::jsonpath IS NULL OR jsonb_build_object('path', source) @@ %(path)s::jsonpath)
+"""
+
+_FIND_DOCUMENTS: LiteralString = f"""
+    SELECT '{{' || coalesce(string_agg(document_id::text, ','), '') || '}}' AS document_ids,
+        (SELECT corpus FROM workspaces WHERE workspace_id = %(workspace_id)s) AS corpus
+    FROM documents
+    WHERE workspace_id = %(workspace_id)s
+      AND (%(document_ids)s::uuid[] IS NULL OR document_id = ANY(%(document_ids)s::uuid[]))
+      AND {PASSES_FILTER}
+"""
+
+_COMPARISONS = {"eq": "==", "gt": ">", "gte": ">=", "lt": "<", "lte": "<=", "prefix": "starts with"}
+
+
+class FilteredDocuments:
+    """Finds the documents in a scope. One is kept per library, because the searches of a question share its scope."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[Scope, tuple[UUID | None, str]] = OrderedDict()
+
+    async def find(self, session: Session, scope: Scope) -> str | None:
+        """Return the ids of the documents in scope as one array literal, or None if that is the whole workspace."""
+        if not scope.where:
+            return join_documents(scope)
+        if known := self._known.get(scope):
+            # Any change of the workspace's documents, metadata included, gives it another state.
+            state = await session.fetch_one(_GET_STATE)
+            if state is not None and state["corpus"] == known[0]:
+                return known[1]
+        metadata, path = write_paths(scope.where)
+        row = await session.fetch_one(
+            _FIND_DOCUMENTS, prepare=False, document_ids=join_documents(scope), metadata=metadata, path=path
+        )
+        assert row is not None
+        found: str = row["document_ids"]
+        self._known[scope] = row["corpus"], found
+        self._known.move_to_end(scope)
+        if len(self._known) > REMEMBERED_FILTERS:
+            self._known.popitem(last=False)
+        return found
+
+
+def write_paths(where: Where) -> tuple[str | None, str | None]:
+    """Write a filter as JSON paths: one over the metadata, and one over an object with the document's path."""
+    tests = [(condition.key == PATH_KEY, _write_test(condition)) for condition in where.conditions]
+    of_metadata = [test for is_path, test in tests if not is_path]
+    of_path = [test for is_path, test in tests if is_path]
+    return " && ".join(of_metadata) or None, " && ".join(of_path) or None
+
+
+def _write_test(condition: Condition) -> str:
+    key = f"$.{json.dumps(condition.key, ensure_ascii=False)}"
+    if isinstance(condition.value, tuple):
+        return f"({' || '.join(f'{key} == {_write_value(value)}' for value in condition.value)})"
+    return f"({key} {_COMPARISONS[condition.operator]} {_write_value(condition.value)})"
+
+
+def _write_value(value: Scalar) -> str:
+    # JSON's literals are those of JSON paths.
+    return json.dumps(value, ensure_ascii=False)

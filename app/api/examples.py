@@ -1,0 +1,202 @@
+"""Example responses for the OpenAPI document."""
+
+from typing import Any
+
+_RUN_ID = "4f0c2b1e-6a55-4e0e-9d0a-0f6d0c3c2f11"
+_THREAD_ID = "a3a7a2f0-2a3c-4a52-8c44-0a2d9a5b7c90"
+_DOCUMENT_ID = "0b8e6f0a-2f63-5d6c-9d57-7d0f7a0c4e2b"
+_AT = "2026-11-22T12:00:00+00:00"
+
+_CITATION: dict[str, Any] = {
+    "marker": 1,
+    "document_id": _DOCUMENT_ID,
+    "title": "Station handbook",
+    "source": "handbook.md",
+    "chunk_id": "5b1f3f8e-1f0e-5f5e-8f53-7d8f0c9a1b2c",
+    "chunk_index": 0,
+    "page": None,
+    "bbox": None,
+    "heading_path": ["Station handbook", "Warranty"],
+    "start": 31,
+    "end": 108,
+    "text": "The Falke weather station has a warranty of 36 months from the date of purchase.",
+    "score": 0.92,
+}
+
+_DONE: dict[str, Any] = {
+    "run_id": _RUN_ID,
+    "thread_id": _THREAD_ID,
+    "answer": "The Falke weather station has a warranty of 36 months from the date of purchase. [1]",
+    "citations": [_CITATION],
+    "outcome": "answered",
+    "abstained": False,
+    "outcome_reasons": [],
+    "framing": {"opening": 0, "closing": 0},
+    "route": "needs_retrieval",
+    "mode": "standard",
+    "standalone_question": "How long is the warranty of the Falke?",
+    "confidence": 0.94,
+    "verification": {"status": "skipped", "claims": []},
+    "cached": False,
+    "stopped": False,
+    "usage": [],
+    "cost": 0.0,
+    "timings": {"route": 2.1, "retrieve": 9.8, "rerank": 4.0, "grade": 3.2, "generate": 5.5, "total": 31.7},
+    "warnings": [],
+    "answered_by": "local",
+    "degraded": [],
+    "prompts": {},
+    "trace_url": None,
+}
+
+ANSWER: dict[str, Any] = {**_DONE, "sources": [_CITATION]}
+
+RUN: dict[str, Any] = {
+    "run_id": _RUN_ID,
+    "thread_id": _THREAD_ID,
+    "workspace": "default",
+    "question": "How long is the warranty of the Falke?",
+    "mode": "standard",
+    "state": "done",
+    "attempt": 1,
+    "accepted_at": _AT,
+    "started_at": _AT,
+    "ended_at": _AT,
+    "stop_requested": False,
+    "forked_from": None,
+    "ended": {"event": "done", **_DONE},
+}
+
+DOCUMENT: dict[str, Any] = {
+    "id": _DOCUMENT_ID,
+    "workspace_id": "default",
+    "source": "handbook.md",
+    "title": "Station handbook",
+    "media_type": "text/markdown",
+    "content_hash": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "pages": None,
+    "characters": 420,
+    "chunks": 3,
+    "created_at": _AT,
+    "updated_at": _AT,
+    "metadata": {"team": "support"},
+}
+
+DOCUMENT_WITH_TEXT: dict[str, Any] = {**DOCUMENT, "text": "# Station handbook\n\n## Warranty\n…"}
+
+_REPORT: dict[str, Any] = {
+    "source": "handbook.md",
+    "status": "added",
+    "document_id": _DOCUMENT_ID,
+    "title": "Station handbook",
+    "pages": None,
+    "chunks": 3,
+    "embedded": 3,
+    "error": None,
+    "code": None,
+    "note": None,
+}
+
+INGEST: dict[str, Any] = {"documents": [_REPORT], "chunks": 3, "failed": 0, "passed_over": 0, "seconds": 0.21}
+
+FAILED_INGEST: dict[str, Any] = {
+    "documents": [
+        {
+            **_REPORT,
+            "status": "failed",
+            "document_id": None,
+            "title": None,
+            "chunks": 0,
+            "embedded": 0,
+            "error": "The PDF file is damaged.",
+            "code": "unreadable_document",
+        }
+    ],
+    "chunks": 0,
+    "failed": 1,
+    "passed_over": 0,
+    "seconds": 0.02,
+}
+
+INGESTION: dict[str, Any] = {
+    "ingestion_id": "17",
+    "workspace": "default",
+    "source": "handbook.md",
+    "state": "done",
+    "accepted_at": _AT,
+    "ended_at": _AT,
+    "report": _REPORT,
+}
+
+ACCEPTED_INGEST: dict[str, Any] = {
+    "documents": [],
+    "chunks": 0,
+    "failed": 0,
+    "passed_over": 0,
+    "seconds": 0.01,
+    "ingestions": [{**INGESTION, "state": "queued", "ended_at": None, "report": None}],
+}
+
+HISTORY: dict[str, Any] = {
+    "thread_id": _THREAD_ID,
+    "steps": [
+        {
+            "checkpoint_id": "1f0c7d2e-0a1b-6c3d-8001-5e6f7a8b9c0d",
+            "parent_checkpoint_id": "1f0c7d2e-09ff-6b2c-8000-4d5e6f7a8b9c",
+            "run_id": _RUN_ID,
+            "node": "route",
+            "changed": {"route": "needs_retrieval"},
+            "ms": 2.1,
+            "next": ["retrieve"],
+            "created_at": _AT,
+        }
+    ],
+}
+
+_SPENDING: dict[str, Any] = {
+    "name": "standard",
+    "runs": 12,
+    "cached": 3,
+    "calls": 27,
+    "input_tokens": 41_300,
+    "output_tokens": 2_900,
+    "cost": 0.0174,
+    "unpriced": 0,
+}
+
+COSTS: dict[str, Any] = {
+    "since": "2026-11-15T12:00:00+00:00",
+    "by": "mode",
+    "costs": [_SPENDING],
+    "total": {**_SPENDING, "name": None},
+}
+
+CACHE_COUNTS: dict[str, Any] = {"workspace": "default", "hits": 3, "misses": 9, "shared": 1}
+
+EXPLANATION: dict[str, Any] = {
+    "hit": False,
+    "components": {"workspace_id": "default", "question": "How long is the warranty?", "mode": "standard"},
+    "nearest": {"workspace_id": "default", "question": "How long is the warranty?", "mode": "fast"},
+    "stored_at": _AT,
+    "differences": [{"component": "mode", "message": "'standard' instead of 'fast'"}],
+}
+
+HEALTH: dict[str, Any] = {
+    "status": "ok",
+    "database": "up",
+    "cache": "up",
+    "models": "none",
+    "answering": {},
+    "embeddings": "ok",
+    "rerank": "ok",
+    "problem": None,
+    "parts": {"database": "embedded Postgres in /home/me/.askgraph"},
+    "modes": ["fast", "standard", "thorough"],
+}
+
+UNHEALTHY: dict[str, Any] = {
+    **HEALTH,
+    "status": "down",
+    "database": "down",
+    "problem": "The database does not answer.",
+}

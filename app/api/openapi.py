@@ -1,0 +1,75 @@
+"""Types and examples of the responses, for the OpenAPI document.
+
+Handlers are not made to validate what they send: runs of older versions are shown as they were stored.
+`tests/api/test_openapi.py` compares real responses with these types.
+"""
+
+from http import HTTPStatus
+from typing import Any
+
+from app.api.responses import ErrorBody
+from app.api.sse import MEDIA_TYPE
+
+Responses = dict[int | str, dict[str, Any]]
+
+_ERRORS: dict[int, tuple[str, str, bool]] = {
+    404: ("unknown_document", "There is no document 'x' in this workspace.", False),
+    409: ("thread_busy", "Another question of this thread is still being answered.", True),
+    413: ("oversized_document", "The file is larger than 50 MB. Split it.", False),
+    422: ("invalid_request", "question: Field required", False),
+    502: ("model_rejected_key", "The model's provider did not accept the API key.", False),
+    503: ("database_unavailable", "The database does not answer.", True),
+}
+
+
+def respond_with(model: Any, example: Any, description: str, status: int = 200) -> Responses:
+    """Document a JSON response of this type."""
+    content = {"application/json": {"example": example}}
+    return {status: {"model": model, "description": description, "content": content}}
+
+
+def respond_with_run(model: Any, example: Any) -> Responses:
+    """Document the response of a run: a stream of events, or one answer of this type."""
+    stream = {
+        "schema": {"type": "string", "description": "Server-sent events; the last is `done` or `error`."},
+        "example": 'id: 1-1\nevent: thinking\ndata: {"step":"route"}\n\n'
+        'id: 1-2\nevent: content\ndata: {"token":"36 months"}\n\n',
+    }
+    content = {MEDIA_TYPE: stream, "application/json": {"example": example}}
+    headers = {
+        name: {"description": description, "schema": {"type": "string"}}
+        for name, description in {
+            "X-Run-Id": "The run's id.",
+            "X-Thread-Id": "The thread's id.",
+            "Location": "The address of the run.",
+        }.items()
+    }
+    description = "Server-sent events; or, with `?stream=false` or `Accept: application/json`, one answer."
+    return {200: {"model": model, "description": description, "content": content, "headers": headers}}
+
+
+def respond_with_text(media_types: dict[str, str], description: str) -> Responses:
+    """Document a response that is no JSON; `media_types` maps each media type to an example, empty for binary data."""
+    content = {
+        media_type: {"schema": {"type": "string"}, "example": example}
+        if example
+        else {"schema": {"type": "string", "format": "binary"}}
+        for media_type, example in media_types.items()
+    }
+    return {200: {"description": description, "content": content}}
+
+
+def fail_with(*statuses: int) -> Responses:
+    """Document the error responses of a route. Every route may fail with 422, 500 and 503."""
+    return {status: _describe_error(status) for status in sorted({*statuses, 422, 500, 503})}
+
+
+def _describe_error(status: int) -> dict[str, Any]:
+    internal = ("internal_error", "Something went wrong inside askgraph; its log says what.", False)
+    code, message, retryable = _ERRORS.get(status, internal)
+    example = {"error": {"code": code, "message": message, "retryable": retryable}}
+    return {
+        "model": ErrorBody,
+        "description": HTTPStatus(status).phrase,
+        "content": {"application/json": {"example": example}},
+    }

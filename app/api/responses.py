@@ -1,0 +1,192 @@
+"""The types of the API's responses. `app/api/descriptions.py` makes most of them."""
+
+from datetime import datetime
+from typing import Any, Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+from app.runs.history import HistoryStep
+from domain.documents import Citation, DocumentReport, Verification
+from domain.ingestions import IngestionState
+from domain.metadata import Metadata
+from domain.outcome import Framing, Outcome, Reason
+from domain.runs import CostKey, RunState, Spending
+from domain.state import Degradation, Route, Usage
+
+
+class FieldProblem(TypedDict):
+    """A field of the request that is not valid."""
+
+    field: str
+    problem: str
+
+
+class ErrorDetail(TypedDict):
+    """An error."""
+
+    code: str
+    message: str
+    retryable: bool
+    """True where asking again may help; `Retry-After` says when."""
+    details: NotRequired[list[FieldProblem]]
+
+
+class ErrorBody(TypedDict):
+    """The body of every error response."""
+
+    error: ErrorDetail
+
+
+class ComparisonBody(TypedDict):
+    """How a strict replay compares with the recorded run."""
+
+    run_id: str
+    identical: bool
+    differences: list[str]
+
+
+class AnswerBody(TypedDict):
+    """A finished run as one answer: the data of `done`, and the sources shown."""
+
+    run_id: str
+    thread_id: str
+    answer: str
+    citations: list[Citation]
+    outcome: Outcome | None
+    abstained: bool
+    outcome_reasons: list[Reason]
+    framing: Framing
+    route: Route
+    mode: str
+    standalone_question: str
+    confidence: float
+    verification: Verification
+    cached: bool
+    stopped: bool
+    usage: list[Usage]
+    cost: float | None
+    timings: dict[str, float]
+    warnings: list[str]
+    answered_by: str
+    degraded: list[Degradation]
+    prompts: dict[str, str]
+    trace_url: str | None
+    sources: list[Citation]
+    comparison: NotRequired[ComparisonBody]
+
+
+class RunBody(TypedDict):
+    """A run's status."""
+
+    run_id: str
+    thread_id: str
+    workspace: str
+    question: str
+    mode: str
+    state: RunState
+    attempt: int
+    accepted_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    stop_requested: bool
+    forked_from: dict[str, Any] | None
+    ended: dict[str, Any] | None
+    """The data of the last event, and its name as `event`; null until then."""
+
+
+class DocumentBody(TypedDict):
+    """A document."""
+
+    id: str
+    workspace_id: str
+    source: str
+    title: str
+    media_type: str
+    content_hash: str
+    pages: int | None
+    characters: int
+    chunks: int
+    created_at: datetime
+    updated_at: datetime
+    metadata: Metadata
+
+
+class DocumentWithTextBody(DocumentBody):
+    """A document with its extracted text."""
+
+    text: str
+
+
+class DocumentListBody(TypedDict):
+    """The documents of a workspace."""
+
+    documents: list[DocumentBody]
+
+
+class IngestionBody(TypedDict):
+    """The state of a file's ingestion."""
+
+    ingestion_id: str
+    workspace: str
+    source: str
+    state: IngestionState
+    accepted_at: datetime
+    ended_at: datetime | None
+    report: DocumentReport | None
+
+
+class IngestBody(TypedDict):
+    """The reports of added files."""
+
+    documents: list[DocumentReport]
+    chunks: int
+    """Chunks that were embedded."""
+    failed: int
+    passed_over: int
+    seconds: float
+
+
+class AcceptedIngestBody(IngestBody):
+    """The files that are read later, and reports of those that were refused."""
+
+    ingestions: list[IngestionBody]
+
+
+class HistoryBody(TypedDict):
+    """The saved steps of a thread, oldest first."""
+
+    thread_id: str
+    steps: list[HistoryStep]
+
+
+class CostsBody(TypedDict):
+    """Costs, and their total."""
+
+    since: datetime
+    by: CostKey
+    costs: list[Spending]
+    total: Spending
+
+
+class CacheCountsBody(TypedDict):
+    """How many of a workspace's questions found a cached answer."""
+
+    workspace: str
+    hits: int
+    misses: int
+    shared: int
+
+
+class HealthBody(TypedDict):
+    """The health of the service and of each part."""
+
+    status: Literal["ok", "degraded", "down"]
+    database: Literal["up", "down"]
+    cache: Literal["up", "down"]
+    models: str
+    answering: dict[str, str]
+    embeddings: str
+    rerank: str
+    problem: str | None
+    parts: dict[str, str]
+    modes: list[str]

@@ -1,0 +1,22 @@
+"""Server-sent events. Frames are built here and nowhere else."""
+
+from collections.abc import Iterable
+
+from domain.events import Event
+from domain.streams import StreamedEvent
+
+STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+"""Headers of a stream: no proxy may store or buffer it."""
+
+MEDIA_TYPE = "text/event-stream"
+
+
+def encode_frame(event: StreamedEvent) -> bytes:
+    """Encode one event as a frame. An event without an id leaves the reader's `Last-Event-ID` as it is."""
+    name = b"event: %b\ndata: %b\n\n" % (event.type.encode(), event.data)
+    return b"id: %b\n%b" % (event.id.encode(), name) if event.id else name
+
+
+def number_events(events: Iterable[Event]) -> list[StreamedEvent]:
+    """Give the events of a finished run the ids of a first attempt."""
+    return [StreamedEvent.of(event, f"1-{number}") for number, event in enumerate(events, start=1)]

@@ -1,0 +1,40 @@
+"""Sidecars: the metadata of `report.pdf`, in `report.pdf.meta.json` beside it."""
+
+import json
+from pathlib import Path
+
+from domain.errors import MetadataError
+from domain.metadata import Metadata, check_metadata
+
+SUFFIX = ".meta.json"
+MAX_BYTES = 65_536
+
+
+def is_sidecar(name: str) -> bool:
+    """Return True for the name of a file that holds another one's metadata."""
+    return name.endswith(SUFFIX) and name != SUFFIX
+
+
+def read_sidecar(path: Path) -> Metadata:
+    """Return the metadata in the sidecar of the file at `path`; empty where it has none. Raises `MetadataError`."""
+    sidecar = path.with_name(path.name + SUFFIX)
+    try:
+        with sidecar.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise MetadataError(f"{sidecar.name} cannot be read: {error.strerror}.") from error
+    if len(data) > MAX_BYTES:
+        raise MetadataError(f"{sidecar.name} is larger than {MAX_BYTES:,} bytes.")
+    return read_metadata(data, sidecar.name)
+
+
+def read_metadata(data: str | bytes, name: str) -> Metadata:
+    """Read metadata written as a JSON object. Raises `MetadataError`, which names `name`."""
+    try:
+        return check_metadata(json.loads(data))
+    except (ValueError, RecursionError) as error:
+        raise MetadataError(f"{name} is not JSON.") from error
+    except MetadataError as error:
+        raise MetadataError(f"{name}: {error.message}") from error

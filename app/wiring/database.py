@@ -1,0 +1,56 @@
+"""The database, started or reached, with its schema up to date."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from app.adapters import embedded
+from app.adapters.postgres.migrations import upgrade
+from app.adapters.postgres.pool import Pool, open_pool
+from app.settings import Settings, reveal
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """PostgreSQL, with its schema up to date."""
+
+    url: str
+    pool: Pool
+    description: str
+    """How it runs, in words."""
+
+
+@asynccontextmanager
+async def open_database(settings: Settings) -> AsyncIterator[Database]:
+    """Start or reach the database alone, for commands that need no vectors and nothing else.
+
+    Raises `ConfigurationError` and `DatabaseUnavailable`.
+    """
+    async with (
+        start_embedded(settings, cache=False) as started,
+        connect(settings, started.database_url or reveal(settings.database_url), vectors=False) as database,
+    ):
+        yield database
+
+
+@asynccontextmanager
+async def start_embedded(settings: Settings, *, cache: bool) -> AsyncIterator[embedded.Servers]:
+    """Start the embedded servers that the settings do not replace."""
+    postgres, redis = not settings.database_url, cache and not settings.redis_url
+    if not (postgres or redis):
+        yield embedded.Servers(database_url=None, redis_url=None)
+        return
+    async with embedded.open_servers(settings.home, postgres=postgres, redis=redis) as started:
+        yield started
+
+
+@asynccontextmanager
+async def connect(settings: Settings, url: str, *, vectors: bool = True) -> AsyncIterator[Database]:
+    """Bring the schema of a running database up to date and open a pool of connections.
+
+    Raises `ConfigurationError` and `DatabaseUnavailable`.
+    """
+    description = "external Postgres" if settings.database_url else f"embedded Postgres in {settings.home}"
+    await upgrade(url)
+    async with open_pool(url, vectors=vectors) as pool:
+        yield Database(url, pool, description)

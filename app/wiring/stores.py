@@ -1,0 +1,65 @@
+"""Opens one store of the database alone, for commands that need nothing else and should start quickly.
+
+Each function imports its own adapter, so that a command does not pay for the others.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from app.settings import Settings
+from app.wiring.database import open_database
+
+if TYPE_CHECKING:
+    # The ports import NumPy for their types.
+    from domain.ports.documents import DocumentCatalog
+    from domain.ports.ingestions import IngestionQueue
+    from domain.ports.retention import Retention
+    from domain.ports.runs import RunLog
+
+# Each raises `ConfigurationError` and `DatabaseUnavailable`.
+
+
+@asynccontextmanager
+async def open_catalog(settings: Settings) -> AsyncIterator["DocumentCatalog"]:
+    """Open the list of documents."""
+    if settings.pgvectorstore is not None:
+        # The table of another application is mapped by far more code.
+        from app.wiring.services import open_services
+
+        async with open_services(settings) as services:
+            yield services.library.documents
+        return
+    from app.adapters.postgres.documents.catalog import PostgresDocumentCatalog
+
+    async with open_database(settings) as database:
+        yield PostgresDocumentCatalog(database.pool)
+
+
+@asynccontextmanager
+async def open_run_log(settings: Settings) -> AsyncIterator["RunLog"]:
+    """Open the log of runs."""
+    from app.adapters.postgres.conversations.run_log import PostgresRunLog
+
+    async with open_database(settings) as database:
+        yield PostgresRunLog(database.pool)
+
+
+@asynccontextmanager
+async def open_ingestions(settings: Settings) -> AsyncIterator["IngestionQueue"]:
+    """Open the queue of files to be read."""
+    from app.adapters.postgres.queue.ingestions import PostgresIngestionQueue
+
+    async with open_database(settings) as database:
+        yield PostgresIngestionQueue(database.pool)
+
+
+@asynccontextmanager
+async def open_retention(settings: Settings) -> AsyncIterator["Retention"]:
+    """Open the store that deletes old conversations."""
+    from app.adapters.postgres.checkpoints.saver import open_saver
+    from app.adapters.postgres.retention.store import PostgresRetention
+
+    # The saver creates the tables of saved states.
+    async with open_database(settings) as database, open_saver(database.pool):
+        yield PostgresRetention(database.pool)

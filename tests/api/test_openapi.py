@@ -1,0 +1,132 @@
+"""The OpenAPI document: every response has a type and an example, and real responses are of that type."""
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, cast
+
+import httpx
+import pytest
+import pytest_asyncio
+from fastapi.routing import APIRoute
+from pydantic import TypeAdapter
+
+from app.api import cache, chat, costs, documents, graph, health, ingestions, runs, threads
+from app.api.responses import (
+    AcceptedIngestBody,
+    AnswerBody,
+    CacheCountsBody,
+    CostsBody,
+    DocumentListBody,
+    DocumentWithTextBody,
+    ErrorBody,
+    HealthBody,
+    HistoryBody,
+    IngestBody,
+    IngestionBody,
+    RunBody,
+)
+from app.runs.cache_explanation import Explanation
+from app.serving.application import make_app
+from app.wiring.services import Services
+from tests.asking import QUESTION
+
+DOCUMENT = make_app(cast(Any, None)).openapi()
+ROUTERS = (chat, cache, runs, documents, ingestions, threads, graph, costs, health)
+
+
+def list_responses() -> Iterator[tuple[str, dict[str, Any]]]:
+    for path, operations in DOCUMENT["paths"].items():
+        for method, operation in operations.items():
+            for status, response in operation["responses"].items():
+                yield f"{method} {path} {status}", response
+
+
+def list_examples() -> Iterator[Any]:
+    for module in ROUTERS:
+        for route in module.router.routes:
+            assert isinstance(route, APIRoute)
+            for status, response in route.responses.items():
+                if "model" in response:
+                    example = response["content"]["application/json"]["example"]
+                    yield pytest.param(response["model"], example, id=f"{route.path} {status}")
+
+
+@pytest.mark.parametrize(
+    ("name", "response"), list(list_responses()), ids=lambda value: value if type(value) is str else ""
+)
+def test_every_response_has_a_type_and_an_example(name: str, response: dict[str, Any]) -> None:
+    assert response["description"]
+    if name.endswith(" 204"):
+        assert "content" not in response
+        return
+    assert response["content"], "the response has no content"
+    for content in response["content"].values():
+        assert is_typed(content["schema"]), content["schema"]
+        assert "example" in content or content["schema"].get("format") == "binary"
+
+
+def is_typed(schema: dict[str, Any]) -> bool:
+    """False for an empty schema, and for an object of which nothing is said."""
+    if "$ref" in schema:
+        return is_typed(DOCUMENT["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]])
+    if "anyOf" in schema:
+        return all(map(is_typed, schema["anyOf"]))
+    return bool(schema.get("properties")) if schema.get("type") == "object" else "type" in schema
+
+
+def test_untyped_schemas_are_recognised() -> None:
+    assert not is_typed({})
+    assert not is_typed({"type": "object", "additionalProperties": True, "title": "Response"})
+    assert is_typed({"type": "string"})
+
+
+@pytest.mark.parametrize(("model", "example"), list(list_examples()))
+def test_every_example_is_of_its_type(model: Any, example: Any) -> None:
+    check(model, example)
+
+
+def check(model: Any, body: Any) -> None:
+    """The body is of the type, and has no field that the type lacks."""
+    adapter = TypeAdapter(model)
+    validated = adapter.validate_python(body)
+    assert adapter.dump_python(validated, mode="json").keys() == body.keys()
+
+
+@pytest_asyncio.fixture
+async def client(services: Services, library: dict[str, str]) -> AsyncIterator[httpx.AsyncClient]:
+    app = make_app(services)
+    async with app.router.lifespan_context(app) as state:
+
+        async def with_state(scope, receive, send):  # type: ignore[no-untyped-def]
+            await app(scope | {"state": dict(state or {})}, receive, send)
+
+        transport = httpx.ASGITransport(app=with_state)
+        async with httpx.AsyncClient(transport=transport, base_url="http://askgraph") as opened:
+            yield opened
+
+
+async def test_real_responses_are_of_their_types(client: httpx.AsyncClient, library: dict[str, str]) -> None:
+    chat = "/api/chat?stream=false"
+    answer = (await client.post(chat, json={"question": QUESTION})).json()
+    check(AnswerBody, answer)
+    check(AnswerBody, (await client.post(chat, json={"question": QUESTION})).json())
+    replay = f"/api/threads/{answer['thread_id']}/replay?stream=false"
+    check(AnswerBody, (await client.post(replay, json={"run_id": answer["run_id"], "tape": "strict"})).json())
+    run = f"/api/runs/{answer['run_id']}"
+    check(AnswerBody, (await client.get(f"{run}/events?stream=false")).json())
+    check(RunBody, (await client.get(run)).json())
+    check(RunBody, (await client.post(f"{run}/cancel")).json())
+    check(HistoryBody, (await client.get(f"/api/threads/{answer['thread_id']}/history")).json())
+    check(DocumentListBody, (await client.get("/api/documents")).json())
+    check(DocumentWithTextBody, (await client.get(f"/api/documents/{library['Station handbook']}")).json())
+    files = {"files": ("notes.md", b"# Notes\n\nThe Falke is grey.\n")}
+    check(IngestBody, (await client.post("/api/documents", files=files)).json())
+    check(IngestBody, (await client.post("/api/documents", files={"files": ("empty.md", b"")})).json())
+    accepted = await client.post("/api/documents?wait=false", files=files)
+    check(AcceptedIngestBody, accepted.json())
+    check(IngestionBody, (await client.get(accepted.headers["location"])).json())
+    check(CostsBody, (await client.get("/api/costs")).json())
+    check(CacheCountsBody, (await client.get("/api/cache")).json())
+    check(Explanation, (await client.get("/api/cache/explain", params={"question": QUESTION})).json())
+    check(HealthBody, (await client.get("/healthz")).json())
+    check(ErrorBody, (await client.get("/api/runs/none")).json())
+    check(ErrorBody, (await client.post("/api/chat", json={})).json())

@@ -1,0 +1,117 @@
+"""Commands that use the running server of their home instead of loading the models again."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+QUESTION = "How long is the warranty of the Falke?"
+
+MODELS = {"onnxruntime", "langgraph", "openai", "graphs"}
+
+MAIN = """
+import sys
+import app.cli
+try: app.cli.main()
+finally: print(*{name.partition(".")[0] for name in sys.modules}, file=sys.stderr)
+"""
+
+
+@dataclass
+class Done:
+    """The exit code, the output, and the packages that were imported."""
+
+    code: int
+    stdout: str
+    stderr: str
+    imported: set[str]
+
+
+def environment(home: Path) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+    return kept | {"HOME": str(home), "ASKGRAPH_HOME": str(home), "ASKGRAPH_LOAD_SAMPLES": "false"}
+
+
+def run(home: Path, *arguments: str, **more: str) -> Done:
+    done = subprocess.run(
+        [sys.executable, "-c", MAIN, *arguments],
+        env=environment(home) | more,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    *said, imported = done.stderr.splitlines()
+    return Done(done.returncode, done.stdout, "\n".join(said), set(imported.split()))
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A home whose server runs."""
+    home = tmp_path_factory.mktemp("served")
+    command = [sys.executable, "-m", "app.cli", "serve", "--port", "0"]
+    with subprocess.Popen(command, env=environment(home), stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout
+        assert any("Ctrl-C" in line for line in server.stdout)
+        yield home
+        server.send_signal(signal.SIGINT)
+
+
+@pytest.mark.timeout(300)
+def test_a_session_loads_no_model(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "falke.md").write_text("# Falke\n\n## Warranty\n\nThe Falke has a warranty of 36 months.\n")
+    (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.7 nothing")
+    ingested = run(home, "ingest", str(tmp_path), "--json")
+    report = json.loads(ingested.stdout)
+    assert ingested.code == 1
+    assert sorted(d["status"] for d in report["documents"]) == ["added", "failed"]
+    assert {d["source"] for d in report["documents"]} >= {str(tmp_path / "falke.md")}
+
+    asked = run(home, "ask", QUESTION)
+    assert (asked.code, "36 months" in asked.stdout, "Falke › Warranty" in asked.stdout) == (0, True, True)
+    asked_again = run(home, "ask", QUESTION, "--json")
+    answer = json.loads(asked_again.stdout)
+    assert (answer["cached"], answer["sources"][0]["title"]) == (True, "Falke")
+    history = run(home, "history", answer["thread_id"], "--json")
+    assert json.loads(history.stdout)["steps"][-1]["changed"]["answer"] == answer["answer"]
+    explained = run(home, "cache", "explain", QUESTION)
+    assert json.loads(explained.stdout)["hit"]
+    counted = run(home, "cache", "stats")
+    assert counted.stdout == "1 hit, 1 miss, of which 0 shared a run\n"
+
+    [document] = json.loads(run(home, "documents", "--json").stdout)
+    deleted = run(home, "delete", document["id"], "nonsense")
+    assert (deleted.code, deleted.stderr) == (1, "askgraph: there is no document 'nonsense' in this workspace.")
+    assert json.loads(run(home, "documents", "--json").stdout) == []
+
+    for done in (ingested, asked, asked_again, history, explained, counted, deleted):
+        assert not done.imported & MODELS
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("ask", ""), "question"),
+        (("ask", "How long?", "--mode", "nonsense"), "There is no mode 'nonsense'"),
+        (("history", "nonsense"), "There is no thread 'nonsense'"),
+    ],
+)
+def test_a_mistake_is_reported_in_one_line(home: Path, arguments: tuple[str, ...], message: str) -> None:
+    done = run(home, *arguments)
+    assert done.code == 2
+    assert done.stderr.startswith("askgraph: ")
+    assert message in done.stderr
+    assert "\n" not in done.stderr
+    assert not done.imported & MODELS
+
+
+def test_with_other_settings_the_server_is_not_used(home: Path) -> None:
+    done = run(home, "cache", "stats", ASKGRAPH_MODEL_TIMEOUT="59")
+    assert done.code == 0
+    assert done.imported & MODELS

@@ -1,0 +1,100 @@
+"""Metadata from front matter, sidecars and the caller, as ingestion stores it."""
+
+import asyncio
+from pathlib import Path
+
+from app.ingest.background import hand_over
+from app.wiring.services import Services
+from domain.documents import Document
+from domain.metadata import Metadata
+from domain.runs import Lease
+from domain.where import Where
+
+GUIDE = b"---\ntitle: Field guide\nteam: hr\nyear: 2023\n---\n# Guide\n\nThe mast is oiled in March.\n"
+
+
+async def find(services: Services, where: str) -> list[str]:
+    return [document.source for document in await services.library.documents.list("w", Where.parse(where))]
+
+
+async def read(services: Services, source: str) -> Document:
+    document = await services.library.documents.find("w", source)
+    assert document is not None
+    return document
+
+
+async def test_the_caller_outweighs_the_sidecar_and_the_sidecar_front_matter(
+    services: Services, tmp_path: Path
+) -> None:
+    guide, plain = tmp_path / "guide.md", tmp_path / "plain.txt"
+    guide.write_bytes(GUIDE)
+    plain.write_bytes(b"The mast is painted in May.")
+    (tmp_path / "guide.md.meta.json").write_text('{"year": 2024, "region": ["eu", "us"], "draft": true}')
+    report = await services.library.ingestion.add_paths("w", [tmp_path], metadata={"draft": False})
+    assert [document.status for document in report.documents] == ["added", "added"]
+    assert report.passed_over == 0
+    expected: Metadata = {"title": "Field guide", "team": "hr", "year": 2024, "region": ["eu", "us"], "draft": False}
+    document = await read(services, str(guide))
+    assert (document.title, document.metadata) == ("Field guide", expected)
+    assert (await read(services, str(plain))).metadata == {"draft": False}
+    text = await services.library.documents.get_text("w", document.id)
+    assert text == "Guide\n\nThe mast is oiled in March."
+    assert await find(services, "region=us") == [str(guide)]
+    assert await find(services, f'path="{plain}"') == [str(plain)]
+
+
+async def test_a_wrong_sidecar_fails_its_file_alone(services: Services, tmp_path: Path) -> None:
+    for name in ("a.md", "b.md"):
+        (tmp_path / name).write_bytes(GUIDE + name.encode())
+    for problem, said in (("{", "is not JSON"), ('{"team": null}', "'team' needs text"), ("x" * 70_000, "is larger")):
+        (tmp_path / "a.md.meta.json").write_text(problem)
+        report = await services.library.ingestion.add_paths("w", [tmp_path])
+        [failed] = report.failed
+        assert (failed.source, failed.code) == (str(tmp_path / "a.md"), "metadata_error")
+        assert "a.md.meta.json" in (failed.error or "")
+        assert said in (failed.error or "")
+    assert await find(services, "team=hr") == [str(tmp_path / "b.md")]
+
+
+async def test_other_metadata_embeds_nothing_anew(services: Services) -> None:
+    ingestion = services.library.ingestion
+    first = await ingestion.add("w", "guide.md", GUIDE, metadata={"region": "eu"})
+    same = await ingestion.add("w", "guide.md", GUIDE, metadata={"region": "eu"})
+    other = await ingestion.add("w", "guide.md", GUIDE, metadata={"region": "us"})
+    none = await ingestion.add("w", "guide.md", GUIDE)
+    assert [report.status for report in (first, same, other, none)] == ["added", "unchanged", "updated", "updated"]
+    assert [report.embedded for report in (first, same, other, none)] == [1, 0, 0, 0]
+    assert (await read(services, "guide.md")).metadata == {"title": "Field guide", "team": "hr", "year": 2023}
+
+
+async def test_the_same_content_with_other_metadata_is_another_document(services: Services) -> None:
+    ingestion = services.library.ingestion
+    text = b"The mast is oiled in March."
+    reports = [
+        await ingestion.add("w", f"{team}/mast.txt", text, metadata={"team": team}) for team in ("hr", "legal", "hr")
+    ]
+    copy = await ingestion.add("w", "copy.txt", text, metadata={"team": "hr"})
+    assert [report.status for report in (*reports, copy)] == ["added", "added", "unchanged", "unchanged"]
+    assert await find(services, "team=legal") == ["legal/mast.txt"]
+
+
+async def test_files_that_are_read_later_keep_their_metadata(services: Services, tmp_path: Path) -> None:
+    queue = services.library.ingestions
+    guide = tmp_path / "guide.md"
+    guide.write_bytes(GUIDE)
+    (tmp_path / "guide.md.meta.json").write_text('{"region": "eu"}')
+    await hand_over(queue, "w", [tmp_path], max_bytes=10_000, metadata={"draft": True})
+    async with services.runs.queue.work(_refuse), asyncio.timeout(20):
+        while {status.state for status in await queue.list("w", 10)} != {"done"}:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    assert (await read(services, str(guide))).metadata == {
+        "title": "Field guide",
+        "team": "hr",
+        "year": 2023,
+        "region": "eu",
+        "draft": True,
+    }
+
+
+async def _refuse(lease: Lease) -> None:
+    raise AssertionError("nobody has asked anything")
