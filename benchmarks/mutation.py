@@ -6,6 +6,7 @@ has no model in memory, which makes it thirty times slower here. Only tests that
 Run it with `make mutants`; docs/measurements/mutation.md has the figures.
 """
 
+import argparse
 import fnmatch
 import io
 import json
@@ -60,6 +61,7 @@ class Runner:
         self.results: dict[str, str] = {}
 
     def pytest_runtestloop(self, session: Any) -> bool:
+        print(f"{len(session.items)} tests, {len(self.names)} mutants", file=sys.__stderr__, flush=True)
         from _pytest.runner import runtestprotocol
 
         self.run = runtestprotocol
@@ -124,15 +126,21 @@ class Runner:
         quiet = os.open(os.devnull, os.O_WRONLY)
         os.dup2(quiet, 1)
         os.dup2(quiet, 2)
-        for item, following in zip(items, [*items[1:], None], strict=True):
-            if any(report.failed for report in self.run(item, nextitem=following, log=False)):
-                os._exit(1)
+        try:
+            for item, following in zip(items, [*items[1:], None], strict=True):
+                if any(report.failed for report in self.run(item, nextitem=following, log=False)):
+                    os._exit(1)
+        except BaseException:  # pytest itself fell over what the mutant raised
+            os._exit(1)
         os._exit(0)
 
     def _reap(self, children: dict[int, str]) -> None:
         child, status = os.wait()
         code = os.waitstatus_to_exitcode(status)
-        self.results[children.pop(child)] = {0: "survived", -signal.SIGALRM: "timeout"}.get(code, "killed")
+        name = children.pop(child)
+        self.results[name] = {0: "survived", -signal.SIGALRM: "timeout"}.get(code, "killed")
+        if code == 0:
+            print(f"survived: {name}", file=sys.__stderr__, flush=True)
 
 
 def keep_the_model() -> None:
@@ -167,20 +175,30 @@ def changes_only_prose(diff: list[str]) -> bool:
 
 
 def main() -> None:
-    """Run the mutants that the patterns name, `--sample N` of them, and print a table by file."""
+    """Run the mutants that the patterns name, and print the survivors and a table by file."""
     import pytest
+    from hypothesis import Phase, settings
 
-    arguments = sys.argv[1:]
-    sample = int(arguments.pop(arguments.index("--sample") + 1)) if "--sample" in arguments else 0
-    patterns = [argument for argument in arguments if argument != "--sample"] or ["*"]
-    generate()
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("patterns", nargs="*", default=["*"], help="names of mutants, such as 'domain.text.*'")
+    parser.add_argument("--tests", nargs="+", default=["tests/domain", "tests/graphs", "tests/nodes", "tests/runs"])
+    parser.add_argument("--sample", type=int, default=0, help="so many mutants at random; 0: all")
+    parser.add_argument("--as-they-are", action="store_true", help="run the mutants that were made before")
+    parser.add_argument("--model", action="store_true", help="the tests need the embedding model")
+    options = parser.parse_args()
+    # One example that fails is enough; the smallest one takes long to find.
+    settings.register_profile("mutants", phases=[Phase.explicit, Phase.generate], deadline=None, derandomize=True)
+    settings.load_profile("mutants")
+    if not options.as_they_are:
+        generate()
     os.chdir(MUTANTS)
     sys.path[:] = [str(MUTANTS), *(path for path in sys.path if path not in ("", str(ROOT)))]
     os.environ["MUTANT_UNDER_TEST"] = ""
-    keep_the_model()
-    runner = Runner(patterns, sample)
-    tests = ["tests/domain", "tests/graphs", "tests/nodes", "tests/runs", *sorted(map(str, Path("tests").glob("*/pure")))]
-    pytest.main([*tests, "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:timeout"], plugins=[runner])
+    if options.model:
+        keep_the_model()
+    runner = Runner(options.patterns, options.sample)
+    plain = ["-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "timeout=0", "-W", "ignore::pytest.PytestAssertRewriteWarning"] + ([] if options.model else ["--noconftest"])
+    pytest.main([*options.tests, *plain], plugins=[runner])
     os.chdir(ROOT)
     report(runner.results)
 
