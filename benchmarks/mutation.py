@@ -130,7 +130,7 @@ class Runner:
             for item, following in zip(items, [*items[1:], None], strict=True):
                 if any(report.failed for report in self.run(item, nextitem=following, log=False)):
                     os._exit(1)
-        except BaseException:  # pytest itself fell over what the mutant raised
+        except BaseException:  # noqa: BLE001 - pytest itself fell over what the mutant raised
             os._exit(1)
         os._exit(0)
 
@@ -197,7 +197,20 @@ def main() -> None:
     if options.model:
         keep_the_model()
     runner = Runner(options.patterns, options.sample)
-    plain = ["-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "timeout=0", "-W", "ignore::pytest.PytestAssertRewriteWarning"] + ([] if options.model else ["--noconftest"])
+    plain = [
+        "-q",
+        "--tb=no",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        "-o",
+        "timeout=0",
+        "-W",
+        "ignore::pytest.PytestAssertRewriteWarning",
+    ] + ([] if options.model else ["--noconftest"])
+    plain = ["-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "timeout=0"]
+    plain += ["-W", "ignore::pytest.PytestAssertRewriteWarning", *([] if options.model else ["--noconftest"])]
     pytest.main([*options.tests, *plain], plugins=[runner])
     os.chdir(ROOT)
     report(runner.results)

@@ -58,3 +58,13 @@ def test_nothing_that_is_left_can_be_loaded_or_followed(pieces: list[str]) -> No
 def test_plain_words_are_not_held_back() -> None:
     links = LinkStream([])
     assert [links.feed(word) for word in ("The", " answer", " is", " plain")] == ["The", " answer", " is", " plain"]
+
+
+def test_it_is_known_whether_a_link_was_removed() -> None:
+    links = LinkStream([])
+    assert links.removed is False
+    links.feed("plain text ")
+    assert links.removed is False
+    links.feed("https://evil.example/x ")
+    links.finish()
+    assert links.removed is True

@@ -4,9 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from app.settings import PIPELINES, read_modes, read_settings
-from domain.profile import MODES, Profile
+from domain.profile import MODES, ModelKnobs, Profile
 
 FIRST = """
 {"name": "brief", "retrieval": {"candidates": 20, "leg_limit": 100, "fusion": "rrf", "lexical_weight": 0.7,
@@ -30,3 +31,16 @@ def test_every_profile_that_ships_survives_json(name: str) -> None:
     profile = MODES.get(name) or read_modes(read_settings(profiles=Path(name)))[name]
     assert profile.name == name
     assert Profile.model_validate(json.loads(json.dumps(profile.model_dump()))) == profile
+
+
+@pytest.mark.parametrize("name", ["", "openai:", "gpt 4", "gpt\t4"])
+def test_what_is_no_name_of_a_model_is_refused(name: str) -> None:
+    with pytest.raises(ValidationError, match="is no name of a language model") as refused:
+        ModelKnobs(large=name)
+    [error] = refused.value.errors()
+    assert error["type"] == "model_name"
+    assert repr(name) in error["msg"]
+
+
+def test_a_name_of_a_model_may_have_its_provider() -> None:
+    assert ModelKnobs(small="gpt-4.1", large="openai:gpt-4.1").large == "openai:gpt-4.1"

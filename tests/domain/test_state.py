@@ -36,6 +36,8 @@ def test_turns_of_another_shape_are_forgotten_and_the_others_read() -> None:
     damaged = {**turn, "documents": "Handbook"}
     stopped = {**turn, "run_id": "b", "stopped": True}
     assert read_turns([turn, damaged, "text", None, stopped]) == [turn, stopped]
+    # Nothing is made to fit: a tuple is no list.
+    assert read_turns([{**turn, "documents": ("Handbook",)}]) == []
 
 
 @pytest.mark.parametrize("value", [None, "turns", {"a": 1}, 7])
@@ -51,12 +53,33 @@ def test_a_sum_with_an_unknown_price_is_unknown(costs: list[float | None], total
 
 
 def test_a_question_begins_with_nothing_known() -> None:
-    blank = dict(blank_question())
-    assert blank.pop("route") == "needs_retrieval"
-    assert blank.pop("level") == "none"
-    assert blank.pop("verification") == {"status": "skipped", "claims": []}
-    assert blank.pop("framing") == {"opening": 0, "closing": 0}
-    assert {name for name, value in blank.items() if value} == set()
+    assert blank_question() == {
+        "standalone_question": "",
+        "route": "needs_retrieval",
+        "route_reason": "",
+        "query": "",
+        "queries_tried": [],
+        "retries": 0,
+        "candidates": [],
+        "sources": [],
+        "set_aside": [],
+        "previous": None,
+        "confidence": 0.0,
+        "level": "none",
+        "missing": [],
+        "parts": [],
+        "answerer": "",
+        "answered_by": "",
+        "failure": None,
+        "degraded": [],
+        "outcome": None,
+        "outcome_reasons": [],
+        "framing": {"opening": 0, "closing": 0},
+        "answer": "",
+        "citations": [],
+        "verification": {"status": "skipped", "claims": []},
+        "steps": [],
+    }
 
 
 def test_blank_questions_share_nothing() -> None:

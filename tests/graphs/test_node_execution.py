@@ -1,0 +1,190 @@
+"""How a node is executed: its deadlines, its step in the state, and the step's share of what was consumed."""
+
+import asyncio
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from langgraph.runtime import Runtime
+from typing_extensions import TypedDict
+
+from domain.budget import Budget
+from domain.ports.models import ModelUsage
+from domain.profile import ModelKnobs, Profile
+from domain.state import Degradation, Step
+from graphs.instrumentation import file_usage, instrument
+from graphs.node import Node
+from nodes.context import Context, Models
+
+USED = ModelUsage("gpt", 10, 5, 0.25)
+DEGRADED = Degradation(node="grade", code="model_failed", message="The model failed.")
+EARLIER: Step = {"node": "route", "ms": 1.0, "warnings": [], "usage": []}
+
+
+class Input(TypedDict):
+    question: str
+    profile: dict[str, Any]
+
+
+def make_context(**models: Any) -> Context:
+    nothing = cast(Any, None)
+    return Context(library=nothing, embedder=nothing, judges=nothing, tokens=nothing, models=Models(**models))
+
+
+def make_runtime(context: Context, events: list[Any], **info: Any) -> Runtime[Context]:
+    execution = cast(Any, SimpleNamespace(**info)) if info else None
+    return Runtime(context=context, stream_writer=events.append, execution_info=execution)
+
+
+class Seen:
+    """A node's function that remembers what it was called with."""
+
+    def __init__(self, update: Mapping[str, Any] | None = None, error: Exception | None = None) -> None:
+        self.update, self.error = update or {}, error
+        self.left: float | None = None
+        self.budget: float | None = None
+
+    async def __call__(self, state: Input, runtime: Runtime[Context]) -> Mapping[str, Any]:
+        ledger = runtime.context.ledger
+        now = asyncio.get_running_loop().time()
+        self.context = runtime.context
+        self.left = None if ledger.model_deadline is None else ledger.model_deadline - now
+        self.budget = None if ledger.budget_deadline is None else ledger.budget_deadline - now
+        ledger.record(USED)
+        ledger.degrade(DEGRADED)
+        if self.error:
+            raise self.error
+        return self.update
+
+
+def make_node(function: Any, *, name: str = "grade", writes: bool = False, seconds: float = 20.0) -> Node:
+    return Node(name, function, seconds, writes)
+
+
+def make_profile(**knobs: Any) -> dict[str, Any]:
+    return Profile(name="own", **knobs).model_dump()
+
+
+def test_a_node_says_what_it_reads() -> None:
+    async def function(state: Input, runtime: Runtime[Context]) -> Mapping[str, Any]:
+        return {}
+
+    assert make_node(function).reads == {"question", "profile"}
+
+
+async def test_a_node_has_the_nodes_own_time_without_a_profile() -> None:
+    seen, context = Seen({"a": 1}), make_context()
+    result = await make_node(seen).execute({}, make_runtime(context, []))
+    assert result.update == {"a": 1}
+    assert 0 <= result.ms < 5000
+    assert seen.left == pytest.approx(20, abs=1)
+    assert seen.budget is None
+    assert (context.ledger.node, context.ledger.usage) == ("grade", [USED])
+
+
+@pytest.mark.parametrize(
+    ("timeout", "writes", "seconds"), [(None, False, 20), (5.0, False, 5), (60.0, False, 20), (5.0, True, 20)]
+)
+async def test_a_mode_may_shorten_a_nodes_time_unless_it_writes(
+    timeout: float | None, writes: bool, seconds: float
+) -> None:
+    seen = Seen()
+    state = {"profile": make_profile(models=ModelKnobs(timeout=timeout))}
+    await make_node(seen, writes=writes).execute(state, make_runtime(make_context(), []))
+    assert seen.left == pytest.approx(seconds, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "writes", "spent_ms", "left"),
+    [
+        ("grade", False, 0, 10),
+        ("grade", False, 4000, 6),
+        ("grade", False, 30_000, 0),
+        # The steps in the state are still those of the last turn.
+        ("route", False, 30_000, 10),
+        # An answer that is being written is finished; one that may not begin is not begun.
+        ("generate", True, 4000, None),
+        ("generate", True, 30_000, 0),
+    ],
+)
+async def test_a_budget_sets_a_deadline(name: str, writes: bool, spent_ms: float, left: float | None) -> None:
+    seen, context = Seen(), make_context()
+    state = {"profile": make_profile(budget=Budget(seconds=10)), "steps": [{**EARLIER, "ms": float(spent_ms)}]}
+    await make_node(seen, name=name, writes=writes).execute(state, make_runtime(context, []))
+    assert seen.budget == (None if left is None else pytest.approx(left, abs=1))
+    assert bool(context.ledger.over_budget) == (left is not None)
+
+
+async def test_a_node_has_the_models_of_its_mode() -> None:
+    small, other = cast(Any, SimpleNamespace(name="small")), cast(Any, SimpleNamespace(name="other"))
+    context = make_context(small=small, named={("small", "other"): other})
+    for knobs, model in ((ModelKnobs(), small), (ModelKnobs(small="other"), other)):
+        seen = Seen()
+        await make_node(seen).execute({"profile": make_profile(models=knobs)}, make_runtime(context, []))
+        assert seen.context.models.small is model
+
+
+async def test_a_step_is_announced_and_filed() -> None:
+    context, events = make_context(), list[Any]()
+    run = instrument(make_node(Seen({"confidence": 0.5})), {})
+    update = await run(cast(Any, {"steps": [EARLIER], "degraded": []}), make_runtime(context, events))
+    assert events == [{"type": "thinking", "step": "grade"}]
+    earlier, step = update["steps"]
+    assert earlier == EARLIER
+    assert step["node"] == "grade"
+    assert 0 <= step["ms"] < 5000
+    assert step["ms"] == round(step["ms"], 2)
+    assert step["warnings"] == ["The model failed."]
+    assert step["usage"] == [file_usage("grade", USED)]
+    assert update["degraded"] == [DEGRADED]
+    assert update["confidence"] == 0.5
+    assert (context.ledger.usage, context.ledger.warnings, context.ledger.degraded) == ([], [], [])
+    assert cast(Any, run).__name__ == "grade"
+
+
+async def test_what_a_step_resets_is_what_its_own_is_added_to() -> None:
+    run = instrument(make_node(Seen({"steps": [], "degraded": []})), {})
+    state = cast(Any, {"steps": [EARLIER], "degraded": [DEGRADED]})
+    update = await run(state, make_runtime(make_context(), []))
+    assert [step["node"] for step in update["steps"]] == ["grade"]
+    assert update["degraded"] == [DEGRADED]
+
+
+async def test_a_state_without_steps_gets_its_first() -> None:
+    update = await instrument(make_node(Seen()), {})(cast(Any, {}), make_runtime(make_context(), []))
+    assert [step["node"] for step in update["steps"]] == ["grade"]
+    assert update["degraded"] == [DEGRADED]
+
+
+@pytest.mark.parametrize(
+    ("attempt", "ago", "announced", "at_least"), [(1, 0.0, 1, 0), (2, 2.0, 0, 2000), (3, 4.0, 0, 4000)]
+)
+async def test_a_retried_step_is_announced_once_and_lasts_from_its_first_attempt(
+    attempt: int, ago: float, announced: int, at_least: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graphs.instrumentation.time", lambda: 1000.0)
+    events: list[Any] = []
+    runtime = make_runtime(make_context(), events, node_attempt=attempt, node_first_attempt_time=1000.0 - ago)
+    update = await instrument(make_node(Seen()), {})(cast(Any, {}), runtime)
+    assert len(events) == announced
+    assert at_least <= update["steps"][0]["ms"] < at_least + 900
+
+
+async def test_an_attempt_without_a_time_counts_alone() -> None:
+    runtime = make_runtime(make_context(), [], node_attempt=2, node_first_attempt_time=None)
+    update = await instrument(make_node(Seen()), {})(cast(Any, {}), runtime)
+    assert update["steps"][0]["ms"] < 900
+
+
+async def test_a_node_that_fails_leaves_what_it_consumed() -> None:
+    context = make_context()
+    with pytest.raises(RuntimeError):
+        await instrument(make_node(Seen(error=RuntimeError())), {})(cast(Any, {}), make_runtime(context, []))
+    assert context.ledger.usage == [USED]
+
+
+def test_a_call_is_filed_under_its_node() -> None:
+    assert file_usage("grade", USED) == {
+        "node": "grade", "model": "gpt", "calls": 1, "input_tokens": 10, "output_tokens": 5, "cost": 0.25,
+    }  # fmt: skip
