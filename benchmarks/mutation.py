@@ -25,7 +25,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 MUTANTS = ROOT / "mutants"
-SLOW = 1.5
+SLOW = 10.0
 """Seconds of a test beyond which it takes no part: every survivor would wait for it."""
 
 

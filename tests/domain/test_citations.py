@@ -242,3 +242,41 @@ def test_a_citation_shows_what_its_statements_rest_on() -> None:
     text = "The station reports every hour. " * 12 + "The warranty is 36 months."
     assert "36 months" in cite(make_source(text), statements=["The warranty is 36 months."])["text"]
     assert "36 months" not in cite(make_source(text))["text"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A [1] b.\n```\ncode [2]\n``\n```\nafter [2].",
+        "~~~\n[1]\n~~~ \n[2] x",
+        "a ~ b [1] ~~ c\n  ``` py\nx [1]\n  ````\n[3]",
+        "inline `[1]` and ``a ` [2]`` and `open [3]",
+        "escaped \\[1] and [1]\\",
+        "[Source 2] [source: 3] [sources 1, 2] [ cite:aa-1 ] [citations 1–3] [SOURCE 1]",
+        "[Sourcery 2] [see 1] [1](link) [^2] [1\n] [a1] [2 b] [1/2] [x",
+        "text\n\n   ```\n[1]\n```\n[1]",
+        "```not `a` fence [1]\n[2]",
+        "`` `[1] ``  [2]\t[3]   ",
+    ],
+)
+def test_a_text_in_single_characters_comes_out_as_it_does_whole(text: str) -> None:
+    whole = run(text)
+    assert run(text, cuts=list(range(1, len(text)))) == whole
+    for cut in range(1, len(text)):
+        assert run(text, cuts=[cut]) == whole
+
+
+def test_what_can_be_no_marker_is_not_held_back() -> None:
+    for text in ("[a", "[1/", "[ sea", "[sourcex", "[\n"):
+        stream = MarkerStream(IDS, "number")
+        assert "".join(map(str, stream.feed(text))) == text
+    for text in ("[", "[1", "[ 1 -", "[^", "[^1", "[so", "[SO", "[source", "[source 1, so", "[Cite:a", "[1 AND 2"):
+        stream = MarkerStream(IDS, "number")
+        assert stream.feed(text) == []
+
+
+def test_the_marker_of_a_code_block_is_left_alone() -> None:
+    assert text_of(run("x\n```\n[1] [9]\n```\ny [1] [9]", "source")) == "x\n```\n[1] [9]\n```\ny [Source 1]"
+    assert text_of(run("x\n~~~ a\n[1] [9]\n```\n~~~~\ny [1] [9]", "source")) == (
+        "x\n~~~ a\n[1] [9]\n```\n~~~~\ny [Source 1]"
+    )

@@ -95,3 +95,30 @@ def test_only_white_space_lies_outside() -> None:
             assert text[start:end] == text[start:end].strip()
             position = end
         assert not text[position:].strip()
+
+
+def split(text: str) -> list[str]:
+    return [text[start:end] for start, end in split_sentences(text)]
+
+
+@pytest.mark.parametrize("word", ["etc", "inc", "ltd", "co", "corp", "al"])
+def test_some_abbreviations_may_close_a_sentence(word: str) -> None:
+    assert split(f"It was made by Acme, {word}. The price is low.") == [
+        f"It was made by Acme, {word}.",
+        "The price is low.",
+    ]
+    assert split(f"It was made by Acme {word}. Lindqvist alone.") == [f"It was made by Acme {word}. Lindqvist alone."]
+
+
+@pytest.mark.parametrize("text", ["He met J. Smith there.", "It is of the U.S. Navy."])
+def test_an_initial_closes_nothing_before_a_name(text: str) -> None:
+    assert len(split(text)) == 1
+
+
+def test_an_initial_closes_a_sentence_before_a_word_that_begins_one() -> None:
+    assert split("It is made in the U.S. The price is low.") == ["It is made in the U.S.", "The price is low."]
+    assert split("This is plan B. The price is low.") == ["This is plan B.", "The price is low."]
+    # A whole word in capitals is no initial, nor is a longer one with full stops.
+    assert len(split("It was sold by NASA. Lindqvist bought it.")) == 2
+    assert len(split("See www.x. Lindqvist wrote it.")) == 1
+    assert len(split("See example.com. Lindqvist wrote it.")) == 2

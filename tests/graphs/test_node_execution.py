@@ -18,7 +18,7 @@ from graphs.node import Node
 from nodes.context import Context, Models
 
 USED = ModelUsage("gpt", 10, 5, 0.25)
-DEGRADED = Degradation(node="grade", code="model_failed", message="The model failed.")
+DEGRADED = Degradation(node="grade", code="model_failed", given_up="gpt", instead="local", message="The model failed.")
 EARLIER: Step = {"node": "route", "ms": 1.0, "warnings": [], "usage": []}
 
 

@@ -91,13 +91,14 @@ def make_context(small: Any = MODEL) -> Context:
 
 
 async def walk(
-    steps: Steps, state: Any, names: list[str], context: Context, events: list[Any]
+    steps: Steps, given: Any, names: list[str], context: Context, events: list[Any]
 ) -> tuple[dict[str, Any], list[Any]]:
     """Run these nodes one after the other, as the graph would."""
+    state: Any = dict(given)
     async with speculate(context) as ahead:
         runtime: Runtime[Context] = Runtime(context=ahead, stream_writer=events.append)
         for name in names:
-            state = {**state, **await instrument(steps.nodes[name], steps.nodes)(state, runtime)}
+            state = {**state, **(await instrument(steps.nodes[name], steps.nodes)(state, runtime))}
             state["query"] = "q" if name == "route" else state["query"]
     return state, events
 
@@ -137,7 +138,7 @@ async def test_generate_ahead_is_not_taken_over_on_another_input() -> None:
         runtime: Runtime[Context] = Runtime(context=ahead, stream_writer=lambda event: None)
         state = make_state()
         await instrument(steps.nodes["grade"], steps.nodes)(state, runtime)
-        update = await instrument(steps.nodes["generate"], steps.nodes)({**state, "query": "other"}, runtime)
+        update = await instrument(steps.nodes["generate"], steps.nodes)(make_state(query="other"), runtime)
     assert steps.calls.count("generate") == 2
     assert steps.queries["generate"] == "other"
     usage = [used["node"] for step in update["steps"] for used in step["usage"]]

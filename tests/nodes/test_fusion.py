@@ -2,7 +2,7 @@ import pytest
 
 from domain.documents import Candidate, Match
 from domain.profile import RetrievalKnobs
-from nodes.fusion import EXAMPLES, blend, choose_examples, fuse, reorder
+from nodes.fusion import EXAMPLES, blend, choose_examples, fuse, reorder, weigh_by_rank
 
 
 def leg(**scores: float) -> list[Match]:
@@ -124,3 +124,51 @@ def test_candidates_far_down_do_not_change_the_relevance_of_the_best() -> None:
     candidates = fuse(leg(**scores), [], RetrievalKnobs())
     rerank = [0.6 - n / 100 for n in range(40)]
     assert blend(candidates, rerank)[:20] == pytest.approx(blend(candidates[:20], rerank[:20]))
+
+
+def test_a_score_at_the_threshold_is_kept() -> None:
+    fused = fuse(leg(a=0.5, b=0.25), [], RetrievalKnobs(similarity_threshold=0.5))
+    assert ids(fused) == ["a"]
+    assert fused[0]["relevance"] is None
+
+
+def test_a_leg_that_is_empty_leaves_the_others_scores() -> None:
+    found = fuse([], leg(a=3.0, b=1.0), RetrievalKnobs(fusion="weighted", dense_weight=0.25))
+    assert [candidate["score"] for candidate in found] == pytest.approx([0.75, 0.25])
+    found = fuse([], leg(a=0.8, b=0.4), RetrievalKnobs(fusion="weighted", dense_weight=0.25))
+    assert [candidate["score"] for candidate in found] == pytest.approx([0.75, 0.375])
+    dense = fuse([], leg(a=3.0, b=1.0), RetrievalKnobs(fusion="dense"))
+    assert [candidate["score"] for candidate in dense] == [3.0, 1.0]
+
+
+def test_whole_numbers_are_scores_too() -> None:
+    found = fuse([Match("a", "d", 3), Match("b", "d", 1)], [], RetrievalKnobs(fusion="standardised"))
+    assert [candidate["score"] for candidate in found] == pytest.approx([1.0, -1.0])
+
+
+def test_every_candidate_needs_a_relevance() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        choose_examples(["a", "b"], [0.5])
+
+
+def test_merit_is_the_log_odds_and_half_of_what_is_related() -> None:
+    # log-odds 2.197 and 1.386, 0.811 apart; related ones are a deviation above and below the mean: 1.0 apart.
+    assert reorder([0.9, 0.8], [0.0, 1.0]) == pytest.approx([0.8, 0.9])
+    # 2.944 and 1.386: 1.56 apart.
+    assert reorder([0.95, 0.8], [0.0, 1.0]) == pytest.approx([0.95, 0.8])
+    # Near the middle the odds, not the values, decide: 0.40 against 1.0.
+    assert reorder([0.5, 0.4], [0.0, 1.0]) == pytest.approx([0.4, 0.5])
+
+
+def test_of_equals_the_first_stays_first() -> None:
+    many = [0.5] * 40
+    assert reorder(many, many) == many
+    ranked = reorder([0.9, *[0.5] * 40], [0.0, *[0.0] * 40])
+    assert ranked == [0.9, *[0.5] * 40]
+
+
+@pytest.mark.parametrize(
+    ("scores", "mean"), [([0.6], 0.6), ([0.9, 0.3], 0.7), ([1.0, 0.5, 0.25], (1 + 0.25 + 0.25 / 3) / (11 / 6))]
+)
+def test_scores_are_weighed_by_the_inverse_of_their_rank(scores: list[float], mean: float) -> None:
+    assert weigh_by_rank(scores) == pytest.approx(mean)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import pytest
@@ -91,7 +91,7 @@ def test_a_cache_key_holds_what_an_answer_depends_on() -> None:
 def test_every_component_is_part_of_the_digest() -> None:
     key = CacheKey.of(make_turn(), [], "machine")
     others = [replace(key, scope=Scope("other"))] + [
-        replace(key, **{name: "other"})
+        replace(key, **cast(Any, {name: "other"}))
         for name in ("question", "conversation", "mode", "profile", "machine", "prompts")
     ]
     assert len({one.digest() for one in [key, *others]}) == 8
