@@ -8,6 +8,7 @@ from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_vali
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from app.adapters.chat.providers import Access
 from app.support.toml_files import list_problems, read_toml
 from domain.errors import ConfigurationError
 from domain.profile import MODES, ModelName, Profile
@@ -84,6 +85,15 @@ class Settings(BaseSettings):
     `90d,acme=7d,legal=keep`."""
     keep_steps_of: int = Field(STEPS_OF, ge=1)
     """Of how many of a thread's latest runs every step is kept; of older ones, the final state."""
+
+    @property
+    def providers(self) -> dict[str, Access]:
+        """API key and address of each provider of language models: `openai`, and those in `PACKAGES`."""
+        return {
+            "openai": Access(reveal(self.openai_api_key), self.openai_base_url),
+            "anthropic": Access(reveal(self.anthropic_api_key), self.anthropic_base_url),
+            "google_genai": Access(reveal(self.google_api_key), self.google_base_url),
+        }
 
     @field_validator("retention", mode="before")
     @classmethod
