@@ -1,4 +1,4 @@
-"""What a deployment may set, read from the environment by the entry points, never at import."""
+"""The settings of a deployment. The entry points read them from the environment; nothing reads them at import."""
 
 import re
 from pathlib import Path
@@ -25,7 +25,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="ASKGRAPH_", populate_by_name=True, env_ignore_empty=True)
 
     home: Path = Field(default_factory=_default_home)
-    """Where embedded Postgres and Valkey keep their data."""
+    """The folder in which embedded Postgres and Valkey keep their data."""
     database_url: SecretStr | None = Field(None, validation_alias=AliasChoices("DATABASE_URL"))
     """An external Postgres with pgvector; unset: an embedded one."""
     redis_url: SecretStr | None = Field(None, validation_alias=AliasChoices("REDIS_URL"))
@@ -47,8 +47,8 @@ class Settings(BaseSettings):
     model_timeout: float = Field(60, gt=0)
     """Seconds for one call."""
     embeddings: str = "local"
-    """What documents and questions are embedded with: `local` is the model that ships; `openai:MODEL` or
-    `openai:MODEL@DIMENSION` is one behind OpenAI's API. Another than the index has is refused: `askgraph reindex`."""
+    """The embedding model: `local` is the one that ships; `openai:MODEL` or `openai:MODEL@DIMENSION` is one behind
+    OpenAI's API. A model other than the index's is refused; `askgraph reindex` changes the index."""
     embeddings_api_key: SecretStr | None = None
     """Unset: that of OpenAI, unless `embeddings_base_url` names another server, to which it is not shown."""
     embeddings_base_url: str | None = None
@@ -70,19 +70,19 @@ class Settings(BaseSettings):
     profiles: Path | None = None
     """A TOML file of modes, each of which may name what it `extends`; or the name of a pipeline that ships."""
     load_samples: bool = True
-    """Whether `askgraph serve` loads the sample library into an empty default workspace."""
+    """If true, `askgraph serve` loads the sample library into an empty default workspace."""
     max_document_mb: int = Field(50, ge=1)
     answer_ttl_hours: float = Field(24, gt=0)
-    """How long the cache keeps an answer."""
+    """Hours that the cache keeps an answer."""
     tapes: bool = True
-    """Whether runs are taped, so that they can be replayed without a call."""
+    """If true, runs are taped, so that they can be replayed without calls."""
     untaped_workspaces: Annotated[frozenset[str], NoDecode] = frozenset()
-    """Workspaces whose runs are not: their names, with commas between."""
+    """Names of workspaces whose runs are not taped, separated by commas."""
     retention: Annotated[Policy, NoDecode] = Policy()
     """For how long threads are kept after their last run, as in `90d`; workspaces may have a span of their own, as in
     `90d,acme=7d,legal=keep`."""
     keep_steps_of: int = Field(STEPS_OF, ge=1)
-    """Of how many of a thread's latest runs every step is kept; of older ones, the final state."""
+    """Number of a thread's latest runs that keep every step; older ones keep only their final state."""
 
     @property
     def providers(self) -> dict[str, Access]:

@@ -59,7 +59,7 @@ class Correction(TypedDict):
 
     type: Literal["correction"]
     reason: str
-    """What was wrong, in words; or `RESTART`: then `answer` is what was saved of it, often nothing."""
+    """The reason in words; or `RESTART`: then `answer` is the part that was saved, which is often empty."""
     answer: str
     citations: list[Citation]
 

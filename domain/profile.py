@@ -25,7 +25,7 @@ class _Knobs(BaseModel):
 
 
 class RetrievalKnobs(_Knobs):
-    """How retrieve searches and fuses."""
+    """Settings of retrieve's searches and their fusion."""
 
     candidates: int = Field(40, ge=1, le=200)
     """Fused candidates that go on to rerank."""
@@ -53,7 +53,7 @@ class RetrievalKnobs(_Knobs):
 
 
 class RerankKnobs(_Knobs):
-    """How rerank scores candidates, and how many it keeps."""
+    """Settings of rerank: its method, and the number of candidates that it keeps."""
 
     method: Literal["local", "cross_encoder", "cohere", "model", "none"] = "local"
     """`local`: late interaction over stored vectors. `cross_encoder`: the model that `ASKGRAPH_CROSS_ENCODER` names.
@@ -69,7 +69,7 @@ class RerankKnobs(_Knobs):
 
 
 class GradeKnobs(_Knobs):
-    """How much confidence an answer needs."""
+    """The confidence that an answer needs."""
 
     sufficient: float = Field(0.6, ge=0, le=1)
     """Answer at once at this confidence or more."""
@@ -83,7 +83,7 @@ class GradeKnobs(_Knobs):
 
 
 class GenerateKnobs(_Knobs):
-    """How the answer is written."""
+    """Settings of generate."""
 
     citation_style: CitationStyle = "number"
     source_tokens: int = Field(8000, ge=200)
@@ -93,7 +93,7 @@ class GenerateKnobs(_Knobs):
     """The most sentences that an answer without a language model quotes."""
     temperature: float = Field(0.2, ge=0, le=2)
     model: Literal["small", "large"] = "large"
-    """Which language model writes."""
+    """The language model that writes."""
     remembered_turns: int = Field(4, ge=0, le=REMEMBERED_TURNS)
     """Earlier turns of the conversation that the model sees."""
     fallback: str | None = Field(None, min_length=1, max_length=500)

@@ -37,7 +37,7 @@ class ErrorBody(TypedDict):
 
 
 class ComparisonBody(TypedDict):
-    """How a strict replay compares with the recorded run."""
+    """The result of comparing a strict replay with the recorded run."""
 
     run_id: str
     identical: bool
@@ -145,7 +145,7 @@ class CostsBody(TypedDict):
 
 
 class CacheCountsBody(TypedDict):
-    """How many of a workspace's questions found a cached answer."""
+    """Counts of a workspace's questions that found a cached answer and that did not."""
 
     workspace: str
     hits: int

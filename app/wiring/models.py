@@ -37,7 +37,7 @@ class ModelServices:
     """Judge without a language model."""
     checks: Mapping[str, Check]
     parts: Mapping[str, str]
-    """How each part runs, in words."""
+    """A description of each part for people."""
 
 
 @asynccontextmanager

@@ -35,7 +35,7 @@ class Services:
     checks: Mapping[str, Check]
     """Health checks by part; see `domain.health`."""
     parts: Mapping[str, str]
-    """How each part runs, in words, for people who start the service."""
+    """A description of each part for people who start the service."""
 
     def make_context(self) -> Context:
         """Make the context of one pass through the graph. Each pass needs its own: it is not checkpointed."""
