@@ -4,13 +4,13 @@ A turn copies its profile into the state. So a saved run records its settings, a
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, ConfigDict, Field
 
 from domain.budget import Budget
 from domain.errors import UnknownMode
+from domain.model_names import ModelName
 from domain.state import REMEMBERED_TURNS
 
 CitationStyle = Literal["number", "source", "citation", "chunk"]
@@ -99,20 +99,6 @@ class GenerateKnobs(_Knobs):
     fallback: str | None = Field(None, min_length=1, max_length=500)
     """The sentence that opens an abstention, and that the model replies where the sources do not answer. None: the one
     of the profile's language."""
-
-
-def _check_model(name: str) -> str:
-    if not name or name.endswith(":") or any(map(str.isspace, name)):
-        raise PydanticCustomError(
-            "model_name",
-            "{given} is no name of a language model; without this setting the default is used",
-            {"given": repr(name)},
-        )
-    return name
-
-
-ModelName = Annotated[str, AfterValidator(_check_model)]
-"""A language model's name, with or without its provider before a colon."""
 
 
 class ModelKnobs(_Knobs):

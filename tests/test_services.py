@@ -12,7 +12,8 @@ from app.adapters.chat.connections import Connections
 from app.adapters.chat.providers import PACKAGES, Access
 from app.adapters.circuit import THRESHOLD
 from app.adapters.prices import read_prices
-from app.settings import Settings, read_modes, read_settings
+from app.modes import read_modes
+from app.settings import Settings, read_settings
 from app.wiring.fingerprint import fingerprint_installation, name_models
 from app.wiring.services import Services, open_services
 from domain.errors import ConfigurationError
