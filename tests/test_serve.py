@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
+from app.api.sse import read_frames
 from app.serving.address import find_server
 from app.settings import read_settings
 from domain.streams import order_of
@@ -91,8 +92,9 @@ def test_it_starts_with_samples_and_its_printed_line_works_and_ctrl_c_leaves_not
     with serve(home) as served:
         command = next(line.strip() for line in served.banner.splitlines() if line.strip().startswith("curl -N"))
         printed = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60, check=True).stdout
-        assert "event: done" in printed
-        done = json.loads(printed.split("event: done")[1].split("data: ")[1].splitlines()[0])
+        *_, last = read_frames(printed.splitlines())
+        assert last.type == "done"
+        done = json.loads(last.data)
         assert done["citations"], done["answer"]
         for part in ("database", "cache", "answerer", "embeddings"):
             assert part in served.banner
@@ -120,10 +122,9 @@ def test_a_kill_in_the_middle_of_an_answer_loses_nothing(home: Path) -> None:
             timeout=60,
         ) as response:
             run_id = response.headers["X-Run-Id"]
-            for line in response.iter_lines():
-                if line.startswith("id: "):
-                    seen.append(line[4:])
-                if "rerank" in line:
+            for frame in read_frames(response.iter_lines()):
+                seen.append(frame.id)
+                if b"rerank" in frame.data:
                     served.process.kill()
                     break
         served.process.wait()
@@ -133,9 +134,10 @@ def test_a_kill_in_the_middle_of_an_answer_loses_nothing(home: Path) -> None:
         resumed = httpx.get(
             f"{again.address}/api/runs/{run_id}/events", headers={"Last-Event-ID": seen[-1]}, timeout=60
         ).text
-        ids = [order_of(event_id) for event_id in [*seen, *re.findall(r"^id: (.*)$", resumed, re.MULTILINE)]]
+        frames = list(read_frames(resumed.splitlines()))
+        ids = [order_of(event_id) for event_id in [*seen, *(frame.id for frame in frames)]]
         assert ids == sorted(set(ids))
-        events = [(name, json.loads(data)) for name, data in re.findall(r"event: (\w+)\r?\ndata: (.*)", resumed)]
+        events = [(frame.type, json.loads(frame.data)) for frame in frames]
         restarts = [data["answer"] for name, data in events if (name, data.get("reason")) == ("correction", "restart")]
         assert restarts == [""]
         name, done = events[-1]

@@ -1,4 +1,4 @@
-"""What route handlers take from the running application. Only this module knows how the service is wired."""
+"""Dependencies of the route handlers. In the API, only this module knows how the service is wired."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, TypeVar, cast

@@ -1,4 +1,4 @@
-"""What the API takes. What it gives are the TypedDicts of `domain`."""
+"""Types of the API's requests. `responses.py` has those of its responses."""
 
 from typing import Annotated, Any, Literal
 
@@ -62,9 +62,9 @@ class ChatRequest(_Body):
     mode: str = "standard"
     workspace: WorkspaceId = "default"
     when_busy: WhenBusy = "queue"
-    """What becomes of the question where the thread's other one is still being answered."""
+    """While another question of the thread is being answered: refuse this one, queue it, or stop the other one."""
     on_disconnect: Literal["continue", "cancel"] = "continue"
-    """Whether the run goes on when the client of this request leaves."""
+    """Continue or cancel the run if the client of this request disconnects."""
 
     def as_ask(self) -> Ask:
         """The same, for the runs."""

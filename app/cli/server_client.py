@@ -3,9 +3,10 @@
 import json
 from collections.abc import Iterator
 from http.client import HTTPConnection, HTTPException, HTTPResponse
-from typing import Any, cast
+from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
+from app.api.sse import read_frames
 from app.serving.address import find_server
 from app.settings import Settings
 from domain.errors import AskgraphError, InputError, NotFound, Unavailable
@@ -47,7 +48,8 @@ class ServerClient:
         connection = self._connect()
         try:
             response = self._send(connection, "POST", f"{_join(path)}?stream=true", json.dumps(body))
-            yield from _read_events(response)
+            for frame in read_frames(line.decode() for line in response):
+                yield frame.event
         except (OSError, HTTPException) as error:
             raise Unavailable(f"The connection to the running server broke: {error}.") from error
         finally:
@@ -78,14 +80,3 @@ class ServerClient:
 
 def _join(path: tuple[str, ...]) -> str:
     return "/api/" + "/".join(quote(part, safe="") for part in path)
-
-
-def _read_events(response: HTTPResponse) -> Iterator[Event]:
-    """Decode server-sent events: the inverse of `app.runs.cache.encode_frame`."""
-    name = ""
-    for line in response:
-        field, _, value = line.decode().rstrip("\r\n").partition(": ")
-        if field == "event":
-            name = value
-        elif field == "data":
-            yield cast(Event, {"type": name, **json.loads(value)})

@@ -1,4 +1,4 @@
-"""What a run sends, on its way to all who follow it."""
+"""Delivers a run's events to everyone who follows it."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -40,7 +40,7 @@ class Broadcast:
         self._wake()
 
     def reaches(self, after: str | None) -> bool:
-        """Whether whoever has seen the events up to `after` misses none but those that are here."""
+        """Return True if the events held here are all that follow the event with the id `after`."""
         return self.attempt == 1 if after is None else order_of(after)[0] == self.attempt or self.attempt == 1
 
     async def follow(self, after: str | None = None) -> AsyncGenerator[StreamedEvent]:

@@ -1,4 +1,4 @@
-"""What answering has cost, from the log of runs."""
+"""Sums up the costs of answering from the log of runs."""
 
 from dataclasses import asdict
 from datetime import UTC, datetime

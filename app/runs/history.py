@@ -34,7 +34,7 @@ class HistoryStep(TypedDict):
     ms: float | None
     """Milliseconds in the node; None where no node ran."""
     next: list[str]
-    """What runs next; empty at the end of a turn."""
+    """The nodes that run next; empty at the end of a turn."""
     created_at: str
     """Empty where it cannot be read."""
 

@@ -1,4 +1,4 @@
-"""What the run manager takes and gives: questions, branches, and runs that were accepted."""
+"""The run manager's inputs and outputs: questions, branches, and accepted runs."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing

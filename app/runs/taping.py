@@ -25,7 +25,7 @@ from domain.tapes import Call, Tape
 from nodes.context import Context, Ledger, Models
 
 _DIFF_LINES = 40
-"""How many lines of difference are shown where a request is not on the tape."""
+"""Number of differing lines to show for a request that is not on the tape."""
 
 _SINGLE: dict[str, type] = {"library": Library, "embedder": Embedder}
 """The fields of a context that hold one port, and the protocol of each."""
@@ -274,10 +274,15 @@ def _raise(call: Call) -> None:
 
 
 def _read_request(recorded: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the request as it would be recorded today: earlier versions kept the order of a scope's documents."""
-    if "scope" not in recorded:
-        return recorded
-    return {**recorded, "scope": Scope.from_json(recorded["scope"]).to_json()}
+    """Return the request as it would be recorded today. Earlier versions kept a scope's documents in the order given,
+    and passages without their source."""
+    current = dict(recorded)
+    if "scope" in recorded:
+        current["scope"] = Scope.from_json(recorded["scope"]).to_json()
+    if "passages" in recorded:
+        # At the end, where the dataclass has it: equal requests have to be equal bytes.
+        current["passages"] = [each if "source" in each else {**each, "source": ""} for each in recorded["passages"]]
+    return current
 
 
 def _key(port: str, method: str, request: Mapping[str, Any]) -> bytes:

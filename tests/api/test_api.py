@@ -11,6 +11,7 @@ import pytest
 from fastapi import Request
 from starlette.types import ASGIApp
 
+from app.api.sse import read_frames
 from app.api.streams import respond, stream_events
 from app.serving.application import make_app
 from app.settings import Settings
@@ -44,12 +45,7 @@ async def _live(services: Services) -> AsyncIterator[ASGIApp]:
 
 
 def parse_events(body: str) -> list[tuple[str, str, dict[str, Any]]]:
-    events = []
-    for block in body.replace("\r\n", "\n").strip().split("\n\n"):
-        fields = dict(line.split(": ", 1) for line in block.split("\n") if ": " in line and not line.startswith(":"))
-        if "event" in fields:
-            events.append((fields["id"], fields["event"], json.loads(fields["data"])))
-    return events
+    return [(frame.id, frame.type, json.loads(frame.data)) for frame in read_frames(body.splitlines())]
 
 
 async def test_chat_streams_numbered_events_that_end_with_done(client: httpx.AsyncClient) -> None:

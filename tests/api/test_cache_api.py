@@ -11,6 +11,7 @@ from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoin
 from starlette.requests import Request
 from starlette.responses import Response
 
+from app.api.sse import read_frames
 from app.serving.application import make_app
 from app.wiring.services import Services
 
@@ -92,7 +93,8 @@ async def test_a_stored_answer_looks_like_that_of_a_run(client: httpx.AsyncClien
         assert (run.status_code, run.json()["run_id"]) == (200, again.headers["x-run-id"])
     streamed = await client.post("/api/chat", json={"question": QUESTION})
     assert streamed.headers["content-type"].startswith("text/event-stream")
-    assert streamed.text.rstrip().split("\n\n")[-1].split("\n")[1] == "event: done"
+    *_, last = read_frames(streamed.text.splitlines())
+    assert last.type == "done"
 
 
 @pytest.mark.parametrize(

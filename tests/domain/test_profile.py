@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from app.settings import PIPELINES, read_modes, read_settings
+from app.modes import PIPELINES, read_modes
+from app.settings import read_settings
 from domain.profile import MODES, ModelKnobs, Profile
 
 FIRST = """
