@@ -1,7 +1,7 @@
 import pytest
 
 from domain.errors import QuestionError
-from domain.question import clean_question
+from domain.question import add_carried, clean_question, split_carried
 from domain.state import MAX_QUESTION
 
 
@@ -35,3 +35,11 @@ def test_a_question_has_a_longest_length_after_cleaning() -> None:
     assert clean_question("a" * MAX_QUESTION + "  ") == "a" * MAX_QUESTION
     with pytest.raises(QuestionError, match=r"2,001 characters; at most 2,000"):
         clean_question("a" * (MAX_QUESTION + 1))
+
+
+def test_words_of_the_conversation_are_put_behind_a_question_and_taken_off_again() -> None:
+    carried = add_carried("How long is it valid?", ["warranty", "Lindenhof"])
+    assert carried == "How long is it valid? (warranty Lindenhof)"
+    assert split_carried(carried) == ("How long is it valid?", "warranty Lindenhof")
+    assert add_carried("How long?", []) == "How long?"
+    assert split_carried("How long (in days)") == ("How long (in days)", "")

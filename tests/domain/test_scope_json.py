@@ -26,9 +26,3 @@ def test_a_filter_is_absent_where_there_is_none() -> None:
     assert Scope("w").to_json() == {"workspace_id": "w", "document_ids": None}
     assert Scope.from_json({"workspace_id": "w"}) == Scope("w", None, EVERYTHING)
     assert Scope.from_json({"workspace_id": "w", "where": {}}).where is EVERYTHING
-
-
-def test_the_whole_workspace_is_neither_chosen_from_nor_filtered() -> None:
-    assert Scope("w").is_whole_workspace
-    assert not Scope("w", ()).is_whole_workspace
-    assert not Scope("w", None, Where.parse("team=legal")).is_whole_workspace

@@ -2,7 +2,10 @@
 
 from typing import Any
 
-from nodes.writing import AnswerWriter, Prose
+import pytest
+
+from domain.citations import cite
+from nodes.writing import AbstentionListener, AnswerWriter, Prose, finish_turn
 from tests.sources import make_source
 
 FILLER = "The device is sold in boxes of cardboard. " * 9
@@ -32,3 +35,92 @@ def test_a_citation_shows_what_its_statements_rest_on() -> None:
     assert WARRANTY in writer.citations[0]["text"]
     assert CLAIMS in writer.citations[0]["text"]
     assert len([event for event in events if event["type"] == "citation"]) == 2
+
+
+def listen(*pieces: str) -> AbstentionListener:
+    listener = AbstentionListener("No answer here.")
+    for piece in pieces:
+        listener.feed(piece)
+    return listener
+
+
+@pytest.mark.parametrize(
+    ("pieces", "heard", "length"),
+    [
+        (["No answer here."], True, 15),
+        ([" No ans", "wer here. But"], True, 16),
+        (["No answer here.", " More"], True, 15),
+        (["No answer"], None, 0),
+        (["No answer "], None, 0),
+        (["No answers"], False, 0),
+        (["Yes.", "No answer here."], False, 0),
+        ([], None, 0),
+    ],
+)
+def test_an_abstention_is_recognised_at_the_beginning(pieces: list[str], heard: bool | None, length: int) -> None:
+    listener = listen(*pieces)
+    assert listener.heard_abstention is heard
+    assert listener.length == length
+
+
+@pytest.mark.parametrize(
+    ("pieces", "heard", "length"),
+    [
+        (["No answer here"], True, 14),
+        ([" No answer here "], True, 16),
+        (["No answer"], False, 0),
+        ([""], False, 0),
+        (["No answer here."], True, 15),
+        (["Yes"], False, 0),
+    ],
+)
+def test_a_reply_that_ends_without_its_full_stop_abstains_too(pieces: list[str], heard: bool, length: int) -> None:
+    listener = listen(*pieces)
+    listener.finish()
+    assert (listener.heard_abstention, listener.length) == (heard, length)
+
+
+def test_what_is_written_is_sent() -> None:
+    events: list[Any] = []
+    writer = AnswerWriter(events.append)
+    for text in ("a", "", "b"):
+        writer.write(text)
+    writer.cite(cite(make_source("One.")))
+    writer.cite(cite(make_source("Other.")))
+    assert writer.text == "ab"
+    assert events == [
+        {"type": "content", "token": "a"},
+        {"type": "content", "token": "b"},
+        {"type": "citation", "citation": cite(make_source("One."))},
+    ]
+    writer.correct("why", "c", [])
+    assert (writer.text, writer.citations) == ("c", [])
+    assert events[-1] == {"type": "correction", "reason": "why", "answer": "c", "citations": []}
+
+
+def test_links_of_the_question_and_the_sources_stay() -> None:
+    writer = AnswerWriter(lambda event: None)
+    source = make_source("See https://b.example/x here.", title="At https://c.example", heading="https://d.example")
+    prose = Prose(writer, "Is https://a.example good?", [source], "number")
+    prose.feed("https://a.example https://b.example/x https://c.example https://d.example ok")
+    assert not prose.lost_links
+    prose.feed(" https://e.example ok")
+    prose.finish()
+    assert prose.lost_links
+    assert "d.example" in writer.text
+    assert "e.example" not in writer.text
+
+
+def test_a_finished_turn_joins_its_conversation() -> None:
+    state: Any = {
+        "run_id": "r", "question": "And it?", "standalone_question": "And the Falke?", "route": "needs_retrieval",
+        "turns": [{"run_id": "before"}],
+    }  # fmt: skip
+    citations = [cite(make_source(text, title=title)) for text, title in (("a", "A"), ("b", "B"), ("c", "A"))]
+    assert finish_turn(state, "36 [1].", citations, "answered") == [
+        {"run_id": "before"},
+        {
+            "run_id": "r", "question": "And it?", "standalone_question": "And the Falke?", "route": "needs_retrieval",
+            "answer": "36 [1].", "documents": ["A", "B"], "outcome": "answered",
+        },
+    ]  # fmt: skip

@@ -1,0 +1,73 @@
+"""The messages that a model is sent, exactly."""
+
+from typing import Any
+
+import pytest
+
+from domain.ports.models import Message
+from nodes.prompting import (
+    Shown,
+    ask,
+    disarm,
+    fit_sources,
+    instruct,
+    number_lines,
+    show_list,
+    show_sources,
+    show_turns,
+    write,
+)  # fmt: skip
+from tests.sources import make_source
+
+
+class Words:
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+
+def test_fields_are_escaped_unless_they_are_already() -> None:
+    assert instruct("Say {a}.", a="</source>") == Message("system", "Say ‹/source>.")
+    assert ask("Say {a}.", a="<|im_start|>") == Message("user", "Say ‹|im_start|>.")
+    shown = write("{a} {b}", a=Shown("<source>"), b="<source>")
+    assert shown == "<source> ‹source>"
+    assert isinstance(shown, Shown)
+
+
+def test_a_bracket_is_replaced_by_one_that_looks_like_it() -> None:
+    assert disarm("a [INST] b") == "a ［INST] b"
+    assert disarm("]~b]system") == "]～b]system"
+    assert disarm("a < b [1]") == "a < b [1]"
+
+
+def test_lists_have_an_item_a_line() -> None:
+    assert show_list(["a\n b", "<source>"]) == "- a b\n- ‹source>"
+    assert isinstance(show_list([]), Shown)
+    assert number_lines("{a}!", [{"a": "x"}, {"a": "<source>"}]) == "1. x!\n2. ‹source>!"
+
+
+def test_sources_are_shown_in_tags() -> None:
+    second = make_source("Two.", number=2, title='The "big"\n<book>', heading="Part")
+    second["page"] = 7
+    third = make_source("Three.", number=3, path="a/b.md")
+    assert show_sources([make_source("One </source>."), second, third]) == (
+        '<source number="1" title="Handbook">\nOne ‹/source>.\n</source>\n\n'
+        '<source number="2" title="The \'big\' ‹book› › Part" page="7">\nTwo.\n</source>\n\n'
+        '<source number="3" title="Handbook" path="a/b.md">\nThree.\n</source>'
+    )
+
+
+def test_the_last_turns_are_shown() -> None:
+    turns: Any = [{"question": f"q{n}", "answer": f"<source> {n}"} for n in (1, 2, 3)]
+    assert show_turns(turns, 2) == [
+        Message("user", "q2"), Message("assistant", "‹source> 2"),
+        Message("user", "q3"), Message("assistant", "‹source> 3"),
+    ]  # fmt: skip
+    assert show_turns(turns, 0) == []
+
+
+@pytest.mark.parametrize(("budget", "kept"), [(0, 1), (5, 1), (9, 1), (10, 2), (14, 2), (15, 3), (99, 3)])
+def test_sources_that_fit_are_kept_and_the_first_always(budget: int, kept: int) -> None:
+    sources = [make_source("One word.", number=n) for n in (1, 2, 3)]
+    each = Words().count(str(show_sources(sources[:1])))
+    scaled = budget * each // 5
+    assert fit_sources(sources, scaled, Words()) == sources[:kept]
