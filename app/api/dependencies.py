@@ -1,4 +1,4 @@
-"""What route handlers take from the running application. Only this module knows how the service is wired."""
+"""Gives route handlers the parts of the service that they use. Only this module of the API knows the wiring."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, TypeVar, cast

@@ -1,4 +1,4 @@
-"""What the API takes. What it gives are the TypedDicts of `domain`."""
+"""The bodies and parameters of the API's requests."""
 
 from typing import Annotated, Any, Literal
 
@@ -62,12 +62,12 @@ class ChatRequest(_Body):
     mode: str = "standard"
     workspace: WorkspaceId = "default"
     when_busy: WhenBusy = "queue"
-    """What becomes of the question where the thread's other one is still being answered."""
+    """How to treat the question while another one of its thread is being answered."""
     on_disconnect: Literal["continue", "cancel"] = "continue"
-    """Whether the run goes on when the client of this request leaves."""
+    """Whether to continue the run when the client leaves."""
 
     def as_ask(self) -> Ask:
-        """The same, for the runs."""
+        """Return the question for the run manager."""
         return Ask(
             question=self.question,
             scope=Scope.within(self.workspace, self.document_ids, Where.from_json(self.filter or {})),
@@ -78,7 +78,7 @@ class ChatRequest(_Body):
 
 
 class ReplayRequest(_Body):
-    """Run on from a saved state, or run a run again from its start."""
+    """Continue from a saved state, or run a run again from its start."""
 
     checkpoint_id: str | None = None
     run_id: str | None = None

@@ -24,7 +24,7 @@ class Difference(TypedDict):
 
 
 class Explanation(TypedDict):
-    """What a question would find in the cache now."""
+    """The result of looking a question up in the cache."""
 
     hit: bool
     components: dict[str, Any]

@@ -16,7 +16,7 @@ from nodes.context import Context
 
 @dataclass(frozen=True, slots=True)
 class RunParts:
-    """What the run manager hands to each run that it executes."""
+    """The parts that the run manager hands to each run that it executes."""
 
     states: ThreadStates
     threads: Threads

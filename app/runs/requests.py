@@ -1,4 +1,4 @@
-"""What the run manager takes and gives: questions, branches, and runs that were accepted."""
+"""The input and output of the run manager: questions, branches, and accepted runs."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing

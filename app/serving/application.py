@@ -19,7 +19,7 @@ PAGE = Path(__file__).parents[1] / "api" / "page.html"
 
 
 class Lifespan(TypedDict):
-    """What request handlers find in `request.state`."""
+    """The contents of `request.state`."""
 
     services: Services
     manager: RunManager
