@@ -1,4 +1,4 @@
-"""The settings of a deployment, which the entry points read from the environment; never read at import."""
+"""The settings of a deployment. The entry points read them from the environment; nothing reads them at import."""
 
 import re
 from pathlib import Path
@@ -8,12 +8,11 @@ from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_vali
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from app.support.toml_files import list_problems, read_toml
+from app.adapters.chat.providers import Access
+from app.support.toml_files import list_problems
 from domain.errors import ConfigurationError
-from domain.profile import MODES, ModelName, Profile
+from domain.model_names import ModelName
 from domain.retention import STEPS_OF, Policy
-
-PIPELINES = Path(__file__).parent / "pipelines"
 
 
 def _default_home() -> Path:
@@ -26,7 +25,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="ASKGRAPH_", populate_by_name=True, env_ignore_empty=True)
 
     home: Path = Field(default_factory=_default_home)
-    """The folder of the embedded servers' data."""
+    """The folder in which embedded Postgres and Valkey keep their data."""
     database_url: SecretStr | None = Field(None, validation_alias=AliasChoices("DATABASE_URL"))
     """An external Postgres with pgvector; unset: an embedded one."""
     redis_url: SecretStr | None = Field(None, validation_alias=AliasChoices("REDIS_URL"))
@@ -48,8 +47,8 @@ class Settings(BaseSettings):
     model_timeout: float = Field(60, gt=0)
     """Limit of one model call, in seconds."""
     embeddings: str = "local"
-    """The embedding model: `local` is the one that ships; `openai:MODEL` or `openai:MODEL@DIMENSION` is behind OpenAI's
-    API. A model other than the index's is refused: run `askgraph reindex`."""
+    """The embedding model: `local` is the one that ships; `openai:MODEL` or `openai:MODEL@DIMENSION` is one behind
+    OpenAI's API. A model other than the index's is refused; `askgraph reindex` changes the index."""
     embeddings_api_key: SecretStr | None = None
     """Unset: OpenAI's key, unless `embeddings_base_url` names another server, which must not see it."""
     embeddings_base_url: str | None = None
@@ -71,19 +70,28 @@ class Settings(BaseSettings):
     profiles: Path | None = None
     """A TOML file of modes, each of which may say what it `extends`; or the name of a shipped pipeline."""
     load_samples: bool = True
-    """True if `askgraph serve` loads the sample library into an empty default workspace."""
+    """If true, `askgraph serve` loads the sample library into an empty default workspace."""
     max_document_mb: int = Field(50, ge=1)
     answer_ttl_hours: float = Field(24, gt=0)
-    """Lifetime of a cached answer, in hours."""
+    """Hours that the cache keeps an answer."""
     tapes: bool = True
-    """True if runs are taped, so that they can be replayed without a call."""
+    """If true, runs are taped, so that they can be replayed without calls."""
     untaped_workspaces: Annotated[frozenset[str], NoDecode] = frozenset()
     """Names of workspaces whose runs are not taped, separated by commas."""
     retention: Annotated[Policy, NoDecode] = Policy()
     """How long threads are kept after their last run, such as `90d`; workspaces may have spans of their own:
     `90d,acme=7d,legal=keep`."""
     keep_steps_of: int = Field(STEPS_OF, ge=1)
-    """Number of recent runs per thread that keep every step; older runs keep their final state."""
+    """Number of a thread's latest runs that keep every step; older ones keep only their final state."""
+
+    @property
+    def providers(self) -> dict[str, Access]:
+        """API key and address of each provider of language models: `openai`, and those in `PACKAGES`."""
+        return {
+            "openai": Access(reveal(self.openai_api_key), self.openai_base_url),
+            "anthropic": Access(reveal(self.anthropic_api_key), self.anthropic_base_url),
+            "google_genai": Access(reveal(self.google_api_key), self.google_base_url),
+        }
 
     @field_validator("retention", mode="before")
     @classmethod
@@ -116,71 +124,6 @@ def read_settings(**overrides: Any) -> Settings:
         return Settings(**overrides)
     except ValidationError as error:
         raise ConfigurationError(f"Wrong settings. {list_problems(error)}") from error
-
-
-def read_modes(settings: Settings) -> dict[str, Profile]:
-    """Return the shipped modes and the deployment's own.
-
-    A profiles file looks like this::
-
-        [brief]
-        extends = "standard"
-        generate.citation_style = "source"
-        generate.max_sentences = 2
-
-    Raises `ConfigurationError` where the file cannot be read or sets a knob that does not exist.
-    """
-    modes = dict(MODES)
-    if settings.profiles is not None:
-        pipelines = _find_pipelines()
-        path = settings.profiles
-        if not path.is_file():
-            path = pipelines.get(str(path), path)
-        modes |= _read_profiles(path, pipelines)
-    for mode in modes.values():
-        if (mode.models.timeout or 0) > settings.model_timeout:
-            raise ConfigurationError(
-                f"The mode {mode.name!r} waits {mode.models.timeout:g} s for its models, and every step ends after "
-                f"ASKGRAPH_MODEL_TIMEOUT, {settings.model_timeout:g} s. Raise that, or lower models.timeout."
-            )
-    return modes
-
-
-def _find_pipelines() -> dict[str, Path]:
-    """Return the shipped profiles files by name; each reproduces a known pipeline."""
-    return {file.stem: file for file in sorted(PIPELINES.glob("*.toml"))}
-
-
-def _read_profiles(path: Path, pipelines: dict[str, Path]) -> dict[str, Profile]:
-    unusable = f"The profiles file {path} cannot be used: "
-    tables = read_toml(path, "profiles file")
-    modes: dict[str, Profile] = {}
-    for name, table in tables.items():
-        if not isinstance(table, dict):
-            raise ConfigurationError(f"{unusable}{name!r} is not a mode. A mode is a table: [{name}].")
-        extended = table.pop("extends", "standard")
-        known = MODES | modes
-        if isinstance(extended, str) and extended not in known and extended in pipelines:
-            known |= _read_profiles(pipelines[extended], {})
-        if not isinstance(extended, str) or extended not in known:
-            raise ConfigurationError(
-                f"{unusable}[{name}] extends {extended!r}; it can extend one of {', '.join([*known, *pipelines])}, "
-                "or a mode that stands above it."
-            )
-        try:
-            modes[name] = Profile.model_validate(merge_knobs(known[extended].model_dump(), table) | {"name": name})
-        except ValidationError as error:
-            raise ConfigurationError(f"{unusable}[{name}] {list_problems(error)}.") from error
-    return modes
-
-
-def merge_knobs(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """Return `base` with `changes` applied, group by group."""
-    merged = dict(base)
-    for key, value in changes.items():
-        known = merged.get(key)
-        merged[key] = merge_knobs(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
-    return merged
 
 
 def reveal(secret: SecretStr | None) -> str:

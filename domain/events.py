@@ -59,7 +59,7 @@ class Correction(TypedDict):
 
     type: Literal["correction"]
     reason: str
-    """What was wrong, in words; or `RESTART`: then `answer` is what was saved of it, often nothing."""
+    """The reason in words; or `RESTART`: then `answer` is the part that was saved, which is often empty."""
     answer: str
     citations: list[Citation]
 
@@ -76,10 +76,9 @@ class Compared(TypedDict):
     """The lines of a unified diff."""
 
 
-class Done(TypedDict):
-    """The end of a turn: the whole answer and how it came about."""
+class Answer(TypedDict):
+    """A whole answer and how it came about."""
 
-    type: Literal["done"]
     run_id: str
     thread_id: str
     answer: str
@@ -115,6 +114,12 @@ class Done(TypedDict):
     prompts: dict[str, str]
     """The version of each prompt that a model was asked with, by node."""
     trace_url: str | None
+
+
+class Done(Answer):
+    """The end of a turn."""
+
+    type: Literal["done"]
 
 
 class Failed(TypedDict):

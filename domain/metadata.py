@@ -38,7 +38,7 @@ def check_metadata(given: object) -> Metadata:
 
 
 def select_metadata(found: Mapping[str, Any]) -> Metadata:
-    """What can be stored of the metadata that a file has in itself. The rest is left out."""
+    """Select the metadata that can be stored from what a file contains, and drop the rest."""
     metadata: Metadata = {}
     for key, value in _flatten(found, ""):
         kept = _keep(value)

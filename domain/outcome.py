@@ -1,4 +1,4 @@
-"""How a question ended, and why.
+"""Outcomes of questions, and the reasons for them.
 
 Nodes decide both and keep them in the state. `nodes/wording.py` alone makes prose of them, so that no code reads prose
 to find out what happened.
@@ -43,7 +43,7 @@ class MissingWords(TypedDict):
 
     code: Literal["missing_words"]
     words: list[str]
-    """As the question spells them."""
+    """Spelled as in the question."""
 
 
 class NothingQuotable(TypedDict):

@@ -4,13 +4,13 @@ A turn copies its profile into the state. So a saved run records its settings, a
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, ConfigDict, Field
 
 from domain.budget import Budget
 from domain.errors import UnknownMode
+from domain.model_names import ModelName
 from domain.state import REMEMBERED_TURNS
 
 CitationStyle = Literal["number", "source", "citation", "chunk"]
@@ -25,7 +25,7 @@ class _Knobs(BaseModel):
 
 
 class RetrievalKnobs(_Knobs):
-    """How retrieve searches and fuses."""
+    """Settings of retrieve's searches and their fusion."""
 
     candidates: int = Field(40, ge=1, le=200)
     """Fused candidates that go on to rerank."""
@@ -53,7 +53,7 @@ class RetrievalKnobs(_Knobs):
 
 
 class RerankKnobs(_Knobs):
-    """How rerank scores candidates, and how many it keeps."""
+    """Settings of rerank: its method, and the number of candidates that it keeps."""
 
     method: Literal["local", "cross_encoder", "cohere", "model", "none"] = "local"
     """`local`: late interaction over stored vectors. `cross_encoder`: the model that `ASKGRAPH_CROSS_ENCODER` names.
@@ -69,7 +69,7 @@ class RerankKnobs(_Knobs):
 
 
 class GradeKnobs(_Knobs):
-    """How much confidence an answer needs."""
+    """The confidence that an answer needs."""
 
     sufficient: float = Field(0.6, ge=0, le=1)
     """Answer at once at this confidence or more."""
@@ -83,7 +83,7 @@ class GradeKnobs(_Knobs):
 
 
 class GenerateKnobs(_Knobs):
-    """How the answer is written."""
+    """Settings of generate."""
 
     citation_style: CitationStyle = "number"
     source_tokens: int = Field(8000, ge=200)
@@ -93,26 +93,12 @@ class GenerateKnobs(_Knobs):
     """The most sentences that an answer without a language model quotes."""
     temperature: float = Field(0.2, ge=0, le=2)
     model: Literal["small", "large"] = "large"
-    """Which language model writes."""
+    """The language model that writes."""
     remembered_turns: int = Field(4, ge=0, le=REMEMBERED_TURNS)
     """Earlier turns of the conversation that the model sees."""
     fallback: str | None = Field(None, min_length=1, max_length=500)
     """The sentence that opens an abstention, and that the model replies where the sources do not answer. None: the one
     of the profile's language."""
-
-
-def _check_model(name: str) -> str:
-    if not name or name.endswith(":") or any(map(str.isspace, name)):
-        raise PydanticCustomError(
-            "model_name",
-            "{given} is no name of a language model; without this setting the default is used",
-            {"given": repr(name)},
-        )
-    return name
-
-
-ModelName = Annotated[str, AfterValidator(_check_model)]
-"""A language model's name, with or without its provider before a colon."""
 
 
 class ModelKnobs(_Knobs):

@@ -32,7 +32,7 @@ class Cuts:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How long threads are kept after their last run began, and how many of their runs keep every step."""
+    """The time that threads are kept after their last run began, and the number of their runs that keep every step."""
 
     older_than: timedelta | None = None
     """None: for ever."""

@@ -13,7 +13,7 @@ from domain.state import Degradation, TurnInput, Usage
 RunState = Literal["queued", "running", "done", "failed", "stopped"]
 """The last three are final. `stopped`: somebody stopped the run; what it had written stays."""
 WhenBusy = Literal["reject", "queue", "interrupt"]
-"""How to treat a question whose thread is busy: refuse it, let it wait, or stop the run it would wait for."""
+"""The treatment of a question whose thread is busy: refuse it, let it wait, or stop the run that it would wait for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class RunStatus:
     request: RunRequest
     state: RunState
     attempt: int
-    """How often the run was begun; 0 until the first time."""
+    """Number of times that the run was started."""
     accepted_at: datetime
     started_at: datetime | None = None
     """Start of the latest attempt."""
@@ -77,7 +77,8 @@ class RunRecord:
     queries: list[str] = field(default_factory=list)
     document_ids: list[str] | None = None
     scope: ScopeJson | None = None
-    """Where it was asked; None for runs before filters. `workspace_id` and `document_ids` repeat parts of it."""
+    """The scope of the question; None for runs recorded before filters existed. `workspace_id` and `document_ids`
+    repeat parts of it."""
     route: str = ""
     retries: int = 0
     candidates: int = 0

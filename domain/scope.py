@@ -36,11 +36,6 @@ class Scope:
         if self.document_ids is not None:
             object.__setattr__(self, "document_ids", tuple(sorted(set(self.document_ids))))
 
-    @property
-    def is_whole_workspace(self) -> bool:
-        """True where every document of the workspace is in scope."""
-        return self.document_ids is None and not self.where
-
     @classmethod
     def within(cls, workspace_id: str, document_ids: Iterable[str] | None = None, where: Where = EVERYTHING) -> "Scope":
         """The scope of a request, which may name its documents in any form and order."""

@@ -30,7 +30,7 @@ REMEMBERED_TURNS = 12
 
 
 class Usage(TypedDict):
-    """What one call of a model used, filed under its step."""
+    """The tokens and costs of one call of a model, filed under its step."""
 
     node: str
     model: str
@@ -68,9 +68,9 @@ class Degradation(TypedDict):
     code: str
     """The reason: an error's stable name, or `over_budget`."""
     given_up: str
-    """What the step fell back from, usually a model's name."""
+    """The thing that the step fell back from, usually a model's name."""
     instead: str
-    """What took its place: another model, or `local`."""
+    """The replacement: another model, or `local`."""
     message: str
     """The same in words; also in `warnings`."""
 
@@ -153,10 +153,10 @@ class PerQuestion(TypedDict):
     parts: list[str]
     """Further queries of a retry, one for each part of the question."""
     answerer: str
-    """Who is to write the answer: `model` (the tier that the profile names), `fallback 1`, `fallback 2` … or `local`.
+    """The answerer to ask: `model` (the tier that the profile names), `fallback 1`, `fallback 2` … or `local`.
     Empty: the first of these that exists."""
     answered_by: str
-    """Who wrote the answer: a model's name, or `local`."""
+    """The answerer that wrote the answer: a model's name, or `local`."""
     failure: Failure | None
     """Set while another answerer has yet to write the answer."""
     degraded: list[Degradation]

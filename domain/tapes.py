@@ -11,8 +11,8 @@ from domain.events import Event
 from domain.ports.models import ModelUsage
 
 TapeUse = Literal["off", "strict", "fill"]
-"""How a replay uses the tape. `off`: makes all calls anew. `strict`: makes no call. `fill`: makes only the calls that
-the tape lacks."""
+"""The use that a replay makes of the tape. `off`: makes all calls anew. `strict`: makes no call. `fill`: makes only the
+calls that the tape lacks."""
 
 
 @dataclass(slots=True)

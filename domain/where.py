@@ -305,7 +305,7 @@ class _Parser:
         return found
 
     def _take(self, pattern: re.Pattern[str]) -> str | None:
-        """What matches here, and the spaces after it."""
+        """Take the text that matches here, and skip the spaces after it."""
         match = pattern.match(self._text, self._at)
         if match is None:
             return None

@@ -28,9 +28,9 @@ EXAMPLES = 5
 """Best candidates that count as examples of what is asked; 3 to 12 rank about as well."""
 
 USUAL_CANDIDATES = 20
-"""As many as the fit had: the best of more are standardised by these, so that relevance does not depend on how many
-come after them. Fewer are standardised as if the rest had the lowest score: the best of three cannot otherwise stand
-out as the best of twenty does, and a small library would be graded too low."""
+"""Number of candidates that the fit had. Only this many are used to standardise a longer list, so that relevance does
+not depend on its length. A shorter list is filled up with its lowest score: otherwise the best of three could not stand
+out like the best of twenty, and a small library would be graded too low."""
 
 USUAL_SIMILARITY = 0.4
 """Stands in for the cosine where the whole dense leg is missing. An estimate, not fitted."""

@@ -10,8 +10,9 @@ from typer.main import get_command
 from app.adapters.pgvectorstore.mapping import read_mapping
 from app.cli import cli
 from app.evaluation.sets import read_sets
+from app.modes import read_modes
 from app.serving.application import make_app
-from app.settings import Settings, read_modes, read_settings
+from app.settings import Settings, read_settings
 from domain.documents import Citation
 from domain.events import Done
 

@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 
 from app.adapters.prices import read_prices
-from app.settings import read_modes, read_settings
+from app.modes import read_modes
+from app.settings import read_settings
 
 PAGE = (Path(__file__).parent.parent / "docs" / "models.md").read_text("utf-8")
 

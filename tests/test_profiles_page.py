@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from app.settings import PIPELINES
+from app.modes import PIPELINES
 from domain.profile import MODES
 
 PAGE = (Path(__file__).parent.parent / "docs" / "profiles.md").read_text("utf-8")

@@ -9,14 +9,15 @@ import pytest
 from pydantic import SecretStr
 
 from app.adapters.chat.connections import Connections
-from app.adapters.chat.providers import Access
+from app.adapters.chat.providers import PACKAGES, Access
 from app.adapters.circuit import THRESHOLD
 from app.adapters.prices import read_prices
-from app.settings import Settings, read_modes, read_settings
+from app.modes import read_modes
+from app.settings import Settings, read_settings
 from app.wiring.fingerprint import fingerprint_installation, name_models
 from app.wiring.services import Services, open_services
 from domain.errors import ConfigurationError
-from nodes.context import Tier
+from nodes.context import Models, Tier
 from tests.asking import QUESTION, ask, read_health, with_models
 from tests.wire.anthropic import serve_anthropic
 from tests.wire.openai import Fault, OpenAIServer, serve_openai
@@ -198,6 +199,12 @@ async def test_a_model_without_a_price_is_named_and_its_tokens_are_counted(setti
     assert (costs["generate"] or 0) > 0.01
     assert all(used["input_tokens"] for used in done["usage"])
     assert done["warnings"] == []
+
+
+def test_every_provider_has_settings_and_its_address_marks_the_answers(settings: Settings) -> None:
+    assert set(settings.providers) == {"openai", *PACKAGES}
+    elsewhere = settings.model_copy(update={"google_base_url": "http://a.test"})
+    assert name_models(Models(), elsewhere) != name_models(Models(), settings)
 
 
 async def test_answers_of_other_models_are_not_this_machines(settings: Settings) -> None:

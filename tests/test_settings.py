@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from app.settings import Settings, read_modes, read_settings
+from app.modes import read_modes
+from app.settings import Settings, read_settings
 from domain.errors import ConfigurationError
 
 

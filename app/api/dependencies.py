@@ -1,4 +1,4 @@
-"""Gives route handlers the parts of the service that they use. Only this module of the API knows the wiring."""
+"""Dependencies of the route handlers. In the API, only this module knows how the service is wired."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, TypeVar, cast

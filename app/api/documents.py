@@ -38,7 +38,7 @@ MAX_NAME = 255
 """Longest file name in characters, as on most file systems."""
 
 MAX_UPLOAD = 10
-"""How many times as large as the largest document one request may be."""
+"""A request may be this many times as large as the largest document."""
 
 
 class _BoundedRoute(APIRoute):

@@ -6,12 +6,11 @@ from typing import Any, Literal, NotRequired
 from typing_extensions import TypedDict
 
 from app.runs.history import HistoryStep
-from domain.documents import Citation, DocumentReport, Verification
+from domain.documents import Citation, DocumentReport
+from domain.events import Answer
 from domain.ingestions import IngestionState
 from domain.metadata import Metadata
-from domain.outcome import Framing, Outcome, Reason
 from domain.runs import CostKey, RunState, Spending
-from domain.state import Degradation, Route, Usage
 
 
 class FieldProblem(TypedDict):
@@ -38,39 +37,16 @@ class ErrorBody(TypedDict):
 
 
 class ComparisonBody(TypedDict):
-    """How a strict replay compares with the recorded run."""
+    """The result of comparing a strict replay with the recorded run."""
 
     run_id: str
     identical: bool
     differences: list[str]
 
 
-class AnswerBody(TypedDict):
+class AnswerBody(Answer):
     """A finished run as one answer: the data of `done`, and the sources shown."""
 
-    run_id: str
-    thread_id: str
-    answer: str
-    citations: list[Citation]
-    outcome: Outcome | None
-    abstained: bool
-    outcome_reasons: list[Reason]
-    framing: Framing
-    route: Route
-    mode: str
-    standalone_question: str
-    confidence: float
-    verification: Verification
-    cached: bool
-    stopped: bool
-    usage: list[Usage]
-    cost: float | None
-    timings: dict[str, float]
-    warnings: list[str]
-    answered_by: str
-    degraded: list[Degradation]
-    prompts: dict[str, str]
-    trace_url: str | None
     sources: list[Citation]
     comparison: NotRequired[ComparisonBody]
 
@@ -169,7 +145,7 @@ class CostsBody(TypedDict):
 
 
 class CacheCountsBody(TypedDict):
-    """How many of a workspace's questions found a cached answer."""
+    """Counts of a workspace's questions that found a cached answer and that did not."""
 
     workspace: str
     hits: int

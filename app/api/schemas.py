@@ -1,4 +1,4 @@
-"""The bodies and parameters of the API's requests."""
+"""Types of the API's requests. `responses.py` has those of its responses."""
 
 from typing import Annotated, Any, Literal
 
@@ -62,9 +62,9 @@ class ChatRequest(_Body):
     mode: str = "standard"
     workspace: WorkspaceId = "default"
     when_busy: WhenBusy = "queue"
-    """How to treat the question while another one of its thread is being answered."""
+    """While another question of the thread is being answered: refuse this one, queue it, or stop the other one."""
     on_disconnect: Literal["continue", "cancel"] = "continue"
-    """Whether to continue the run when the client leaves."""
+    """Continue or cancel the run if the client of this request disconnects."""
 
     def as_ask(self) -> Ask:
         """Return the question for the run manager."""

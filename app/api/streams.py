@@ -24,7 +24,7 @@ GONE = 499
 """The status that nginx logs where the client has closed the connection; nobody receives it."""
 
 PING_SECONDS = 15
-"""How often an idle stream sends a comment, so that proxies do not close it."""
+"""An idle stream sends a comment at this interval, so that proxies do not close it."""
 
 Leave = Callable[[], Awaitable[object]]
 

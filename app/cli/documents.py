@@ -3,7 +3,6 @@ from collections.abc import Sequence
 
 from rich.markup import escape
 
-from app.api.descriptions import describe_document
 from app.cli.options import JsonOption, WhereOption, WorkspaceOption, new_cli
 from app.cli.running import print_json, run
 from app.cli.terminal import new_table, print_table
@@ -24,6 +23,9 @@ def documents(where: WhereOption = None, workspace: WorkspaceOption = "default",
         async with open_catalog(read_settings()) as catalog:
             found = await catalog.list(workspace, Where.parse_option(where))
             if as_json:
+                # Only this form needs it, and it imports what describes runs too.
+                from app.api.descriptions import describe_document
+
                 print_json([describe_document(d) for d in found])
             else:
                 print_documents(found)

@@ -14,7 +14,8 @@ from app.evaluation.comparison import Comparison, compare
 from app.evaluation.evaluation import Evaluated, Options, evaluate
 from app.evaluation.report import check_folder, list_metrics, write_report
 from app.evaluation.sets import read_sets
-from app.settings import read_modes, read_settings
+from app.modes import read_modes
+from app.settings import read_settings
 from app.wiring.services import open_services
 from domain.errors import UnknownMode
 from domain.profile import Profile

@@ -17,7 +17,7 @@ from domain.ports.ingestions import IngestionQueue
 
 @dataclass(slots=True)
 class HandedOver:
-    """What became of the files."""
+    """The result of queueing files."""
 
     ingestions: list[IngestionStatus] = field(default_factory=list)
     refused: list[DocumentReport] = field(default_factory=list)

@@ -23,7 +23,7 @@ class Format:
     """One file format."""
 
     name: str
-    """As messages and help texts list it."""
+    """Its name in messages and help texts."""
     suffixes: tuple[str, ...]
     """File name extensions in lower case, without the dot."""
     media_types: tuple[str, ...]
@@ -31,7 +31,7 @@ class Format:
     reader: str
     """`module:function`. Imported on first use, because some parsers are slow to import."""
     description: str
-    """What people call such a file, with its article: "a Word file (DOCX)"."""
+    """A noun phrase for messages, with its article: "a Word file (DOCX)"."""
     recognise: Callable[[bytes], bool] | None = None
     """Returns True for content that can only be this format; None where content does not tell."""
     is_text: bool = True

@@ -140,7 +140,7 @@ class Ingestion:
         return IngestReport(reports, round(time.perf_counter() - started, 3), passed_over)
 
     async def delete(self, workspace_id: str, document_id: str) -> bool:
-        """Whether there was such a document. Cached answers of the workspace are forgotten.
+        """Delete a document and forget the workspace's cached answers. Returns False if there is no such document.
 
         Raises `DatabaseUnavailable`.
         """

@@ -69,7 +69,7 @@ def is_encrypted_office(data: bytes) -> bool:
 
 
 def describe_foreign(data: bytes) -> str | None:
-    """What a file is that no format of ours recognised ("a PNG picture"); None for text and for anything unknown."""
+    """Name the type of a file of no supported format ("a PNG picture"); None for text and unknown types."""
     if data.startswith(_ZIP):
         parts = _list_parts(data)
         if parts is None:

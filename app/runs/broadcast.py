@@ -1,4 +1,4 @@
-"""Distributes the events of a run to all who follow it."""
+"""Delivers a run's events to everyone who follows it."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -40,7 +40,7 @@ class Broadcast:
         self._wake()
 
     def reaches(self, after: str | None) -> bool:
-        """Return True if a follower that has seen the events up to `after` finds all the others here."""
+        """Return True if the events held here are all that follow the event with the id `after`."""
         return self.attempt == 1 if after is None else order_of(after)[0] == self.attempt or self.attempt == 1
 
     async def follow(self, after: str | None = None) -> AsyncGenerator[StreamedEvent]:

@@ -13,7 +13,7 @@ from domain.profile import find_mode
 from domain.state import read_turns
 
 COMPARED = 500
-"""How many of the workspace's latest cached answers are searched for the nearest."""
+"""Number of the workspace's latest cached answers among which the nearest is searched."""
 
 
 class Difference(TypedDict):
@@ -24,7 +24,7 @@ class Difference(TypedDict):
 
 
 class Explanation(TypedDict):
-    """The result of looking a question up in the cache."""
+    """The result of looking a question up in the cache now."""
 
     hit: bool
     components: dict[str, Any]
@@ -33,7 +33,7 @@ class Explanation(TypedDict):
     """The components of the cached answer that differs in the fewest; None where the workspace has none."""
     stored_at: datetime | None
     differences: list[Difference]
-    """How the nearest one differs; empty for a hit."""
+    """Differences from the nearest one; empty for a hit."""
 
 
 async def explain(parts: RunParts, ask: Ask) -> Explanation:

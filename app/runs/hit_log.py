@@ -27,10 +27,10 @@ ANSWERED_BEFORE = "it was answered before"
 
 
 PAUSE_SECONDS = 0.25
-"""How long hits gather before they are recorded together."""
+"""Seconds during which hits are collected before they are recorded together."""
 
 AGAIN_SECONDS = 1.0
-"""How long to wait after the database could not record them."""
+"""Seconds to wait after the database failed to record them."""
 
 
 def encode_hit(thread_id: str, turn: TurnInput, at: float) -> bytes:

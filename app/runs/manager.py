@@ -24,9 +24,9 @@ from domain.streams import StreamedEvent
 logger = logging.getLogger("askgraph.runs")
 
 DRAIN_SECONDS = 5.0
-"""How long runs may take to finish once the process is told to end."""
+"""Seconds that runs may take to finish once the process is told to end."""
 STEP_SECONDS = 3.0
-"""How long a draining process waits for the current steps, before it hands these over as well."""
+"""Seconds that a draining process then waits for the current steps, before it hands their runs over as well."""
 
 
 class RunManager:

@@ -1,4 +1,4 @@
-"""Makes the `done` event, the record, the log line and the alerts of a finished run."""
+"""Builds the records of a finished turn: its `done` event, its row in the log of runs, its log line and alerts."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -113,7 +113,7 @@ def _name_fault(ended: Done | Failed) -> str | None:
 
 
 def find_alerts(record: RunRecord) -> list[str]:
-    """Return the alerts of a run, for somebody on call."""
+    """List the alerts: problems that somebody on call should look at."""
     alerts = []
     if record.top_score is not None and record.top_score < LOW_TOP_SCORE:
         alerts.append("low_top_score")

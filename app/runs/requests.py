@@ -1,4 +1,4 @@
-"""The input and output of the run manager: questions, branches, and accepted runs."""
+"""The run manager's inputs and outputs: questions, branches, and accepted runs."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing

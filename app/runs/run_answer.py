@@ -32,7 +32,7 @@ from nodes.scope import scope_of
 logger = logging.getLogger("askgraph.runs")
 
 MAX_ATTEMPTS = 5
-"""How often a run is begun. One during which so many processes have died is probably what kills them."""
+"""Maximum number of times that a run is started. If so many processes died during it, it probably kills them."""
 
 Follow = Callable[[str, str], AsyncGenerator[StreamedEvent]]
 """Follows another run of a workspace."""

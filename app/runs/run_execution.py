@@ -28,7 +28,7 @@ from nodes.writing import finish_turn
 logger = logging.getLogger("askgraph.runs")
 
 PATIENCE_SECONDS = 5.0
-"""How long the end of a run that cannot be stored is kept from its reader."""
+"""Seconds to wait for the end of a run to be stored before it is sent to the reader anyway."""
 
 
 class RunExecution:

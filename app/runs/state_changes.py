@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_type_hints
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from app.settings import merge_knobs
+from app.modes import merge_knobs
 from domain.errors import StateError
 from domain.profile import Profile
 from domain.question import clean_question

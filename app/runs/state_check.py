@@ -12,7 +12,7 @@ from domain.scope import Scope
 from domain.state import STATE_VERSION, AnswerState, TurnInput
 
 MAX_NAMED = 200
-"""How many failures a report lists; further ones are only counted."""
+"""Number of failures that a report lists; further ones are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class StateCheck:
 
     states: int = 0
     versions: Counter[int] = field(default_factory=Counter)
-    """How many states were saved under each state version."""
+    """Number of saved states by state version."""
     failed: int = 0
     failures: list[Failure] = field(default_factory=list)
     """The first `MAX_NAMED` of them."""

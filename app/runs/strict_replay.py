@@ -16,7 +16,7 @@ from domain.state import Step
 from graphs.answer import AnswerGraph
 
 MAX_DIFFERENCES = 200
-"""How many lines of a comparison are sent."""
+"""Number of lines of a comparison that are sent."""
 
 _UNREPEATED = frozenset({"timings", "trace_url"})
 """Fields that differ between two passes of the same run: its times, and the address of its trace."""

@@ -24,7 +24,7 @@ _NOT_KEPT = "The tape of this run was not kept"
 
 @dataclass(frozen=True, slots=True)
 class TapePolicy:
-    """Which runs are taped."""
+    """Decides which runs are taped."""
 
     enabled: bool = True
     untaped_workspaces: frozenset[str] = frozenset()

@@ -25,7 +25,7 @@ from domain.tapes import Call, Tape
 from nodes.context import Context, Ledger, Models
 
 _DIFF_LINES = 40
-"""How many lines of difference are shown where a request is not on the tape."""
+"""Number of differing lines to show for a request that is not on the tape."""
 
 _SINGLE: dict[str, type] = {"library": Library, "embedder": Embedder}
 """The fields of a context that hold one port, and the protocol of each."""

@@ -19,7 +19,7 @@ PAGE = Path(__file__).parents[1] / "api" / "page.html"
 
 
 class Lifespan(TypedDict):
-    """The contents of `request.state`."""
+    """The content of `request.state` for request handlers."""
 
     services: Services
     manager: RunManager
@@ -30,7 +30,7 @@ def make_app(services: Services) -> FastAPI:
     """Make the application on open services, which the caller closes."""
 
     @asynccontextmanager
-    async def live(app: FastAPI) -> AsyncIterator[Lifespan]:
+    async def run_lifespan(app: FastAPI) -> AsyncIterator[Lifespan]:
         # Resumes builds that a crash has interrupted. Not done by `open_services`: a command ends before a build does.
         services.library.tend_indexes()
         async with services.make_run_manager() as manager, HitRecorder(services.runs.hit_log) as recorder:
@@ -39,7 +39,7 @@ def make_app(services: Services) -> FastAPI:
             yield Lifespan(services=services, manager=manager, cached_answers=services.make_cached_answers(recorder))
             await manager.drain()
 
-    app = FastAPI(title="askgraph", description="Question answering over a team's documents.", lifespan=live)
+    app = FastAPI(title="askgraph", description="Question answering over a team's documents.", lifespan=run_lifespan)
     register_error_handlers(app)
     for module in (chat, cache, runs, documents, ingestions, threads, graph, costs, health):
         app.include_router(module.router)

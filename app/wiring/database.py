@@ -17,7 +17,7 @@ class Database:
     url: str
     pool: Pool
     description: str
-    """How it runs, in words."""
+    """A description for people."""
 
 
 @asynccontextmanager

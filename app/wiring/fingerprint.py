@@ -15,8 +15,7 @@ def name_models(models: Models, settings: Settings) -> list[str]:
     """Name what determines which models answer. Models that a mode names are part of its profile instead."""
     tiers = [f"{tier}={model.name if (model := getattr(models, tier)) else ''}" for tier in TIERS]
     fallbacks = [f"fallback={model.name}" for model in models.fallbacks]
-    addresses = (settings.openai_base_url, settings.anthropic_base_url, settings.google_base_url)
-    return [*tiers, *fallbacks, *(address or "" for address in addresses)]
+    return [*tiers, *fallbacks, *(provider.base_url or "" for provider in settings.providers.values())]
 
 
 def fingerprint_installation(*names: str) -> str:

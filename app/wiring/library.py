@@ -55,7 +55,7 @@ class LibraryServices:
     """Returns once no vector index is being built."""
     checks: Mapping[str, Check]
     parts: Mapping[str, str]
-    """How each part runs, in words."""
+    """A description of each part for people."""
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
-from app.adapters.chat.providers import Access, split_name
+from app.adapters.chat.providers import split_name
 from app.adapters.chat.tokens import O200kCounter
 from app.adapters.prices import PriceTable
 from app.adapters.rerankers.cross_encoder import OnnxCrossEncoder
@@ -37,7 +37,7 @@ class ModelServices:
     """Judge without a language model."""
     checks: Mapping[str, Check]
     parts: Mapping[str, str]
-    """How each part runs, in words."""
+    """A description of each part for people."""
 
 
 @asynccontextmanager
@@ -126,18 +126,13 @@ class _Chat:
 
 @asynccontextmanager
 async def _open_chat(settings: Settings, modes: Mapping[str, Profile], prices: PriceTable) -> AsyncIterator[_Chat]:
-    access = {
-        "openai": Access(reveal(settings.openai_api_key), settings.openai_base_url),
-        "anthropic": Access(reveal(settings.anthropic_api_key), settings.anthropic_base_url),
-        "google_genai": Access(reveal(settings.google_api_key), settings.google_base_url),
-    }
     tiers: dict[Tier, str] = {
         "small": settings.model_small,
         "large": settings.model_large,
         "judge": settings.model_judge,
     }
     named = [*tiers.values(), *settings.model_fallbacks]
-    if not access["openai"] and all(split_name(name)[0] == "openai" for name in named):
+    if not settings.providers["openai"] and all(split_name(name)[0] == "openai" for name in named):
         local = (
             "local (quotes the documents; understands English only; set OPENAI_API_KEY or OPENAI_BASE_URL for written "
             "answers)"
@@ -147,7 +142,7 @@ async def _open_chat(settings: Settings, modes: Mapping[str, Profile], prices: P
     # Importing the SDK takes longer than starting everything else, so only a deployment that uses it pays.
     from app.adapters.chat.connections import Connections
 
-    connections = Connections(access, timeout=settings.model_timeout, prices=prices)
+    connections = Connections(settings.providers, timeout=settings.model_timeout, prices=prices)
     try:
         knobs = {name: mode.models for name, mode in modes.items()}
         models = connections.connect(tiers, settings.model_fallbacks, knobs)

@@ -57,7 +57,7 @@ class RunServices:
     """Identifies this installation's code and models; cached answers of another are not reused."""
     trace_url: Callable[[str], str | None]
     parts: Mapping[str, str]
-    """How each part runs, in words."""
+    """A description of each part for people."""
 
     @property
     def graph(self) -> AnswerGraph:

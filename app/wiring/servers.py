@@ -20,7 +20,7 @@ class Servers:
     redis: RedisServer
     redis_url: str
     parts: Mapping[str, str]
-    """How each server runs, in words."""
+    """A description of each server for people."""
 
     def checks(self) -> dict[str, Check]:
         """Health checks of both servers."""

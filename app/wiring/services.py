@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from app.adapters.prices import read_prices
+from app.modes import read_modes
 from app.runs.cached_answers import CachedAnswers
 from app.runs.history import HistoryReader
 from app.runs.hit_log import HitRecorder
@@ -12,7 +13,7 @@ from app.runs.manager import RunManager
 from app.runs.parts import RunParts
 from app.runs.replay import Replayer
 from app.runs.tapes import TapePolicy
-from app.settings import Settings, read_modes
+from app.settings import Settings
 from app.wiring.library import LibraryServices, open_library
 from app.wiring.models import ModelServices, open_models
 from app.wiring.runs import RunServices, connect_answers, open_runs
@@ -34,7 +35,7 @@ class Services:
     checks: Mapping[str, Check]
     """Health checks by part; see `domain.health`."""
     parts: Mapping[str, str]
-    """How each part runs, in words, for people who start the service."""
+    """A description of each part for people who start the service."""
 
     def make_context(self) -> Context:
         """Make the context of one pass through the graph. Each pass needs its own: it is not checkpointed."""

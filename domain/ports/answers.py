@@ -59,7 +59,7 @@ class StoredAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AnswerCounts:
-    """How many of a workspace's questions found a cached answer, and how many did not."""
+    """Counts of a workspace's questions that found a cached answer and that did not."""
 
     hits: int
     misses: int

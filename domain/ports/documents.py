@@ -77,7 +77,10 @@ class DocumentStore(DocumentCatalog, Protocol):
         ...
 
     async def delete(self, workspace_id: str, document_id: str) -> bool:
-        """Whether there was such a document. Removes its chunks and advances the corpus generation."""
+        """Delete a document and its chunks, and advance the corpus generation.
+
+        Returns False if there is no such document.
+        """
         ...
 
     async def clear(self, workspace_id: str) -> None:
@@ -85,7 +88,7 @@ class DocumentStore(DocumentCatalog, Protocol):
         ...
 
     async def is_untouched(self, workspace_id: str) -> bool:
-        """Whether the workspace has never held a document."""
+        """Return True if the workspace has never held a document."""
         ...
 
     async def corpus_fingerprint(self, scope: Scope) -> str:
@@ -98,7 +101,7 @@ class DocumentStore(DocumentCatalog, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ChunkVectors:
-    """What ingestion computes for one chunk: its embedding, and its token vectors for late interaction."""
+    """The vectors of one chunk: its embedding, and its token vectors for late interaction."""
 
     embedding: Vector
     tokens: bytes = b""
@@ -118,7 +121,7 @@ class PassageEncoder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DocumentContent:
-    """What a source is to hold, as `DocumentStore.replace` takes it."""
+    """The new content of a source, for `DocumentStore.replace`."""
 
     source: str
     content_hash: str

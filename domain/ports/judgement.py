@@ -62,7 +62,7 @@ class FoundAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """How likely it is that the sources answer the question."""
+    """An estimate of the probability that the sources answer the question."""
 
     confidence: float
     """Probability, 0-1."""
@@ -78,7 +78,7 @@ class Check:
     reason: str
     """A sentence for the reader of the answer."""
     score: float
-    """How well the evidence supports the claim, 0-1; support begins at `SUPPORTED`."""
+    """Degree to which the evidence supports the claim, 0-1; it counts as support from `SUPPORTED` on."""
 
 
 class QuestionRouter(Protocol):

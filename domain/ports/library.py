@@ -29,9 +29,9 @@ class Library(Protocol):
         ...
 
     async def suggest_words(self, scope: Scope, words: Sequence[str], unfinished: str | None) -> dict[str, str]:
-        """What those of the words that nobody has written in the workspace probably mean: the nearest word that
-        somebody has, or one that begins with `unfinished`, the last of the words. `words` are levelled, as
-        `domain.terms.content_words` has them. Those that are right, or like nothing, are left out."""
+        """Suggest corrections of words that no document of the workspace has: the nearest word that one has, or one
+        that begins with `unfinished`, the last of the words. `words` are normalised as by
+        `domain.text.terms.content_words`. Words that are right, or that resemble none, are left out."""
         ...
 
     async def score_dense(self, scope: Scope, embedding: Vector, chunk_ids: Sequence[str]) -> list[Match]:
@@ -45,8 +45,8 @@ class Library(Protocol):
     async def score_related(
         self, scope: Scope, query: str, examples: Mapping[str, float], chunk_ids: Sequence[str]
     ) -> list[Match]:
-        """How much each of these chunks says what the `examples` say beyond the query, in no particular order: BM25 of
-        the words that mark the examples, of which each has its share (chunk id to share), without the query's own."""
+        """Score these chunks by relevance feedback, in no particular order: BM25 of the terms that mark the `examples`
+        (chunk id to weight) beyond the query's own terms."""
         ...
 
     async def read_passages(self, scope: Scope, chunk_ids: Sequence[str]) -> list[Passage]:

@@ -11,7 +11,7 @@ Schema = TypeVar("Schema", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class ModelUsage:
-    """What calls to a model consumed."""
+    """The tokens and costs of calls to a model."""
 
     model: str
     input_tokens: int
@@ -19,11 +19,11 @@ class ModelUsage:
     cost: float | None
     """US dollars; None where the model's price is not known."""
     full: bool = False
-    """Whether what the model wrote ends where its limit of tokens was reached."""
+    """True if the reply ends because its limit of tokens was reached."""
 
 
 class UsageSink(Protocol):
-    """Where a model reports what it consumed."""
+    """Collects the usage that a model reports."""
 
     def record(self, usage: ModelUsage) -> None: ...
 

@@ -1,4 +1,4 @@
-"""Who executes which run, the records of runs, and who owns which thread."""
+"""The queue of runs, the log of runs, and the owners of threads."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -28,14 +28,14 @@ class RunLog(Protocol):
     async def sum_costs(
         self, workspace_id: str | None, since: datetime, by: CostKey
     ) -> tuple[list[Spending], Spending]:
-        """What the runs since then consumed, dearest first, and all of them together. Of all workspaces where
-        `workspace_id` is None: for whoever runs the service, not for a tenant."""
+        """Sum up the usage of the runs since then, by key, most expensive first, and in total. None for `workspace_id`
+        means all workspaces, which only the operator may see, not a tenant."""
         ...
 
 
 class RunQueue(Protocol):
-    """Which runs were accepted, and who executes them: one at a time in a thread, in the order in which they came,
-    and each by one process, whose death is noticed. Raises `DatabaseUnavailable`."""
+    """Queues accepted runs. A thread's runs are executed one at a time, in order of arrival, each by one process, whose
+    death is noticed. Raises `DatabaseUnavailable`."""
 
     def work(
         self, execute: Callable[[Lease], Awaitable[None]], *, concurrency: int = 8
@@ -90,13 +90,13 @@ class RunQueue(Protocol):
 
     async def request_stop(self, workspace_id: str, run_id: str) -> RunStatus | None:
         """Note that the run shall stop, and return how it stands. Its holder sees the note within seconds; to stop it
-        sooner, tell the holder (`domain.streams.RunStreams.request_stop`). One that still waits is taken when its time
-        comes, and then ends at once."""
+        sooner, tell the holder (`domain.ports.streams.RunStreams.request_stop`). One that still waits is taken when
+        its time comes, and then ends at once."""
         ...
 
 
 class ThreadStore(Protocol):
-    """Who owns which thread. Raises `DatabaseUnavailable`."""
+    """Knows which workspace owns a thread. Raises `DatabaseUnavailable`."""
 
     async def claim(self, workspace_id: str, thread_id: str) -> None:
         """Create the thread, or do nothing where the workspace has it already.

@@ -8,7 +8,7 @@ from domain.streams import StreamedEvent
 
 class RunStreams(Protocol):
     """Never raises for a server that is gone: a run and those who follow it in its own process do without; others find
-    how the run ended in `domain.runs.RunQueue`."""
+    how the run ended in `domain.ports.runs.RunQueue`."""
 
     def append(self, run_id: str, event: StreamedEvent) -> None:
         """Add an event at the end. Returns at once; what was appended is stored in order, many in one go. An id that is

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from app.settings import PIPELINES, read_modes, read_settings
+from app.modes import PIPELINES, read_modes
+from app.settings import read_settings
 from domain.profile import MODES, Profile
 
 FIRST = """

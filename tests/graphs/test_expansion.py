@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from app.modes import merge_knobs
 from app.runs.requests import Ask, collect
-from app.settings import Settings, merge_knobs
+from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.events import Done
 from domain.profile import MODES, Profile

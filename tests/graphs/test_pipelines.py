@@ -8,8 +8,9 @@ from typing import Any
 import pytest_asyncio
 
 import app.library
+from app.modes import PIPELINES, read_modes
 from app.runs.requests import Ask, collect
-from app.settings import PIPELINES, Settings, read_modes, read_settings
+from app.settings import Settings, read_settings
 from app.wiring.services import Services, open_services
 from domain.events import Done
 from tests.tiny_cross_encoder import write_cross_encoder

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from app.modes import merge_knobs
 from app.runs.requests import Ask, collect
-from app.settings import Settings, merge_knobs
+from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.errors import ContextTooLong
 from domain.events import Done, Event

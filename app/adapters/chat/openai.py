@@ -63,7 +63,7 @@ _REJECTED = "The language model's provider did not accept the API key. Check OPE
 
 @dataclass(slots=True)
 class _Habits:
-    """What the adapter has learnt about a server and its model."""
+    """Facts that the adapter has learnt about a server and its model."""
 
     format: int = 0
     """Index in `_FORMATS` of the best format that the server understands."""

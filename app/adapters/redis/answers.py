@@ -21,10 +21,11 @@ from domain.scope import Scope
 logger = logging.getLogger(__name__)
 
 LEAD_SECONDS = 300
-"""How long a run leads that is never released, because its process has died."""
+"""Seconds after which a run stops leading although nobody released it, because its process died."""
 
 CHANGE_SECONDS = 30
-"""How long a change lasts that nobody renews, because its process has died. Lookups ask the database until then."""
+"""Seconds after which a change ends although nobody ended it, because its process died. Until then, lookups ask the
+database."""
 
 KNOWN_SECONDS = 5
 """How long the state of the documents is remembered. A change by a process that does not reach this server, or in the

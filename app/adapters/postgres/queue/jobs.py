@@ -20,7 +20,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """How the jobs of a queue are performed."""
+    """A kind of job, and the function that performs it."""
 
     queue: str
     name: str

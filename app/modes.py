@@ -1,0 +1,78 @@
+"""Reads the modes: those that ship, and those of the deployment's profiles file."""
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from app.settings import Settings
+from app.support.toml_files import list_problems, read_toml
+from domain.errors import ConfigurationError
+from domain.profile import MODES, Profile
+
+PIPELINES = Path(__file__).parent / "pipelines"
+
+
+def read_modes(settings: Settings) -> dict[str, Profile]:
+    """Return the shipped modes and the deployment's own, by name.
+
+    A profiles file looks like this::
+
+        [brief]
+        extends = "standard"
+        generate.citation_style = "source"
+        generate.max_sentences = 2
+
+    Raises `ConfigurationError` if the file cannot be read or sets a knob that does not exist.
+    """
+    modes = dict(MODES)
+    if settings.profiles is not None:
+        pipelines = _find_pipelines()
+        path = settings.profiles
+        if not path.is_file():
+            path = pipelines.get(str(path), path)
+        modes |= _read_profiles(path, pipelines)
+    for mode in modes.values():
+        if (mode.models.timeout or 0) > settings.model_timeout:
+            raise ConfigurationError(
+                f"The mode {mode.name!r} waits {mode.models.timeout:g} s for its models, and every step ends after "
+                f"ASKGRAPH_MODEL_TIMEOUT, {settings.model_timeout:g} s. Raise that, or lower models.timeout."
+            )
+    return modes
+
+
+def _find_pipelines() -> dict[str, Path]:
+    """Return the shipped profiles files by name. Each makes the choices of a known pipeline."""
+    return {file.stem: file for file in sorted(PIPELINES.glob("*.toml"))}
+
+
+def _read_profiles(path: Path, pipelines: dict[str, Path]) -> dict[str, Profile]:
+    unusable = f"The profiles file {path} cannot be used: "
+    tables = read_toml(path, "profiles file")
+    modes: dict[str, Profile] = {}
+    for name, table in tables.items():
+        if not isinstance(table, dict):
+            raise ConfigurationError(f"{unusable}{name!r} is not a mode. A mode is a table: [{name}].")
+        extended = table.pop("extends", "standard")
+        known = MODES | modes
+        if isinstance(extended, str) and extended not in known and extended in pipelines:
+            known |= _read_profiles(pipelines[extended], {})
+        if not isinstance(extended, str) or extended not in known:
+            raise ConfigurationError(
+                f"{unusable}[{name}] extends {extended!r}; it can extend one of {', '.join([*known, *pipelines])}, "
+                "or a mode that stands above it."
+            )
+        try:
+            modes[name] = Profile.model_validate(merge_knobs(known[extended].model_dump(), table) | {"name": name})
+        except ValidationError as error:
+            raise ConfigurationError(f"{unusable}[{name}] {list_problems(error)}.") from error
+    return modes
+
+
+def merge_knobs(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """Return `base` with `changes` applied, group by group."""
+    merged = dict(base)
+    for key, value in changes.items():
+        known = merged.get(key)
+        merged[key] = merge_knobs(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
+    return merged
