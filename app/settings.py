@@ -20,7 +20,7 @@ def _default_home() -> Path:
 
 
 class Settings(BaseSettings):
-    """`ASKGRAPH_*`, and the names that other tools use already: `DATABASE_URL`, `REDIS_URL`, `OPENAI_*`."""
+    """Settings from `ASKGRAPH_*` variables, and from those of other tools: `DATABASE_URL`, `REDIS_URL`, `OPENAI_*`."""
 
     model_config = SettingsConfigDict(env_prefix="ASKGRAPH_", populate_by_name=True, env_ignore_empty=True)
 
@@ -37,24 +37,24 @@ class Settings(BaseSettings):
     google_api_key: SecretStr | None = Field(None, validation_alias=AliasChoices("GOOGLE_API_KEY", "GEMINI_API_KEY"))
     google_base_url: str | None = Field(None, validation_alias=AliasChoices("GOOGLE_GEMINI_BASE_URL"))
     model_small: ModelName = "gpt-5-nano"
-    """Routes, grades, reformulates. This and those below are names, which may say their provider: `anthropic:NAME`."""
+    """Routes, grades and reformulates. Model names may have a provider: `anthropic:NAME`."""
     model_large: ModelName = "gpt-5-mini"
     """Writes answers."""
     model_judge: ModelName = "gpt-4.1-mini"
-    """Verifies answers in modes that do. Another than the one that writes, which would not see its own mistakes."""
+    """Verifies answers in modes that do. Not the model that writes, which would overlook its own mistakes."""
     model_fallbacks: Annotated[tuple[str, ...], NoDecode] = ()
-    """Asked in this order, a comma between two, where a step's own model fails."""
+    """Models to ask, in this order, where a step's own model fails; separated by commas."""
     model_timeout: float = Field(60, gt=0)
-    """Seconds for one call."""
+    """Limit of one model call, in seconds."""
     embeddings: str = "local"
     """The embedding model: `local` is the one that ships; `openai:MODEL` or `openai:MODEL@DIMENSION` is one behind
     OpenAI's API. A model other than the index's is refused; `askgraph reindex` changes the index."""
     embeddings_api_key: SecretStr | None = None
-    """Unset: that of OpenAI, unless `embeddings_base_url` names another server, to which it is not shown."""
+    """Unset: OpenAI's key, unless `embeddings_base_url` names another server, which must not see it."""
     embeddings_base_url: str | None = None
-    """Unset: that of OpenAI."""
+    """Unset: OpenAI's address."""
     prices: Path | None = None
-    """A TOML file of model prices, of the form of `app/adapters/prices.toml`, that adds to those or replaces them."""
+    """A TOML file of model prices in the form of `app/adapters/prices.toml`, which it extends or overrides."""
     cross_encoder: Path | None = None
     """A folder with `model.onnx` and `tokenizer.json`: the reranker of modes with `rerank.method = "cross_encoder"`."""
     cohere_api_key: SecretStr | None = Field(None, validation_alias=AliasChoices("COHERE_API_KEY"))
@@ -66,9 +66,9 @@ class Settings(BaseSettings):
     """A TOML file that says which table of langchain-postgres' `PGVectorStore` is the library, in place of what
     askgraph ingests (`app/adapters/pgvectorstore/`)."""
     pgvectorstore_url: SecretStr | None = None
-    """The database that the table is in; unset: `database_url`."""
+    """The table's database; unset: `database_url`."""
     profiles: Path | None = None
-    """A TOML file of modes, each of which may name what it `extends`; or the name of a pipeline that ships."""
+    """A TOML file of modes, each of which may say what it `extends`; or the name of a shipped pipeline."""
     load_samples: bool = True
     """If true, `askgraph serve` loads the sample library into an empty default workspace."""
     max_document_mb: int = Field(50, ge=1)
@@ -79,7 +79,7 @@ class Settings(BaseSettings):
     untaped_workspaces: Annotated[frozenset[str], NoDecode] = frozenset()
     """Names of workspaces whose runs are not taped, separated by commas."""
     retention: Annotated[Policy, NoDecode] = Policy()
-    """For how long threads are kept after their last run, as in `90d`; workspaces may have a span of their own, as in
+    """How long threads are kept after their last run, such as `90d`; workspaces may have spans of their own:
     `90d,acme=7d,legal=keep`."""
     keep_steps_of: int = Field(STEPS_OF, ge=1)
     """Number of a thread's latest runs that keep every step; older ones keep only their final state."""
@@ -116,9 +116,9 @@ class Settings(BaseSettings):
 
 
 def read_settings(**overrides: Any) -> Settings:
-    """The settings of this process.
+    """Read the settings of this process.
 
-    Raises `ConfigurationError` naming each variable that is wrong.
+    Raises `ConfigurationError`, which names each wrong variable.
     """
     try:
         return Settings(**overrides)

@@ -1,4 +1,4 @@
-"""The one place where an error becomes an HTTP response."""
+"""Turns errors into HTTP responses."""
 
 import logging
 from collections.abc import Iterator
@@ -37,14 +37,14 @@ _STATUS: list[tuple[type[AskgraphError], int]] = [
 
 
 def status_of(error: AskgraphError) -> int:
-    """The HTTP status for an error of ours."""
+    """Return the HTTP status of an error."""
     return next(status for kind, status in _STATUS if isinstance(error, kind))
 
 
 def status_of_failure(failed: Failed) -> int:
-    """The HTTP status for a turn that ended with an `error` event: that of the error with its code.
+    """Return the HTTP status of a run that ended with an `error` event: that of the error with its code.
 
-    `timeout` and `internal_error` are no errors of ours; the first may pass, the second does not.
+    `timeout` and `internal_error` have no class of their own; the first may pass, the second does not.
     """
     error = next((kind() for kind in _kinds_of(AskgraphError) if kind().code == failed["code"]), None)
     if error is not None:
@@ -59,13 +59,13 @@ def _kinds_of(kind: type[AskgraphError]) -> Iterator[type[AskgraphError]]:
 
 
 def respond_to(code: str, message: str, *, retryable: bool, status: int) -> JSONResponse:
-    """An error of ours as a response."""
+    """Make an error response."""
     headers = {"Retry-After": "2"} if retryable else None
     return JSONResponse(error_body(code, message, retryable=retryable), status, headers)
 
 
 def respond_to_error(request: Request, error: AskgraphError) -> JSONResponse:
-    """The response to a request that failed so."""
+    """Make the response to a request that failed with this error."""
     status = status_of(error)
     if status >= 500:
         logger.error("%s %s: %s", request.method, request.url.path, error.message, exc_info=error)
@@ -73,7 +73,7 @@ def respond_to_error(request: Request, error: AskgraphError) -> JSONResponse:
 
 
 def error_body(code: str, message: str, *, retryable: bool = False, **more: Any) -> dict[str, Any]:
-    """The same shape as the stream's `error` event."""
+    """Make the body of an error response, in the shape of the stream's `error` event."""
     return {"error": {"code": code, "message": message, "retryable": retryable, **more}}
 
 

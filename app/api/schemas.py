@@ -67,7 +67,7 @@ class ChatRequest(_Body):
     """Continue or cancel the run if the client of this request disconnects."""
 
     def as_ask(self) -> Ask:
-        """The same, for the runs."""
+        """Return the question for the run manager."""
         return Ask(
             question=self.question,
             scope=Scope.within(self.workspace, self.document_ids, Where.from_json(self.filter or {})),
@@ -78,7 +78,7 @@ class ChatRequest(_Body):
 
 
 class ReplayRequest(_Body):
-    """Run on from a saved state, or run a run again from its start."""
+    """Continue from a saved state, or run a run again from its start."""
 
     checkpoint_id: str | None = None
     run_id: str | None = None

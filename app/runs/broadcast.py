@@ -11,8 +11,8 @@ PAUSE_EVENTS = 50
 
 
 class Broadcast:
-    """The events of one attempt at a run: kept for followers in this process, who do without the server between, and
-    added to the run's stream for all others."""
+    """The events of one attempt at a run. Followers in this process read them from memory; for all others they are
+    added to the run's stream."""
 
     def __init__(self, run_id: str, attempt: int, streams: RunStreams) -> None:
         self.run_id = run_id
@@ -24,18 +24,18 @@ class Broadcast:
 
     @property
     def next_id(self) -> str:
-        """The id that the next event will have."""
+        """Return the id of the next event."""
         return f"{self.attempt}-{len(self._sent) + 1}"
 
     def send(self, event: Event) -> None:
-        """Hand an event to everybody."""
+        """Send an event to all followers."""
         streamed = StreamedEvent.of(event, self.next_id)
         self._sent.append(streamed)
         self._streams.append(self.run_id, streamed)
         self._wake()
 
     def close(self) -> None:
-        """Nothing more comes from here: the run goes on elsewhere, or has ended."""
+        """End the broadcast: the run has ended, or continues elsewhere."""
         self._closed = True
         self._wake()
 
@@ -44,7 +44,7 @@ class Broadcast:
         return self.attempt == 1 if after is None else order_of(after)[0] == self.attempt or self.attempt == 1
 
     async def follow(self, after: str | None = None) -> AsyncGenerator[StreamedEvent]:
-        """The events past `after`, those that are there and those that come, to the end or to where it was closed."""
+        """Yield the events past the id `after`, past and future ones, until the end or until it is closed."""
         attempt, number = (0, 0) if after is None else order_of(after)
         position = number if attempt == self.attempt else 0 if attempt < self.attempt else len(self._sent)
         while True:
@@ -55,7 +55,7 @@ class Broadcast:
                 if event.is_end:
                     return
                 if position % PAUSE_EVENTS == 0:
-                    # A reader of many at once must not keep the others, and the heartbeats, waiting.
+                    # A follower that reads many at once must not delay the others, or the heartbeats.
                     await asyncio.sleep(0)
             if self._closed:
                 return

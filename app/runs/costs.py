@@ -11,7 +11,7 @@ from domain.text.durations import parse_span
 
 
 async def read_costs(runs: RunLog, workspace_id: str | None, since: datetime, by: CostKey) -> dict[str, Any]:
-    """Costs by `by`, dearest first, and their total, of one workspace or of all.
+    """Return the costs by `by`, dearest first, and their total, of one workspace or of all (None).
 
     Raises `DatabaseUnavailable`.
     """
@@ -25,8 +25,8 @@ async def read_costs(runs: RunLog, workspace_id: str | None, since: datetime, by
 
 
 def parse_since(text: str) -> datetime:
-    """The time that `text` names: a span before now (`30m`, `24h`, `7d`, `2w`), or a date or time in ISO 8601, which
-    is UTC where it says nothing else.
+    """Parse a start time: a span before now (`30m`, `24h`, `7d`, `2w`), or a date or time in ISO 8601, in UTC unless it
+    names another zone.
 
     Raises `InputError`.
     """
@@ -36,6 +36,6 @@ def parse_since(text: str) -> datetime:
         named = datetime.fromisoformat(text.strip())
     except (ValueError, OverflowError) as error:
         raise InputError(
-            f"{text!r} is no time to count from. Give a span in m, h, d or w, as in 7d, or a date, as in 2026-11-01."
+            f"{text!r} is not a start time. Give a span in m, h, d or w, such as 7d, or a date, such as 2026-11-01."
         ) from error
     return named if named.tzinfo else named.replace(tzinfo=UTC)

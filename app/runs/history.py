@@ -25,10 +25,9 @@ class HistoryStep(TypedDict):
     parent_checkpoint_id: str | None
     run_id: str | None
     node: str
-    """The node that ran; `__start__` where a question came in, `cache` where a cached answer was remembered, `stop`
-    where somebody stopped the run, `fork` where a replay began, `migration` where a state that an older version saved
-    was brought up to date, `thinned` where only the final state of a run is kept, `damaged` where what is stored cannot
-    be read."""
+    """The node that ran; or `__start__` for a question, `cache` for a cached answer, `stop` where somebody stopped the
+    run, `fork` where a replay began, `migration` where a state of an older version was upgraded, `thinned` where only
+    the final state of a run is kept, `damaged` where the stored data cannot be read."""
     changed: dict[str, Any]
     """The new values of the state's fields that differ from the step before."""
     ms: float | None

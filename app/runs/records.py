@@ -16,19 +16,19 @@ from nodes.writing import finish_turn
 logger = logging.getLogger("askgraph.runs")
 
 LOW_TOP_SCORE = 0.3
-"""Below this the best source is probably not about the question."""
+"""A best source with a lower score is probably not about the question."""
 
 MANY_RETRIES = 2
 
 
 STOPPED = "stopped"
-"""In a record's `error`: somebody stopped the run."""
+"""The `error` of a record whose run was stopped."""
 
 
 def make_done(
     state: AnswerState, thread_id: str, total_ms: float, trace_url: str | None, *, stopped: bool = False
 ) -> Done:
-    """The last event of a turn that went well, or was stopped."""
+    """Make the last event of a run that succeeded or was stopped."""
     usage = _list_usage(state["steps"])
     return Done(
         type="done",
@@ -68,8 +68,8 @@ def make_record(
     forked_from: dict[str, Any] | None = None,
     unfinished: Sequence[ModelUsage] = (),
 ) -> RunRecord:
-    """The row of a turn, however it ended. `unfinished` is what the node that failed or was stopped had consumed: it
-    was paid for too."""
+    """Make the record of a run, however it ended. `unfinished` is the usage of the node that failed or was stopped,
+    which was paid for too."""
     usage = _list_usage(state["steps"]) + [file_usage("unfinished", used) for used in unfinished]
     return RunRecord(
         run_id=state["run_id"],
@@ -125,7 +125,7 @@ def find_alerts(record: RunRecord) -> list[str]:
 
 
 def log_turn(record: RunRecord) -> None:
-    """One line for every turn, greetings, refusals and cached answers too."""
+    """Log one line for every run, including small talk, refusals and cached answers."""
     logger.info(
         "turn run=%s thread=%s mode=%s route=%s outcome=%s confidence=%.2f sources=%d retries=%d verification=%s "
         "cached=%s answered_by=%s degraded=%s total_ms=%.0f error=%s alerts=%s",
@@ -148,12 +148,12 @@ def log_turn(record: RunRecord) -> None:
 
 
 def merge_state(turn: Mapping[str, Any], changes: Mapping[str, Any]) -> AnswerState:
-    """A whole state from a turn's input and what is known beyond it."""
+    """Make a whole state from a turn's input and the fields known beyond it."""
     return cast(AnswerState, {"turns": [], **turn, **changes})
 
 
 def adopt(turn: TurnInput, turns: list[Turn], done: Done, reason: str) -> AnswerState:
-    """The state after a turn that another run has answered. `turns` are those of the thread before it."""
+    """Make the state after a turn that another run has answered. `turns` are the thread's earlier ones."""
     state = merge_state(
         turn,
         {

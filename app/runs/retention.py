@@ -1,4 +1,4 @@
-"""Deleting what is kept no longer."""
+"""Deletes threads, runs and ingestions that the retention policy no longer keeps."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -18,9 +18,10 @@ async def prune(
     workspace_id: str | None = None,
     dry_run: bool = False,
 ) -> Pruned:
-    """Delete the threads that `policy` keeps no longer, of one workspace or of all; then, of threads that go on, the
-    steps of older runs; then ingestions that have ended as long ago; then, where no workspace is named, what belongs to
-    no thread. In batches, so that it may be interrupted at any time, and called again.
+    """Delete the threads that `policy` no longer keeps, of one workspace or of all (None); then the steps of older runs
+    in the remaining threads; then ingestions that ended as long ago; then, for all workspaces, data without a thread.
+
+    Works in batches, so that it may be interrupted at any time and called again. Returns the numbers of deleted rows.
 
     Raises `DatabaseUnavailable`.
     """
@@ -42,13 +43,13 @@ async def prune(
 
 
 def read_policy(settings: Settings) -> Policy:
-    """The deployment's."""
+    """Return the deployment's retention policy."""
     return replace(settings.retention, steps_of=settings.keep_steps_of)
 
 
 def override_policy(policy: Policy, older_than: str | None, steps_of: int | None, workspace_id: str | None) -> Policy:
-    """The policy with what somebody has said. Where no workspace is named, one that has a span of its own keeps what
-    either says.
+    """Return the policy with the options of a command. Without `workspace_id`, a workspace with a span of its own keeps
+    the longer one.
 
     Raises `InputError` where `older_than` is no span.
     """
@@ -58,7 +59,7 @@ def override_policy(policy: Policy, older_than: str | None, steps_of: int | None
         return policy
     span = parse_age(older_than)
     if span is None:
-        raise InputError(f"{older_than!r} is no span of time. Give one in hours, days or weeks: 12h, 30d, 8w.")
+        raise InputError(f"{older_than!r} is not a span of time. Give one in hours, days or weeks: 12h, 30d, 8w.")
     own = {
         name: None if kept is None else max(kept, span)
         for name, kept in policy.by_workspace.items()

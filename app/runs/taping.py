@@ -48,8 +48,8 @@ def describe(context: Context) -> Ports:
 
 
 def play(tape: Tape, player: "Player", tokens: TokenCounter, judges: Judges) -> Context:
-    """The context of the run that `tape` is of, answered by `player` and nothing else. The judges are code: today's
-    judge, on what the models that they call said then."""
+    """Return a context like that of the taped run, whose every call `player` answers. The judges are code: today's
+    judges run on the taped replies of the models that they call."""
     models = tape.ports["models"]
     named = {(tier, name): model for tier, name, model in models["named"]}
     described = Context(

@@ -152,7 +152,7 @@ def test_a_session_from_ingest_to_replay(home: Path, documents: Path) -> None:
 def test_a_conversation_that_is_kept_no_longer_goes(home: Path) -> None:
     run(home, "ask", "Hello!", "--workspace", "tidy", "--json")
     assert "All 4 states can be continued from." in run(home, "doctor", "states", "--workspace", "tidy").stdout
-    assert "is no span of time" in run(home, "prune", "--older-than", "soon", code=2).stderr
+    assert "is not a span of time" in run(home, "prune", "--older-than", "soon", code=2).stderr
     pruned = read(run(home, "prune", "--older-than", "0h", "--workspace", "tidy", "--json"))
     assert (pruned["threads"], pruned["runs"], pruned["states"]) == (1, 1, 4)
 

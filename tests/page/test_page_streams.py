@@ -245,7 +245,10 @@ async def test_a_source_shows_which_of_its_words_the_answer_has_from_it(page: Pa
 
 async def test_a_caveat_is_said_once(page: Page, script: Script) -> None:
     caveat = "The documents may answer this only in part."
-    both = [done(f"{words}It is 30 [1].", [citation(1)], confidence=0.5) for words in ("", f"{caveat} ")]
+    both = [
+        done(f"{words}It is 30 [1].", [citation(1)], confidence=0.5, framing={"opening": len(words), "closing": 0})
+        for words in ("", f"{caveat} ")
+    ]
     await page.goto(await script(*[[each] for each in both]))
     for _ in both:
         await ask(page, "q")

@@ -34,8 +34,8 @@ def test_a_date_is_utc_where_it_does_not_say_otherwise() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "7", "7 days", "-7d", "999999w", "yesterday", "2026-13-01", "0x7d"])
-def test_what_is_no_time_is_said(text: str) -> None:
-    with pytest.raises(InputError, match=r"no time to count from.*7d"):
+def test_an_invalid_start_time_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match=r"not a start time.*7d"):
         parse_since(text)
 
 

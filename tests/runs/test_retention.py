@@ -274,7 +274,7 @@ def test_a_policy_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(ConfigurationError, match="'90' names no span"):
         read_settings()
     for unclear in ("soon", "3m"):
-        with pytest.raises(InputError, match=f"'{unclear}' is no span of time"):
+        with pytest.raises(InputError, match=f"'{unclear}' is not a span of time"):
             override_policy(Policy(), unclear, None, None)
 
 
