@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev run test test-llm check bench lock clean
+.PHONY: help install install-dev run test test-llm check bench mutants lock clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -55,6 +55,10 @@ test-llm: $(VENV)/.installed-llm ## whole runs with a small language model behin
 
 bench: install-dev ## measure: ratios and counts, printed
 	@$(BIN)/python -m benchmarks
+
+mutants: install-dev ## change the code in thousands of ways and list the changes that no test notices
+	@$(BIN)/python -c 'import mutmut' 2>/dev/null || { echo "make mutants needs mutmut: $(PIP) install 'mutmut>=3.8,<4'"; exit 1; }
+	@$(BIN)/python -m benchmarks.mutation $(ARGS)
 
 lock: ## pin what pyproject.toml allows, with hashes and no registry names (needs uv)
 	@sh lock.sh

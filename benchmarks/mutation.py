@@ -80,7 +80,7 @@ class Runner:
                 continue
             while len(children) >= 2:
                 self._reap(children)
-            limit = 10 + 10 * sum(seconds[item.nodeid] for item in chosen)
+            limit = min(30, 5 + 3 * sum(seconds[item.nodeid] for item in chosen))
             children[self._fork(name, chosen, int(limit))] = name
             if number % 100 == 0:
                 print(f"{number}/{len(self.names)} {time.time() - started:.0f} s", file=sys.__stderr__, flush=True)

@@ -386,3 +386,14 @@ async def test_costs_are_those_of_the_workspace(client: httpx.AsyncClient) -> No
     assert refused.status_code == 422
     assert "not a start time" in refused.json()["error"]["message"]
     assert (await client.get("/api/costs", params={"by": "colour"})).status_code == 422
+
+
+async def test_nothing_follows_the_last_event_of_a_run(client: httpx.AsyncClient) -> None:
+    asked = await client.post("/api/chat", json={"question": "How long is the warranty of the Falke?"})
+    ids = [line.removeprefix("id:").strip() for line in asked.text.splitlines() if line.startswith("id:")]
+    path = f"/api/runs/{asked.headers['X-Run-Id']}/events"
+    assert (await client.get(path, headers={"Last-Event-ID": ids[-1]})).status_code == 204
+    before = await client.get(path, headers={"Last-Event-ID": ids[-2]})
+    assert before.status_code == 200
+    assert ids[-1] in before.text
+    assert (await client.get(path, headers={"Last-Event-ID": "last"})).status_code == 422

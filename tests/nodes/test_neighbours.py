@@ -1,8 +1,10 @@
 """Sources get what they were cut from: the rest of a sentence, the head of a table, the source next to them."""
 
+import pytest
+
 from app.ingest.chunking import split
 from domain.documents import Box, Line, ParsedDocument, Passage, Section, Source
-from nodes.neighbours import LONGEST, merge_touching, widen
+from nodes.neighbours import LONGEST, _append, merge_touching, widen
 
 
 class Shelf:
@@ -115,3 +117,22 @@ def test_sources_of_other_pages_or_documents_stay_apart() -> None:
     assert merge_touching(sources) == sources
     other = {**sources[0], "document_id": "e", "number": 2}
     assert len(merge_touching([sources[0], other])) == 2  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    ("left", "gap", "right", "joined"),
+    [
+        ("One", -2, "neTwo", "OneTwo"),
+        ("One", 0, "Two", "OneTwo"),
+        ("One", 1, "Two", "One Two"),
+        ("One", 2, "Two", "One\n\nTwo"),
+        ("a | b", 1, "c", "a | b\nc"),
+        ("a", 1, "b | c", "a\nb | c"),
+        ("a | b\nc d", 1, "e f\ng | h", "a | b\nc d e f\ng | h"),
+        ("a | b\nc\nd", 1, "e f", "a | b\nc\nd e f"),
+        ("x\na b | c", 1, "d", "x\na b | c\nd"),
+        ("x", 1, "a b | c\nd", "x\na b | c\nd"),
+    ],
+)
+def test_only_the_length_of_white_space_between_chunks_is_known(left: str, gap: int, right: str, joined: str) -> None:
+    assert _append((10, left), (10 + len(left) + gap, right)) == (10, joined)
