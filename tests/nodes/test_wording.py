@@ -57,7 +57,7 @@ def test_a_catalogue_fills_in_what_the_english_one_does(language: Language) -> N
         (
             [found([], empty=True)],
             "The documents do not answer this. I searched for “the price”. There was nothing to search in: no "
-            "documents have been added here, or none were chosen.",
+            "documents have been added here, or none match what was chosen.",
         ),
     ],
 )
