@@ -33,13 +33,14 @@ def generate() -> None:
     """Write the mutants of every file that changed."""
     from mutmut import __main__ as mutmut
     from mutmut.mutation.trampoline import set_mutant_under_test
+    from mutmut.utils.file_utils import copy_also_copy_files, copy_src_dir
 
     set_mutant_under_test("mutant_generation")
     os.chdir(ROOT)
     MUTANTS.mkdir(exist_ok=True)
     shutil.rmtree(MUTANTS / "tests", ignore_errors=True)
-    mutmut.copy_src_dir()
-    mutmut.copy_also_copy_files()
+    copy_src_dir()
+    copy_also_copy_files()
     mutmut.create_mutants(2)
 
 
@@ -98,7 +99,8 @@ class Runner:
             reached: dict[str, list[str]] = {}
             seconds: dict[str, float] = {}
             hits: set[str] = set()
-            trampoline.record_trampoline_hit = lambda name, caller=None: hits.add(name)
+            # The trampoline imports the function by name, so its own name for it is what has to change.
+            trampoline.record_trampoline_hit = lambda name, caller=None: hits.add(name)  # type: ignore[attr-defined]
             os.environ["MUTANT_UNDER_TEST"] = "stats"
             for item, following in zip(items, [*items[1:], None], strict=True):
                 hits.clear()
