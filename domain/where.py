@@ -6,10 +6,10 @@ its text form is the command line's.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, cast, get_args
 
 from domain.errors import FilterError
 
@@ -35,9 +35,15 @@ LARGEST_INTEGER = 2**53
 
 _SYMBOLS: Final[dict[Operator, str]] = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<=", "prefix": "^="}
 _OPERATORS: Final[dict[str, Operator]] = {symbol: operator for operator, symbol in _SYMBOLS.items()}
-_NAMES: Final[tuple[Operator, ...]] = ("eq", "in", "gt", "gte", "lt", "lte", "prefix")
-_KNOWN_OPERATORS: Final = "=, in, >, >=, <, <= or ^="
-_KNOWN_TESTS: Final = "eq, in, gt, gte, lt, lte or prefix"
+_NAMES: Final[tuple[Operator, ...]] = get_args(Operator)
+
+
+def _list(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+_KNOWN_TESTS: Final = _list(_NAMES)
+_KNOWN_OPERATORS: Final = _list([_SYMBOLS.get(name, name) for name in _NAMES])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,13 +3,11 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
 import pytest
 from fastapi import Request
-from starlette.types import ASGIApp
 
 from app.api.sse import read_frames
 from app.api.streams import respond, stream_events
@@ -18,6 +16,7 @@ from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.events import Event, Failed
 from tests.asking import with_models
+from tests.http_client import open_client, run_app
 from tests.wire.openai import serve_openai
 
 QUESTION = {"question": "How long is the warranty of the Falke?"}
@@ -25,23 +24,8 @@ QUESTION = {"question": "How long is the warranty of the Falke?"}
 
 @pytest.fixture
 async def client(services: Services, library: dict[str, str]) -> AsyncIterator[httpx.AsyncClient]:
-    async with (
-        _live(services) as app,
-        httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://askgraph") as opened,
-    ):
+    async with open_client(make_app(services)) as opened:
         yield opened
-
-
-@asynccontextmanager
-async def _live(services: Services) -> AsyncIterator[ASGIApp]:
-    """The application within its lifespan, which httpx's transport does not run."""
-    app = make_app(services)
-    async with app.router.lifespan_context(app) as state:
-
-        async def with_state(scope: Any, receive: Any, send: Any) -> None:
-            await app(scope | {"state": dict(state or {})}, receive, send)
-
-        yield with_state
 
 
 def parse_events(body: str) -> list[tuple[str, str, dict[str, Any]]]:
@@ -199,10 +183,8 @@ async def test_a_body_that_says_it_is_far_too_large_is_refused_unread(client: ht
 async def test_health_says_that_models_answer(settings: Settings) -> None:
     async with serve_openai() as server:
         with_model = settings.model_copy(update={"openai_base_url": server.base_url})
-        async with open_services(with_model) as services, _live(services) as app:
-            transport = httpx.ASGITransport(app=app)
-            async with httpx.AsyncClient(transport=transport, base_url="http://askgraph") as client:
-                assert (await client.get("/healthz")).json()["models"] == "ok"
+        async with open_services(with_model) as services, open_client(make_app(services)) as client:
+            assert (await client.get("/healthz")).json()["models"] == "ok"
 
 
 @pytest.mark.parametrize(
@@ -363,7 +345,7 @@ async def test_a_client_that_leaves_a_json_answer_stops_its_run_where_it_said_so
         "headers": [(b"content-type", b"application/json")],
     }
     async with serve_openai(ttft=ttft) as server, open_services(with_models(settings, server)) as services:
-        async with _live(services) as app:
+        async with run_app(make_app(services)) as app:
             await app(scope, receive, send)
         (run,) = await services.runs.log.list_thread("default", "left")
         status = await services.runs.queue.get("default", run.run_id)

@@ -1,12 +1,10 @@
 """Cached answers over HTTP."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import httpx
 import pytest
 import pytest_asyncio
-from fastapi import FastAPI
 from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,20 +12,9 @@ from starlette.responses import Response
 from app.api.sse import read_frames
 from app.serving.application import make_app
 from app.wiring.services import Services
+from tests.http_client import open_client
 
 QUESTION = "How long is the warranty of the Falke?"
-
-
-@asynccontextmanager
-async def open_client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
-    async with app.router.lifespan_context(app) as state:
-
-        async def with_state(scope, receive, send):  # type: ignore[no-untyped-def]
-            await app(scope | {"state": dict(state or {})}, receive, send)
-
-        transport = httpx.ASGITransport(app=with_state)
-        async with httpx.AsyncClient(transport=transport, base_url="http://askgraph") as opened:
-            yield opened
 
 
 @pytest_asyncio.fixture

@@ -28,6 +28,7 @@ from app.runs.cache_explanation import Explanation
 from app.serving.application import make_app
 from app.wiring.services import Services
 from tests.asking import QUESTION
+from tests.http_client import open_client
 
 DOCUMENT = make_app(cast(Any, None)).openapi()
 ROUTERS = (chat, cache, runs, documents, ingestions, threads, graph, costs, health)
@@ -93,15 +94,8 @@ def check(model: Any, body: Any) -> None:
 
 @pytest_asyncio.fixture
 async def client(services: Services, library: dict[str, str]) -> AsyncIterator[httpx.AsyncClient]:
-    app = make_app(services)
-    async with app.router.lifespan_context(app) as state:
-
-        async def with_state(scope, receive, send):  # type: ignore[no-untyped-def]
-            await app(scope | {"state": dict(state or {})}, receive, send)
-
-        transport = httpx.ASGITransport(app=with_state)
-        async with httpx.AsyncClient(transport=transport, base_url="http://askgraph") as opened:
-            yield opened
+    async with open_client(make_app(services)) as opened:
+        yield opened
 
 
 async def test_real_responses_are_of_their_types(client: httpx.AsyncClient, library: dict[str, str]) -> None:

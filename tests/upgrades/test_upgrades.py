@@ -21,6 +21,7 @@ from app.serving.application import make_app
 from app.settings import read_settings
 from app.wiring.services import Services, open_services
 from tests.conftest import create_database
+from tests.http_client import open_client
 
 DUMP = Path(__file__).with_name("2e0204d.sql.xz")
 
@@ -58,15 +59,8 @@ async def services(old_url: str, redis_url: str) -> AsyncIterator[Services]:
 
 @pytest_asyncio.fixture
 async def client(services: Services) -> AsyncIterator[httpx.AsyncClient]:
-    app = make_app(services)
-    async with app.router.lifespan_context(app) as state:
-
-        async def with_state(scope: Any, receive: Any, send: Any) -> None:
-            await app(scope | {"state": dict(state or {})}, receive, send)
-
-        transport = httpx.ASGITransport(app=with_state)
-        async with httpx.AsyncClient(transport=transport, base_url="http://askgraph") as opened:
-            yield opened
+    async with open_client(make_app(services)) as opened:
+        yield opened
 
 
 async def ask(client: httpx.AsyncClient, question: str, **options: Any) -> dict[str, Any]:

@@ -52,6 +52,7 @@ class FilteredDocuments:
             # Any change of the workspace's documents, metadata included, gives it another state.
             state = await session.fetch_one(_GET_STATE)
             if state is not None and state["corpus"] == known[0]:
+                self._known.move_to_end(scope)
                 return known[1]
         metadata, path = write_paths(scope.where)
         row = await session.fetch_one(
