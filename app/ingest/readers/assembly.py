@@ -129,7 +129,7 @@ class Assembly:
     def close_definition(self) -> None:
         """End the meaning that was begun last."""
         self._containers.pop()
-        self._ended_as = "definition"
+        self._ended_as = "meaning" if self._ended_as == "item" else "definition"
 
     def open_item(self, number: int | None = None) -> None:
         """Begin an item: a step with this number, or one with a bullet. Ends with `close_item`."""
@@ -216,7 +216,7 @@ class Assembly:
         rest = "".join(each.rest for each in self._containers)
         is_item = bool(fresh) and fresh[0].first != fresh[0].rest
         # Items and meanings follow one another without an empty line, as long as none holds more than a paragraph.
-        is_tight = is_item and self._ended_as in ("item", "term")
+        is_tight = is_item and self._ended_as in (("term", "meaning") if fresh[0].first == ": " else ("item",))
         gap = "\n" if is_tight else f"\n{kept.rstrip()}\n"
         for each in fresh:
             each.is_begun = True

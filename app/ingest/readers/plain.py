@@ -18,8 +18,17 @@ def read_plain(source: str, data: bytes) -> ParsedDocument:
     A short line underlined with ``===``, ``---`` or ``~~~`` is a heading. A short first line that does not end like a
     sentence is the title. Lines that only the margin broke are joined.
     """
-    lines = clean(decode(data)).split("\n")
+    text = clean(decode(data))
     assembly = Assembly()
+    add_plain(assembly, text)
+    first = next((line.strip() for line in text.split("\n") if line.strip()), "")
+    looks_like_title = 0 < len(first) <= _LONGEST_HEADING and not first.endswith((".", ",", ";", ":"))
+    return assembly.finish(first if looks_like_title else None, source)
+
+
+def add_plain(assembly: Assembly, text: str) -> None:
+    """Append plain text, with its underlined headings."""
+    lines = text.split("\n")
     block: list[str] = []
     marks: list[str] = []
 
@@ -42,9 +51,6 @@ def read_plain(source: str, data: bytes) -> ParsedDocument:
         else:
             flush()
     flush()
-    first = next((line.strip() for line in lines if line.strip()), "")
-    looks_like_title = 0 < len(first) <= _LONGEST_HEADING and not first.endswith((".", ",", ";", ":"))
-    return assembly.finish(first if looks_like_title else None, source)
 
 
 def join_lines(block: list[str]) -> list[str]:
