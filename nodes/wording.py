@@ -64,16 +64,22 @@ class Wording(_Texts):
     caveat: Caveat
     correction: Correction
     lists: Lists
+    fixed: bool = False
+    """True if an abstention is its sentence and nothing else."""
 
     def adapt(self, sentence: str | None) -> Self:
-        """Return the same texts with an abstention sentence of the profile's own, if it has one."""
+        """Return the same texts with an abstention of the profile's own, if it has one."""
         if sentence is None:
             return self
-        return self.model_copy(update={"abstention": self.abstention.model_copy(update={"sentence": sentence})})
+        abstention = self.abstention.model_copy(update={"sentence": sentence})
+        return self.model_copy(update={"abstention": abstention, "fixed": True})
 
     def abstain(self, reasons: Sequence[Reason]) -> str:
-        """Return a whole abstention: the sentence, then what was searched and what came nearest, if that is known."""
+        """Return an abstention: the sentence and, where the profile has none of its own, what was searched and
+        what came nearest, if that is known."""
         texts = self.abstention
+        if self.fixed:
+            return texts.sentence
         said = [texts.sentence]
         for reason in reasons:
             if reason["code"] != "nothing_found":

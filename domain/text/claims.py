@@ -1,7 +1,7 @@
 """Splits an answer into its statements, each with the sources that it cites."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from domain.text.markers import find_markers, strip_markers
@@ -11,6 +11,9 @@ from domain.text.terms import analyse
 DOCUMENT_NOUN = r"(?:documents?|sources?|passages?|texts?|context|articles?)"
 THE_DOCUMENTS = rf"(?:the|these|your|this) (?:(?:provided|given|cited) )?{DOCUMENT_NOUN}"
 """Patterns for words with which an answer speaks of the documents as such."""
+
+_CODE = re.compile(r"^[ \t]*(?P<fence>`{3,}|~{3,})[^\n]*\n(?:.*?\n)??(?:[ \t]*(?P=fence)[`~]*[ \t]*$|\Z)", re.M | re.S)
+"""A fenced block with its fences; a block that is never closed goes on to the end."""
 
 _ABOUT_DOCUMENTS = re.compile(rf"^{THE_DOCUMENTS}\b", re.IGNORECASE)
 
@@ -27,11 +30,12 @@ class ClaimSpan:
 def split_claims(answer: str, chunk_ids: Sequence[str]) -> list[ClaimSpan]:
     """Return the answer's statements with their markers: those in or right behind the sentence or, where it has none,
     those of the next sentence with markers in its paragraph. Questions, headings, lines that introduce a list, and
-    remarks about the documents as such are no statements. `chunk_ids` are those of the sources, in order."""
+    remarks about the documents as such are no statements, and neither is code. `chunk_ids` are those of the sources, in
+    order."""
     markers = find_markers(answer, chunk_ids)
     claims: list[ClaimSpan] = []
     uncited: list[int] = []
-    for start, end in split_sentences(answer):
+    for start, end in _split_prose(answer):
         if claims and "\n" in answer[claims[-1].end : start]:
             uncited.clear()
         numbers = tuple(dict.fromkeys(n for span in markers if start <= span.start < end for n in span.numbers))
@@ -46,6 +50,16 @@ def split_claims(answer: str, chunk_ids: Sequence[str]) -> list[ClaimSpan]:
             uncited.append(len(claims))
         claims.append(ClaimSpan(start, end, numbers))
     return claims
+
+
+def _split_prose(answer: str) -> Iterator[tuple[int, int]]:
+    """Yield the sentences outside of code."""
+    position = 0
+    for code in [*_CODE.finditer(answer), None]:
+        end = len(answer) if code is None else code.start()
+        for sentence_start, sentence_end in split_sentences(answer[position:end]):
+            yield position + sentence_start, position + sentence_end
+        position = end if code is None else code.end()
 
 
 def is_statement(sentence: str) -> bool:
