@@ -2,46 +2,29 @@
 
 Words that mean the same should give the same term: compatibility forms, case, accents and English inflection are
 levelled. Words without a meaning of their own are dropped, among them the question words and auxiliaries that open most
-questions. A compound with a digit (``IL-6``, ``covid-19``, ``v2.1``) gives its parts and the compound itself, so that a
-code finds exactly itself and also texts that share a part with it.
+questions, in each of our languages. A compound with a digit (``IL-6``, ``covid-19``, ``v2.1``) gives its parts and the
+compound itself, so that a code finds exactly itself and also texts that share a part with it.
 """
 
 import re
 import threading
-import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import chain
 
 import Stemmer
 
-STOP_WORDS = frozenset(
-    """
-    a about above across after afterwards again against all almost along already also although always am among an and
-    another any anybody anyhow anyone anything anyway are aren't around as at away be became because become becomes
-    been before beforehand behind being below beside besides between beyond both but by can can't cannot could couldn't
-    despite did didn't do does doesn't doing don't done down due during each either else elsewhere enough especially
-    etc even ever every everybody everyone everything everywhere exactly except few for from further furthermore gave
-    get gets getting give given gives giving go goes going got had hadn't has hasn't have haven't having he he'd he'll
-    he's hence her here here's hereby hers herself him himself his how how's however i i'd i'll i'm i've if in indeed
-    instead into is isn't it it'd it'll it's its itself just kind know known latter least less let let's like likely
-    made mainly make makes making many may maybe me mean means meanwhile might mightn't mine more moreover most mostly
-    much must mustn't my myself namely near need needn't neither never nevertheless next no nobody none nonetheless nor
-    not nothing now nowhere of off often on once one one's ones only onto or other others otherwise ought our ours
-    ourselves out over own particular per perhaps please possible possibly put quite rather really regarding said same
-    say says see seem seemed seeming seems seen several shall shan't she she'd she'll she's should shouldn't show shown
-    shows since so some somebody somehow someone something sometime sometimes somewhat somewhere still such sure take
-    taken tell than that that'd that'll that's the their theirs them themselves then thence there there'd there'll
-    there's thereafter thereby therefore therein these they they'd they'll they're they've thing things this those
-    though through throughout thus to together too took toward towards under unless unlike until up upon use used uses
-    using usually various very via want was wasn't way we we'd we'll we're we've well went were weren't what what'd
-    what'll what're what's whatever when when's whenever where where'd where's whereas whereby wherein wherever whether
-    which whichever while whilst who who'd who'll who's whoever whole whom whose why why's will with within without
-    won't would wouldn't yes yet you you'd you'll you're you've your yours yourself yourselves
-    """.split()  # noqa: SIM905 - a literal of 400 quoted words would be harder to read
+from domain.text.languages import LANGUAGES, fold, read_words
+
+STOP_WORDS = read_words("en").stop_words.union(
+    word
+    for words in map(read_words, LANGUAGES)
+    for word in words.stop_words - words.meaningful_elsewhere
+    if len(word) > 2
 )
-"""Function words, question words, auxiliaries and light verbs. The list is long on purpose: on the public question sets
-its length gained both quality and speed (docs/measurements/retrieval.md)."""
+"""Function words, question words, auxiliaries and light verbs of all our languages, because texts are analysed without
+knowing their language. Words that mean something in another of them are kept, and so are foreign words of two letters:
+they are as often part of a code, such as IL-6."""
 
 _LONGEST = 64
 """Limit, in characters, of a word. Longer runs are encoded data, and the limit keeps the index bounded."""
@@ -57,7 +40,6 @@ _WORD = re.compile(
 _PARTS = re.compile(r"[^\W_]+")
 _DIGIT = re.compile(r"\d")
 _DECIMAL = re.compile(r"\d+\.\d+")
-_COMBINING = re.compile(r"[\u0300-\u036f]")
 
 _stemmers = threading.local()
 
@@ -69,13 +51,6 @@ def _stem(word: str) -> str:
         _stemmers.english = Stemmer.Stemmer("english")
     stem: str = _stemmers.english.stemWord(word)
     return stem
-
-
-def _fold(text: str) -> str:
-    if text.isascii():
-        return text.lower()
-    text = unicodedata.normalize("NFKC", text).casefold().replace("’", "'").replace("‐", "-").replace("‑", "-")
-    return text if text.isascii() else _COMBINING.sub("", unicodedata.normalize("NFD", text))
 
 
 @lru_cache(maxsize=200_000)
@@ -101,7 +76,7 @@ def _read_word(word: str) -> tuple[tuple[str, ...], ...]:
 
 def _split(text: str) -> Iterator[tuple[str, ...]]:
     """Yield the terms of each word, the whole word first. Stop words are left out."""
-    return chain.from_iterable(map(_read_word, _WORD.findall(_fold(text))))
+    return chain.from_iterable(map(_read_word, _WORD.findall(fold(text))))
 
 
 def analyse(text: str) -> list[str]:

@@ -48,3 +48,18 @@ def test_every_content_word_is_found_by_its_own_terms() -> None:
 def test_stop_words_are_written_as_texts_are_levelled() -> None:
     assert all(word == word.casefold() and word.isascii() for word in STOP_WORDS)
     assert analyse(" ".join(sorted(STOP_WORDS))) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Wie lange bekomme ich weiter Lohn?", ["lange", "lohn"]),
+        ("Combien de jours avant la fin ?", ["de", "jours", "la", "fin"]),
+        ("¿Cuántos días tengo?", ["dias"]),
+        ("the car will die in the war", ["car", "die", "war"]),
+    ],
+)
+def test_function_words_of_every_language_are_dropped_but_for_words_of_meaning_elsewhere(
+    text: str, kept: list[str]
+) -> None:
+    assert content_words(text) == kept
