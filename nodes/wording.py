@@ -64,22 +64,18 @@ class Wording(_Texts):
     caveat: Caveat
     correction: Correction
     lists: Lists
-    fixed: bool = False
-    """True if an abstention is its sentence and nothing else."""
 
     def adapt(self, sentence: str | None) -> Self:
         """Return the same texts with an abstention of the profile's own, if it has one."""
         if sentence is None:
             return self
-        abstention = self.abstention.model_copy(update={"sentence": sentence})
-        return self.model_copy(update={"abstention": abstention, "fixed": True})
+        alone = Abstention(sentence=sentence, searched="", nearest="", nothing_close="", no_documents="")
+        return self.model_copy(update={"abstention": alone})
 
     def abstain(self, reasons: Sequence[Reason]) -> str:
         """Return an abstention: the sentence and, where the profile has none of its own, what was searched and
         what came nearest, if that is known."""
         texts = self.abstention
-        if self.fixed:
-            return texts.sentence
         said = [texts.sentence]
         for reason in reasons:
             if reason["code"] != "nothing_found":
@@ -90,7 +86,7 @@ class Wording(_Texts):
                 said.append(texts.nearest.format(titles=titles))
             else:
                 said.append(texts.no_documents if reason["scope_is_empty"] else texts.nothing_close)
-        return " ".join(said)
+        return " ".join(filter(None, said))
 
     def open(self, reasons: Sequence[Reason]) -> str:
         """Return the caveat that opens an answer, with the blank after it; empty where there is none."""

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from domain.text.blocks import read_blocks
 from domain.text.markers import find_markers, strip_markers
 from domain.text.sentences import split_sentences
 from domain.text.terms import analyse
@@ -11,9 +12,6 @@ from domain.text.terms import analyse
 DOCUMENT_NOUN = r"(?:documents?|sources?|passages?|texts?|context|articles?)"
 THE_DOCUMENTS = rf"(?:the|these|your|this) (?:(?:provided|given|cited) )?{DOCUMENT_NOUN}"
 """Patterns for words with which an answer speaks of the documents as such."""
-
-_CODE = re.compile(r"^[ \t]*(?P<fence>`{3,}|~{3,})[^\n]*\n(?:.*?\n)??(?:[ \t]*(?P=fence)[`~]*[ \t]*$|\Z)", re.M | re.S)
-"""A fenced block with its fences; a block that is never closed goes on to the end."""
 
 _ABOUT_DOCUMENTS = re.compile(rf"^{THE_DOCUMENTS}\b", re.IGNORECASE)
 
@@ -55,11 +53,11 @@ def split_claims(answer: str, chunk_ids: Sequence[str]) -> list[ClaimSpan]:
 def _split_prose(answer: str) -> Iterator[tuple[int, int]]:
     """Yield the sentences outside of code."""
     position = 0
-    for code in [*_CODE.finditer(answer), None]:
-        end = len(answer) if code is None else code.start()
-        for sentence_start, sentence_end in split_sentences(answer[position:end]):
+    code = [(block.start, block.end) for block in read_blocks(answer) if block.kind == "code"]
+    for start, end in [*code, (len(answer), len(answer))]:
+        for sentence_start, sentence_end in split_sentences(answer[position:start]):
             yield position + sentence_start, position + sentence_end
-        position = end if code is None else code.end()
+        position = end
 
 
 def is_statement(sentence: str) -> bool:
