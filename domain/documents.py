@@ -156,6 +156,24 @@ class Passage:
         return self.lines[0].page if self.lines else None
 
 
+@dataclass(frozen=True, slots=True)
+class ListedDocument:
+    """A document as a list of the library names it."""
+
+    id: str
+    title: str
+    source: str
+    """Its path as ingested, or its address."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentList:
+    """Some documents of a library, and how many there are in all."""
+
+    documents: tuple[ListedDocument, ...]
+    total: int
+
+
 class Candidate(TypedDict):
     """A chunk that retrieve found, by reference. Its text stays in the library until rerank has chosen."""
 
