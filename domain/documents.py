@@ -15,6 +15,7 @@ from typing import Literal, NotRequired
 from typing_extensions import TypedDict
 
 from domain.metadata import Metadata
+from domain.text.blocks import plain_text
 
 
 class Box(TypedDict):
@@ -77,7 +78,8 @@ class Chunk:
     content_hash: str
     lines: tuple[Line, ...] = ()
     lead: str = ""
-    """Text from further up that is embedded with the chunk: caption and header of the table it is cut from."""
+    """Text from further up that is embedded with the chunk: the lead-in of the list that it is cut from, caption and
+    header of the table, or the fence of the code."""
 
     @property
     def page(self) -> int | None:
@@ -87,8 +89,8 @@ class Chunk:
 
 def embedding_text(title: str, heading_path: tuple[str, ...], text: str, lead: str = "") -> str:
     """Return the text that is embedded and indexed for a chunk: title and headings on a line, then the lead, then the
-    chunk's text."""
-    return "\n".join([name_place(title, heading_path), *([lead] if lead else []), text])
+    chunk's text, without the marks of Markdown."""
+    return "\n".join([name_place(title, heading_path), *([plain_text(lead)] if lead else []), plain_text(text)])
 
 
 def name_place(title: str, heading_path: Sequence[str]) -> str:

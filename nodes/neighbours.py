@@ -10,8 +10,9 @@ from functools import reduce
 from domain.documents import Passage, Source, TextLine
 from domain.ports.library import Library
 from domain.scope import Scope
+from domain.text.blocks import read_blocks
 from domain.text.sentences import split_sentences
-from domain.text.tables import BAR, find_tables
+from domain.text.tables import BAR
 
 ABOVE, BELOW = 4, 1
 """Chunks read above and below a source. The header of most tables is within the four above."""
@@ -60,9 +61,9 @@ def widen(source: Source, passages: Iterable[Passage]) -> Source:
     near = list(_find_contiguous(source, passages))
     start, text = reduce(_append, sorted([(p.start, p.text) for p in near] + [(source["start"], source["text"])]))
     first, last = source["start"] - start, source["end"] - start
-    for table in find_tables(text):
-        if table.start < source["start"] - start < table.end:
-            first = min([first, *(span[0] for span in (*table.captions, table.header) if span[0] < span[1])])
+    for block in read_blocks(text):
+        if block.lead and block.start < source["start"] - start < block.end:
+            first = min(first, block.lead[0])
     for sentence_start, sentence_end in split_sentences(text):
         if sentence_start < source["start"] - start < sentence_end:
             first = min(first, sentence_start)

@@ -14,13 +14,16 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel
 
 from app.evaluation.corpus import Shelf
+from app.evaluation.facts import find_facts
 from app.evaluation.sets import Message, Question
 from app.wiring.services import Services
 from domain.documents import Candidate, Source
 from domain.errors import AskgraphError
+from domain.outcome import find_claimed
 from domain.profile import Profile
 from domain.scope import Scope
 from domain.state import AnswerState, Route, Turn, TurnInput, add_costs, blank_question, remember
+from domain.text.markers import strip_markers
 from graphs.answer import LAST, RECURSION_LIMIT, build_answer_graph
 from nodes.context import Context
 from nodes.route import route
@@ -47,6 +50,12 @@ class Outcome(BaseModel):
     standalone: str = ""
     queries: list[str] = []
     answer: str = ""
+    abstained: bool = False
+    relevance: float | None = None
+    """Cosine of the question and the answer, by the embedding model that the local judges use; None where the answer
+    states nothing. An answer may be relevant and wrong."""
+    facts_shown: bool = False
+    """True where the sources hold every fact that a practical question asks for."""
     opening: int = 0
     """Characters of the caveat that opens the answer."""
     citations: list[Cited] = []
@@ -94,7 +103,8 @@ class Asking:
             run_id=str(uuid4()),
             question=question.question,
             scope=Scope.within(
-                self._shelf.workspace_id, None if question.pdf is None else [self._shelf.chosen[question.pdf]]
+                self._shelf.find_workspace(question),
+                None if question.pdf is None else [self._shelf.chosen[question.pdf]],
             ).to_json(),
             mode=self._profile.name,
             profile=self._profile.model_dump(),
@@ -106,6 +116,9 @@ class Asking:
             recursion_limit=RECURSION_LIMIT,
         )
         try:
+            for earlier in question.before:
+                asked: TurnInput = {**turn, "run_id": str(uuid4()), "question": earlier}
+                await self._graph.ainvoke(asked, config, context=self._services.make_context(), durability="exit")
             if question.history:
                 turns = await self._converse(turn, question.history, context)
                 await self._graph.aupdate_state(config, {**turn, **blank_question(), "turns": turns}, as_node=LAST)
@@ -173,6 +186,9 @@ class Asking:
             standalone=state["standalone_question"],
             queries=state["queries_tried"],
             answer=state["answer"],
+            abstained=state["outcome"] == "abstained",
+            relevance=await self._find_relevance(question, state),
+            facts_shown=all(find_facts(question, "\n".join(source["text"] for source in state["sources"]))),
             opening=state["framing"]["opening"],
             citations=[
                 Cited(doc=names.get(c["chunk_id"]) or c["title"], start=c["start"], end=c["end"], text=c["text"])
@@ -189,6 +205,14 @@ class Asking:
             cost=add_costs(used["cost"] for used in usage),
             warnings=_distinct(warning for step in state["steps"] for warning in step["warnings"]),
         )
+
+    async def _find_relevance(self, question: Question, state: AnswerState) -> float | None:
+        if not state["citations"]:
+            return None
+        said = strip_markers(state["answer"][slice(*find_claimed(state["answer"], state["framing"]))])
+        embedder = self._services.library.sentences
+        [vector] = await embedder.embed_passages([said])
+        return round(float(vector @ await embedder.embed_query(question.question)), 4)
 
     async def _name_chunks(self, state: AnswerState, first: Mapping[str, Any]) -> dict[str, str | None]:
         """Return the set's name of each chunk's document, by chunk id; None for documents outside the set."""

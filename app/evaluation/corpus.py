@@ -15,7 +15,7 @@ import app.adapters.postgres.library.bm25
 import app.adapters.rerankers.late_interaction
 import app.ingest
 import domain.text.terms
-from app.evaluation.sets import CorpusDocument, EvaluationSet, SetError
+from app.evaluation.sets import CorpusDocument, EvaluationSet, Question, SetError
 from app.library import FOLDER
 from app.wiring.services import Services
 from domain.documents import Document, ParsedDocument, Section
@@ -32,6 +32,8 @@ class Shelf:
     """A workspace that holds a set's documents."""
 
     workspace_id: str
+    libraries: Mapping[str, str] = field(default_factory=dict)
+    """The workspace of each library of a practical set, by its name."""
     document_ids: Mapping[str, str] = field(default_factory=dict)
     """The set's name of each document, by the library's id."""
     pages: Mapping[tuple[str, int], str] = field(default_factory=dict)
@@ -40,6 +42,10 @@ class Shelf:
     """The library's id of each document that a question may choose, by the name that questions use."""
     state: str = ""
     """Digest of the workspace's content; empty if the set itself defines the content."""
+
+    def find_workspace(self, question: Question) -> str:
+        """Return the workspace to ask the question of."""
+        return self.libraries.get(question.library, self.workspace_id)
 
 
 @asynccontextmanager
@@ -54,8 +60,11 @@ async def open_shelf(
     name = name_workspace(services, wanted)
     # A temporary workspace must not be mixed up with one that is kept.
     workspace_id = name if keep else f"{name}-{uuid4().hex[:8]}"
+    libraries = {library: f"{workspace_id}-{library}" for library in wanted.libraries}
     try:
-        if wanted.kind == "routing":
+        if wanted.libraries:
+            yield await _add_libraries(services, workspace_id, wanted, libraries, progress)
+        elif wanted.kind == "routing":
             await _add_samples(services, workspace_id, progress)
             yield Shelf(workspace_id)
         elif wanted.pdfs:
@@ -64,7 +73,8 @@ async def open_shelf(
             yield await _add_texts(services, workspace_id, wanted.corpus, progress)
     finally:
         if not keep:
-            await services.library.documents.clear(workspace_id)
+            for each in (workspace_id, *libraries.values()):
+                await services.library.documents.clear(each)
 
 
 async def work_side_by_side(work: Callable[[], Coroutine[Any, Any, None]], workers: int) -> None:
@@ -112,7 +122,8 @@ async def find_shelf(services: Services, workspace_id: str, wanted: EvaluationSe
                 raise SetError(f"{question.id!r} names {name!r}, which is called {other!r} elsewhere. Choose one name.")
     state = [workspace_id, *sorted((document.id, document.content_hash) for document in held)]
     digest = hashlib.sha256(json.dumps(state).encode()).hexdigest()
-    return Shelf(workspace_id, {document.id: document.id for document in held} | called, {}, chosen, digest)
+    names = {document.id: document.source if wanted.kind == "practical" else document.id for document in held} | called
+    return Shelf(workspace_id, document_ids=names, chosen=chosen, state=digest)
 
 
 def _names_of(document: Document) -> list[str]:
@@ -140,6 +151,21 @@ async def _add_samples(services: Services, workspace_id: str, progress: Progress
     progress(0, 1)
     await services.library.ingestion.add_paths(workspace_id, [FOLDER])
     progress(1, 1)
+
+
+async def _add_libraries(
+    services: Services, workspace_id: str, wanted: EvaluationSet, libraries: Mapping[str, str], progress: Progress
+) -> Shelf:
+    """Ingest each library into a workspace of its own. Files of unknown types and files that cannot be read stay out,
+    as they would for a user."""
+    ids: dict[str, str] = {}
+    for done, (name, folder) in enumerate(wanted.libraries.items()):
+        progress(done, len(libraries))
+        report = await services.library.ingestion.add_paths(libraries[name], [folder])
+        ids |= {each.document_id: each.source for each in report.documents if each.document_id is not None}
+    await services.library.wait_for_indexes()
+    progress(len(libraries), len(libraries))
+    return Shelf(workspace_id, libraries, ids)
 
 
 async def _add_pdfs(services: Services, workspace_id: str, wanted: EvaluationSet, progress: Progress) -> Shelf:
@@ -189,7 +215,7 @@ async def _add_texts(
 
     await work_side_by_side(work, AT_ONCE)
     await services.library.wait_for_indexes()
-    return Shelf(workspace_id, ids)
+    return Shelf(workspace_id, document_ids=ids)
 
 
 def _source_of(document: CorpusDocument) -> str:

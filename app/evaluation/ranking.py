@@ -13,6 +13,14 @@ def find_recall(grades: Mapping[str, int], ranking: Sequence[str], depth: int) -
     return sum(grades.get(doc, 0) > 0 for doc in ranking[:depth]) / _count_relevant(grades)
 
 
+def find_precision(grades: Mapping[str, int], ranking: Sequence[str], depth: int) -> float:
+    """Return the share of the first `depth` of the ranking that is relevant; a shorter ranking counts as `depth` long.
+
+    Manning, Raghavan & Schütze, Introduction to Information Retrieval (2008), section 8.4.
+    """
+    return sum(grades.get(doc, 0) > 0 for doc in ranking[:depth]) / depth
+
+
 def find_reciprocal_rank(grades: Mapping[str, int], ranking: Sequence[str], depth: int) -> float:
     """Return 1 / the rank of the first relevant document, or 0 if the first `depth` hold none.
 

@@ -14,7 +14,16 @@ from typing import Any
 from app.evaluation.asking import Outcome
 from app.evaluation.comparison import Comparison, compare
 from app.evaluation.evaluation import Evaluated, Result
-from app.evaluation.scoring import Metrics, count_routes, explain, is_right, list_routes, pair_up, score
+from app.evaluation.scoring import (
+    Metrics,
+    count_routes,
+    explain,
+    find_reliability,
+    is_right,
+    list_routes,
+    pair_up,
+    score,
+)
 from app.evaluation.sets import Question
 from domain.errors import InputError
 
@@ -72,6 +81,7 @@ def _describe(each: Evaluated) -> dict[str, Any]:
                 "resumed": result.resumed,
                 "metrics": result.metrics,
                 "by_type": _score_types(each, result),
+                "reliability": [asdict(each) for each in find_reliability(pair_up(each.set, result.outcomes))],
                 "routes": count_routes(list_routes(each.set, pair_up(each.set, result.outcomes))),
                 "questions": [
                     question.model_dump(exclude_defaults=True)
@@ -118,6 +128,7 @@ def _draw(each: Evaluated) -> str:
             *(_draw_comparison(comparison) for comparison in comparisons),
             *(_draw_types(each, result) for result in each.results),
             *(_draw_routes(each, result) for result in each.results),
+            *(_draw_reliability(each, result) for result in each.results),
             _draw_table(
                 ("", "question", "expected, and its rank", "answer", "confidence", "route", "ms"), rows, "questions"
             ),
@@ -170,9 +181,29 @@ def _draw_routes(each: Evaluated, result: Result) -> str:
     return _draw_table((f"{result.profile}: belongs to, went to", *went), rows, "metrics")
 
 
+def _draw_reliability(each: Evaluated, result: Result) -> str:
+    """Draw how often the sources answered, by confidence: a calibrated confidence lies on the diagonal."""
+    bins = find_reliability(pair_up(each.set, result.outcomes))
+    if not bins:
+        return ""
+    dots = "".join(
+        f"<circle cx='{100 * b.confidence:.1f}' cy='{100 - 100 * b.happened:.1f}' r='{1 + b.questions**0.5 / 2:.1f}'/>"
+        for b in bins
+    )
+    rows = [_draw_row([str(b.questions), f"{b.confidence:.2f}", f"{b.happened:.2f}"]) for b in bins]
+    return (
+        f"<details><summary>{escape(result.profile)}: reliability of confidence</summary>"
+        "<svg viewBox='-4 -4 108 108' width='240' height='240' role='img' aria-label='Reliability diagram'>"
+        "<path d='M0 0V100H100M0 100L100 0' fill='none' stroke='currentColor' stroke-width='.5'/>"
+        f"<g fill='currentColor' fill-opacity='.6'>{dots}</g></svg>"
+        f"{_draw_table(('questions', 'mean confidence', 'sources answer'), rows, 'metrics')}</details>"
+    )
+
+
 def _draw_question(each: Evaluated, result: Result, question: Question, outcome: Outcome, flipped: bool) -> str:
     why = explain(each.set, question, outcome)
     history = "".join(f"<p><b>{m.role}:</b> {escape(m.content)}</p>" for m in question.history)
+    history += "".join(f"<p><b>user:</b> {escape(earlier)}</p>" for earlier in question.before)
     about = " · ".join(filter(None, (question.id, question.type, question.label, result.profile)))
     asked = [
         f"<b>{escape(question.question)}</b>",
@@ -183,6 +214,7 @@ def _draw_question(each: Evaluated, result: Result, question: Question, outcome:
     wanted = [f"{escape(doc)} ({_find_rank(doc, outcome)})" for doc in question.grades]
     if question.answerable is False:
         wanted.append("<i>should not be answered</i>")
+    wanted += [f"“{escape('” or “'.join(fact))}”" for fact in question.must]
     if question.answers:
         wanted.append(f"“{escape('” or “'.join(question.answers))}”")
     said = [f"<b>{escape(outcome.error)}</b>" if outcome.error else escape(outcome.answer)]

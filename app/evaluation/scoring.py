@@ -7,12 +7,13 @@ import re
 import string
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.evaluation.asking import Outcome
-from app.evaluation.ranking import find_ndcg, find_recall, find_reciprocal_rank
+from app.evaluation.practical import is_useful, list_flaws, score_usefulness
+from app.evaluation.ranking import find_ndcg, find_precision, find_recall, find_reciprocal_rank
 from app.evaluation.sets import ROUTES, EvaluationSet, Question
 from domain.state import Route, add_costs
 from domain.text.markers import strip_markers
@@ -31,13 +32,18 @@ def score(each: EvaluationSet, outcomes: Mapping[str, Outcome]) -> Metrics:
     """Return every metric that can be computed for the set, by name. A failed question counts as finding nothing."""
     pairs = pair_up(each, outcomes)
     metrics = {"questions": float(len(pairs)), "failed": float(sum(o.error is not None for _, o in pairs))}
-    if each.kind == "verification":
+    if each.kind == "practical":
+        metrics |= score_usefulness(pairs)
+        # Small talk is answered, though no document answers it.
+        metrics |= score_abstention([(q, o) for q, o in pairs if not q.talk])
+        metrics |= score_relevance(pairs) | score_retries(pairs)
+    elif each.kind == "verification":
         metrics |= score_verification([(q.type, q.label, o) for q, o in pairs])
     else:
         # Claims whose evidence supports or contradicts them are one type, named after the set.
         metrics |= score_verification([(each.name, q.label, o) for q, o in pairs])
         metrics |= average(score_rankings(pairs).values())
-        metrics |= score_answers(pairs) | score_citations(pairs) | score_abstention(pairs)
+        metrics |= score_answers(pairs) | score_citations(pairs) | score_abstention(pairs) | score_relevance(pairs)
         metrics |= score_routing(list_routes(each, pairs)) | score_retries(pairs)
         if each.kind == "routing":
             metrics |= score_off_topic(pairs)
@@ -54,10 +60,13 @@ def is_right(each: EvaluationSet, question: Question, outcome: Outcome) -> bool:
 
     For a response to verify, the verdict must agree with people's. A request of a routing set must take its route or,
     if it is off topic, not be answered. A question that cannot be answered must not be. Any other must be answered from
-    a relevant document or, if these are not known, with an accepted answer.
+    a relevant document or, if these are not known, with an accepted answer. An answer of a practical set must be
+    useful.
     """
     if outcome.error is not None:
         return False
+    if each.kind == "practical":
+        return is_useful(question, outcome)
     if each.kind == "verification":
         return LABELS.get(question.label or "") in (None, outcome.verdict)
     if each.kind == "routing":
@@ -76,6 +85,8 @@ def explain(each: EvaluationSet, question: Question, outcome: Outcome) -> str:
         return ""
     if outcome.error is not None:
         return "ended by an error"
+    if each.kind == "practical":
+        return ", ".join(list_flaws(question, outcome))
     if each.kind == "verification":
         return f"people say {question.label}"
     if each.kind == "routing":
@@ -111,14 +122,15 @@ def score_rankings(
 ) -> dict[str, Metrics]:
     """Return the metrics of each question that has relevant documents, by its id.
 
-    These are recall@5, recall@10, mrr@10 and ndcg@10 as `app.evaluation.ranking` defines them, and all@10, which is 1
-    if every relevant document is among the first ten.
+    These are precision@5, recall@5, recall@10, mrr@10 and ndcg@10 as `app.evaluation.ranking` defines them, and
+    all@10, which is 1 if every relevant document is among the first ten.
     """
     rows: dict[str, Metrics] = {}
     for question, outcome in pairs:
         grades, found = question.grades, ranking(outcome)
         if any(grades.values()):
             rows[question.id] = {
+                "precision@5": find_precision(grades, found, 5),
                 "recall@5": find_recall(grades, found, 5),
                 "recall@10": (recall := find_recall(grades, found, 10)),
                 "mrr@10": find_reciprocal_rank(grades, found, 10),
@@ -219,13 +231,46 @@ def score_abstention(pairs: Sequence[Pair]) -> Metrics:
             metrics["abstention_precision"] = _mean(abstained)
         metrics["abstention_recall"] = _mean(not o.answered for o in unanswerable)
         metrics["abstention_auc"] = area([o.confidence for _, o in judged], [bool(q.answerable) for q, _ in judged])
-    searched = [(q, o) for q, o in judged if o.ranking]
-    if searched:
-        metrics["calibration_error"] = _find_calibration_error(
-            np.array([o.confidence for _, o in searched]),
-            np.array([bool(q.answerable and q.grades.keys() & set(o.sources)) for q, o in searched]),
-        )
+    if bins := find_reliability(pairs):
+        total = sum(each.questions for each in bins)
+        gaps = (each.questions * abs(each.confidence - each.happened) for each in bins)
+        metrics["calibration_error"] = sum(gaps) / total
     return metrics
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """The questions whose confidence lies in one tenth of the scale."""
+
+    questions: int
+    confidence: float
+    """Mean confidence."""
+    happened: float
+    """Share of the questions that the sources answer."""
+
+
+def find_reliability(pairs: Sequence[Pair]) -> list[Bin]:
+    """Return the filled bins of a reliability diagram, lowest confidence first (Niculescu-Mizil & Caruana, ICML 2005).
+
+    The sources answer a question if it is answerable and a relevant document is among them; in a practical set, if they
+    hold every fact.
+    """
+    searched = [(q, o) for q, o in pairs if q.answerable is not None and not q.talk and o.ranking]
+    if not searched:
+        return []
+    confidences = np.array([o.confidence for _, o in searched])
+    happened = np.array(
+        [bool(q.answerable and (o.facts_shown if q.must else q.grades.keys() & set(o.sources))) for q, o in searched]
+    )
+    numbers = np.minimum((confidences * BINS).astype(int), BINS - 1)
+    return [
+        Bin(
+            int((numbers == n).sum()),
+            round(float(confidences[numbers == n].mean()), 4),
+            round(float(happened[numbers == n].mean()), 4),
+        )
+        for n in np.unique(numbers)
+    ]
 
 
 def area(scores: Sequence[float], positive: Sequence[bool]) -> float:
@@ -236,12 +281,10 @@ def area(scores: Sequence[float], positive: Sequence[bool]) -> float:
     return float((good > bad).mean() + 0.5 * (good == bad).mean())
 
 
-def _find_calibration_error(confidences: NDArray[np.float64], happened: NDArray[np.bool_]) -> float:
-    bins = np.minimum((confidences * BINS).astype(int), BINS - 1)
-    gaps = [
-        (bins == b).mean() * abs(confidences[bins == b].mean() - happened[bins == b].mean()) for b in np.unique(bins)
-    ]
-    return float(sum(gaps))
+def score_relevance(pairs: Sequence[Pair]) -> Metrics:
+    """Return the mean cosine of questions and their answers, by the embedding model that ships."""
+    known = [o.relevance for _, o in pairs if o.relevance is not None]
+    return {"answer_relevance": _mean(known)} if known else {}
 
 
 def list_routes(each: EvaluationSet, pairs: Sequence[Pair]) -> list[tuple[Route, Route]]:

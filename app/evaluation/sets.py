@@ -1,7 +1,8 @@
 """Reads evaluation sets.
 
-A set is a folder with `corpus.jsonl` and `queries.jsonl` (each may be gzipped) and perhaps `pdfs/`, or a file of
-questions about an existing workspace. docs/evaluation.md describes the format.
+A set is a folder with `queries.jsonl` and `corpus.jsonl` (each may be gzipped) and perhaps `pdfs/`; or with
+`queries.jsonl` and `files/`, which holds libraries of real files; or a file of questions about an existing workspace.
+docs/evaluation.md describes the formats.
 """
 
 import codecs
@@ -19,7 +20,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from domain.errors import InputError
 from domain.state import Route
 
-Kind = Literal["questions", "routing", "verification"]
+Kind = Literal["questions", "practical", "routing", "verification"]
 
 ROUTES: dict[str, Route] = {
     "conversational": "conversational",
@@ -79,6 +80,18 @@ class Question(_Row):
     response: str | None = None
     """An answer that people judged with `label`."""
     label: str | None = None
+    library: str = ""
+    """The folder below `files/` that the question is about. A set with libraries is a practical one."""
+    before: tuple[str, ...] = ()
+    """Earlier questions of the conversation, which are really asked."""
+    must: tuple[tuple[str, ...], ...] = ()
+    """The facts that the answer has to hold, each in all its accepted spellings."""
+    must_not: tuple[str, ...] = ()
+    """Texts that show that an answer is wrong, outdated or about something else."""
+    source: str | None = None
+    """The file that answers, relative to its library."""
+    talk: bool = False
+    """True for small talk and for questions about the assistant, which need no document."""
 
     @property
     def grades(self) -> dict[str, int]:
@@ -115,6 +128,8 @@ class EvaluationSet:
     """Empty if the questions are asked of an existing workspace, or of no particular one."""
     pdfs: dict[str, Path] = field(default_factory=dict)
     """The PDF files by their names in the corpus, if each document of the corpus is a page."""
+    libraries: dict[str, Path] = field(default_factory=dict)
+    """The folders of a practical set's libraries, by name."""
 
 
 def read_sets(given: Sequence[str], bench: Path, *, workspace: str | None, limit: int | None) -> list[EvaluationSet]:
@@ -152,7 +167,8 @@ def _read_set(path: Path, workspace: str | None, limit: int | None) -> Evaluatio
     questions = tuple(_read_rows(queries, Question, digest))
     if not questions:
         raise SetError(f"{queries} holds no question.")
-    kind = _find_kind(questions)
+    libraries = _find_libraries(queries, questions, digest) if path.is_dir() and (path / "files").is_dir() else {}
+    kind: Kind = "practical" if libraries else _find_kind(questions)
     corpus: tuple[CorpusDocument, ...] = ()
     pdfs: dict[str, Path] = {}
     # The corpus of a verification set is its evidence, and is not searched.
@@ -167,10 +183,10 @@ def _read_set(path: Path, workspace: str | None, limit: int | None) -> Evaluatio
         _check_chosen(queries, questions, pdfs)
     elif kind == "verification":
         raise SetError(f"{queries} comes without a corpus, which would hold the evidence of its responses.")
-    elif workspace is None and kind != "routing":
+    elif workspace is None and kind not in ("practical", "routing"):
         raise SetError(f"{queries} comes without a corpus. Name the workspace to ask it of: --workspace NAME.")
     name = path.resolve().name if path.is_dir() else path.name.removesuffix(".gz").removesuffix(".jsonl")
-    return EvaluationSet(name, kind, questions[:limit], digest.hexdigest(), corpus, pdfs)
+    return EvaluationSet(name, kind, questions[:limit], digest.hexdigest(), corpus, pdfs, libraries)
 
 
 def _find_rows(folder: Path, name: str) -> Path | None:
@@ -212,6 +228,23 @@ def _find_kind(questions: Sequence[Question]) -> Kind:
     if any(question.response is not None for question in questions):
         return "verification"
     return "routing" if all(question.type in ROUTES for question in questions) else "questions"
+
+
+def _find_libraries(queries: Path, questions: Sequence[Question], digest: "hashlib._Hash") -> dict[str, Path]:
+    """Return the folders of files that the questions are about, by name."""
+    libraries: dict[str, Path] = {}
+    for question in questions:
+        folder = queries.parent / "files" / question.library
+        if not question.library or not folder.is_dir():
+            raise SetError(f"{queries}: {question.id!r} names no library that files/ holds: {question.library!r}.")
+        if question.source is not None and not (folder / question.source).is_file():
+            raise SetError(f"{queries}: {question.id!r} names a file that the library lacks: {question.source!r}.")
+        libraries[question.library] = folder
+    for name, folder in libraries.items():
+        for file in sorted(file for file in folder.rglob("*") if file.is_file()):
+            digest.update(f"{name}/{file.relative_to(folder).as_posix()}\0".encode())
+            digest.update(file.read_bytes())
+    return libraries
 
 
 def _check_relevant(queries: Path, questions: Sequence[Question], known: set[str]) -> None:

@@ -3,13 +3,14 @@
 import hashlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from semantic_text_splitter import TextSplitter
 
 from domain.documents import Chunk, Line, ParsedDocument
-from domain.text.tables import Table, find_tables
+from domain.text.blocks import Block, read_blocks
+from domain.text.tables import is_row
 
 SIZE = 500
 OVERLAP = 50
@@ -40,14 +41,18 @@ def split(parsed: ParsedDocument, *, size: int = SIZE, overlap: int = OVERLAP) -
     chunks: list[Chunk] = []
     line_ends = [line.end for line in parsed.lines]
     line_starts = [line.start for line in parsed.lines]
-    opened = [section.start for section in parsed.sections]
-    tables = [_keep_captions(table, opened) for table in find_tables(parsed.text)]
-    table_ends = [table.end for table in tables]
+    blocks = [
+        block.move(section.start)
+        for section in parsed.sections
+        for block in read_blocks(parsed.text[section.start : section.end])
+        if block.parts
+    ]
+    block_ends = [block.end for block in blocks]
     for piece in _merge(_cut(parsed), parsed.text, size):
         for start, end in _split_piece(parsed.text, piece, size, overlap):
             text = parsed.text[start:end]
             first, last = bisect_right(line_ends, start), bisect_left(line_starts, end)
-            lead = _find_lead(parsed.text, tables[bisect_right(table_ends, start) :][:1], start, end)
+            lead = _find_lead(parsed.text, blocks[bisect_right(block_ends, start) :][:1], start)
             chunks.append(
                 Chunk(
                     index=len(chunks),
@@ -63,22 +68,15 @@ def split(parsed: ParsedDocument, *, size: int = SIZE, overlap: int = OVERLAP) -
     return chunks
 
 
-def _keep_captions(table: Table, opened: Sequence[int]) -> Table:
-    """Drop the table's captions that stand in an earlier section; `opened` holds the starts of the sections."""
-    earliest = opened[max(0, bisect_right(opened, table.start) - 1)]
-    return replace(table, captions=tuple(span for span in table.captions if span[0] >= earliest))
-
-
-def _find_lead(text: str, tables: Sequence[Table], start: int, end: int) -> str:
-    """Return the parts of the chunk's table that stand above the chunk: captions, header and the latest label."""
-    spans = [
-        span
-        for table in tables
-        if table.start < end
-        for span in (*table.captions, table.header, *[label for label in table.labels if label[1] <= start][-1:])
-        if span[0] < span[1] <= start
-    ]
-    return "\n".join(text[slice(*span)] for span in spans)
+def _find_lead(text: str, blocks: Sequence[Block], start: int) -> str:
+    """Return what stands above the chunk of the block that it is cut from: a lead-in, or caption and header with the
+    latest label among the rows."""
+    for block in blocks:
+        if block.lead and block.lead[1] <= start:
+            above = [part for part in block.parts if part[1] <= start and block.kind == "table"]
+            labels = [part for part in above if not is_row(text[slice(*part)])]
+            return "\n".join(text[slice(*span)] for span in [block.lead, *labels[-1:]])
+    return ""
 
 
 def _hash(title: str, heading_path: tuple[str, ...], lead: str, text: str) -> str:

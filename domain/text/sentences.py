@@ -1,140 +1,134 @@
 """Splits documents and answers into sentences.
 
-Written by hand because the installed libraries do not do it and the trained ones bring a model: this is fast, keeps
-offsets, and knows headings, list items, table rows and wrapped lines.
+`sentencex` (MIT, in Rust, some 300 language) finds the ends of sentences within a paragraph. Headings, items, rows and
+code are units of their own, as `domain/text/blocks.py` reads them.
 """
 
 import re
+from collections.abc import Iterator
 
-_ABBREVIATIONS = frozenset(
-    str.split(
-        "adm al approx art assn ave bros cap capt cf ch chap co col comdr corp dept dr ed eds eg eq eqs esp est et etc "
-        "ex ext fig figs fl ft gen gov hon ie inc incl jr lt ltd maj max min mr mrs ms mt nr op para pl pp pres prof "
-        "prop pt ref refs rep resp rev sec sen sgt sr st tab tel univ viz vol vols vs "
-        "jan feb mar apr jun jul aug sep sept oct nov dec"
-    )
-)
-_BEFORE_DIGIT = frozenset(str.split("no nos p art ca c app item"))
-"""Abbreviations only before a number ("No. 5", but "The answer is no. He left.")."""
+from sentencex import get_sentence_boundaries
 
-_STARTERS = frozenset(
-    str.split(
-        "the this that these those it its he she they we i you in on at for from by with as if when while after before "
-        "since although however but and there here his her their our what who why how where a an"
-    )
-)
-"""Words that, capitalised after "U.S." or an initial, far more likely begin a sentence than a name."""
+from domain.text.blocks import Block, Span, closes_fence, find_fence, find_item, is_wrapped, read_blocks
+from domain.text.tables import is_row
 
-_MARKER = r"\[\^?\s*(?:(?:sources?|citations?|cite)[\s:]*)?[\w\s,;:#&.–-]*?\d[\w\s,;:#&.–-]*\]"
-"""A citation after the full stop, which belongs to the sentence before it."""
-
-_END = re.compile(
-    rf"(?:[.!?…]+[\"'”’»)\]*_]*(?:\s?{_MARKER})*(?=\s|$|(?<=\])[A-Z])|[。！？]+[”’」』）]*)",
-    re.IGNORECASE,
-)
-_ITEM = re.compile(r"[ \t]*(?:[-*+•▪◦‣●○–—]|\(?\d{1,3}[.)]|\(?[a-z][.)]|\([ivx]{1,4}\))[ \t]+(?=\S)")
-_HEADING = re.compile(r"[ \t]*#{1,6}[ \t]")
-_ROW = re.compile(r"[ \t]*\||.*\S[ \t]*\t[ \t]*\S|.*\|.*\||.*\S \| \S")
-_OPENERS = "\"'“‘«([*_"
+_LETTERS = {"de": "äöüß", "fr": "éèêàçœ", "es": "ñáíó¿¡"}
+"""Letters by which a language is told from English, where all of its text has more of them than a few names bring."""
+_RARE = 1 / 200
+"""Share of such letters, of all characters, from which they are no longer a name's. German, French and Spanish prose
+has 1.5 to 4 %."""
 
 JUDGED = 300
 """Limit, in characters, of a sentence that is embedded for comparison with a question. Anything longer is a list or
 text without stops, and would take several times as long."""
 
+_KEPT = re.compile(
+    r"`[^`\n]+`"
+    r"|\[\^?\s*(?:(?:sources?|citations?|cite)[\s:]*)?[\w\s,;:#&.–-]{0,200}\d[^\[\]\n]{0,200}\]"
+    r"|\b(?:Ms|[Aa]pprox|Eqs?)\.(?=\s)",
+    re.IGNORECASE,
+)
+"""Inline code, in which no sentence ends, citation markers, which belong to the sentence before them, and English
+abbreviations that the library takes for the end of a sentence."""
+_LINE = re.compile(r"[^\n]+")
 
-def split_sentences(text: str) -> list[tuple[int, int]]:
+
+def split_sentences(text: str, language: str | None = None) -> list[Span]:
     """Return the sentences of `text` as (start, end), in order, without overlap and without surrounding white space.
 
-    Headings, list items and table rows count as sentences; a row is one, whatever its cells hold. Only white space lies
-    outside the spans.
+    A heading, a table row and a block of code count as one sentence each. An item begins one, marker included. Only
+    white space lies outside the spans. `language` is an ISO 639 code; without one it is guessed.
     """
-    caseless = text == text.lower()
-    spans: list[tuple[int, int]] = []
-    for block_start, block_end in _split_blocks(text):
-        start = block_start
-        if _ROW.match(text, block_start, block_end):
-            spans.append((block_start, block_end))
+    language = language or guess_language(text)
+    return [span for block in read_blocks(text) for span in split_block(text, block, language)]
+
+
+def guess_language(text: str) -> str:
+    """Return the code of the language whose abbreviations count in a text: English unless its letters say otherwise."""
+    counts = {code: sum(map(text.count, letters)) for code, letters in _LETTERS.items()}
+    likeliest = max(counts, key=lambda code: counts[code])
+    return likeliest if counts[likeliest] > _RARE * len(text) else "en"
+
+
+def split_block(text: str, block: Block, language: str = "en") -> Iterator[Span]:
+    """Yield the sentences of one block of `text`, as `split_sentences` does."""
+    if block.kind in ("heading", "code"):
+        yield block.start, block.end
+        return
+    for start, end in _split_runs(text, block):
+        line = text[start:end]
+        if (block.kind == "table" and is_row(line)) or find_fence(line.split("\n", 1)[0]):
+            yield start, end
+        else:
+            yield from split_paragraph(text, start, end, language)
+
+
+def split_paragraph(text: str, start: int, end: int, language: str = "en") -> Iterator[Span]:
+    """Yield the sentences of the paragraph or item at `text[start:end]`."""
+    # The offsets stay, so what must not be cut is replaced by as many characters that no rule cuts at.
+    words = _KEPT.sub(_cover, text[start:end])
+    opening = max(find_item(words), len(words) - len(words.lstrip(" \t>:")))
+    position = opening
+    for cut in [*_find_ends(words[opening:], language), len(words) - opening]:
+        piece = words[position : opening + cut]
+        first = start if position == opening else start + position + len(piece) - len(piece.lstrip())
+        if piece.strip():
+            yield first, start + position + len(piece.rstrip())
+        position = opening + cut
+
+
+def _cover(kept: re.Match[str]) -> str:
+    return f"[{'1' * (len(kept[0]) - 2)}]" if kept[0][0] == "[" else "x" * len(kept[0])
+
+
+def _find_ends(words: str, language: str) -> list[int]:
+    """Return where sentences end within a paragraph."""
+    return [end for found in get_sentence_boundaries(language, words) if (end := found["end_index"]) < len(words)]
+
+
+def _split_runs(text: str, block: Block) -> Iterator[Span]:
+    """Yield what no sentence of the block goes across: paragraphs, items, rows, lines with breaks that are meant, and
+    code within an item."""
+    run: list[tuple[int, int, str]] = []
+    fence = ""
+    width = max((len(line) for line in text[block.start : block.end].split("\n")), default=0)
+
+    def take() -> Iterator[Span]:
+        if run:
+            first, last = run[0], run[-1]
+            yield first[0] + len(first[2]) - len(first[2].lstrip()), last[0] + len(last[2].rstrip())
+            run.clear()
+
+    for start, end in _find_lines(text, block):
+        line = text[start:end]
+        if fence:
+            run.append((start, end, line))
+            if closes_fence(line, fence):
+                fence = ""
+                yield from take()
             continue
-        for match in _END.finditer(text, block_start, block_end):
-            if match.end() < block_end and _ends_sentence(text, start, match, block_end, caseless):
-                spans.append((start, match.end()))
-                start = match.end()
-        spans.append((start, block_end))
-    return [trimmed for span in spans if (trimmed := _trim(text, span)) is not None]
+        fence = find_fence(line)
+        if fence or not run or _is_apart(text, run[-1], (start, end, line), width):
+            yield from take()
+        run.append((start, end, line))
+    yield from take()
 
 
-def _trim(text: str, span: tuple[int, int]) -> tuple[int, int] | None:
-    piece = text[span[0] : span[1]]
-    start = span[0] + len(piece) - len(piece.lstrip())
-    end = span[0] + len(piece.rstrip())
-    return (start, end) if start < end else None
+def _is_apart(text: str, before: tuple[int, int, str], line: tuple[int, int, str], width: int) -> bool:
+    """Return True where a line of a block does not go on with the line above it."""
+    words = line[2].strip(" \t>")
+    return (
+        not words
+        or text.count("\n", before[1], line[0]) > 1
+        or find_item(line[2]) > 0
+        or words.startswith(": ")
+        or is_row(line[2])
+        or is_row(before[2])
+        or not is_wrapped(before[2], words, width)
+    )
 
 
-def _split_blocks(text: str) -> list[tuple[int, int]]:
-    """Return runs of lines that belong together: a wrapped paragraph, one list item, one table row, one heading."""
-    blocks: list[tuple[int, int]] = []
-    start = position = 0
-    previous = ""
-    longest = 0
-    for line in text.splitlines(keepends=True):
-        bare = line.rstrip()
-        if position > start and _begins_block(previous, bare, longest):
-            blocks.append((start, position))
-            start, longest = position, 0
-        longest = max(longest, len(bare))
-        previous = bare
-        position += len(line)
-    blocks.append((start, position))
-    return blocks
-
-
-def _begins_block(previous: str, line: str, longest: int) -> bool:
-    """Return True where `line` begins a new block after `previous`; `longest` is the length of the longest line of the
-    block so far."""
-    if not line.strip() or not previous.strip():
-        return True
-    if _ITEM.match(line) or _HEADING.match(line) or _HEADING.match(previous):
-        return True
-    if _ROW.match(line) or _ROW.match(previous):
-        return True
-    first = line.lstrip()[0]
-    if first.islower():
-        return False
-    # A line that stops well short of its neighbours was not broken by the margin: a heading, a cell, an address.
-    return len(previous) < 60 or len(previous) < 0.6 * max(longest, len(line))
-
-
-def _ends_sentence(text: str, start: int, match: re.Match[str], block_end: int, caseless: bool) -> bool:
-    mark = match.group()
-    if mark[0] in "。！？":
-        return True
-    rest = text[match.end() : block_end].lstrip()
-    if not rest:
-        return False
-    following = rest.lstrip(_OPENERS)[:1]
-    if following.islower() and not caseless:
-        return False
-    if mark[0] != "." or mark.startswith(".."):
-        return True
-    word_start = match.start()
-    while word_start > start and not text[word_start - 1].isspace() and text[word_start - 1] not in _OPENERS:
-        word_start -= 1
-    word = text[word_start : match.start()]
-    if not word:
-        return True
-    if word_start == start and _ITEM.match(text, start, block_end):
-        return False
-    plain = word.lower().replace(".", "")
-    if plain in _ABBREVIATIONS:
-        # "etc." and the like close a sentence as well as they open a clause.
-        return plain in ("etc", "inc", "ltd", "co", "corp", "al") and _starts_like_sentence(rest)
-    if plain in _BEFORE_DIGIT and following.isdigit():
-        return False
-    if (len(word) == 1 and word.isalpha() and word.isupper()) or ("." in word and len(plain) <= 4 and plain.isalpha()):
-        return _starts_like_sentence(rest)
-    return True
-
-
-def _starts_like_sentence(rest: str) -> bool:
-    first = re.match(r"\W*(\w+)", rest)
-    return first is not None and first[1][0].isupper() and first[1].lower() in _STARTERS
+def _find_lines(text: str, block: Block) -> Iterator[Span]:
+    for line in _LINE.finditer(text, block.start, block.end):
+        if not line[0].isspace():
+            yield line.span()

@@ -21,7 +21,7 @@ def pieces(text: str) -> list[str]:
         ("He works for the U.S. Army now.", ["He works for the U.S. Army now."]),
         ("The answer is no. He left.", ["The answer is no.", "He left."]),
         ('She said "It works." He nodded.', ['She said "It works."', "He nodded."]),
-        ("Why? Because! Well… Good.", ["Why?", "Because!", "Well…", "Good."]),
+        ("Why? Because! Well… Good.", ["Why?", "Because!", "Well… Good."]),
         ("“Stop!” he cried.", ["“Stop!” he cried."]),
         ("他来了。我走了！好", ["他来了。", "我走了！", "好"]),
         ("the first result . the second result .", ["the first result .", "the second result ."]),

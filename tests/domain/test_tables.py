@@ -1,47 +1,45 @@
-"""Tables found in text, with their captions, headers and labels."""
+"""Rows, headers and labels of tables."""
 
-from domain.text.tables import find_tables, is_value
+import pytest
 
-REPORT = """\
-Rain fell often. It was measured as follows (in millimetres):
- | May | June
-Hills
-Station A | 12 | 30
-Station B | (3) | 2023
-Coast
-
-Station C | 4 | 5
-The coast had little rain this year, as it had in the years before it.
-Station D | 1
-"""
+from domain.text.tables import find_header, is_row, is_rule, is_value, split_cells
 
 
-def test_a_table_has_caption_header_labels_and_rows() -> None:
-    [table] = find_tables(REPORT)
-    shown = [REPORT[slice(*span)] for span in (*table.captions, table.header, *table.labels)]
-    assert shown == ["It was measured as follows (in millimetres):", " | May | June", "Hills", "Coast"]
-    assert REPORT[table.start : table.end].endswith("Station C | 4 | 5")
+def count_header(text: str) -> int:
+    spans, start = [], 0
+    for line in text.split("\n"):
+        spans.append((start, start + len(line)))
+        start += len(line) + 1
+    return find_header(text, spans)
 
 
-def test_short_lines_above_a_table_are_its_captions() -> None:
-    text = "The year was wet.\n\nRainfall\nin litres\n2023 2022\nMay | 12 | 30\nJune | 7 | 8"
-    [table] = find_tables(text)
-    assert [text[slice(*span)] for span in table.captions] == ["Rainfall", "in litres", "2023 2022"]
-    assert table.header == (table.start, table.start)
-
-
-def test_long_text_is_neither_caption_nor_header() -> None:
-    text = f"It was measured {'again and ' * 30}thus:\n" + f"{'Name of a column | ' * 20}\n" + "May | 12\nJune | 13"
-    [table] = find_tables(text)
-    assert table.captions == ()
-    assert table.header == (table.start, table.start)
-
-
-def test_one_row_is_no_table() -> None:
-    assert list(find_tables("Contact\nPhone | 12345\nWrite to us.")) == []
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("May | June\n--- | ---\n1 | 2", 2),
+        ("| May |\n|:---:|\n| 1 |", 2),
+        (" | May | June\n | 2022 | 2023\nHills | 1 | 2", 2),
+        ("Rain | 1 | 2\nSnow | 3 | 4", 0),
+        (f"{'Name of a column | ' * 20}\nMay | 12", 0),
+    ],
+)
+def test_the_header_stands_above_the_rule_or_the_first_value(text: str, count: int) -> None:
+    assert count_header(text) == count
 
 
 def test_years_and_dates_are_no_values() -> None:
     assert [is_value(cell) for cell in ("2023", "12/31", "1st", "May 3", "", "$ 12", "(1,234)", "5 %", "—")] == [
         False, False, False, False, False, True, True, True, True,
     ]  # fmt: skip
+
+
+def test_a_row_has_a_bar_between_cells() -> None:
+    assert [is_row(line) for line in ("a | b", "| a |", " | a", "a |", "a|b", "grep x|wc", "none")] == [
+        True, True, True, True, False, False, False,
+    ]  # fmt: skip
+    assert [is_rule(line) for line in ("--- | ---", "|:-:|", "---", "a | -")] == [True, True, False, False]
+
+
+def test_cells_stand_between_the_bars() -> None:
+    assert split_cells("| a | b c | |") == ["a", "b c", ""]
+    assert split_cells("a | b \\| c") == ["a", "b \\| c"]

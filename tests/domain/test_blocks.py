@@ -1,0 +1,181 @@
+"""Blocks read from canonical Markdown, and from text that is nearly so."""
+
+import random
+import time
+
+import pytest
+
+from domain.text.blocks import Block, plain_text, read_blocks
+from domain.text.sentences import split_sentences
+
+GUIDE = """\
+# Refunds
+
+A refund takes a week. To ask for one, do the following:
+
+1. Open the form.
+
+   ```sh
+   - no item
+
+   # no heading
+   ```
+
+2. Choose a reason:
+  - broken
+  - late
+3. Send it.
+
+Fees
+in euros
+Country | Fee
+--- | ---
+Norway | 12
+Chad | 7
+
+Rush
+: A refund within a day.
+: It costs more.
+
+> Nobody waits
+> for ever.
+
+- one
+- two
+
+```python
+a | b
+```
+"""
+
+
+def show(text: str) -> list[tuple[str, str]]:
+    return [(block.kind, text[block.start : block.end]) for block in read_blocks(text)]
+
+
+def find(kind: str, text: str = GUIDE) -> Block:
+    return next(block for block in read_blocks(text) if block.kind == kind)
+
+
+def test_kinds_follow_the_text() -> None:
+    kinds = ["heading", "steps", "table", "definition", "quote", "list", "code"]
+    assert [block.kind for block in read_blocks(GUIDE)] == kinds
+
+
+def test_steps_have_their_lead_in_and_all_that_belongs_to_each() -> None:
+    steps = find("steps")
+    assert steps.lead
+    assert GUIDE[slice(*steps.lead)] == "A refund takes a week. To ask for one, do the following:"
+    first, second, third = (GUIDE[slice(*part)] for part in steps.parts)
+    assert first.startswith("1. Open the form.\n\n   ```sh")
+    assert first.endswith("```")
+    assert second == "2. Choose a reason:\n  - broken\n  - late"
+    assert third == "3. Send it."
+
+
+def test_a_table_has_caption_and_header_as_its_lead() -> None:
+    table = find("table")
+    assert table.lead
+    assert GUIDE[slice(*table.lead)] == "Fees\nin euros\nCountry | Fee\n--- | ---"
+    assert [GUIDE[slice(*part)] for part in table.parts] == ["Norway | 12", "Chad | 7"]
+
+
+def test_a_term_leads_its_definitions() -> None:
+    definition = find("definition")
+    assert definition.lead
+    assert GUIDE[slice(*definition.lead)] == "Rush"
+    assert [GUIDE[slice(*part)] for part in definition.parts] == [": A refund within a day.", ": It costs more."]
+
+
+def test_code_names_its_language() -> None:
+    assert [block.language for block in read_blocks(GUIDE) if block.kind == "code"] == ["python"]
+    assert find("code", "~~~\n```\n~~~").end == 11
+
+
+def test_only_the_last_sentence_of_a_long_paragraph_introduces_a_list() -> None:
+    text = f"{'This is said first. ' * 30}Take these:\n\n- a\n- b"
+    assert [kind for kind, _ in show(text)] == ["paragraph", "list"]
+    assert find("list", text).lead == (600, 611)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("- a\nNext.", ["list", "paragraph"]),
+        ("- a long item that the margin broke right here\ninto two lines\n- b", ["list"]),
+        ("- a\n1. b", ["list", "steps"]),
+        ("- a\n\n- b\n\n  more of b\n\nNext.", ["list", "paragraph"]),
+        ("Text\n| a | b |\n|---|---|\n| 1 | 2 |\nEnd.", ["table", "paragraph"]),
+        ("a | b\n--- | ---\n1 | 2\n\nc | d\n--- | ---\n3 | 4", ["table", "table"]),
+        ("One | 1\n\nThe end.", ["paragraph", "paragraph"]),
+        ("```\nnever closed\n\n# so all is code", ["code"]),
+        ("Text\n# Title\nText", ["paragraph", "heading", "paragraph"]),
+    ],
+)
+def test_where_blocks_end(text: str, expected: list[str]) -> None:
+    assert [kind for kind, _ in show(text)] == expected
+
+
+LINES = [
+    "word word.",
+    "Word: ",
+    "- a",
+    "  - b",
+    "1. c",
+    "# d",
+    "a | b",
+    "--- | ---",
+    "```",
+    "> e",
+    ": f",
+    "",
+    "  g",
+    "|",
+    "~~~x",
+]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_blocks_cover_the_text_in_order(seed: int) -> None:
+    choice = random.Random(seed)
+    for _ in range(60):
+        text = "\n".join(choice.choices(LINES, k=choice.randint(0, 25)))
+        position = 0
+        for block in read_blocks(text):
+            assert position <= block.start < block.end <= len(text)
+            assert not text[position : block.start].strip()
+            assert text[block.start : block.end] == text[block.start : block.end].strip()
+            reached = block.start
+            for start, end in [*([block.lead] if block.lead else []), *block.parts]:
+                assert reached <= start < end <= block.end
+                assert not text[reached:start].strip()
+                reached = end
+            assert not block.parts or reached == block.end
+            position = block.end
+        assert not text[position:].strip()
+        reached = 0
+        for start, end in split_sentences(text):
+            assert reached <= start < end
+            assert not text[reached:start].strip()
+            reached = end
+        assert not text[reached:].strip()
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["a | b\n", "a | b\nlabel\n", "- a\n", "x\n", "```\n", "a:\n\n", "t\n: d\n", "| - ", "- ", "`", "#", "  - a\n"],
+)
+def test_hostile_text_takes_linear_time(piece: str) -> None:
+    def measure(length: int) -> float:
+        text = piece * (length // len(piece))
+        started = time.process_time()
+        read_blocks(text)
+        plain_text(text)
+        return time.process_time() - started
+
+    assert measure(400_000) < 32 * max(measure(50_000), 0.01)
+
+
+def test_plain_text_has_no_marks() -> None:
+    text = "## Fees\n\na | b\n--- | ---\n1 | 2\n\n```sh\nrun `x`\n```\n\n> said\n\nTerm\n: meaning\n\na - b > c # d"
+    assert plain_text(text) == "Fees\n\na | b\n1 | 2\n\nrun x\n\nsaid\n\nTerm\nmeaning\n\na - b > c # d"
