@@ -19,7 +19,7 @@ from domain.text.languages import Language
 Route = Literal["needs_retrieval", "about_library", "conversational", "out_of_scope"]
 Level = Literal["high", "medium", "low", "none"]
 
-STATE_VERSION = 3
+STATE_VERSION = 4
 """Version of the types in this module; each checkpoint's metadata holds it. A new field of `PerQuestion` with a blank
 default needs no new version. Any other change does, and an upgrade of older states in `app/runs/state_upgrades.py`."""
 
@@ -95,7 +95,7 @@ class Turn(TypedDict):
     documents: list[str]
     """Titles of the documents cited."""
     document_ids: NotRequired[list[str]]
-    """Ids of the documents cited, in the same order. Absent in states of before 2026-11."""
+    """Ids of the documents cited, in the same order. Absent in turns of before version 4."""
     headings: NotRequired[list[list[str]]]
     """The headings above what was cited, outermost first, one path per section."""
     outcome: Outcome | None

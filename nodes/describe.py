@@ -18,7 +18,7 @@ from nodes.answerers import LOCAL
 from nodes.context import Context
 from nodes.scope import profile_of, scope_of
 from nodes.subjects import find_subject, read_document
-from nodes.summary import Extract, clean_item, summarise
+from nodes.summary import Extract, clean_item, name_section, summarise
 from nodes.wording import wording_of
 from nodes.writing import AnsweringInput, AnswerWriter, finish_turn
 
@@ -104,12 +104,18 @@ def _make_source(number: int, extract: Extract) -> Source:
 
 
 def _quote(writer: AnswerWriter, source: Source, extract: Extract, title: str, style: CitationStyle) -> None:
-    """Write the section's quotes as one item, opened by its heading."""
-    heading = next((each for each in reversed(source["heading_path"]) if each != title), "")
+    """Write the section's quotes as one item, opened by its heading; several as items of their own."""
+    heading = strip_markers(name_section(extract.section, title))
     texts = [clean_item(source["text"][start:end]) for start, end in extract.spans]
-    said = " ".join(strip_links(strip_markers(text), [text]) for text in texts)
-    writer.write(f"\n- **{strip_markers(heading)}:** {said}" if heading else f"\n- {said}")
-    writer.write(f" {render_marker(source['number'], source['chunk_id'], style)}")
+    said = [strip_links(strip_markers(text), [text]) for text in texts]
+    marker = render_marker(source["number"], source["chunk_id"], style)
+    opening = f"\n- **{heading}:**" if heading else "\n-"
+    if len(said) == 1:
+        writer.write(f"{opening} {said[0]} {marker}")
+    else:
+        writer.write(opening if heading else "")
+        indent = "  " if heading else ""
+        writer.write("".join(f"\n{indent}- {text}" for text in said) + f" {marker}")
     start = source["start"]
     writer.cite(cite(source, (start + extract.spans[0][0], start + extract.spans[-1][1])))
 

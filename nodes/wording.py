@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from domain.outcome import Reason
 from domain.profile import Profile
@@ -57,8 +57,8 @@ class Lists(_Texts):
     quoted: str
     separator: str
     alternative: str
-    also: str = Field(alias="and")
-    also_others: str = Field(alias="and_others")
+    also: str
+    also_others: str
 
 
 class Conclusion(_Texts):

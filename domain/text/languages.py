@@ -31,6 +31,8 @@ class LanguageWords:
     question_words: frozenset[str]
     telling_words: frozenset[str]
     """Further words that tell the language of a short text, such as greetings."""
+    kinds: frozenset[str]
+    """Kinds of documents and their parts, such as "guide" and "page"."""
     letters: frozenset[str]
     """Letters and marks that none of our other languages has."""
 
