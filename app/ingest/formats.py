@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from app.ingest.recognition import has_part, is_html, is_pdf
+from app.ingest.recognition import has_part, is_html, is_mail, is_opendocument_text, is_pdf, is_rtf
 from domain.documents import ParsedDocument
 from domain.metadata import Metadata
 
@@ -63,7 +63,7 @@ def _import(name: str) -> Any:
     return getattr(import_module(module), function)
 
 
-_WORD = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+_OFFICE = "application/vnd.openxmlformats-officedocument"
 _R = "app.ingest.readers"
 
 FORMATS = [
@@ -88,11 +88,72 @@ FORMATS = [
     Format(
         "DOCX",
         ("docx",),
-        (_WORD,),
+        (f"{_OFFICE}.wordprocessingml.document",),
         f"{_R}.docx:read_docx",
         "a Word file (DOCX)",
         has_part("word/document.xml"),
         is_text=False,
+    ),
+    Format(
+        "PPTX",
+        ("pptx", "pptm"),
+        (f"{_OFFICE}.presentationml.presentation", "application/vnd.ms-powerpoint.presentation.macroenabled.12"),
+        f"{_R}.pptx:read_pptx",
+        "a PowerPoint file (PPTX)",
+        has_part("ppt/presentation.xml"),
+        is_text=False,
+    ),
+    Format(
+        "XLSX",
+        ("xlsx", "xlsm"),
+        (f"{_OFFICE}.spreadsheetml.sheet", "application/vnd.ms-excel.sheet.macroenabled.12"),
+        f"{_R}.xlsx:read_xlsx",
+        "an Excel workbook (XLSX)",
+        has_part("xl/workbook.xml"),
+        is_text=False,
+    ),
+    Format(
+        "CSV",
+        ("csv", "tsv"),
+        ("text/csv", "text/tab-separated-values", "application/csv"),
+        f"{_R}.csv:read_csv",
+        "a table (CSV)",
+    ),
+    Format(
+        "ODT",
+        ("odt",),
+        ("application/vnd.oasis.opendocument.text",),
+        f"{_R}.odt:read_odt",
+        "an OpenDocument text (ODT)",
+        is_opendocument_text,
+        is_text=False,
+    ),
+    Format(
+        "RTF",
+        ("rtf",),
+        ("application/rtf", "text/rtf"),
+        f"{_R}.rtf:read_rtf",
+        "an RTF document",
+        is_rtf,
+        is_text=False,
+    ),
+    Format(
+        "EPUB",
+        ("epub",),
+        ("application/epub+zip",),
+        f"{_R}.epub:read_epub",
+        "a book (EPUB)",
+        has_part("META-INF/container.xml"),
+        is_text=False,
+    ),
+    Format(
+        "EML",
+        ("eml",),
+        ("message/rfc822",),
+        f"{_R}.eml:read_eml",
+        "a mail (EML)",
+        is_mail,
+        metadata_reader=f"{_R}.eml:read_mail_metadata",
     ),
 ]
 
@@ -101,7 +162,7 @@ FALLBACK = "plain text"
 
 
 def list_formats() -> str:
-    """The names of all formats as they stand in a sentence: "Markdown, plain text, HTML, PDF and DOCX"."""
+    """The names of all formats as they stand in a sentence: "Markdown, plain text and PDF"."""
     *others, last = [each.name for each in FORMATS]
     return f"{', '.join(others)} and {last}" if others else last
 

@@ -6,6 +6,8 @@ import zipfile
 from collections.abc import Callable
 
 _ZIP = b"PK\x03\x04"
+_RTF = b"{\\rtf"
+_OPENDOCUMENT_TEXT = b"application/vnd.oasis.opendocument.text"
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _SIGNATURES = (
     (b"\x89PNG\r\n\x1a\n", "a PNG picture"),
@@ -22,20 +24,22 @@ _SIGNATURES = (
     (b"\x7fELF", "a program"),
     (b"MZ\x90\x00", "a program"),
     (b"SQLite format 3\x00", "an SQLite database"),
-    (b"{\\rtf", "an RTF document"),
-    (_OLE, "an old Office file (such as .doc); save it as DOCX"),
+    (_OLE, "an old Office file (such as .doc); save it as DOCX, PPTX or XLSX"),
 )
 _PARTS = (
-    ("xl/workbook.xml", "an Excel workbook"),
-    ("ppt/presentation.xml", "a PowerPoint file"),
-    ("META-INF/container.xml", "an EPUB book"),
-    ("content.xml", "an OpenDocument file"),
+    ("xl/workbook.bin", "a binary Excel workbook; save it as XLSX"),
+    ("content.xml", "an OpenDocument file other than a text; save it as PPTX or XLSX"),
 )
 # Possessive quantifiers: leading comments match in one way only, so a file full of them cannot cause backtracking.
 _HTML_START = re.compile(
     rb"(?:\xef\xbb\xbf)?\s*+(?:<\?xml[^>]*+>\s*+)?+(?:<!--(?:(?!-->).)*+-->\s*+)*+<(?:!doctype\s+html|html)\b",
     re.IGNORECASE | re.DOTALL,
 )
+
+
+# Each line begins in one way only: a field's name, or the white space of a folded line.
+_MAIL = re.compile(rb"(?:From [^\r\n]*\r?\n)?(?:[!-9;-~]+:[^\r\n]*\r?\n(?:[ \t][^\r\n]*\r?\n)*+)++(?:\r?\n|\Z)")
+_MAIL_FIELDS = (b"from:", b"date:")
 
 
 def is_pdf(data: bytes) -> bool:
@@ -46,6 +50,25 @@ def is_pdf(data: bytes) -> bool:
 def is_html(data: bytes) -> bool:
     """True for a whole web page; False for fragments, which look like any other text."""
     return _HTML_START.match(data[:4096]) is not None
+
+
+def is_rtf(data: bytes) -> bool:
+    """True for an RTF document."""
+    return data.lstrip().startswith(_RTF)
+
+
+def is_mail(data: bytes) -> bool:
+    """True for a mail: it begins with fields, among them sender and date."""
+    found = _MAIL.match(data[:65536])
+    if found is None:
+        return False
+    header = b"\n" + found[0].lower()
+    return all(b"\n" + field in header for field in _MAIL_FIELDS)
+
+
+def is_opendocument_text(data: bytes) -> bool:
+    """True for an OpenDocument text, which names its type in its first part."""
+    return data.startswith(_ZIP) and data.startswith(b"mimetype" + _OPENDOCUMENT_TEXT + b"PK", 30)
 
 
 def has_part(name: str) -> Callable[[bytes], bool]:

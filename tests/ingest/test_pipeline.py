@@ -286,7 +286,7 @@ async def test_folders_are_read_and_one_bad_file_stops_nothing(ingestion: Ingest
     (tmp_path / "a.md").write_text("# A\n\nText of a.")
     (tmp_path / "b.pdf").write_bytes(b"%PDF-1.7 broken")
     (tmp_path / "deep" / "er" / "c.TXT").write_text("Text of c.")
-    (tmp_path / "deep" / "table.csv").write_text("1,2")
+    (tmp_path / "deep" / "table.xyz").write_text("1,2")
     (tmp_path / ".hidden.md").write_text("hidden")
     (tmp_path / ".git" / "d.md").write_text("hidden")
     os.mkfifo(tmp_path / "pipe.txt")
@@ -297,7 +297,7 @@ async def test_folders_are_read_and_one_bad_file_stops_nothing(ingestion: Ingest
             tmp_path,
             tmp_path / "a.md",
             tmp_path / "missing.md",
-            tmp_path / "deep" / "table.csv",
+            tmp_path / "deep" / "table.xyz",
             tmp_path / ".hidden.md",
         ],
         progress=lambda *step: heard.append(step),
@@ -308,7 +308,7 @@ async def test_folders_are_read_and_one_bad_file_stops_nothing(ingestion: Ingest
         (str(folder / "b.pdf"), "failed", "unreadable_document"),
         (str(folder / "deep" / "er" / "c.TXT"), "added", None),
         (str(folder / "missing.md"), "failed", "unreadable_document"),
-        (str(folder / "deep" / "table.csv"), "failed", "unsupported_document"),
+        (str(folder / "deep" / "table.xyz"), "failed", "unsupported_document"),
         (str(folder / ".hidden.md"), "added", None),
     ]
     assert sorted(heard) == sorted((d.source, 1, 1) for d in report.documents if d.status == "added")
@@ -326,7 +326,7 @@ async def test_of_copies_in_a_folder_the_first_is_kept(ingestion: Ingestion, tmp
 
 
 async def test_a_folder_without_documents_is_a_failure(ingestion: Ingestion, tmp_path: Path) -> None:
-    (tmp_path / "table.csv").write_text("1,2")
+    (tmp_path / "table.xyz").write_text("1,2")
     [report] = (await ingestion.add_paths(TEAM, [tmp_path])).documents
     assert (report.status, report.code) == ("failed", "unsupported_document")
     assert report.source == str(tmp_path)

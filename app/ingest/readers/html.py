@@ -36,7 +36,7 @@ def read_html(source: str, data: bytes) -> ParsedDocument:
     """
     declared = _CHARSET.search(data[:4096])
     page = decode(data, declared=declared[1].decode("ascii") if declared else None)
-    _check_nesting(page)
+    check_nesting(page)
     tree = LexborHTMLParser(page)
     title = tree.css_first("head > title")
     heading = tree.css_first("h1")
@@ -51,7 +51,8 @@ def add_html(assembly: Assembly, tree: LexborHTMLParser) -> None:
         _Walk(assembly).run(tree.body)
 
 
-def _check_nesting(page: str) -> None:
+def check_nesting(page: str) -> None:
+    """Raise `UnreadableDocument` if the page is nested so deeply that parsing would take hours."""
     depth = 0
     for tag in _NESTING.finditer(page):
         depth = max(0, depth - 1) if tag[1] else depth + 1

@@ -16,8 +16,17 @@ def read_plain(source: str, data: bytes) -> ParsedDocument:
     A short line underlined with ``===``, ``---`` or ``~~~`` is a heading. A short first line that does not end like a
     sentence is the title.
     """
-    lines = clean(decode(data)).split("\n")
+    text = clean(decode(data))
     assembly = Assembly()
+    add_plain(assembly, text)
+    first = next((line.strip() for line in text.split("\n") if line.strip()), "")
+    looks_like_title = 0 < len(first) <= _LONGEST_HEADING and not first.endswith((".", ",", ";", ":"))
+    return assembly.finish(first if looks_like_title else None, source)
+
+
+def add_plain(assembly: Assembly, text: str) -> None:
+    """Append plain text, with its underlined headings."""
+    lines = text.split("\n")
     gap, block = "\n\n", list[str]()
     marks: list[str] = []
 
@@ -38,9 +47,6 @@ def read_plain(source: str, data: bytes) -> ParsedDocument:
         else:
             block.append(line.rstrip())
     flush()
-    first = next((line.strip() for line in lines if line.strip()), "")
-    looks_like_title = 0 < len(first) <= _LONGEST_HEADING and not first.endswith((".", ",", ";", ":"))
-    return assembly.finish(first if looks_like_title else None, source)
 
 
 def _is_underlined(line: str, following: str) -> bool:

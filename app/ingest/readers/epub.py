@@ -1,0 +1,89 @@
+"""Electronic books."""
+
+import posixpath
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from urllib.parse import unquote
+from zipfile import ZipFile
+
+from lxml import etree
+from selectolax.lexbor import LexborHTMLParser
+
+from app.ingest.decoding import decode
+from app.ingest.readers.archives import open_archive, parse_xml, read_part
+from app.ingest.readers.assembly import Assembly, squeeze
+from app.ingest.readers.html import add_html, check_nesting
+from domain.documents import ParsedDocument
+from domain.errors import EncryptedDocument, UnreadableDocument
+from domain.metadata import select_metadata
+
+MAX_CHAPTERS = 5000
+
+_NAME = "EPUB file"
+_DC = "{http://purl.org/dc/elements/1.1/}"
+_CHAPTER_TYPES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml")
+_EMPTY = re.compile(r"<(title|script|style|a|span|div|p|i|b|em|strong|h[1-6]|td|th|li)\b([^<>]*)/>", re.IGNORECASE)
+"""Elements that XML may close at once and HTML may not, such as an anchor. An HTML parser would take all that follows
+for their content."""
+
+
+def read_epub(source: str, data: bytes) -> ParsedDocument:
+    """Read a book's chapters in their order, without its table of contents.
+
+    Raises `EncryptedDocument`, `OversizedDocument`, `UnreadableDocument`, and lxml's errors for malformed parts.
+    """
+    with open_archive(data, _NAME) as archive:
+        if "META-INF/encryption.xml" in archive.namelist() and b"xmlenc#" in archive.read("META-INF/encryption.xml"):
+            _check_encryption(archive)
+        path = _find_package(archive)
+        package = parse_xml(read_part(archive, path, _NAME))
+        assembly = Assembly()
+        for chapter in _list_chapters(package, posixpath.dirname(path)):
+            if chapter in archive.NameToInfo:
+                page = _EMPTY.sub(r"<\1\2></\1>", decode(read_part(archive, chapter, _NAME)))
+                check_nesting(page)
+                add_html(assembly, LexborHTMLParser(page))
+    title = _read_property(package, "title")
+    metadata = {"author": _read_property(package, "creator"), "language": _read_property(package, "language")}
+    known = {key: value for key, value in metadata.items() if value}
+    return replace(assembly.finish(title, source), metadata=select_metadata(known))
+
+
+def _check_encryption(archive: ZipFile) -> None:
+    """Raise `EncryptedDocument` if more than fonts is encrypted."""
+    listed = parse_xml(read_part(archive, "META-INF/encryption.xml", _NAME))
+    uris = [
+        str(element.get("URI", "")) for element in listed.iter("{http://www.w3.org/2001/04/xmlenc#}CipherReference")
+    ]
+    if any(uri.lower().endswith((".xhtml", ".html", ".htm", ".xml")) for uri in uris):
+        raise EncryptedDocument("The book is protected against copying. Get one without protection and try again.")
+
+
+def _find_package(archive: ZipFile) -> str:
+    """Return the path of the part that lists all others."""
+    container = parse_xml(read_part(archive, "META-INF/container.xml", _NAME))
+    for element in container.iter("{*}rootfile"):
+        if path := element.get("full-path"):
+            return str(path)
+    raise UnreadableDocument("The EPUB file does not say where its content is. Save it again and retry.")
+
+
+def _list_chapters(package: etree._Element, folder: str) -> Iterator[str]:
+    """Yield the paths of the parts in reading order, without the table of contents."""
+    chapters = {
+        item.get("id"): posixpath.normpath(posixpath.join(folder, unquote(item.get("href", ""))))
+        for item in package.iter("{*}item")
+        if item.get("media-type") in _CHAPTER_TYPES and "nav" not in (item.get("properties") or "").split()
+    }
+    seen: set[str] = set()
+    for reference in package.iter("{*}itemref"):
+        path = chapters.get(reference.get("idref"))
+        if path is not None and path not in seen and len(seen) < MAX_CHAPTERS:
+            seen.add(path)
+            yield path
+
+
+def _read_property(package: etree._Element, name: str) -> str:
+    found = next(package.iter(_DC + name), None)
+    return "" if found is None else squeeze("".join(str(text) for text in found.itertext()))

@@ -1,0 +1,362 @@
+"""Presentations, workbooks, tables, books, mails and other texts keep their structure."""
+
+import io
+import time
+import zipfile
+from contextlib import suppress
+from datetime import date, datetime, timedelta
+from email.message import EmailMessage
+from typing import Any
+
+import openpyxl
+import pytest
+from openpyxl.chart import BarChart, Reference
+from pptx import Presentation
+from pptx.chart.data import CategoryChartData
+from pptx.enum.chart import XL_CHART_TYPE
+from pptx.util import Inches
+
+from app.ingest.readers import grids
+from app.ingest.readers.xlsx import show_value
+from app.ingest.reading import read_document, read_own_metadata
+from domain.errors import DocumentError, EncryptedDocument, OversizedDocument, UnreadableDocument
+
+
+def save(document: Any) -> bytes:
+    buffer = io.BytesIO()
+    document.save(buffer)
+    return buffer.getvalue()
+
+
+def pack(parts: dict[str, bytes | str]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def make_workbook(*rows: list[Any]) -> bytes:
+    workbook = openpyxl.Workbook()
+    for row in rows:
+        workbook.active.append(row)
+    return save(workbook)
+
+
+def make_deck() -> bytes:
+    deck = Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[1])
+    slide.shapes.title.text = "Why rain gauges"
+    frame = slide.placeholders[1].text_frame
+    frame.text = "They are cheap"
+    nested = frame.add_paragraph()
+    nested.text, nested.level = "four euros", 1
+    slide.notes_slide.notes_text_frame.text = "Ask for questions."
+    table_slide = deck.slides.add_slide(deck.slide_layouts[5])
+    table_slide.shapes.title.text = "Prices"
+    table = table_slide.shapes.add_table(2, 2, Inches(1), Inches(2), Inches(4), Inches(1)).table
+    for place, text in enumerate(("Gauge", "Price", "RG-4", "4 €")):
+        table.cell(place // 2, place % 2).text = text
+    chart: Any = CategoryChartData()  # type: ignore[no-untyped-call]
+    chart.categories = ["2023", "2024"]
+    chart.add_series("Sold", (12, 15.5))
+    table_slide.shapes.add_chart(XL_CHART_TYPE.BAR_CLUSTERED, Inches(1), Inches(4), Inches(4), Inches(2), chart)
+    box = deck.slides.add_slide(deck.slide_layouts[6]).shapes.add_textbox(0, 0, Inches(2), Inches(1))
+    box.text_frame.text = "Thank you"
+    return save(deck)
+
+
+def test_a_slide_is_a_section_with_its_lists_tables_and_notes() -> None:
+    document = read_document("deck.pptx", make_deck())
+    assert [section.heading_path for section in document.sections if section.heading_path] == [
+        ("Why rain gauges",),
+        ("Prices",),
+        ("Slide 3",),
+    ]
+    assert "- They are cheap\n  - four euros" in document.text
+    assert "Notes: Ask for questions." in document.text
+    assert "Gauge | Price\n--- | ---\nRG-4 | 4 €" in document.text
+    assert "2024 | 15.5" in document.text
+    assert document.title == "Why rain gauges"
+
+
+def test_a_sheet_is_a_section_and_empty_rows_separate_its_tables() -> None:
+    workbook = openpyxl.Workbook()
+    sheet = workbook.active
+    sheet.title = "Rain"
+    for row in (["In litres"], ["Month", "Rain"], [date(2024, 5, 1), 1234.5], [], ["Station", "Height"], ["Alb", 850]):
+        sheet.append(row)
+    sheet["A3"].number_format, sheet["B3"].number_format = "dd/mm/yyyy", '#,##0.00 "l"'
+    workbook.create_sheet("Secret").append(["hidden"])
+    workbook["Secret"].sheet_state = "hidden"
+    chart = BarChart()
+    chart.add_data(Reference(sheet, min_col=2, min_row=2, max_row=3))
+    workbook.create_chartsheet("Chart").add_chart(chart)
+    document = read_document("rain.xlsx", save(workbook))
+    assert "In litres\n\nMonth | Rain\n--- | ---\n2024-05-01 | 1,234.50 l\n\n" in document.text
+    assert document.text.endswith("Station | Height\n--- | ---\nAlb | 850")
+    assert [section.heading_path for section in document.sections][-1] == ("Rain",)
+    assert "hidden" not in document.text
+
+
+@pytest.mark.parametrize(
+    ("value", "number_format", "shown"),
+    [
+        (14349.0, "General", "14349"),
+        (0.1 + 0.2, "General", "0.3"),
+        (14349, "#,##0", "14,349"),
+        (0.2567, "0.0%", "25.7%"),
+        (-1234.5, "#,##0.00;(#,##0.00)", "(1,234.50)"),
+        (-3, "0.00", "-3.00"),
+        (1200, "[$€-407] #,##0", "€ 1,200"),
+        (4, '"$"#,##0.00_);[Red]("$"#,##0.00)', "$4.00"),
+        (5, '0" kg"', "5 kg"),
+        (1.5, "0.0##", "1.5"),
+        (2, "0.###", "2"),
+        (1e20, "General", "1e+20"),
+        (True, "General", "TRUE"),
+        (datetime(2024, 5, 1), "d.m.yy", "2024-05-01"),  # noqa: DTZ001
+        (datetime(2024, 5, 1, 9, 30), "d.m.yy h:mm", "2024-05-01 09:30"),  # noqa: DTZ001
+        (timedelta(hours=30, minutes=5), "[h]:mm", "30:05"),
+        (None, "General", ""),
+    ],
+)
+def test_values_are_spelled_as_they_are_shown(value: Any, number_format: str, shown: str) -> None:
+    assert show_value(value, number_format) == shown
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_the_delimiter_of_a_table_is_found(delimiter: str) -> None:
+    rows = ["Name{d}Place{d}Since", '3M{d}"Saint Paul, Minnesota; USA"{d}1957', "Aflac{d}Columbus{d}1999"]
+    data = "\r\n".join(rows).format(d=delimiter).encode()
+    lines = read_document("table.csv", data).text.splitlines()
+    assert lines[:2] == ["Name | Place | Since", "--- | --- | ---"]
+    assert lines[2] == "3M | Saint Paul, Minnesota; USA | 1957"
+
+
+def test_rows_of_numbers_have_no_header() -> None:
+    assert read_document("table.csv", b"1,2\n3,4").text == "1 | 2\n3 | 4"
+
+
+def test_cells_cannot_look_like_other_cells() -> None:
+    assert "a / b | c" in read_document("table.csv", b'x,y\n"a | b",c').text
+
+
+def test_rows_under_a_long_header_become_records_named_by_the_column_that_names_them() -> None:
+    header = ["code", *[f"a rather long name of column {i}" for i in range(10)], "country", "again"]
+    rows = [[f"C{i}", *["1"] * 9, "", name, name.upper()] for i, name in enumerate(("Kenya", "Norway", "Peru"))]
+    text = read_document("wide.csv", "\n".join(",".join(row) for row in [header, *rows]).encode()).text
+    assert "Norway:\n- code: C1\n- a rather long name of column 0: 1\n" in text
+    assert "column 9:" not in text, "empty cells say nothing"
+
+
+CONTAINER = '<container><rootfiles><rootfile full-path="OPS/book.opf"/></rootfiles></container>'
+PACKAGE = """<package xmlns:dc="http://purl.org/dc/elements/1.1/"><metadata><dc:title>Winter</dc:title>
+<dc:creator>E. F. Benson</dc:creator></metadata><manifest>
+<item id="n" href="nav.xhtml" media-type="application/xhtml+xml" properties="nav"/>
+<item id="b" href="b%20two.xhtml" media-type="application/xhtml+xml"/>
+<item id="a" href="a.xhtml" media-type="application/xhtml+xml"/></manifest>
+<spine><itemref idref="n"/><itemref idref="a"/><itemref idref="b"/><itemref idref="a"/></spine></package>"""
+
+
+def make_book(**parts: bytes | str) -> bytes:
+    book: dict[str, bytes | str] = {
+        "mimetype": "application/epub+zip",
+        "META-INF/container.xml": CONTAINER,
+        "OPS/book.opf": PACKAGE,
+        "OPS/nav.xhtml": "<html><body>Contents</body></html>",
+        "OPS/a.xhtml": "<html><head><title/></head><body><h1>Snow</h1><p><a id='x'/>It is white.</p></body></html>",
+        "OPS/b two.xhtml": "<html><body><h1>Ice</h1><p>It is slippery.</p></body></html>",
+    }
+    return pack(book | {name.replace("__", "/"): content for name, content in parts.items()})
+
+
+def test_a_book_is_read_in_the_order_of_its_spine() -> None:
+    document = read_document("book.epub", make_book())
+    assert [section.heading_path for section in document.sections if section.heading_path] == [("Snow",), ("Ice",)]
+    assert "It is white." in document.text
+    assert "Contents" not in document.text
+    assert (document.title, document.metadata) == ("Winter", {"author": "E. F. Benson"})
+
+
+def test_a_protected_book_is_refused() -> None:
+    listed = (
+        '<encryption xmlns:e="http://www.w3.org/2001/04/xmlenc#"><e:CipherReference URI="OPS/a.xhtml"/></encryption>'
+    )
+    with pytest.raises(EncryptedDocument, match="copying"):
+        read_document("book.epub", make_book(**{"META-INF__encryption.xml": listed}))
+
+
+def make_mail() -> EmailMessage:
+    mail = EmailMessage()
+    mail["From"] = "Jürgen Müller <jm@example.com>"
+    mail["To"] = "a@example.com, Bob <b@example.com>"
+    mail["Subject"] = "Straße gesperrt"
+    mail["Date"] = "Wed, 21 Dec 2022 10:28:53 -0600"
+    mail.set_content("Hallo,\n\ndie Straße ist zu.\n")
+    return mail
+
+
+def test_a_mail_says_who_wrote_what_to_whom_and_when() -> None:
+    mail = make_mail()
+    mail.add_alternative("<p>Only a page</p>", subtype="html")
+    mail.add_attachment(b"%PDF-", maintype="application", subtype="pdf", filename="Übersicht.pdf")
+    document = read_document("mail.eml", mail.as_bytes())
+    assert document.title == "Straße gesperrt"
+    assert "From: Jürgen Müller <jm@example.com>\nTo: a@example.com, Bob <b@example.com>\n" in document.text
+    assert "Date: 2022-12-21 10:28-06:00" in document.text
+    assert "die Straße ist zu." in document.text
+    assert "Only a page" not in document.text
+    assert document.text.endswith("Attachments:\n- Übersicht.pdf")
+    expected = {
+        "from": "Jürgen Müller <jm@example.com>",
+        "to": "a@example.com, Bob <b@example.com>",
+        "subject": "Straße gesperrt",
+        "date": "2022-12-21",
+    }
+    assert document.metadata == read_own_metadata("mail.eml", mail.as_bytes()) == expected
+
+
+def test_a_mail_without_plain_text_is_read_as_a_page() -> None:
+    mail = make_mail()
+    mail.set_content("<h2>News</h2><ul><li>one</li></ul><p style='display:none'>secret</p>", subtype="html")
+    text = read_document("mail.eml", mail.as_bytes()).text
+    assert "- one" in text
+    assert "secret" not in text
+
+
+RTF = rb"""{\rtf1\ansi\ansicpg1252\deff0{\fonttbl{\f0\fswiss\fcharset0 Arial;}{\f1\fcharset204 Cyr;}}
+{\stylesheet{\s0 Normal;}{\s1\outlinelevel0 heading 1;}}{\info{\title x}}{\header running title\par}
+\pard\s1 Garden rules\par\pard\f0 Water \'fcber \u8364?5 twice{\v hidden words} a day.\line again {\f1 \'cf\'f0\'e8}\par
+{\pard{\listtext\'b7\tab}\ls1\ilvl0 tulips\par}{\pard{\listtext\'b7\tab}\ls1\ilvl1 red ones\par}
+{\pict\bin5 }}}}}}{\*\generator nobody}
+\trowd\cellx100\cellx200\pard\intbl Plant\cell Litres\cell\row\trowd\pard\intbl Rose\cell 3\cell\row
+\pard After {\field{\*\fldinst HYPERLINK "http://x"}{\fldrslt the link}}.\par}"""
+
+
+def test_rich_text_keeps_headings_lists_and_tables() -> None:
+    document = read_document("garden.rtf", RTF)
+    assert document.text.split("\n\n")[1:] == [
+        "Water über €5 twice a day.\nagain При",
+        "- tulips\n  - red ones",
+        "Plant | Litres\n--- | ---\nRose | 3",
+        "After the link.",
+    ]
+    assert document.sections[-1].heading_path == ("Garden rules",)
+
+
+ODT_BODY = """<office:document-content xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0"
+ xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0" xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0"
+ xmlns:style="urn:oasis:names:tc:opendocument:xmlns:style:1.0"><office:automatic-styles>
+<style:style style:name="T1"><style:text-properties text:display="none"/></style:style>
+<text:list-style style:name="L1"><text:list-level-style-number text:level="1"/></text:list-style>
+</office:automatic-styles><office:body><office:text><text:tracked-changes>deleted</text:tracked-changes>
+<text:h text:outline-level="2">Garden<text:s text:c="900000000"/>rules</text:h>
+<text:p>Water<text:note><text:note-citation>1</text:note-citation><text:note-body><text:p>Not in winter.</text:p>
+</text:note-body></text:note> daily<text:span text:style-name="T1">secret</text:span>.<text:line-break/>Twice.</text:p>
+<text:list text:style-name="L1"><text:list-item><text:p>dig</text:p><text:list><text:list-item><text:p>deep</text:p>
+</text:list-item></text:list></text:list-item><text:list-item><text:p>plant</text:p></text:list-item></text:list>
+<table:table><table:table-header-rows><table:table-row><table:table-cell><text:p>Plant</text:p></table:table-cell>
+<table:table-cell table:number-columns-repeated="2"><text:p>Litres</text:p></table:table-cell></table:table-row>
+</table:table-header-rows><table:table-row><table:table-cell><text:p>Rose</text:p></table:table-cell>
+<table:table-cell><text:p>3</text:p></table:table-cell></table:table-row></table:table>
+</office:text></office:body></office:document-content>"""
+
+
+def make_odt(body: str = ODT_BODY, manifest: str = "<manifest/>") -> bytes:
+    return pack(
+        {
+            "mimetype": "application/vnd.oasis.opendocument.text",
+            "META-INF/manifest.xml": manifest,
+            "content.xml": body,
+        }
+    )
+
+
+def test_an_opendocument_text_keeps_headings_lists_tables_and_notes() -> None:
+    document = read_document("garden.odt", make_odt())
+    assert document.text.split("\n\n")[1:] == [
+        "Water daily.\nTwice.",
+        "1. dig\n  - deep\n2. plant",
+        "Plant | Litres | Litres\n--- | --- | ---\nRose | 3 |",
+        "Not in winter.",
+    ]
+    assert document.title == "Garden rules"
+
+
+def bomb(of: bytes, part: str) -> bytes:
+    buffer = io.BytesIO(of)
+    with zipfile.ZipFile(buffer, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(part, bytes(100 * 2**20))
+    return buffer.getvalue()
+
+
+def edit_sheet(xml: str) -> bytes:
+    """A workbook whose sheet is this XML."""
+    source = io.BytesIO(make_workbook(["a", "b"], [1, 2]))
+    edited = io.BytesIO()
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(edited, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            new.writestr(name, xml if name == "xl/worksheets/sheet1.xml" else old.read(name))
+    return edited.getvalue()
+
+
+SHEET = '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">{}</worksheet>'
+LAUGHS = '<!DOCTYPE x [<!ENTITY a "ha">{}]>'.format(
+    "".join(f'<!ENTITY {chr(98 + i)} "{f"&{chr(97 + i)};" * 20}">' for i in range(9))
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "error"),
+    [
+        ("bomb.pptx", bomb(make_deck(), "ppt/extra.xml"), OversizedDocument),
+        ("bomb.xlsx", bomb(make_workbook(["a"]), "xl/extra.xml"), OversizedDocument),
+        ("bomb.epub", bomb(make_book(), "OPS/extra.xhtml"), OversizedDocument),
+        ("bomb.odt", bomb(make_odt(), "extra.xml"), OversizedDocument),
+        ("parts.epub", make_book(**{f"x{i}": "" for i in range(20_001)}), OversizedDocument),
+        (
+            "far.xlsx",
+            edit_sheet(SHEET.format('<sheetData><row r="999999999999"><c r="A1"><v>1</v></c></row></sheetData>')),
+            OversizedDocument,
+        ),
+        (
+            "wide.xlsx",
+            edit_sheet(SHEET.format("<sheetData>" + '<row><c r="XFD1"><v>1</v></c></row>' * 5000 + "</sheetData>")),
+            OversizedDocument,
+        ),
+        ("laughs.xlsx", edit_sheet(LAUGHS + SHEET.format("<sheetData><row><c><v>&j;</v></c></row></sheetData>")), None),
+        ("laughs.odt", make_odt(LAUGHS + ODT_BODY.replace("Twice", "&j;")), None),
+        ("deep.odt", make_odt(ODT_BODY.replace("Twice.", "<text:span>" * 5000 + "</text:span>" * 5000)), None),
+        ("deep.epub", make_book(**{"OPS__a.xhtml": "<div>" * 5000}), UnreadableDocument),
+        (
+            "deep.eml",
+            b"".join(b"Content-Type: multipart/mixed; boundary=%d\n\n--%d\n" % (i, i) for i in range(3000)),
+            None,
+        ),
+        ("deep.rtf", b"{\\rtf1 " + b"{\\b " * 200_000 + b"word" + b"}" * 200_000, None),
+        ("cells.csv", b"a,b\n" + b",,,,,,,,,\n" * 300_000, OversizedDocument),
+        ("endless.csv", b'a,b\n"' + b"x" * 2_000_000, UnreadableDocument),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_hostile_files_end_soon(name: str, data: bytes, error: type[DocumentError] | None) -> None:
+    started = time.process_time()
+    if error is not None:
+        with pytest.raises(error):
+            read_document(name, data)
+    else:
+        with suppress(UnreadableDocument):
+            assert len(read_document(name, data).text) < 10_000
+    assert time.process_time() - started < 10
+
+
+def test_a_password_protected_opendocument_text_is_refused() -> None:
+    with pytest.raises(EncryptedDocument, match="password"):
+        read_document("secret.odt", make_odt(manifest="<manifest:encryption-data/>"))
+
+
+def test_a_stated_size_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grids, "MAX_CELLS", 100)
+    xml = SHEET.format('<dimension ref="A1:XFD1048576"/><sheetData><row r="1"><c r="A1"><v>7</v></c></row></sheetData>')
+    assert read_document("big.xlsx", edit_sheet(xml)).text.endswith("7")
