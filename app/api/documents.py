@@ -20,9 +20,16 @@ from app.api.dependencies import (
     Workspace,
     read_services,
 )
-from app.api.descriptions import describe_document, describe_ingest, describe_ingestion
+from app.api.descriptions import describe_document, describe_ingest, describe_ingestion, describe_revision
 from app.api.openapi import fail_with, respond_with
-from app.api.responses import AcceptedIngestBody, DocumentListBody, DocumentWithTextBody, ErrorBody, IngestBody
+from app.api.responses import (
+    AcceptedIngestBody,
+    DocumentListBody,
+    DocumentWithTextBody,
+    ErrorBody,
+    IngestBody,
+    RevisionListBody,
+)
 from app.api.schemas import WhereQuery, WorkspaceId
 from app.ingest.files import check_name
 from app.ingest.formats import list_formats
@@ -55,6 +62,8 @@ class _BoundedRoute(APIRoute):
 
         return handle_bounded
 
+
+RevisionQuery = Annotated[int | None, Query(ge=1, description="The text of this revision, which a citation names.")]
 
 router = APIRouter(prefix="/api/documents", tags=["documents"], route_class=_BoundedRoute)
 
@@ -141,12 +150,33 @@ async def list_documents(
     response_model=None,
     responses=respond_with(DocumentWithTextBody, examples.DOCUMENT_WITH_TEXT, "The document.") | fail_with(404),
 )
-async def get_document(document_id: str, documents: DocumentsDep, workspace: Workspace = "default") -> dict[str, Any]:
+async def get_document(
+    document_id: str,
+    documents: DocumentsDep,
+    workspace: Workspace = "default",
+    revision: RevisionQuery = None,
+) -> dict[str, Any]:
     """Return one document with its extracted text, to which the offsets of citations refer."""
     document = await documents.get(workspace, document_id)
     if document is None:
         raise UnknownDocument(f"There is no document {document_id!r} in this workspace.")
-    return describe_document(document) | {"text": await documents.get_text(workspace, document_id)}
+    text = await documents.get_text(workspace, document_id, revision)
+    if revision is not None and text is None:
+        raise UnknownDocument(f"Revision {revision} of this document is not kept.")
+    return describe_document(document) | {"text": text}
+
+
+@router.get(
+    "/{document_id}/revisions",
+    response_model=None,
+    responses=respond_with(RevisionListBody, {"revisions": [examples.REVISION]}, "The revisions.") | fail_with(404),
+)
+async def list_revisions(document_id: str, documents: DocumentsDep, workspace: Workspace = "default") -> dict[str, Any]:
+    """List the document's contents, newest first: the current one, and earlier ones as long as an answer cites them."""
+    if await documents.get(workspace, document_id) is None:
+        raise UnknownDocument(f"There is no document {document_id!r} in this workspace.")
+    revisions = await documents.list_revisions(workspace, document_id)
+    return {"revisions": [describe_revision(revision) for revision in revisions]}
 
 
 @router.delete("/{document_id}", status_code=204, responses=fail_with(404))
