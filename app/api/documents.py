@@ -35,9 +35,10 @@ from app.ingest.files import check_name
 from app.ingest.formats import list_formats
 from app.ingest.reading import check_file
 from app.ingest.sidecars import read_metadata
-from domain.documents import DocumentReport, IngestReport
+from domain.documents import Document, DocumentReport, IngestReport
 from domain.errors import DocumentError, OversizedDocument, UnknownDocument, UnreadableDocument
 from domain.ingestions import IngestionStatus
+from domain.ports.documents import DocumentStore
 from domain.text.surrogates import replace_surrogates
 from domain.where import Where
 
@@ -160,10 +161,7 @@ async def get_document(
     document = await documents.get(workspace, document_id)
     if document is None:
         raise UnknownDocument(f"There is no document {document_id!r} in this workspace.")
-    text = await documents.get_text(workspace, document_id, revision)
-    if revision is not None and text is None:
-        raise UnknownDocument(f"Revision {revision} of this document is not kept.")
-    return describe_document(document) | {"text": text}
+    return describe_document(document) | {"text": await read_revision(documents, document, revision)}
 
 
 @router.get(
@@ -177,6 +175,14 @@ async def list_revisions(document_id: str, documents: DocumentsDep, workspace: W
         raise UnknownDocument(f"There is no document {document_id!r} in this workspace.")
     revisions = await documents.list_revisions(workspace, document_id)
     return {"revisions": [describe_revision(revision) for revision in revisions]}
+
+
+async def read_revision(documents: DocumentStore, document: Document, revision: int | None) -> str:
+    """Return the document's text, or that of an earlier revision. Raises `UnknownDocument` where it is not kept."""
+    text = await documents.get_text(document.workspace_id, document.id, revision)
+    if text is None:
+        raise UnknownDocument(f"Revision {revision} of this document is not kept.")
+    return text
 
 
 @router.delete("/{document_id}", status_code=204, responses=fail_with(404))

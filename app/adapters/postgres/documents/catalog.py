@@ -9,7 +9,7 @@ from app.adapters.postgres.documents.revisions import list_revisions, read_text
 from app.adapters.postgres.library.filters import PASSES_FILTER, write_paths
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.pool import Pool, open_session
-from domain.documents import Document, Revision
+from domain.documents import Document, Line, Place, Revision
 from domain.where import EVERYTHING, Where
 
 DOCUMENT_COLUMNS: LiteralString = (
@@ -36,6 +36,13 @@ _GET: LiteralString = f"""
 _GET_TEXT: LiteralString = """
     SELECT text FROM documents
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+"""
+
+_GET_PLACES: LiteralString = """
+    SELECT place.start_offset, place.end_offset, place.lines, chunk.heading_path
+    FROM chunks AS chunk JOIN chunk_places AS place ON place.chunk_id = chunk.id
+    WHERE chunk.workspace_id = %(workspace_id)s AND chunk.document_id = ANY(%(document_ids)s::uuid[])
+    ORDER BY place.chunk_index
 """
 
 _LIST: LiteralString = f"""
@@ -74,6 +81,16 @@ class PostgresDocumentCatalog:
         async with open_session(self._pool, workspace_id) as session:
             return await list_revisions(session, document_id)
 
+    async def get_places(self, workspace_id: str, document_id: str) -> Sequence[Place]:
+        async with open_session(self._pool, workspace_id) as session:
+            rows = await session.fetch(_GET_PLACES, document_ids=parse_ids([document_id]))
+        return [
+            Place(
+                row["start_offset"], row["end_offset"], tuple(row["heading_path"]), tuple(map(read_line, row["lines"]))
+            )
+            for row in rows
+        ]
+
     async def list(self, workspace_id: str, where: Where = EVERYTHING) -> Sequence[Document]:
         metadata, path = write_paths(where)
         async with open_session(self._pool, workspace_id) as session:
@@ -106,3 +123,9 @@ def read_document(row: DictRow | None) -> Document | None:
         revision=row["revision"],
         revised_at=row["revised_at"],
     )
+
+
+def read_line(line: Sequence[float]) -> Line:
+    """Return a line from its form in the table `chunk_places`."""
+    start, end, page, x, y, width, height = line
+    return Line(int(start), int(end), int(page), {"x": x, "y": y, "width": width, "height": height})

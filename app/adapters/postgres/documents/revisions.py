@@ -20,13 +20,6 @@ _KEEP: LiteralString = """
     WHERE old.workspace_id = %(workspace_id)s
 """
 
-_LOCK: LiteralString = """
-    SELECT FROM documents
-    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
-    ORDER BY document_id
-    FOR UPDATE
-"""
-
 _LIST: LiteralString = """
     SELECT revision, content_hash, title, length(text) AS characters, created_at, superseded_at
     FROM document_revisions
@@ -49,8 +42,8 @@ _READ: LiteralString = """
 
 
 async def keep_superseded(session: Session, content_hashes: Mapping[UUID, str]) -> None:
-    """Copy the documents whose content is about to be replaced. `content_hashes` are the new ones, by document."""
-    await session.execute(_LOCK, document_ids=sorted(content_hashes))
+    """Copy the documents, whose rows are locked, that are about to get another content. `content_hashes` are the new
+    ones, by document."""
     await session.execute(_KEEP, document_ids=list(content_hashes), content_hashes=list(content_hashes.values()))
 
 

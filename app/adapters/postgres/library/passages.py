@@ -5,10 +5,11 @@ from typing import LiteralString
 
 from psycopg.rows import DictRow
 
+from app.adapters.postgres.documents.catalog import read_line
 from app.adapters.postgres.library.filters import FilteredDocuments
 from app.adapters.postgres.library.ids import join_ids, parse_ids, split_ids
 from app.adapters.postgres.pool import Pool, open_session
-from domain.documents import Line, Passage
+from domain.documents import Passage
 from domain.ports.embedding import Vector
 from domain.scope import Scope
 
@@ -123,13 +124,8 @@ def _read_passage(row: DictRow) -> Passage:
         start=row["start_offset"],
         end=row["end_offset"],
         heading_path=tuple(row["heading_path"]),
-        lines=tuple(_read_line(line) for line in row["lines"]),
+        lines=tuple(read_line(line) for line in row["lines"]),
         source=row["source"],
         revision=row["revision"],
         updated_at=row["revised_at"].isoformat(timespec="seconds"),
     )
-
-
-def _read_line(line: list[float]) -> Line:
-    start, end, page, x, y, width, height = line
-    return Line(int(start), int(end), int(page), {"x": x, "y": y, "width": width, "height": height})
