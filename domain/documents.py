@@ -172,6 +172,24 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
+class ListedDocument:
+    """A document as a list of the library names it."""
+
+    id: str
+    title: str
+    source: str
+    """Its path as ingested, or its address."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentList:
+    """Some documents of a library, and how many there are in all."""
+
+    documents: tuple[ListedDocument, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """Where a chunk's part of a document's text stands: under which headings, and on which lines of which pages."""
 

@@ -220,7 +220,7 @@ class Assembly:
         # Items and meanings follow one another without an empty line, as long as none holds more than a paragraph.
         is_tight = is_item and self._ended_as in (("term", "meaning") if fresh[0].first == ": " else ("item",))
         place = len(self._containers) - len(fresh), len(fresh) > 0 and fresh[0].first[0].isdigit()
-        if is_item:
+        if is_item and fresh[0].first != ": ":
             is_tight &= self._item[0] != place[0] or self._item[1] == place[1]
             self._item = place
         gap = "\n" if is_tight else f"\n{kept.rstrip()}\n"
