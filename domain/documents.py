@@ -71,6 +71,8 @@ class ParsedDocument:
     metadata: Metadata = field(default_factory=dict)
     """Metadata that the file has in itself, such as front matter."""
     links: tuple[Link, ...] = ()
+    unseen_words: int = 0
+    """Words that were left out because nobody sees them: hidden, white on white, off the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +190,24 @@ class Passage:
     def page(self) -> int | None:
         """Return the page on which the passage begins."""
         return self.lines[0].page if self.lines else None
+
+
+@dataclass(frozen=True, slots=True)
+class ListedDocument:
+    """A document as a list of the library names it."""
+
+    id: str
+    title: str
+    source: str
+    """Its path as ingested, or its address."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentList:
+    """Some documents of a library, and how many there are in all."""
+
+    documents: tuple[ListedDocument, ...]
+    total: int
 
 
 @dataclass(frozen=True, slots=True)
