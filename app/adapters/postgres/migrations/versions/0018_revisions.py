@@ -1,4 +1,4 @@
-"""What a document said before stays readable from the answers that quote it."""
+"""What a document said before stays readable from the answers that quote it, and synced folders are remembered."""
 
 from alembic import op
 
@@ -27,3 +27,15 @@ def upgrade() -> None:
             PRIMARY KEY (document_id, revision)
         )""")
     op.execute("CREATE INDEX document_revisions_by_workspace ON document_revisions (workspace_id)")
+
+    # What `askgraph sync` last saw of a file. Only documents that are listed here are deleted with their file.
+    op.execute("""
+        CREATE TABLE synced_files (
+            workspace_id text NOT NULL,
+            folder text NOT NULL,
+            source text NOT NULL,
+            content_hash text NOT NULL,
+            stamp text NOT NULL,
+            document_id text,
+            PRIMARY KEY (workspace_id, folder, source)
+        )""")
