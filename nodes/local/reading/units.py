@@ -1,0 +1,78 @@
+"""Reads a source as units: the smallest pieces that may be quoted."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from domain.documents import Source, name_place
+from domain.text.blocks import Block, Kind, Span, read_blocks
+from domain.text.sentences import guess_language, split_block, split_paragraph
+from domain.text.tables import is_row
+
+_LONGEST_ITEM = 80
+"""Limit, in words, of an item that is one unit; of a longer one each sentence is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A sentence, item, row, definition or block of code at `source["text"][start:end]`."""
+
+    source: Source
+    block: int
+    """Position of its block in the source."""
+    kind: Kind
+    start: int
+    end: int
+    lead: Span | None = None
+    """The lead-in or header without which an item or row cannot be read."""
+    above: tuple[Span, ...] = ()
+    """The headings over it and the sentence before it, as far as the source has them."""
+
+    @property
+    def text(self) -> str:
+        return self.source["text"][self.start : self.end]
+
+    @property
+    def shown(self) -> str:
+        """The text with its lead-in, as it is compared with a question."""
+        return f"{self.source['text'][slice(*self.lead)]} {self.text}" if self.lead else self.text
+
+    @property
+    def context(self) -> str:
+        """The title, the headings, the lead-in and the sentence before."""
+        spans = (*self.above, self.lead) if self.lead else self.above
+        near = (self.source["text"][slice(*span)] for span in spans)
+        return " ".join([name_place(self.source["title"], self.source["heading_path"]), *near])
+
+
+def split_units(source: Source) -> list[Unit]:
+    """Return the units of a source in order. Headings and lead-ins are none: they belong to what follows."""
+    text = source["text"]
+    language = guess_language(text)
+    units: list[Unit] = []
+    headings: list[tuple[int, Span]] = []
+    before: Span | None = None
+    for position, block in enumerate(read_blocks(text)):
+        if block.kind == "heading":
+            depth = len(text[block.start : block.end]) - len(text[block.start : block.end].lstrip("#"))
+            headings = [each for each in headings if each[0] < depth] + [(depth, (block.start, block.end))]
+            before = None
+            continue
+        above = tuple(span for _, span in headings)
+        for start, end in _split(text, block, language):
+            near = (*above, before) if before and block.kind in ("paragraph", "code", "quote") else above
+            units.append(Unit(source, position, block.kind, start, end, block.lead, near))
+            before = (start, end)
+    return units
+
+
+def _split(text: str, block: Block, language: str) -> Iterator[Span]:
+    if block.kind == "table":
+        yield from (part for part in block.parts if is_row(text[slice(*part)]))
+    elif block.parts:
+        for start, end in block.parts:
+            if len(text[start:end].split()) <= _LONGEST_ITEM or block.kind == "definition":
+                yield start, end
+            else:
+                yield from split_paragraph(text, start, end, language)
+    else:
+        yield from split_block(text, block, language)
