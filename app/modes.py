@@ -1,5 +1,7 @@
 """Reads the modes: those that ship, and those of the deployment's profiles file."""
 
+import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,9 @@ from app.settings import Settings
 from app.support.toml_files import list_problems, read_toml
 from domain.errors import ConfigurationError
 from domain.profile import MODES, Profile
+from domain.similarity import adapt_limits
+
+logger = logging.getLogger("askgraph.modes")
 
 PIPELINES = Path(__file__).parent / "pipelines"
 
@@ -39,6 +44,16 @@ def read_modes(settings: Settings) -> dict[str, Profile]:
                 f"ASKGRAPH_MODEL_TIMEOUT, {settings.model_timeout:g} s. Raise that, or lower models.timeout."
             )
     return modes
+
+
+def fit_modes(modes: Mapping[str, Profile], embedder: str) -> dict[str, Profile]:
+    """Return the modes with limits of similarity that fit the embedding model in use, and warn of each that changed."""
+    fitted = {}
+    for name, mode in modes.items():
+        fitted[name], warning = adapt_limits(mode, embedder)
+        if warning:
+            logger.warning("%s", warning)
+    return fitted
 
 
 def _find_pipelines() -> dict[str, Path]:

@@ -200,7 +200,8 @@ class Source(TypedDict):
     page: int | None
     lines: list[TextLine]
     score: float
-    """Relevance in 0-1 after rerank (after fusion where the mode does not rerank)."""
+    """Relevance in 0-1 after rerank (after fusion where the mode does not rerank); the similarity where the search was
+    dense alone and nothing reranked."""
     dense: float | None
     lexical: float | None
 

@@ -16,8 +16,17 @@ from domain.state import REMEMBERED_TURNS
 CitationStyle = Literal["number", "source", "citation", "chunk"]
 """`[1]`, `[Source 1]`, `[Citation 1]` or `[cite:CHUNK_ID]`."""
 
+SourceLabel = Literal["tag", "path"]
+"""The label of a source in the model's prompt: the attributes of its tag, or also a line `[Source 1: path]`."""
+
+Length = Literal["brief", "detailed"]
+
 Language = Literal["en", "de"]
 """A language with a file in `nodes/catalogue`."""
+
+
+MOST_SOURCES = 50
+"""Upper limit of the sources of an answer."""
 
 
 class _Knobs(BaseModel):
@@ -41,9 +50,14 @@ class RetrievalKnobs(_Knobs):
     """Cormack, Clarke & Buettcher, SIGIR 2009."""
     similarity_threshold: float | None = Field(None, ge=0, le=1)
     """Drop candidates whose cosine similarity is known and below this."""
+    threshold_embedder: str | None = Field(None, max_length=200)
+    """The embedding model that the profile's limits of similarity were chosen for. Where the service searches with
+    another one, they are mapped to its scale at start (domain/similarity.py). None: they fit the model in use."""
     correct_spelling: bool = True
     """Search for the nearest known word in place of one that neither the documents nor common English hold, and for
     the commonest ending of an unfinished last word."""
+    expand_abbreviations: bool = True
+    """Search for an abbreviation together with the words that the documents spell it out with: "Long Form (LF)"."""
     expansion: Literal["none", "multi_query", "hyde", "parts"] = "none"
     """Search for more than the question. `multi_query`: queries that a language model writes. `hyde`: an answer that it
     invents. `parts`: on the first retry only, one query for each part of the question. The rankings are fused by
@@ -61,7 +75,7 @@ class RerankKnobs(_Knobs):
     `model`: the small language model reads all candidates at once. `none`: the order of the search."""
     only_complex: bool = False
     """Score only for questions that `domain/text/complexity.py` calls complex; others keep the order of the search."""
-    keep: int = Field(5, ge=1, le=50)
+    keep: int = Field(5, ge=1, le=MOST_SOURCES)
     """Candidates that become sources."""
     mmr_lambda: float | None = Field(None, ge=0, le=1)
     """Maximal marginal relevance: 1 weighs relevance alone, 0 only the difference from sources already chosen. None:
@@ -86,6 +100,12 @@ class GenerateKnobs(_Knobs):
     """Settings of generate."""
 
     citation_style: CitationStyle = "number"
+    source_label: SourceLabel = "tag"
+    system_instructions: str | None = Field(None, min_length=1, max_length=2000)
+    """Instructions of the team for the writing model, which come after ours and cannot lift them."""
+    tone: str = Field("plain", min_length=1, max_length=60, pattern=r"^[^\n{}]+$")
+    """Adjectives for the writing model: `plain`, `friendly and informal`."""
+    length: Length = "brief"
     source_tokens: int = Field(8000, ge=200)
     """Token budget for the sources in the prompt."""
     answer_tokens: int = Field(1000, ge=16)
@@ -97,8 +117,8 @@ class GenerateKnobs(_Knobs):
     remembered_turns: int = Field(4, ge=0, le=REMEMBERED_TURNS)
     """Earlier turns of the conversation that the model sees."""
     fallback: str | None = Field(None, min_length=1, max_length=500)
-    """The sentence that opens an abstention, and that the model replies where the sources do not answer. None: the one
-    of the profile's language."""
+    """The whole text of an abstention, and what the model replies where the sources do not answer. None: the sentence
+    of the profile's language, followed by what was searched."""
 
 
 class ModelKnobs(_Knobs):

@@ -18,7 +18,7 @@ _PROMPTS: Mapping[str, Sequence[str]] = {
     "rerank": [model_ranking.PROMPT],
     "grade": [grade.PROMPT],
     "reformulate": [reformulate.PROMPT, reformulate.PARTS_PROMPT],
-    "generate": [generate.PROMPT, generate.CHECKED],
+    "generate": [generate.PROMPT, generate.CHECKED, generate.INSTRUCTIONS],
     "verify": [verify.PROMPT],
     "reconcile": [reconcile.PROMPT],
 }

@@ -113,12 +113,22 @@ async def _judge(state: GradeInput, context: Context) -> Attempt:
     if grading is None:
         local = await context.judges.grader.grade(
             question,
-            context.read_cosines(sources),
+            context.read_cosines(_restore_relevance(sources, state["candidates"])),
             typed=state["question"],
             last=state["turns"][-1] if state["turns"] else None,
         )
         grading = Grading(confidence=local.confidence, missing=local.missing[:10])
     return attempt | {"confidence": round(grading.confidence, 4), "missing": grading.missing}
+
+
+def _restore_relevance(sources: list[Source], candidates: list[Candidate]) -> list[Source]:
+    """Return the sources with their relevance as score: the local judgement was fitted on it, and not on the similarity
+    that sources of a dense search show."""
+    relevance = {candidate["chunk_id"]: candidate["relevance"] for candidate in candidates}
+    return [
+        source if (known := relevance.get(source["chunk_id"])) is None else {**source, "score": known}
+        for source in sources
+    ]
 
 
 def _read_score(source: Source, *, reranked: bool) -> float:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 
 from domain.documents import Source, name_place
 from domain.ports.models import Message, TokenCounter
+from domain.profile import SourceLabel
 from domain.state import Turn
 
 _UNSEEN = r"[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]*"
@@ -43,6 +44,7 @@ _CONTROL = re.compile(
 )
 """The first character of what opens or closes a source in our prompts, or a message in a model's chat template."""
 _HARMLESS = {"[": "［", "~": "～"}
+_IN_LABEL = str.maketrans({"[": "(", "]": ")"})
 _IN_ATTRIBUTE = str.maketrans({'"': "'", "<": "‹", ">": "›"})
 
 
@@ -95,17 +97,19 @@ def number_lines(template: str, rows: Iterable[dict[str, object]]) -> Shown:
     return Shown("\n".join(f"{number}. {write(template, **row)}" for number, row in enumerate(rows, 1)))
 
 
-def show_sources(sources: Sequence[Source]) -> Shown:
-    """Return the sources, numbered, each in a tag of its own."""
-    return Shown("\n\n".join(_show(source) for source in sources))
+def show_sources(sources: Sequence[Source], label: SourceLabel = "tag") -> Shown:
+    """Return the sources, numbered, each in a tag of its own; with the label `path` under a line `[Source 1: path]`."""
+    return Shown("\n\n".join(_show(source, label) for source in sources))
 
 
-def fit_sources(sources: Sequence[Source], budget: int, tokens: TokenCounter) -> list[Source]:
+def fit_sources(
+    sources: Sequence[Source], budget: int, tokens: TokenCounter, label: SourceLabel = "tag"
+) -> list[Source]:
     """Return the sources that fit into `budget` tokens: whole ones, dropped from the tail. The first always stays."""
     kept: list[Source] = []
     spent = 0
     for source in sources:
-        spent += tokens.count(_show(source))
+        spent += tokens.count(_show(source, label))
         if kept and spent > budget:
             break
         kept.append(source)
@@ -121,11 +125,14 @@ def disarm(text: str) -> str:
     return _CONTROL.sub(lambda opening: _HARMLESS.get(opening[0], "‹"), text)
 
 
-def _show(source: Source) -> str:
+def _show(source: Source, label: SourceLabel) -> str:
     where = _show_attribute(name_place(source["title"], source["heading_path"]))
     path = f' path="{_show_attribute(source["source"])}"' if source.get("source") else ""
     page = f' page="{source["page"]}"' if source["page"] else ""
-    return f'<source number="{source["number"]}" title="{where}"{path}{page}>\n{disarm(source["text"])}\n</source>'
+    named = _show_attribute(source.get("source") or source["title"]).translate(_IN_LABEL)
+    line = f"[Source {source['number']}: {named}]\n" if label == "path" else ""
+    text = line + disarm(source["text"])
+    return f'<source number="{source["number"]}" title="{where}"{path}{page}>\n{text}\n</source>'
 
 
 def _show_attribute(value: str) -> str:

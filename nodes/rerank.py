@@ -46,7 +46,8 @@ class RerankUpdate(TypedDict):
 async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
     """Turn candidates into sources. Where the reranker fails, keep the fused order, with a warning."""
     context = runtime.context
-    knobs = profile_of(state).rerank
+    profile = profile_of(state)
+    knobs = profile.rerank
     candidates = {c["chunk_id"]: c for c in state["candidates"]}
     scope = scope_of(state)
     passages = await context.library.read_passages(scope, list(candidates))
@@ -73,8 +74,9 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
     ranked = sorted(zip(passages, relevance, strict=True), key=lambda pair: -pair[1])
     ranked = place_linked(ranked, {passage.chunk_id for passage in linked}, knobs.keep)
     best = await _choose(knobs, scope, ranked, context)
+    by_similarity = scores is None and profile.retrieval.fusion == "dense"
     sources = [
-        _make_source(number, passage, candidates[passage.chunk_id], score)
+        _make_source(number, passage, candidates[passage.chunk_id], score, by_similarity=by_similarity)
         for number, (passage, score) in enumerate(best, 1)
     ]
     return RerankUpdate(
@@ -188,7 +190,12 @@ async def _choose(
     return [ranked[index] for index in sorted(chosen)]
 
 
-def _make_source(number: int, passage: Passage, candidate: Candidate, score: float) -> Source:
+def _make_source(
+    number: int, passage: Passage, candidate: Candidate, score: float, *, by_similarity: bool = False
+) -> Source:
+    """Make the source. With `by_similarity` it shows the similarity that it was found by, where that is known."""
+    if by_similarity and candidate["dense"] is not None:
+        score = max(0.0, candidate["dense"])
     source = Source(
         number=number,
         chunk_id=passage.chunk_id,

@@ -13,7 +13,9 @@ from domain.errors import EmbedderUnavailable
 from domain.ports.embedding import Vector
 from domain.profile import RetrievalKnobs
 from domain.scope import Scope, ScopeJson
+from domain.text.abbreviations import add_other_forms
 from domain.text.spelling import correct
+from nodes.abbreviations import spell_out
 from nodes.context import Context
 from nodes.expansion import expand, fuse_rankings
 from nodes.fusion import fuse
@@ -40,7 +42,8 @@ class RetrieveUpdate(TypedDict):
 
     standalone_question: str
     query: str
-    """Both with misspelt words corrected, so that sources are judged by what was meant."""
+    """Both with misspelt words corrected, so that sources are judged by what was meant; the query with abbreviations
+    spelt out, too."""
     candidates: list[Candidate]
     queries_tried: list[str]
     """The queries so far, and every further query or hypothetical answer that was searched for."""
@@ -53,10 +56,12 @@ async def retrieve(state: RetrieveInput, runtime: Runtime[Context]) -> RetrieveU
     scope = scope_of(state)
     core, background = _part_query(state)
     # Side by side: most questions need no correction, and then no time is lost.
-    candidates, (question, spelt, spelt_background) = await asyncio.gather(
+    candidates, (question, spelt, spelt_background), long_forms = await asyncio.gather(
         _search(core, background, scope, knobs, context),
         _correct([state["standalone_question"], core, background], scope, knobs, context),
+        _spell_out(core, scope, knobs, context),
     )
+    spelt = add_other_forms(spelt, long_forms)
     if (spelt, spelt_background) != (core, background):
         candidates = await _search(spelt, spelt_background, scope, knobs, context)
     # A retry searches for other wordings already.
@@ -113,6 +118,10 @@ async def _search(core: str, background: str, scope: Scope, knobs: RetrievalKnob
             "What only one search found was not scored by the other",
         )
     return fuse(dense, lexical, knobs)
+
+
+async def _spell_out(text: str, scope: Scope, knobs: RetrievalKnobs, context: Context) -> Mapping[str, str]:
+    return await spell_out(text, scope, context) if knobs.expand_abbreviations else {}
 
 
 async def _correct(texts: Sequence[str], scope: Scope, knobs: RetrievalKnobs, context: Context) -> Sequence[str]:

@@ -66,13 +66,15 @@ class Wording(_Texts):
     lists: Lists
 
     def adapt(self, sentence: str | None) -> Self:
-        """Return the same texts with an abstention sentence of the profile's own, if it has one."""
+        """Return the same texts with an abstention of the profile's own, if it has one."""
         if sentence is None:
             return self
-        return self.model_copy(update={"abstention": self.abstention.model_copy(update={"sentence": sentence})})
+        alone = Abstention(sentence=sentence, searched="", nearest="", nothing_close="", no_documents="")
+        return self.model_copy(update={"abstention": alone})
 
     def abstain(self, reasons: Sequence[Reason]) -> str:
-        """Return a whole abstention: the sentence, then what was searched and what came nearest, if that is known."""
+        """Return an abstention: the sentence and, where the profile has none of its own, what was searched and
+        what came nearest, if that is known."""
         texts = self.abstention
         said = [texts.sentence]
         for reason in reasons:
@@ -84,7 +86,7 @@ class Wording(_Texts):
                 said.append(texts.nearest.format(titles=titles))
             else:
                 said.append(texts.no_documents if reason["scope_is_empty"] else texts.nothing_close)
-        return " ".join(said)
+        return " ".join(filter(None, said))
 
     def open(self, reasons: Sequence[Reason]) -> str:
         """Return the caveat that opens an answer, with the blank after it; empty where there is none."""

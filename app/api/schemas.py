@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSc
 
 from app.runs.requests import Ask
 from domain.names import THREAD_ID, WORKSPACE_ID
+from domain.profile import MOST_SOURCES
 from domain.runs import WhenBusy
 from domain.scope import Scope
 from domain.tapes import TapeUse
@@ -61,6 +62,10 @@ class ChatRequest(_Body):
     """Answer only from documents whose metadata passes all of these tests; unset: from all."""
     mode: str = "standard"
     workspace: WorkspaceId = "default"
+    threshold: float | None = Field(None, ge=0, le=1, strict=False)
+    """Answer only from passages that are at least this similar to the question; unset: as the mode says."""
+    limit: int | None = Field(None, ge=1, le=MOST_SOURCES)
+    """Answer from this many sources; unset: as the mode says."""
     when_busy: WhenBusy = "queue"
     """While another question of the thread is being answered: refuse this one, queue it, or stop the other one."""
     on_disconnect: Literal["continue", "cancel"] = "continue"
@@ -74,6 +79,8 @@ class ChatRequest(_Body):
             thread_id=self.thread_id,
             mode=self.mode,
             when_busy=self.when_busy,
+            threshold=self.threshold,
+            limit=self.limit,
         )
 
 

@@ -15,6 +15,7 @@ from app.cli.options import (
 )
 from app.cli.running import run, run_on_server
 from app.cli.server_client import ServerClient
+from domain.profile import MOST_SOURCES
 
 cli = new_cli()
 
@@ -26,6 +27,10 @@ def ask(
     document: DocumentsOption = None,
     where: WhereOption = None,
     thread: ThreadOption = None,
+    threshold: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Answer only from passages that are at least this similar.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, max=MOST_SOURCES, help="Answer from this many sources.")] = None,
     workspace: WorkspaceOption = "default",
     as_json: JsonOption = False,
 ) -> None:
@@ -39,6 +44,8 @@ def ask(
             "document_ids": document or None,
             "filter": read_scope(workspace, document, where).where.to_json() or None,
             "mode": mode,
+            "threshold": threshold,
+            "limit": limit,
             # Ctrl-C stops the run, as it does without a server.
             "on_disconnect": "cancel",
         }
@@ -50,7 +57,9 @@ def ask(
         from app.wiring.services import open_services
 
         async with open_services(read_settings()) as services:
-            asked = Ask(question, read_scope(workspace, document, where), thread, mode)
+            asked = Ask(
+                question, read_scope(workspace, document, where), thread, mode, threshold=threshold, limit=limit
+            )
             async with services.make_run_manager() as runs:
                 return await show_events(await runs.ask(asked), as_json=as_json)
 

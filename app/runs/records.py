@@ -20,6 +20,12 @@ LOW_TOP_SCORE = 0.3
 
 MANY_RETRIES = 2
 
+SLOW_RETRIEVAL_MS = 500.0
+"""Time of all searches of a run that is worth an alert."""
+
+SLOW_TOTAL_MS = 1000.0
+"""Time of a whole run that is worth an alert."""
+
 
 STOPPED = "stopped"
 """The `error` of a record whose run was stopped."""
@@ -121,6 +127,10 @@ def find_alerts(record: RunRecord) -> list[str]:
         alerts.append("no_citation")
     if record.retries >= MANY_RETRIES:
         alerts.append("many_retries")
+    if record.timings.get("retrieve", 0.0) > SLOW_RETRIEVAL_MS:
+        alerts.append("slow_retrieval")
+    if record.timings.get("total", 0.0) > SLOW_TOTAL_MS:
+        alerts.append("slow_total")
     return alerts
 
 

@@ -7,7 +7,9 @@ from typing import Any, cast
 
 from app.runs.broadcast import Broadcast
 from app.runs.taping import Player
+from domain.errors import InputError
 from domain.events import Done, Event, Failed
+from domain.profile import MOST_SOURCES
 from domain.question import clean_question
 from domain.runs import WhenBusy
 from domain.scope import DEFAULT_SCOPE, Scope
@@ -24,16 +26,37 @@ class Ask:
     thread_id: str | None = None
     mode: str = "standard"
     when_busy: WhenBusy = "queue"
+    threshold: float | None = None
+    """Drop candidates that are less similar, 0-1; None: as the mode says."""
+    limit: int | None = None
+    """Number of sources, 1 to `MOST_SOURCES`; None: as the mode says."""
 
     def as_turn(self, run_id: str, profile: dict[str, Any]) -> TurnInput:
-        """Build the graph's input; `profile` is the mode's, dumped. Raises `QuestionError`."""
+        """Build the graph's input; `profile` is the mode's, dumped. Raises `QuestionError`, and `InputError` where the
+        threshold or the limit is out of range."""
         return TurnInput(
             run_id=run_id,
             question=clean_question(self.question),
             scope=self.scope.to_json(),
             mode=self.mode,
-            profile=profile,
+            profile=self._adapt(profile),
         )
+
+    def _adapt(self, profile: dict[str, Any]) -> dict[str, Any]:
+        """Return the profile with the threshold and the limit of this question."""
+        if self.threshold is not None:
+            if not 0 <= self.threshold <= 1:
+                raise InputError(f"The threshold is {self.threshold:g}; it has to be from 0 to 1.")
+            profile = profile | {"retrieval": profile["retrieval"] | {"similarity_threshold": self.threshold}}
+        if self.limit is not None:
+            if not 1 <= self.limit <= MOST_SOURCES:
+                raise InputError(f"The limit is {self.limit}; it has to be from 1 to {MOST_SOURCES}.")
+            candidates = max(self.limit, profile["retrieval"]["candidates"])
+            profile = profile | {
+                "retrieval": profile["retrieval"] | {"candidates": candidates},
+                "rerank": profile["rerank"] | {"keep": self.limit},
+            }
+        return profile
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,6 +149,8 @@ async def _open_chat(settings: Settings, modes: Mapping[str, Profile], prices: P
         await connections.check()
         if problem := await connections.find_problem():
             logger.error("%s", problem)
+        for misfit in connections.find_misfits(modes, tiers):
+            logger.warning("%s", misfit)
         writers = [models.large.name] if models.large else []
         answerer = ", then ".join([*writers, *(model.name for model in models.fallbacks), "local"])
         parts = {"answerer": f"{answerer}{f' ({settings.openai_base_url})' if settings.openai_base_url else ''}"}

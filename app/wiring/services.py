@@ -1,11 +1,11 @@
 """Composition: opens all parts of the service in order, and closes them in reverse."""
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from app.adapters.prices import read_prices
-from app.modes import read_modes
+from app.modes import fit_modes, read_modes
 from app.runs.cached_answers import CachedAnswers
 from app.runs.history import HistoryReader
 from app.runs.hit_log import HitRecorder
@@ -91,10 +91,11 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
     """
     modes = read_modes(settings)
     prices = read_prices(settings.prices)
-    async with open_servers(settings) as servers:
+    async with open_servers(settings) as servers, AsyncExitStack() as stack:
         answers = await connect_answers(settings, servers)
+        library = await stack.enter_async_context(open_library(settings, servers, prices, answers))
+        modes = fit_modes(modes, library.embedder.name)
         async with (
-            open_library(settings, servers, prices, answers) as library,
             open_models(settings, modes, prices, library) as models,
             open_runs(settings, modes, servers, answers, library, models) as runs,
         ):

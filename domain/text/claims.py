@@ -1,9 +1,10 @@
 """Splits an answer into its statements, each with the sources that it cites."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from domain.text.blocks import read_blocks
 from domain.text.markers import find_markers, strip_markers
 from domain.text.sentences import split_sentences
 from domain.text.terms import analyse
@@ -27,11 +28,12 @@ class ClaimSpan:
 def split_claims(answer: str, chunk_ids: Sequence[str]) -> list[ClaimSpan]:
     """Return the answer's statements with their markers: those in or right behind the sentence or, where it has none,
     those of the next sentence with markers in its paragraph. Questions, headings, lines that introduce a list, and
-    remarks about the documents as such are no statements. `chunk_ids` are those of the sources, in order."""
+    remarks about the documents as such are no statements, and neither is code. `chunk_ids` are those of the sources, in
+    order."""
     markers = find_markers(answer, chunk_ids)
     claims: list[ClaimSpan] = []
     uncited: list[int] = []
-    for start, end in split_sentences(answer):
+    for start, end in _split_prose(answer):
         if claims and "\n" in answer[claims[-1].end : start]:
             uncited.clear()
         numbers = tuple(dict.fromkeys(n for span in markers if start <= span.start < end for n in span.numbers))
@@ -46,6 +48,16 @@ def split_claims(answer: str, chunk_ids: Sequence[str]) -> list[ClaimSpan]:
             uncited.append(len(claims))
         claims.append(ClaimSpan(start, end, numbers))
     return claims
+
+
+def _split_prose(answer: str) -> Iterator[tuple[int, int]]:
+    """Yield the sentences outside of code."""
+    position = 0
+    code = [(block.start, block.end) for block in read_blocks(answer) if block.kind == "code"]
+    for start, end in [*code, (len(answer), len(answer))]:
+        for sentence_start, sentence_end in split_sentences(answer[position:start]):
+            yield position + sentence_start, position + sentence_end
+        position = end
 
 
 def is_statement(sentence: str) -> bool:

@@ -1,6 +1,7 @@
 """Reads and writes citation markers in answers.
 
-A marker is `[1]`, `[Source 1]`, `[Citation 1]` or `[cite:CHUNK_ID]`. Models write them in every style, in groups and
+A marker is `[1]`, `[Source 1]`, `[Citation 1]` or `[cite:CHUNK_ID]`; a model that is shown `[Source 1: path]` may
+write that. Models write them in every style, in groups and
 with stray spaces, and point at sources that do not exist. The client gets one style, and only markers with a source.
 """
 
@@ -21,6 +22,8 @@ _NUMBER = r"\d{1,9}(?:\s*[-–]\s*\d{1,9})?"
 _LABEL = r"(?:(?:sources?|citations?|cites?)\s*:?\s*#?)?"
 _NUMBERED = re.compile(rf"\s*\^?{_LABEL}{_NUMBER}(?:{_JOIN}{_LABEL}{_NUMBER})*\s*", re.IGNORECASE)
 _IDENTIFIED = re.compile(r"\s*cites?\s*:\s*([^\s,;]+(?:\s*[,;]\s*(?:cite\s*:\s*)?[^\s,;]+)*)\s*", re.IGNORECASE)
+_PATHED = re.compile(r"\s*source\s+(\d{1,9})\s*:\s*[^\s\d].*", re.IGNORECASE)
+"""A source as profiles with `source_label = "path"` show it to the model."""
 _PLAIN = re.compile(r"[^ \t\[`~\\]+")
 _WORD_START = re.compile(r"\s*\^?([a-z]+)", re.IGNORECASE)
 
@@ -217,6 +220,8 @@ class _Scanner:
         elif _NUMBERED.fullmatch(content):
             for first, last in re.findall(r"(\d+)(?:\s*[-–]\s*(\d+))?", content):
                 numbers.extend(range(int(first), min(int(last or first), self._count) + 1))
+        elif pathed := _PATHED.fullmatch(content):
+            numbers.append(int(pathed[1]))
         else:
             return None
         return tuple(dict.fromkeys(number for number in numbers if 1 <= number <= self._count))

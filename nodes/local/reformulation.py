@@ -12,13 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from domain.documents import Source
+from domain.text.abbreviations import add_other_forms, find_abbreviations
 from domain.text.complexity import is_nested
 from domain.text.sentences import split_sentences
 from domain.text.terms import analyse
-
-_SHORT = r"[A-Z][\w&-]{0,8}[A-Z\d]s?"
-_LONG_THEN_SHORT = re.compile(rf"([^()\n.;]{{4,100}}) \(({_SHORT})\)")
-_SHORT_THEN_LONG = re.compile(rf"\b({_SHORT}) \(([^()\n]{{4,100}})\)")
 
 _NAME = re.compile(r"\b[A-Z][\w'’-]+(?: (?:(?:of|the|and|de|der|del|di|du|la|van|von) )*[A-Z][\w'’-]+)+")
 """At least two capitalised words: a single one is as often the beginning of a sentence."""
@@ -53,16 +50,8 @@ def reformulate(
     return None
 
 
-def find_abbreviations(text: str) -> dict[str, str]:
-    """Return the abbreviations that the text spells out, long form by short: "mean time between failures (MTBF)", or
-    the other way round."""
-    pairs = [(short, long) for long, short in _LONG_THEN_SHORT.findall(text)]
-    pairs += [(short, long) for short, long in _SHORT_THEN_LONG.findall(text)]
-    return {short: spelt for short, long in pairs if (spelt := _match_long_form(short.removesuffix("s"), long))}
-
-
 def _propose(question: str, missing: Sequence[str], sources: Sequence[Source], background: str) -> Iterator[str]:
-    yield _swap_abbreviations(question, find_abbreviations("\n".join(source["text"] for source in sources)))
+    yield add_other_forms(question, find_abbreviations("\n".join(source["text"] for source in sources)))
     if is_nested(question) and set(analyse(question)) - set(analyse(" ".join(missing))):
         names = _pick_names(question + background, sources)
         yield f"{question} ({' '.join(names)})" if names else question
@@ -86,36 +75,6 @@ def _pick_names(question: str, sources: Sequence[Source]) -> list[str]:
 
 def _covers(text: str, name: str) -> bool:
     return set(analyse(name)) <= set(analyse(text))
-
-
-def _swap_abbreviations(question: str, abbreviations: dict[str, str]) -> str:
-    """Return the question with the other form added behind each form that it uses."""
-    query = question
-    for short, long in abbreviations.items():
-        has_short = re.search(rf"\b{re.escape(short)}\b", question)
-        has_long = re.search(rf"\b{re.escape(long)}\b", question, re.IGNORECASE)
-        if has_short and not has_long:
-            query = query.replace(short, f"{short} {long}", 1)
-        elif has_long and not has_short:
-            query = f"{query} {short}"
-    return query
-
-
-def _match_long_form(short: str, text: str) -> str | None:
-    """Return the shortest tail of `text` that contains the letters of `short` in order, the first of them at the
-    beginning of a word (Schwartz & Hearst, PSB 2003)."""
-    position = len(text)
-    for number, letter in reversed(list(enumerate(short.lower()))):
-        if not letter.isalnum():
-            continue
-        position = text.lower().rfind(letter, 0, position)
-        while number == 0 and position > 0 and text[position - 1].isalnum():
-            position = text.lower().rfind(letter, 0, position)
-        if position < 0:
-            return None
-    long = text[position:].strip()
-    words = long.split()
-    return long if len(words) > 1 and len(words) <= min(len(short) + 5, 2 * len(short)) else None
 
 
 def _level(query: str) -> str:

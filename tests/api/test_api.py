@@ -62,6 +62,8 @@ async def test_chat_as_json_has_the_same_content(client: httpx.AsyncClient, opti
         ({"question": "x" * 2001}, 422, "question_error", "2,000"),
         ({"question": 7}, 422, "invalid_request", "string"),
         ({}, 422, "invalid_request", "question"),
+        (QUESTION | {"threshold": 1.5}, 422, "invalid_request", "threshold"),
+        (QUESTION | {"limit": 0}, 422, "invalid_request", "limit"),
         (QUESTION | {"mode": "nonsense"}, 422, "unknown_mode", "standard"),
         (QUESTION | {"document_ids": ["nonsense"]}, 404, "unknown_document", "nonsense"),
         (QUESTION | {"document_ids": []}, 422, "invalid_request", "document_ids"),

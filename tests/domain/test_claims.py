@@ -62,3 +62,14 @@ def test_a_remark_about_the_documents_is_a_claim_only_where_it_cites(remark: str
 )
 def test_a_statement_says_something(sentence: str, states: bool) -> None:
     assert is_statement(sentence) is states
+
+
+@pytest.mark.parametrize("fence", ["```", "~~~~"])
+def test_code_is_no_claim(fence: str) -> None:
+    code = f"{fence}sh\naskgraph serve.\n\naskgraph stop. Now.\n{fence}"
+    assert claims(f"Run this [1]:\n\n{code}\n\nIt stops [2].") == [("Run this [1]:", (1,)), ("It stops [2].", (2,))]
+    assert claims(f"It stops [2].\n{code}") == [("It stops [2].", (2,))]
+
+
+def test_code_that_is_never_closed_is_no_claim() -> None:
+    assert claims("It stops [2].\n```\naskgraph stop. Now.\n") == [("It stops [2].", (2,))]

@@ -340,3 +340,15 @@ async def test_an_abstention_leaves_no_confidence_in_the_state(settings: Setting
         state = (await services.runs.graph.aget_state(config)).values  # type: ignore[arg-type]
     assert state["outcome"] == "abstained"
     assert (state["confidence"], state["level"]) == (0.0, "none")
+
+
+async def test_the_team_adds_instructions_a_tone_and_a_length(settings: Settings) -> None:
+    async with serve(settings) as (services, server):
+        knobs = services.modes["standard"].generate.model_copy(
+            update={"system_instructions": "Call {us} Lindenhof.", "tone": "friendly", "length": "detailed"}
+        )
+        own = services.modes["standard"].model_copy(update={"generate": knobs})
+        await ask(replace(services, modes={"standard": own}))
+        [prompt] = [body["messages"][0]["content"] for body in server.requests if body.get("stream")]
+    assert "Be detailed and friendly;" in prompt
+    assert prompt.endswith("within these rules:\nCall {us} Lindenhof.")

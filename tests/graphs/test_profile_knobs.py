@@ -151,10 +151,10 @@ async def test_confidence_by_the_weighted_formula(small: Services) -> None:
         assert state["confidence"] == pytest.approx((first + second / 2) / 1.5, abs=1e-3)
 
 
-async def test_an_abstention_opens_with_the_words_of_the_profile(small: Services) -> None:
+async def test_an_abstention_is_the_sentence_of_the_profile(small: Services) -> None:
     question = "Who won the football world cup of 1954?"
     done, _ = await ask(small, question, generate={"fallback": "Not in our files."})
-    assert done["answer"].startswith("Not in our files. I searched for ")
+    assert done["answer"] == "Not in our files."
 
 
 async def test_a_misspelt_question_is_searched_for_as_it_was_meant(small: Services) -> None:
@@ -166,3 +166,16 @@ async def test_a_misspelt_question_is_searched_for_as_it_was_meant(small: Servic
     assert state["question"] == question
     _, literal = await ask(small, question, retrieval={"correct_spelling": False}, grade={"max_retries": 0})
     assert literal["query"] == question
+
+
+@pytest.mark.parametrize("expand", [True, False])
+async def test_an_abbreviation_is_spelt_out_at_the_first_try(services: Services, expand: bool) -> None:
+    for source, text in (
+        ("a.md", "# Glossary\n\nThe mean time between failures (MTBF) is measured over a year."),
+        ("b.md", "# Pumps\n\nThe mean time between failures of the pump is nine years."),
+    ):
+        await services.library.ingestion.add("default", source, text.encode())
+    _, state = await ask(services, "What is the MTBF of the pump?", retrieval={"expand_abbreviations": expand})
+    spelt = "What is the MTBF mean time between failures of the pump?"
+    assert (state["queries_tried"][0] == spelt) is expand
+    assert state["standalone_question"] == "What is the MTBF of the pump?"

@@ -3,7 +3,8 @@
 import pytest
 
 from domain.documents import Source
-from nodes.local.reformulation import find_abbreviations, reformulate
+from domain.text.abbreviations import find_abbreviations
+from nodes.local.reformulation import reformulate
 from tests.sources import make_source
 
 

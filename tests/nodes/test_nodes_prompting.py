@@ -50,3 +50,11 @@ def test_no_mixture_of_pieces_makes_a_tag() -> None:
 def test_other_angles_stay_as_they_are() -> None:
     text = "Use <b>resources</b> where x < 5 and y > 3; the source is <stdin>."
     assert text in show_sources([make_source(text, heading="Warranty")])
+
+
+def test_a_source_may_be_labelled_by_its_path() -> None:
+    sources = [make_source("Six weeks.", path="hr/notice [1].md"), make_source("Text.", number=2, title="Manual")]
+    assert show_sources(sources, "path") == (
+        '<source number="1" title="Handbook" path="hr/notice [1].md">\n[Source 1: hr/notice (1).md]\nSix weeks.\n'
+        '</source>\n\n<source number="2" title="Manual">\n[Source 2: Manual]\nText.\n</source>'
+    )

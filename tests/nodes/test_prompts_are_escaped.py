@@ -189,7 +189,10 @@ async def recorded() -> list[Sequence[Message]]:
     await grade(state, runtime)
     await reformulate(state, runtime)
     await reformulate(make_state(profile=in_parts), runtime)
+    instructed = MODES["thorough"].model_dump()
+    instructed["generate"] |= {"system_instructions": HOSTILE, "tone": "friendly", "source_label": "path"}
     await generate(make_state(answer="", verification=None), runtime)
+    await generate(make_state(answer="", verification=None, profile=instructed), runtime)
     await verify(state, runtime)
     await reconcile(state, runtime)
     return model.prompts

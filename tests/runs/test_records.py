@@ -1,6 +1,7 @@
 """What is kept and said of a finished turn."""
 
 import logging
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -173,6 +174,8 @@ def test_costs_and_times_are_rounded() -> None:
         ({"citations": []}, ["no_citation"]),
         ({"citations": [], "steps": []}, []),
         ({"retries": 2}, ["many_retries"]),
+        ({"steps": [step("retrieve", 300.0), step("retrieve", 201.0)]}, ["slow_retrieval"]),
+        ({"steps": [step("retrieve", 500.0)]}, []),
     ],
 )
 def test_somebody_on_call_is_told(fields: dict[str, Any], alerts: list[str]) -> None:
@@ -222,3 +225,8 @@ def test_an_answer_of_another_run_is_adopted() -> None:
         "answer": "36 months [1].",
         "outcome": "answered",
     }
+
+
+def test_somebody_on_call_is_told_of_a_slow_run() -> None:
+    assert find_alerts(replace(record(), timings={"total": 1000.1})) == ["slow_total"]
+    assert find_alerts(replace(record(), timings={"total": 1000.0})) == []

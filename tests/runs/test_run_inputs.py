@@ -13,6 +13,7 @@ from app.runs.requests import AcceptedRun, Ask
 from app.runs.run_config import configure_run, trace_id
 from domain.errors import InputError, QuestionError
 from domain.ports.answers import AnswerKey
+from domain.profile import MODES, Profile
 from domain.scope import Scope
 from domain.where import Where
 from graphs.answer import RECURSION_LIMIT
@@ -114,3 +115,19 @@ def test_costs_are_counted_from_a_span_or_a_time() -> None:
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="2026-11-01"):
         parse_since(text)
+
+
+def test_a_question_may_have_its_own_threshold_and_limit() -> None:
+    profile = MODES["standard"].model_dump()
+    turn = Ask("How long?", threshold=0.3, limit=45).as_turn(RUN, profile)
+    knobs = Profile.model_validate(turn["profile"])
+    assert (knobs.retrieval.similarity_threshold, knobs.rerank.keep, knobs.retrieval.candidates) == (0.3, 45, 45)
+    assert profile == MODES["standard"].model_dump()
+    plain = Ask("How long?").as_turn(RUN, profile)
+    assert CacheKey.of(turn, [], "m").digest() != CacheKey.of(plain, [], "m").digest()
+
+
+@pytest.mark.parametrize("wrong", [{"threshold": 1.01}, {"threshold": -0.1}, {"limit": 0}, {"limit": 51}])
+def test_a_threshold_or_a_limit_out_of_range_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="has to be from"):
+        Ask("How long?", **wrong).as_turn(RUN, MODES["standard"].model_dump())

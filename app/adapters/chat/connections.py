@@ -11,13 +11,13 @@ import openai
 from langchain_core.language_models import BaseChatModel
 from pydantic import ValidationError
 
-from app.adapters.chat.langchain import LangChainChat
+from app.adapters.chat.langchain import LangChainChat, describe_misfit
 from app.adapters.chat.openai import OpenAIChat
 from app.adapters.chat.providers import PACKAGES, Access, split_name
 from app.adapters.prices import PriceTable
 from domain.errors import ConfigurationError
 from domain.ports.models import ChatModel
-from domain.profile import ModelKnobs
+from domain.profile import ModelKnobs, Profile
 from nodes.context import TIERS, Models, Tier
 
 RECHECK = 30.0
@@ -108,6 +108,25 @@ class Connections:
     def describe(self) -> dict[str, str]:
         """Describe the state of each model by name."""
         return {name: model.circuit.describe() for name, model in self._models.items()}
+
+    def find_misfits(self, modes: Mapping[str, Profile], tiers: Mapping[Tier, str]) -> list[str]:
+        """Return a sentence for each model that writes for some mode and cannot take its temperature or its length."""
+        cold: dict[str, list[str]] = {}
+        short: dict[str, list[str]] = {}
+        for mode in modes.values():
+            tier = mode.generate.model
+            model = self._models.get(getattr(mode.models, tier) or tiers[tier])
+            if model is None:
+                continue
+            if not model.takes_temperature():
+                cold.setdefault(model.name, []).append(mode.name)
+            longest = model.find_longest_reply()
+            if longest is not None and longest < mode.generate.answer_tokens:
+                short.setdefault(f"{model.name} (at most {longest:,} tokens)", []).append(mode.name)
+        return [
+            *(describe_misfit(name, "temperature", modes) for name, modes in cold.items()),
+            *(describe_misfit(name, "answer_tokens", modes) for name, modes in short.items()),
+        ]
 
     def unpriced(self) -> list[str]:
         """Return the models without a price."""

@@ -11,7 +11,7 @@ import math
 import random
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from typing import Any, TypeVar
 
@@ -154,6 +154,19 @@ class LangChainChat:
         check: Callable[[], Awaitable[str | None]] | None = getattr(self.client, "check", None)
         return None if check is None else await check()
 
+    def takes_temperature(self) -> bool:
+        """Return False for a model that is known to take no temperature."""
+        return bool(self._describe().get("temperature", True))
+
+    def find_longest_reply(self) -> int | None:
+        """Return the most tokens that the model can write; None if that is not known."""
+        limit = self._describe().get("max_output_tokens")
+        return limit if isinstance(limit, int) else None
+
+    def _describe(self) -> Mapping[str, Any]:
+        """Return what LangChain's package knows of the model; empty for a model that it does not know."""
+        return getattr(self.client, "profile", None) or {}
+
     async def aclose(self) -> None:
         """Close the connections that belong to this model."""
         close: Callable[[], Awaitable[None]] | None = getattr(self.client, "aclose", None)
@@ -274,6 +287,12 @@ class LangChainChat:
         cached = usage.get("input_token_details", {}).get("cache_read") or 0
         cost = self._prices.price(self.name, fresh, cached, written)
         sink.record(ModelUsage(self.name, fresh, written, cost, full))
+
+
+def describe_misfit(model: str, knob: str, modes: Sequence[str] = ()) -> str:
+    """Return a warning that the model does not take a knob of `generate`."""
+    whose = f" of the modes {', '.join(modes)}" if modes else ""
+    return f"The language model {model} does not take the generate.{knob}{whose}, which has no effect."
 
 
 def describe_schema(schema: type[Schema]) -> str:

@@ -9,6 +9,7 @@ learns both from their refusals and remembers them per model.
 
 import asyncio
 import copy
+import logging
 import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field
@@ -25,7 +26,13 @@ from langchain_core.utils.function_calling import convert_to_openai_function
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from app.adapters.chat.langchain import JUDGEMENT_TOKENS, LangChainChat, describe_schema, read_retry_after
+from app.adapters.chat.langchain import (
+    JUDGEMENT_TOKENS,
+    LangChainChat,
+    describe_misfit,
+    describe_schema,
+    read_retry_after,
+)
 from app.adapters.chat.providers import CHECK_SECONDS
 from app.adapters.prices import PriceTable, read_prices
 from domain.errors import (
@@ -37,6 +44,8 @@ from domain.errors import (
     ModelUnavailable,
 )
 from domain.ports.models import Schema
+
+logger = logging.getLogger("askgraph.models")
 
 # Models that reason before they write. They accept no temperature, and their reasoning counts as output.
 _REASONS = re.compile(r"(gpt-5(-mini|-nano)?|o\d(-mini|-pro)?)(-\d{4}-\d{2}-\d{2})?")
@@ -130,6 +139,10 @@ class OpenAIChat(LangChainChat):
             return f"The server at {self.server.base_url} does not list a model {self.name!r}; it lists {some}."
         return None
 
+    def takes_temperature(self) -> bool:
+        known = _REASONS.fullmatch(self.name) or "temperature" in self._habits.refused
+        return not known and super().takes_temperature()
+
     async def _request(self, prompt: list[BaseMessage], schema: type[Schema]) -> AIMessage:
         """Request one reply in the best format that the server understands."""
         while True:
@@ -197,6 +210,8 @@ class OpenAIChat(LangChainChat):
         for name in ("temperature", "reasoning_effort", "max_completion_tokens"):
             if name not in self._habits.refused and (error.param == name or name in error.message):
                 self._habits.refused.add(name)
+                if name == "temperature":
+                    logger.warning("%s", describe_misfit(self.name, "temperature"))
                 return True
         return False
 
