@@ -35,7 +35,7 @@ _BRIEF = 6
 
 _FIGURE = re.compile(r"\d")
 
-WEIGHTS = np.array([5.0, 3.0, 1.5, 3.0, 0.3, 0.8, -0.5, -1.0, 0.5])
+WEIGHTS = np.array([3.96, 4.45, 1.86, 2.26, 0.82, 1.08, -1.08, -0.91, 0.18])
 """One weight for each feature: `training/units.py`."""
 
 
