@@ -48,8 +48,18 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
+class Link:
+    """A link: the words at `document.text[start:end]` lead to `address`, which may be relative, as the file has it."""
+
+    start: int
+    end: int
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
 class ParsedDocument:
-    """The content of a file, as a reader extracts it. `sections` cover `text` in order; `lines` is empty where the file
+    """The content of a file, as a reader extracts it. `text` is Markdown in the form that `domain/text/blocks.py`
+    describes. `sections` cover `text` in order; `lines` is empty where the file
     has no pages."""
 
     title: str
@@ -60,6 +70,7 @@ class ParsedDocument:
     pages: int | None = None
     metadata: Metadata = field(default_factory=dict)
     """Metadata that the file has in itself, such as front matter."""
+    links: tuple[Link, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,9 +41,10 @@ _HEADING = re.compile(r"[ \t]{0,3}#{1,6}[ \t]+\S")
 _QUOTE = re.compile(r"[ \t]{0,3}>")
 _DEFINITION = re.compile(r"[ \t]{0,3}:[ \t]+\S")
 _ITEM = re.compile(
-    r"([ \t]*)(?:(?P<bullet>[-*+•▪◦‣●○–—])|\(?\d{1,3}[.)]|\(?[a-z][.)]|\([ivx]{1,4}\))[ \t]+(?=\S)(?![-*_ \t]+$)"
+    r"([ \t]*)(?:(?P<bullet>[-*+•▪◦‣●○–—])|\d{1,3}\.|(?P<odd>\(?\d{1,3}\)|\(?[a-z][.)]|\([ivx]{1,4}\)))"
+    r"[ \t]+(?=\S)(?![-*_ \t]+$)"
 )
-"""The beginning of an item, with its indentation."""
+"""The beginning of an item, with its indentation. An odd one is not canonical."""
 
 _MARKS = re.compile(
     r"^[ \t]*(?:`{3,}|~{3,})[^`\n]*(?:\n|\Z)"  # a fence, with the language that it names
@@ -128,6 +129,8 @@ def is_wrapped(before: str, line: str, width: int) -> bool:
     """Return True where only the margin broke the line: it goes on in lower case, or its first word would not have
     fitted on the line before. `width` is the length of the longest line around."""
     first = line.split(maxsplit=1)[0]
+    if not any(map(str.isalnum, before)):
+        return False
     return first[0].islower() or (width >= _NARROWEST and len(before.rstrip()) + 1 + len(first) > width)
 
 
@@ -153,7 +156,7 @@ def _read_block(text: str, lines: Sequence[_Line], position: int) -> tuple[Block
         while after < len(lines) and _QUOTE.match(lines[after].text):
             after += 1
         return _make_block("quote", lines[position:after]), after
-    if item := _ITEM.match(line.text):
+    if item := _match_item(lines, position):
         return _read_list(lines, position, item)
     if is_row(line.text) and (after := _skip_rows(lines, position)) > position + 1:
         return _read_table(text, lines[position:after]), after
@@ -163,6 +166,14 @@ def _read_block(text: str, lines: Sequence[_Line], position: int) -> tuple[Block
     while after < len(lines) and not _interrupts(lines, after):
         after += 1
     return _make_block("paragraph", lines[position:after]), after
+
+
+def _match_item(lines: Sequence[_Line], position: int) -> re.Match[str] | None:
+    """Match the beginning of an item. A paragraph that stands alone is only numbered, as those of laws: "(1) It …"."""
+    line = lines[position]
+    item = _ITEM.match(line.text)
+    is_alone = line.blank_above and (position + 1 == len(lines) or lines[position + 1].blank_above)
+    return None if item and item["odd"] and is_alone else item
 
 
 def _make_block(kind: Kind, lines: Sequence[_Line], *, language: str = "") -> Block:
@@ -189,7 +200,7 @@ def _interrupts(lines: Sequence[_Line], position: int) -> bool:
     return (
         line.blank_above
         or _HEADING.match(line.text) is not None
-        or _ITEM.match(line.text) is not None
+        or _match_item(lines, position) is not None
         or _QUOTE.match(line.text) is not None
         or _FENCE.fullmatch(line.text) is not None
         or (is_row(line.text) and _skip_rows(lines[position : position + _MOST_LABELS + 2], 0) > 1)
@@ -205,7 +216,7 @@ def _read_list(lines: Sequence[_Line], position: int, item: re.Match[str]) -> tu
     while position < len(lines):
         line = lines[position]
         nested = line.indent >= outer + 2
-        begins = None if nested else _ITEM.match(line.text)
+        begins = None if nested else _match_item(lines, position)
         if begins and (begins["bullet"] is not None) == is_bullet:
             starts.append(position)
         elif nested and _FENCE.fullmatch(line.text):

@@ -94,7 +94,7 @@ def test_sections_are_not_mixed() -> None:
 def test_a_heading_without_text_goes_with_its_first_subsection() -> None:
     document = read_document("a.md", b"# Rain\n\n## Buckets\n\n" + b"Buckets hold water. " * 20)
     [chunk] = split(document)
-    assert chunk.text.startswith("Rain\n\nBuckets\n\nBuckets hold")
+    assert chunk.text.startswith("# Rain\n\n## Buckets\n\nBuckets hold")
     assert chunk.heading_path == ("Rain", "Buckets")
 
 
@@ -103,9 +103,9 @@ def test_tiny_sisters_share_a_chunk_under_their_parent() -> None:
         "a.md", b"# Terms\n\n" + b"Intro. " * 30 + b"\n\n## AWS\n\nStation.\n\n## DAU\n\nUnit.\n\n# Other\n\nEnd."
     )
     assert [(c.heading_path, c.text.splitlines()[0]) for c in split(document)] == [
-        (("Terms",), "Terms"),
-        (("Terms",), "AWS"),
-        (("Other",), "Other"),
+        (("Terms",), "# Terms"),
+        (("Terms",), "## AWS"),
+        (("Other",), "# Other"),
     ]
 
 

@@ -38,7 +38,7 @@ async def test_the_caller_outweighs_the_sidecar_and_the_sidecar_front_matter(
     assert (document.title, document.metadata) == ("Field guide", expected)
     assert (await read(services, str(plain))).metadata == {"draft": False}
     text = await services.library.documents.get_text("w", document.id)
-    assert text == "Guide\n\nThe mast is oiled in March."
+    assert text == "# Guide\n\nThe mast is oiled in March."
     assert await find(services, "region=us") == [str(guide)]
     assert await find(services, f'path="{plain}"') == [str(plain)]
 

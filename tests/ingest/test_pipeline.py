@@ -123,7 +123,7 @@ async def test_a_change_writes_only_what_changed(ingestion: Ingestion, pool: Poo
     after = await read_chunks(pool, second.document_id)
     assert (second.status, second.document_id, second.chunks, second.embedded) == ("updated", first.document_id, 3, 1)
     kept = before.keys() & after.keys()
-    assert {before[chunk][0][:4] for chunk in kept} == {"Snow", "Wind"}
+    assert {before[chunk][0][:7] for chunk in kept} == {"## Snow", "## Wind"}
     assert all(after[chunk][1] == before[chunk][1] + len(changed) - len(GUIDE) for chunk in kept)
     assert sum("every second month" in text for text, _, _ in after.values()) == 1
     assert not any("every month" in text for text, _, _ in after.values())

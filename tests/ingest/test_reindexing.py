@@ -256,7 +256,7 @@ async def test_what_is_added_changed_and_deleted_meanwhile_is_covered(
         stored = [str(row["content"]) for row in await cursor.fetchall()]
     assert len(stored) == len(SUBJECTS)
     assert not any("snow" in text for text in stored)
-    assert [text for text in stored if "ain " in text] == ["The rain gauge\n\nRain is no longer measured."]
+    assert [text for text in stored if "ain " in text] == ["# The rain gauge\n\nRain is no longer measured."]
 
 
 async def test_a_change_that_was_begun_before_the_switch_is_part_of_it_or_refused(

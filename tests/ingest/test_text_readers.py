@@ -73,15 +73,200 @@ def test_markdown_keeps_words_and_drops_markup() -> None:
     assert list_sections(document) == [
         (
             (),
-            "Preface with bold, code[1], a link (https://a.example/x) and a relative one.",
+            "Preface with bold, `code[1]`, a link and a relative one.",
         ),
-        (("Rain",), "Rain\n\nRain is measured\nwith a gauge."),
+        (("Rain",), "# Rain\n\nRain is measured with a gauge."),
         (
             ("Rain", "Buckets"),
-            "Buckets\n\n1. Rinse\n2. Dry\n  - with a cloth\n  - with air\n\n"
-            "Part | Price\nbucket | 12\na | b | 3\n\nif wet:\n    dry()",
+            "## Buckets\n\n1. Rinse\n2. Dry\n   - with a cloth\n   - with air\n\n"
+            "Part | Price\n--- | ---\nbucket | 12\na \\| b | 3\n\n```python\nif wet:\n    dry()\n```",
         ),
-        (("Snow",), "Snow\n\nSnow falls & stays\n\nQuoted a snow flake"),
+        (("Snow",), "# Snow\n\nSnow falls & stays\n\n> Quoted a snow flake"),
+    ]
+    assert [(document.text[link.start : link.end], link.address) for link in document.links] == [
+        ("link", "https://a.example/x"),
+        ("relative one", "other.md"),
+    ]
+
+
+AWKWARD = """\
+{: .subtitle }
+
+# Setup { #setup }
+
+{% include-markdown "intro.md" %}
+
+Write to the desk run by
+Ms. Keller, [by mail](mailto:desk@a.example){:target="_blank"}, or see [the form][form].\\
+It takes {{ days }} a day.
+
+[form]: https://a.example/form
+<!-- nobody sees this -->
+
+!!! warning "Before you start"
+    Back up `{{ data }}`.
+
+??? info
+
+    - one
+    - two
+
+=== "Linux"
+
+    ```sh title="run.sh"
+    # {% kept %}
+    ./run
+    ```
+
+:::tip Faster
+Use two.
+:::
+
+> [!NOTE]
+> Mind it.
+
+1. Open the box.
+
+   Keep the lid.
+
+   ```toml tab="File"
+   a = 1
+   ```
+2. Close it.
+   - gently
+
+Lid
+:   What closes the box.
+
+    It is heavy.
+
+| Part<br>name | Use |
+|---|---|
+| `a\\|b` | **both** ** ends ** |
+"""
+
+
+def test_markdown_of_site_generators_reads_as_the_published_page() -> None:
+    assert (
+        read_document("setup.md", AWKWARD.encode()).text
+        == """\
+# Setup
+
+Write to the desk run by Ms. Keller, by mail (desk@a.example), or see the form.
+It takes a day.
+
+Before you start: Back up `{{ data }}`.
+
+Info:
+
+- one
+- two
+
+Linux:
+
+run.sh:
+
+```sh
+# {% kept %}
+./run
+```
+
+Faster:
+
+Use two.
+
+> Note: Mind it.
+
+1. Open the box.
+
+   Keep the lid.
+
+   File:
+
+   ```toml
+   a = 1
+   ```
+
+2. Close it.
+   - gently
+
+Lid
+: What closes the box.
+
+  It is heavy.
+
+Part name | Use
+--- | ---
+`a\\|b` | both ends"""
+    )
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["{% ", "{{", "{ #a ", "[a](", "!!! note\n    ", "a\n: b\n", "> ", "- ", '=== "', ":::a\n", "<b>", "`", "**"],
+)
+def test_hostile_markdown_takes_linear_time(piece: str) -> None:
+    started = time.process_time()
+    read_document("a.md", b"Text\n\n" + piece.encode() * (40_000 // len(piece)))
+    assert time.process_time() - started < 6
+
+
+PAGE = """\
+<h1>Fees</h1>
+<p>See <a href="https://a.example/all">all fees</a> or run <code>fees --all</code>.</p>
+<table><caption>Fees in euros</caption>
+<thead><tr><th rowspan=2>Country<th colspan=2>Fee</tr><tr><th>2023<th>2024</tr></thead>
+<tr><td rowspan=2>Norway<td>12<td>13</tr><tr><td>14<td>15</tr></table>
+<dl><dt>Fee<dd>What you pay.<dd><p>What you owe.</p></dl>
+<blockquote><p>Pay.</p><p>Now.</p></blockquote>
+<ol><li>Open:<pre class="language-sh">
+open
+</pre><li><p>Close.</p><p>Lock.</p></ol>
+<figure><img src=a.png alt="A fee"><figcaption>Figure 1: a fee</figcaption></figure>
+"""
+
+
+def test_html_structure_becomes_markdown() -> None:
+    document = read_document("fees.html", PAGE.encode())
+    assert (
+        document.text
+        == """\
+# Fees
+
+See all fees or run `fees --all`.
+
+Fees in euros
+
+Country | Fee |
+Country | 2023 | 2024
+--- | --- | ---
+Norway | 12 | 13
+Norway | 14 | 15
+
+Fee
+: What you pay.
+: What you owe.
+
+> Pay.
+>
+> Now.
+
+1. Open:
+
+   ```sh
+   open
+   ```
+
+2. Close.
+
+   Lock.
+
+A fee
+
+Figure 1: a fee"""
+    )
+    assert [(document.text[link.start : link.end], link.address) for link in document.links] == [
+        ("all fees", "https://a.example/all")
     ]
 
 
@@ -98,7 +283,7 @@ def test_markdown_without_front_matter_is_named_by_its_first_heading_or_file() -
 
 
 def test_a_rule_is_not_front_matter() -> None:
-    assert read_document("a.md", b"---\n\n# One\n\nTwo\n").text == "One\n\nTwo"
+    assert read_document("a.md", b"---\n\n# One\n\nTwo\n").text == "# One\n\nTwo"
 
 
 HTML = """\
@@ -129,9 +314,9 @@ def test_messy_html_reads_as_seen() -> None:
     check_cover(document)
     assert list_sections(document) == [
         ((), "Intro\nsecond line bold"),
-        (("Rain",), "Rain\n\nMonth | mm\nMay June | 12\nJuly | 3"),
-        (("Rain", "Deep"), "Deep\n\n3. three\n4. four\n  - inner\n\n  keep\n    this"),
-        (("Rain", "Snow"), "Snow\n\nUnclosed tags <b> é"),
+        (("Rain",), "# Rain\n\nMonth | mm\n--- | ---\nMay June | 12\nJuly | 3"),
+        (("Rain", "Deep"), "### Deep\n\n3. three\n4. four\n   - inner\n\n```\nkeep\n  this\n```"),
+        (("Rain", "Snow"), "## Snow\n\nUnclosed tags <b> é"),
     ]
 
 
@@ -176,9 +361,9 @@ def test_word_headings_lists_and_text() -> None:
     check_cover(document)
     assert list_sections(document) == [
         ((), "Annual report\n\nPreface"),
-        (("Rain",), "Rain\n\n- one\n- two\n\nafter"),
-        (("Rain", "Buckets"), "Buckets\n\nText"),
-        (("Snow",), "Snow"),
+        (("Rain",), "# Rain\n\n- one\n- two\n\nafter"),
+        (("Rain", "Buckets"), "## Buckets\n\nText"),
+        (("Snow",), "# Snow"),
     ]
 
 
@@ -259,9 +444,9 @@ def test_underlined_lines_of_plain_text_are_headings() -> None:
     check_cover(document)
     assert list_sections(document) == [
         ((), "Release notes\n\nEverything new."),
-        (("Version 2",), "Version 2\n\nText of two."),
-        (("Version 2", "Fixes"), "Fixes\n\n- a bug"),
-        (("Version 1",), "Version 1\n\n----------------\nnot a heading above"),
+        (("Version 2",), "# Version 2\n\nText of two."),
+        (("Version 2", "Fixes"), "## Fixes\n\n- a bug"),
+        (("Version 1",), "# Version 1\n\n----------------\nnot a heading above"),
     ]
 
 

@@ -1,10 +1,13 @@
 """Shared by all readers: cleaning characters for storage, and assembling blocks into text with sections."""
 
 import re
+import textwrap
 import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import PurePath
 
-from domain.documents import ParsedDocument, Section
+from domain.documents import Link, ParsedDocument, Section
 
 _REPLACED = str.maketrans(
     {
@@ -17,6 +20,10 @@ _REPLACED = str.maketrans(
     }
 )
 _MAX_TITLE = 200
+_DEEPEST_HEADING = 6
+
+BREAK = "\v"
+"""A line break that is meant, within a paragraph."""
 
 
 def clean(text: str) -> str:
@@ -36,19 +43,134 @@ def name_title(source: str) -> str:
     return squeeze(PurePath(last).stem.replace("_", " ")) or squeeze(source) or "Untitled"
 
 
+_OPEN, _NAMED, _CLOSE = "\ufdd0", "\ufdd1", "\ufdd2"
+"""Mark a link within the words of a block until its offsets are known: opening, number of its address, words, end.
+These are no characters of any text."""
+_LINK = re.compile(f"{_OPEN}(\\d{{1,9}}){_NAMED}|[{_OPEN}{_NAMED}{_CLOSE}]")
+
+
+@dataclass
+class _Container:
+    """Something that blocks stand in: an item, a quote or a definition. Its first line begins with `first`, all others
+    with `rest`."""
+
+    first: str
+    rest: str
+    is_begun: bool = False
+
+
 class Assembly:
-    """Assembles blocks in reading order into one text; headings open sections."""
+    """Assembles blocks in reading order into one text of canonical Markdown; headings open sections.
+
+    The form is that of `domain/text/blocks.py`. Readers say what a block is, and never write Markdown themselves:
+
+    - `add_heading`, `add_paragraph`, `add_code`, `add_table`, `add_definition` append a block.
+    - What is added between `open_item` and `close_item` belongs to that item, and between `open_quote` and
+      `close_quote` to that quote. Both may be nested. `add_item` is for formats that know only an item's depth.
+    - `link` marks words as a link. Its address is kept in `ParsedDocument.links`, apart from the text.
+    - `add_block` and `open_section` append text as it is, for formats without structure, and return offsets.
+
+    Texts may hold any white space: paragraphs and cells are squeezed to single blanks, and a line break that is meant
+    is a vertical tab, `BREAK`.
+    """
 
     def __init__(self) -> None:
         self._parts: list[str] = []
         self._length = 0
         self._headings: list[tuple[int, str]] = []
         self._sections: list[tuple[int, tuple[str, ...]]] = [(0, ())]
+        self._containers: list[_Container] = []
+        self._items: list[int] = []
+        self._addresses: list[str] = []
+        self._links: list[Link] = []
+        self._ended_as = ""
 
     def add_heading(self, level: int, text: str) -> None:
-        """Append a heading and open its section. `level` counts from 1, the outermost; deeper sections end here."""
-        if text := squeeze(text):
-            self.open_section(level, text, self.add_block(text))
+        """Append a heading and open its section. `level` counts from 1, the outermost; deeper sections end here. Within
+        an item or a quote it is a paragraph."""
+        if self._containers:
+            self.add_paragraph(text)
+        elif text := squeeze(text):
+            start = self._add(f"{'#' * min(max(level, 1), _DEEPEST_HEADING)} {text}", "heading")
+            self.open_section(level, unlink(text).replace("`", ""), start)
+
+    def add_paragraph(self, text: str) -> None:
+        """Append a paragraph. `BREAK` ends a line; all other white space is one blank."""
+        self._add("\n".join(filter(None, map(squeeze, text.split(BREAK)))), "paragraph")
+
+    def add_code(self, code: str, language: str = "") -> None:
+        """Append lines of code, fenced."""
+        code = clean(unlink(code)).strip("\n").rstrip()
+        if code.strip():
+            fence = "`" * max(3, count_backticks(code) + 1)
+            named = re.sub(r"[^\w+#.-]", "", language)
+            self._add(f"{fence}{named}\n{textwrap.dedent(code)}\n{fence}", "code")
+
+    def add_table(self, rows: Sequence[Sequence[str]], *, headers: int = 0, caption: str = "") -> None:
+        """Append a table, of which the first `headers` rows are its header. `caption` says what it is about, its period
+        or its unit. A table with one column is a list of paragraphs."""
+        self.add_paragraph(caption)
+        cells = [[squeeze(cell).replace("|", "\\|") for cell in row] for row in rows]
+        lines = [" | ".join(row).rstrip() for row in cells]
+        if headers and any(map(any, cells[:headers])):
+            width = max(len(row) for row in cells)
+            if width > 1:
+                lines.insert(headers, " | ".join(["---"] * width))
+        self._add("\n".join(line for line in lines if line.strip(" |")), "table")
+
+    def add_definition(self, term: str) -> None:
+        """Append a term. Each `open_definition` after it begins one of its meanings."""
+        self._add(squeeze(term), "term")
+
+    def open_definition(self) -> None:
+        """Begin a meaning of the term that was added last. Ends with `close_definition`."""
+        self._open(": ", "  ")
+
+    def close_definition(self) -> None:
+        """End the meaning that was begun last."""
+        self._containers.pop()
+        self._ended_as = "meaning" if self._ended_as == "item" else "definition"
+
+    def open_item(self, number: int | None = None) -> None:
+        """Begin an item: a step with this number, or one with a bullet. Ends with `close_item`."""
+        marker = "- " if number is None else f"{number}. "
+        self._items.append(len(self._containers))
+        self._open(marker, " " * len(marker))
+
+    def close_item(self) -> None:
+        """End the item that was begun last."""
+        del self._containers[self._items.pop() :]
+
+    def add_item(self, text: str, depth: int = 0, number: int | None = None) -> None:
+        """Append an item of one paragraph. `depth` counts from 0, the outermost. The item stays open for what is deeper
+        or belongs to it: call `close_items` before anything else."""
+        self.close_items(min(depth, len(self._items)))
+        self.open_item(number)
+        self.add_paragraph(text)
+
+    def close_items(self, depth: int = 0) -> None:
+        """End all items of `depth` and deeper."""
+        while len(self._items) > depth:
+            self.close_item()
+
+    def open_quote(self) -> None:
+        """Begin a quote. Ends with `close_quote`."""
+        self._open("> ", "> ")
+
+    def close_quote(self) -> None:
+        """End the quote that was begun last."""
+        self._containers.pop()
+        self._ended_as = "quote"
+
+    def link(self, words: str, address: str) -> str:
+        """Return the words, marked as a link for the block that they are added with. A mail address that the words do
+        not show follows them, because people look for it."""
+        if not words.strip() or not address:
+            return words
+        mail = address.removeprefix("mailto:").split("?")[0]
+        shown = f" ({mail})" if mail != address and mail.lower() not in unlink(words).lower() else ""
+        self._addresses.append(address)
+        return f"{_OPEN}{len(self._addresses) - 1}{_NAMED}{words}{_CLOSE}{shown}"
 
     def open_section(self, level: int, text: str, start: int) -> None:
         """Open a section at `start` under a heading that is already in the text. A second call for the same `start`
@@ -62,27 +184,86 @@ class Assembly:
         self._sections.append((start, path))
 
     def add_block(self, text: str, *, gap: str = "\n\n") -> int:
-        """Append a cleaned block and return its start. `gap` separates it from the block before."""
+        """Append cleaned text as it is and return its start. `gap` separates it from the block before."""
         text = text.strip("\n").rstrip()
-        if not text:
-            return self._length
-        if self._parts:
-            self._parts.append(gap)
-            self._length += len(gap)
-        start = self._length
-        self._parts.append(text)
-        self._length += len(text)
-        return start
+        self._ended_as = ""
+        return self._append(text, gap) if text else self._length
 
     def finish(self, title: str | None, source: str) -> ParsedDocument:
         """Return the document, without its media type. Without a title it is named by its first heading, then by its
         source."""
         first_heading = next((path[-1] for _, path in self._sections if path), "")
-        title = squeeze(title or "") or first_heading or name_title(source)
+        title = squeeze(unlink(title or "")) or first_heading or name_title(source)
         ends = [start for start, _ in self._sections[1:]] + [self._length]
         return ParsedDocument(
             title=title[:_MAX_TITLE],
             text="".join(self._parts),
             media_type="",
             sections=tuple(Section(start, end, path) for (start, path), end in zip(self._sections, ends, strict=True)),
+            links=tuple(self._links),
         )
+
+    def _open(self, first: str, rest: str) -> None:
+        self._containers.append(_Container(first, rest))
+
+    def _add(self, text: str, kind: str) -> int:
+        """Append a block within the containers that are open, and return its start."""
+        if not text.strip():
+            return self._length
+        fresh = [each for each in self._containers if not each.is_begun]
+        kept = "".join(each.rest for each in self._containers if each.is_begun)
+        first = "".join(each.rest if each.is_begun else each.first for each in self._containers)
+        rest = "".join(each.rest for each in self._containers)
+        is_item = bool(fresh) and fresh[0].first != fresh[0].rest
+        # Items and meanings follow one another without an empty line, as long as none holds more than a paragraph.
+        is_tight = is_item and self._ended_as in (("term", "meaning") if fresh[0].first == ": " else ("item",))
+        gap = "\n" if is_tight else f"\n{kept.rstrip()}\n"
+        for each in fresh:
+            each.is_begun = True
+        self._ended_as = "item" if is_item and kind == "paragraph" else kind
+        lines = text.split("\n")
+        return self._append("\n".join([first + lines[0], *((rest + line).rstrip() for line in lines[1:])]), gap)
+
+    def _append(self, text: str, gap: str) -> int:
+        if self._parts:
+            self._parts.append(gap)
+            self._length += len(gap)
+        start = self._length
+        text = self._take_links(text)
+        self._parts.append(text)
+        self._length += len(text)
+        return start
+
+    def _take_links(self, text: str) -> str:
+        """Return the text without the marks of links, and keep the links with their offsets."""
+        if _OPEN not in text:
+            return text
+        written, position = "", 0
+        opened: list[tuple[int, str]] = []
+        for mark in _LINK.finditer(text):
+            written += text[position : mark.start()]
+            position = mark.end()
+            if mark[1] and int(mark[1]) < len(self._addresses):
+                opened.append((self._length + len(written), self._addresses[int(mark[1])]))
+            elif mark[0] == _CLOSE and opened:
+                start, address = opened.pop()
+                self._links.append(Link(start, self._length + len(written), address))
+        return written + text[position:]
+
+
+def unlink(text: str) -> str:
+    """Return the text without the marks that `Assembly.link` puts around words."""
+    return _LINK.sub("", text)
+
+
+def count_backticks(text: str) -> int:
+    """Return the length of the longest run of backticks."""
+    return max(map(len, re.findall("`+", text)), default=0)
+
+
+def spell_code(code: str) -> str:
+    """Return inline code between as many backticks as it takes."""
+    code = squeeze(code)
+    ticks = "`" * (count_backticks(code) + 1)
+    blank = " " if "`" in code else ""
+    return f"{ticks}{blank}{code}{blank}{ticks}" if code else ""

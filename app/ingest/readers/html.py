@@ -1,9 +1,10 @@
 import re
+from collections.abc import Callable
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from app.ingest.decoding import decode
-from app.ingest.readers.assembly import Assembly, clean, squeeze
+from app.ingest.readers.assembly import BREAK, Assembly, spell_code, squeeze, unlink
 from domain.documents import ParsedDocument
 from domain.errors import UnreadableDocument
 
@@ -19,6 +20,11 @@ _BLOCKS = frozenset({
     "p", "pre", "search", "section", "summary", "table", "tbody", "tfoot", "thead", "tr", "ul",
 })
 # fmt: on
+_CELLS = frozenset({"td", "th", "caption"})
+_MOST_CONTAINERS = 12
+"""Limit of lists and quotes within one another, whose indentation would otherwise be longer than the text."""
+_WIDEST_SPAN = 40
+_LANGUAGE = re.compile(r"\b(?:language|lang|highlight(?:-source)?)-([\w+#.-]{1,30})")
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 
 
@@ -29,8 +35,7 @@ square."""
 
 
 def read_html(source: str, data: bytes) -> ParsedDocument:
-    """Read a web page as a visitor sees it: without scripts, styles, navigation or hidden parts; a table row takes one
-    line.
+    """Read a web page as a visitor sees it: without scripts, styles, navigation or hidden parts.
 
     Raises `UnreadableDocument` if it is nested so deeply that parsing would take hours.
     """
@@ -77,18 +82,20 @@ class _Walk:
     def __init__(self, assembly: Assembly) -> None:
         self.assembly = assembly
         self.inline: list[str] = []
-        self.cells: list[str] | None = None
         self.lists: list[int | None] = []
-        self.marker = ""
+        self.anchors: list[int] = []
         self.preformatted = 0
-        self.gap = "\n\n"
+        self.language = ""
+        self.tables = 0
+        self.table = _Table()
+        self.opened: list[str] = []
 
     def run(self, root: LexborNode) -> None:
         pending: list[tuple[LexborNode, bool]] = [(root, False)]
         while pending:
             node, leaving = pending.pop()
             if leaving:
-                self._leave(node.tag or "")
+                self._leave(node)
                 continue
             if node.is_text_node:
                 self.inline.append(node.text_content or "")
@@ -106,75 +113,180 @@ class _Walk:
     def _enter(self, node: LexborNode) -> None:
         tag = node.tag or ""
         if tag == "br":
-            self.inline.append("\n" if self.preformatted else "\v")
+            self.inline.append("\n" if self.preformatted else BREAK)
         elif tag == "img":
             self.inline.append(f" {node.attributes.get('alt') or ''} ")
-        elif tag in ("td", "th"):
+        elif tag == "a":
+            self.anchors.append(len(self.inline))
+        elif tag == "code":
+            self.language = self.language or _read_language(node)
+            self.anchors.append(len(self.inline))
+        elif self.tables and tag in _CELLS:
             self.inline.append(" ")
-        elif tag == "tr" and self.cells is None:
+            if self.tables == 1 and tag == "caption":
+                self.inline.clear()
+        elif tag == "table":
+            self.tables += 1
+            if self.tables == 1:
+                self._flush()
+                self.table = _Table()
+        elif self.tables:
+            if self.tables == 1 and tag == "tr":
+                self.inline.clear()
+                self.table.open_row(in_head=node.parent is not None and node.parent.tag == "thead")
+            elif tag in _BLOCKS or tag in _HEADINGS:
+                self.inline.append(" ")  # a block inside a cell stays on the row's line
+        elif tag in _HEADINGS or tag in _BLOCKS:
             self._flush()
-            self.cells = []
-        elif self.cells is not None and (tag in _BLOCKS or tag in _HEADINGS):
-            self.inline.append(" ")  # a block inside a cell stays on the row's line
+            self._open(node, tag)
+
+    def _open(self, node: LexborNode, tag: str) -> None:
+        if tag in ("ul", "ol"):
+            start = node.attributes.get("start") or "1"
+            self.lists.append(None if tag == "ul" else int(start[:9]) if start.isdecimal() else 1)
+        elif tag == "li":
+            number = self.lists[-1] if self.lists else None
+            self._nest(tag, number)
+            if number is not None:
+                self.lists[-1] = number + 1
+        elif tag in ("blockquote", "dd"):
+            self._nest(tag)
+        elif tag == "pre":
+            self.preformatted += 1
+            self.language = _read_language(node)
+
+    def _nest(self, tag: str, number: int | None = None) -> None:
+        """Open a container; one that is nested too deeply to be read by anybody is not shown."""
+        shown = tag if len(self.opened) < _MOST_CONTAINERS else ""
+        self.opened.append(shown)
+        if shown == "li":
+            self.assembly.open_item(number)
+        elif shown == "blockquote":
+            self.assembly.open_quote()
+        elif shown == "dd":
+            self.assembly.open_definition()
+
+    def _leave(self, node: LexborNode) -> None:
+        tag = node.tag or ""
+        if tag == "a":
+            self._leave_inline(lambda words: self.assembly.link(words, node.attributes.get("href") or ""))
+        elif tag == "code":
+            self._leave_inline(lambda words: words if self.preformatted else spell_code(unlink(words)))
+        elif self.tables and tag in _CELLS:
+            if self.tables > 1:
+                self.inline.append(" ")
+            elif tag == "caption":
+                self.table.caption = self._take()
+            else:
+                self.table.add_cell(self._take(), node)
+        elif tag == "table":
+            self.tables -= 1
+            if not self.tables:
+                self.table.add_loose(self._take())
+                self.assembly.add_table(self.table.rows, headers=self.table.headers, caption=self.table.caption)
+        elif self.tables:
+            if self.tables == 1 and tag == "tr":
+                self.table.add_loose(self._take())
+                self.table.close_row()
+            elif tag in _BLOCKS or tag in _HEADINGS:
+                self.inline.append(" ")
         elif tag in _HEADINGS:
-            self._flush()
+            self.assembly.add_heading(_HEADINGS[tag], self._take())
+        elif tag == "dt":
+            self.assembly.add_definition(self._take())
         elif tag in _BLOCKS:
             self._flush()
-            if tag in ("ul", "ol"):
-                start = node.attributes.get("start") or "1"
-                self.lists.append(None if tag == "ul" else int(start) if start.isdecimal() else 1)
-            elif tag == "li":
-                self._mark_item()
-            elif tag == "pre":
-                self.preformatted += 1
+            self._close(tag)
 
-    def _mark_item(self) -> None:
-        indent = "  " * (len(self.lists) - 1)
-        number = self.lists[-1] if self.lists else None
-        if number is None:
-            self.marker = f"{indent}- "
-        else:
-            self.marker = f"{indent}{number}. "
-            self.lists[-1] = number + 1
+    def _close(self, tag: str) -> None:
+        if tag in ("ul", "ol"):
+            self.lists.pop()
+        elif tag == "pre":
+            self.preformatted -= 1
+            self.language = ""
+        elif tag in ("li", "blockquote", "dd"):
+            shown = self.opened.pop()
+            if shown == "li":
+                self.assembly.close_item()
+            elif shown == "blockquote":
+                self.assembly.close_quote()
+            elif shown == "dd":
+                self.assembly.close_definition()
 
-    def _leave(self, tag: str) -> None:
-        if tag in ("td", "th") and self.cells is not None:
-            self.cells.append(squeeze("".join(self.inline)))
-            self.inline.clear()
-        elif tag == "tr" and self.cells is not None:
-            if loose := squeeze("".join(self.inline)):
-                self.cells.append(loose)
-            row, self.cells = self.cells, None
-            self.inline.clear()
-            if any(row):
-                self._add(" | ".join(row), tight=True)
-        elif self.cells is not None and (tag in _BLOCKS or tag in _HEADINGS):
-            self.inline.append(" ")
-        elif tag in _HEADINGS:
-            self.assembly.add_heading(_HEADINGS[tag], "".join(self.inline))
-            self.inline.clear()
-            self.gap = "\n\n"
-        elif tag in _BLOCKS:
-            self._flush()
-            if tag in ("ul", "ol") and self.lists:
-                self.lists.pop()
-            elif tag == "li":
-                self.marker = ""
-            elif tag == "pre":
-                self.preformatted -= 1
-            if tag == "table" or (tag in ("ul", "ol") and not self.lists):
-                self.gap = "\n\n"
+    def _leave_inline(self, convert: Callable[[str], str]) -> None:
+        """Convert the words of an inline element, unless a block within it has ended them already."""
+        start = self.anchors.pop()
+        if start < len(self.inline):
+            self.inline[start:] = [convert("".join(self.inline[start:]))]
+
+    def _take(self) -> str:
+        """Return the inline text so far on one line, and begin anew."""
+        text = squeeze("".join(self.inline))
+        self.inline.clear()
+        return text
 
     def _flush(self) -> None:
         raw = "".join(self.inline)
         self.inline.clear()
-        lines = [clean(raw).strip("\n")] if self.preformatted else filter(None, map(squeeze, raw.split("\v")))
-        text = "\n".join(lines)
-        if text.strip():
-            marker, self.marker = self.marker, ""
-            self._add(marker + text, tight=bool(marker))
+        if self.preformatted:
+            self.assembly.add_code(raw, self.language)
+        else:
+            self.assembly.add_paragraph(raw)
 
-    def _add(self, text: str, *, tight: bool) -> None:
-        """Add a block. `tight` rows and items follow one another without an empty line."""
-        self.assembly.add_block(text, gap=self.gap if tight else "\n\n")
-        self.gap = "\n" if tight else "\n\n"
+
+class _Table:
+    """The rows of a table as they are read. A cell that spans rows is repeated in each, so that each can be read
+    alone."""
+
+    def __init__(self) -> None:
+        self.rows: list[list[str]] = []
+        self.headers = 0
+        self.caption = ""
+        self._row: list[str] = []
+        self._spanned: dict[int, tuple[int, str]] = {}
+        """By column: the number of rows still to come, and the cell's text."""
+        self._is_header = False
+
+    def open_row(self, *, in_head: bool) -> None:
+        self._row = []
+        self._is_header = in_head
+        self._are_headers = True
+
+    def add_cell(self, text: str, node: LexborNode) -> None:
+        self._repeat()
+        self._are_headers &= node.tag == "th"
+        rows, columns = (_read_number(node.attributes.get(name)) for name in ("rowspan", "colspan"))
+        for column in range(columns):
+            if rows > 1:
+                self._spanned[len(self._row)] = rows - 1, text if not column else ""
+            self._row.append("" if column else text)
+
+    def add_loose(self, text: str) -> None:
+        """Add text that stands in no cell."""
+        if text:
+            self._row.append(text)
+
+    def close_row(self) -> None:
+        self._repeat()
+        if any(self._row):
+            if (self._is_header or self._are_headers) and self.headers == len(self.rows):
+                self.headers += 1
+            self.rows.append(self._row)
+        self._row = []
+
+    def _repeat(self) -> None:
+        while (spanned := self._spanned.pop(len(self._row), None)) is not None:
+            rows, text = spanned
+            if rows > 1:
+                self._spanned[len(self._row)] = rows - 1, text
+            self._row.append(text)
+
+
+def _read_number(value: str | None) -> int:
+    """Return the number of rows or columns that a cell spans, at most so many as people write by hand."""
+    return min(max(int(value[:4]), 1), _WIDEST_SPAN) if value and value[:4].isdecimal() else 1
+
+
+def _read_language(node: LexborNode) -> str:
+    found = _LANGUAGE.search(node.attributes.get("class") or "")
+    return found[1] if found else ""

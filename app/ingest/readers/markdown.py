@@ -1,31 +1,55 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from mdit_py_plugins.admon import admon_plugin
+from mdit_py_plugins.deflist import deflist_plugin
 from selectolax.lexbor import LexborHTMLParser
 
 from app.ingest.decoding import decode
 from app.ingest.front_matter import split_front_matter
-from app.ingest.readers.assembly import Assembly, clean, squeeze
+from app.ingest.readers.assembly import BREAK, Assembly, clean, spell_code
 from app.ingest.readers.html import add_html
 from domain.documents import ParsedDocument
 from domain.metadata import Metadata
+from domain.text.blocks import closes_fence, find_fence
 
-_PARSER = MarkdownIt("commonmark", {"maxNesting": 100}).enable(["table", "strikethrough"])
+_PARSER = (
+    MarkdownIt("commonmark", {"maxNesting": 100})
+    .enable(["table", "strikethrough"])
+    .use(admon_plugin)
+    .use(deflist_plugin)
+)
+
+_ATTRIBUTE = r"(?:[.#][A-Za-z][\w.:-]{0,100}|[A-Za-z][\w-]{0,50}=(?:\"[^\"{}\n]{0,200}\"|[^\s{}\"]{1,200}))"
+_TEMPLATING = re.compile(
+    r"\{%[^{}]{0,500}%\}|\{\{[^{}]{0,500}\}\}|\{\*[^{}]{0,500}\*\}"  # Liquid, Jinja, handbook generators
+    rf"|[ \t]*\{{:?[ \t]*{_ATTRIBUTE}(?:[ \t]{{1,9}}{_ATTRIBUTE}){{0,9}}[ \t]*\}}"  # kramdown, attr_list
+    r"|(?<!\w)\*\*|\*\*(?!\w)"  # emphasis that is written wrongly and was not recognised
+    r"|-{1,2}8<-{1,2}[^\n]{0,200}|^\[\[?_?TOC_?\]?\]$",
+    re.IGNORECASE,
+)
+"""What site generators replace or drop, outside code."""
+_TAB = re.compile(r"([ \t]*)===[+!]?[ \t]+(\"[^\"\n]*\")[ \t]*$")
+_COLONS = re.compile(r"[ \t]*:{3,}[ \t]*(?:\{?([\w-]+)\}?)?[ \t]*(?:\[([^\]\n]{1,200})\]|([^\n{]{1,200}))?.*$")
+_ALERT = re.compile(r"\[!(\w{1,20})\][+-]?[ \t]*")
+_CODE_TITLE = re.compile(r"\b(?:tab|title|filename)=\"([^\"]{1,200})\"")
+_LABEL_END = (":", ".", "!", "?")
 
 
 def read_markdown(source: str, data: bytes) -> ParsedDocument:
-    """Markdown without its markup, because the text is quoted, embedded and searched as it stands.
+    """Read Markdown into its canonical form, and leave out what readers of the published page do not see: templating,
+    attributes and anchors, comments, definitions of links.
 
-    Code keeps its lines, a table row becomes ``cell | cell``, list items keep their markers, and a link keeps its
-    address where that is not relative. Front matter is metadata and no part of the text; its ``title`` names the
-    document.
+    Notes, tabs and titles of code become labels: "Note: …". Front matter is metadata and no part of the text; its
+    ``title`` names the document.
     """
     metadata, text = split_front_matter(clean(decode(data)))
     assembly = Assembly()
-    _add_tokens(assembly, _PARSER.parse(text))
+    _Walk(assembly).add(_PARSER.parse(_convert(text)))
     title = metadata.get("title")
     return replace(assembly.finish(title if isinstance(title, str) else None, source), metadata=metadata)
 
@@ -35,75 +59,160 @@ def read_front_matter(data: bytes) -> Metadata:
     return split_front_matter(clean(decode(data)))[0]
 
 
-def _add_tokens(assembly: Assembly, tokens: Sequence[Token]) -> None:
-    lists: list[int | None] = []
-    marker, gap = "", "\n\n"
-    heading = 0
-    row: list[str] | None = None
-    for token in tokens:
+def _convert(text: str) -> str:
+    """Return the text with tabs (`=== "Title"`) and containers (`::: note`) written as the parser knows them."""
+    lines: list[str] = []
+    fence = ""
+    for line in text.split("\n"):
+        if fence:
+            fence = "" if closes_fence(line, fence) else fence
+        elif opened := find_fence(line):
+            fence = opened
+        elif tab := _TAB.match(line):
+            line = f"{tab[1]}!!! tab {tab[2]}"
+        elif line.lstrip().startswith(":::") and (colons := _COLONS.match(line)):
+            label = (colons[2] or colons[3] or colons[1] or "").strip()
+            line = f"\n{_end_label(label.capitalize() if label == colons[1] else label)}\n" if label else ""
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def _end_label(label: str) -> str:
+    return label if label.endswith(_LABEL_END) else f"{label}:"
+
+
+class _Walk:
+    """Walks the tokens of a file and adds its blocks."""
+
+    def __init__(self, assembly: Assembly) -> None:
+        self._assembly = assembly
+        self._numbers: list[int | None] = []
+        self._rows: list[list[str]] = []
+        self._headers = 0
+        self._label = ""
+
+    def add(self, tokens: Sequence[Token]) -> None:
+        """Add the blocks that the tokens stand for."""
+        inside = ""
+        for token in tokens:
+            match token.type:
+                case "inline":
+                    self._add_text("".join(_spell(self._assembly, token.children or ())), inside)
+                case "fence" | "code_block":
+                    title = _CODE_TITLE.search(token.info)
+                    self._add_label(title[1] if title else "")
+                    self._assembly.add_code(token.content, re.split(r"[\s{,:]", token.info.strip(), maxsplit=1)[0])
+                case "html_block":
+                    add_html(self._assembly, LexborHTMLParser(token.content))
+                case "heading_open" | "dt_open" | "admonition_title_open":
+                    inside = token.tag if token.type == "heading_open" else token.type
+                case "heading_close" | "dt_close" | "admonition_title_close":
+                    inside = ""
+                case _:
+                    self._enter_or_leave(token)
+
+    def _enter_or_leave(self, token: Token) -> None:
+        assembly = self._assembly
         match token.type:
-            case "heading_open":
-                heading = int(token.tag[1])
-            case "heading_close":
-                heading, gap = 0, "\n\n"
             case "bullet_list_open":
-                lists.append(None)
+                self._add_label()
+                self._numbers.append(None)
             case "ordered_list_open":
-                lists.append(int(token.attrGet("start") or 1))
+                self._add_label()
+                self._numbers.append(int(token.attrGet("start") or 1))
             case "bullet_list_close" | "ordered_list_close":
-                lists.pop()
-                if not lists:
-                    gap = "\n\n"
+                self._numbers.pop()
             case "list_item_open":
-                number = lists[-1]
-                marker = "  " * (len(lists) - 1) + ("- " if number is None else f"{number}. ")
-                if number is not None:
-                    lists[-1] = number + 1
+                number = self._numbers[-1]
+                assembly.open_item(number)
+                self._numbers[-1] = None if number is None else number + 1
+            case "list_item_close":
+                assembly.close_item()
+            case "blockquote_open":
+                self._add_label()
+                assembly.open_quote()
+            case "blockquote_close":
+                assembly.close_quote()
+            case "dd_open":
+                assembly.open_definition()
+            case "dd_close":
+                assembly.close_definition()
+            case "table_open":
+                self._add_label()
+                self._rows, self._headers = [], 0
+            case "thead_close":
+                self._headers = len(self._rows)
             case "tr_open":
-                row = []
-            case "tr_close" if row is not None:
-                if any(row):
-                    assembly.add_block(" | ".join(row), gap=gap)
-                    gap = "\n"
-                row = None
+                self._rows.append([])
             case "table_close":
-                gap = "\n\n"
-            case "inline":
-                text = "".join(_spell(token.children or ()))
-                if heading:
-                    assembly.add_heading(heading, text)
-                elif row is not None:
-                    row.append(squeeze(text))
-                else:
-                    assembly.add_block(marker + text, gap=gap if marker else "\n\n")
-                    gap, marker = ("\n" if marker else "\n\n"), ""
-            case "fence" | "code_block":
-                assembly.add_block(marker + token.content)
-                gap, marker = "\n\n", ""
-            case "html_block":
-                add_html(assembly, LexborHTMLParser(token.content))
+                assembly.add_table(self._rows, headers=self._headers)
+                self._rows = []
+            case "admonition_close":
+                self._add_label()
             case _:
                 pass
 
+    def _add_text(self, text: str, inside: str) -> None:
+        if self._rows:
+            self._rows[-1].append(text.replace(BREAK, " "))
+        elif inside == "dt_open":
+            self._assembly.add_definition(text)
+        elif inside == "admonition_title_open":
+            self._add_label()
+            self._label = text
+        elif inside:
+            self._add_label()
+            self._assembly.add_heading(int(inside[1]), text)
+        else:
+            if alert := _ALERT.match(text):
+                text = f"{alert[1].capitalize()}: {text[alert.end() :].lstrip(BREAK)}"
+            self._assembly.add_paragraph(f"{_end_label(self._label)} {text}" if self._label else text)
+            self._label = ""
 
-def _spell(tokens: Sequence[Token]) -> Iterator[str]:
-    """The words of inline tokens; raw tags are markup and go."""
-    address, words = "", ""
+    def _add_label(self, label: str = "") -> None:
+        """Add the labels that wait for a paragraph as one of their own."""
+        for each in (self._label, label):
+            if each:
+                self._assembly.add_paragraph(_end_label(each))
+        self._label = ""
+
+
+def _spell(assembly: Assembly, tokens: Sequence[Token]) -> Iterator[str]:
+    """Yield the words of inline tokens; raw tags are markup and go, except those that break a line."""
+    for is_code, pieces in groupby(_spell_marked(assembly, tokens), key=lambda piece: piece[0]):
+        text = "".join(text for _, text in pieces)
+        yield text if is_code else _TEMPLATING.sub("", text)
+
+
+def _spell_marked(assembly: Assembly, tokens: Sequence[Token]) -> Iterator[tuple[bool, str]]:
+    """Yield pieces, and for each whether it is code."""
+    address = ""
+    words: list[str] | None = None
     for token in tokens:
+        piece = ""
         match token.type:
-            case "text" | "code_inline":
-                words += token.content
-                yield token.content
-            case "softbreak" | "hardbreak":
-                yield "\n"
+            case "text":
+                piece = token.content
+            case "code_inline":
+                piece = spell_code(token.content)
+            case "softbreak":
+                piece = "\n"
+            case "hardbreak":
+                piece = BREAK
+            case "html_inline" if re.match(r"<br\b", token.content, re.IGNORECASE):
+                piece = BREAK
             case "image":
-                words += token.content
-                yield "".join(_spell(token.children or ()))
+                piece = "".join(_spell(assembly, token.children or ()))
             case "link_open":
-                address, words = str(token.attrGet("href") or ""), ""
-            case "link_close":
-                bare = address.removeprefix("mailto:")
-                if re.match(r"[a-z][a-z0-9+.-]*:", address, re.IGNORECASE) and bare not in words:
-                    yield f" ({bare})"
+                address, words = str(token.attrGet("href") or ""), []
+                continue
+            case "link_close" if words is not None:
+                piece, words = assembly.link("".join(words), address), None
             case _:
-                pass
+                continue
+        if words is None:
+            yield token.type == "code_inline", piece
+        else:
+            words.append(piece)
+    if words:
+        yield False, "".join(words)
