@@ -134,9 +134,18 @@ def test_a_question_shows_what_it_asks_for(question: str, several: bool, amount:
 def test_units_carry_what_they_cannot_be_read_without() -> None:
     units = split_units(source(1, f"{STEPS}\n\n{PRICES}"))
     assert [unit.kind for unit in units] == ["steps"] * 3 + ["paragraph", "code"] + ["table"] * 3
-    assert units[1].shown == "To reset the router: 2. Wait ten seconds."
+    assert units[1].shown == "Resetting the router\nTo reset the router:\n2. Wait ten seconds."
     assert "Resetting the router" in units[4].context
-    assert units[5].shown.startswith("Prices in euros, 2026\n\nMachine | Price | Warranty")
+    assert units[5].shown.startswith("Resetting the router\nPrices in euros, 2026\n\nMachine | Price | Warranty")
+
+
+async def test_of_questions_and_answers_the_answer_is_quoted_under_its_question(embedder: OnnxEmbedder) -> None:
+    text = (
+        "Q: Can family members use the gym?\n\nA: Unfortunately not.\n\nQ: Can I use the gym at night?\n\n"
+        "A: Yes, with your badge.\n\n" + RESERVES
+    )
+    quotes = await quotes_of("can my wife use the gym", [source(1, text)], embedder)
+    assert quotes[0].text.startswith("Q: Can family members use the gym?\n\nA: Unfortunately not.")
 
 
 async def test_no_sources_and_headings_alone_give_no_quotes(embedder: OnnxEmbedder) -> None:

@@ -11,7 +11,7 @@ from domain.ports.judgement import Quote
 from domain.state import Turn
 from domain.text.markers import strip_markers
 from domain.text.ranges import compare, read_amounts
-from nodes.local.extraction.passages import BRIEF, LONG, Passage, choose_passages
+from nodes.local.extraction.passages import Passage, choose_passages
 from nodes.local.reading.questions import read_question
 from nodes.local.reading.scoring import ScoredUnits, score_units
 from nodes.local.reading.units import Unit
@@ -43,8 +43,8 @@ class LocalFinder:
         shares = _drop_excluding(question, scored)
         if last is not None and typed not in (None, question):
             shares = _lower_said(scored.units, shares, last["answer"])
-        budget = LONG if read_question(typed or question).several else BRIEF
-        passages = choose_passages(scored.units, shares, budget, most)
+        several = read_question(typed or question).several
+        passages = choose_passages(scored.units, shares, most, several=several)
         return [_quote(scored.units, passage) for passage in passages]
 
 

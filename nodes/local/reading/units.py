@@ -8,6 +8,9 @@ from domain.text.blocks import Block, Kind, Span, read_blocks
 from domain.text.sentences import guess_language, split_block, split_paragraph
 from domain.text.tables import is_row
 
+_LONGEST_QUESTION = 300
+"""Limit, in characters, of a paragraph that asks what the one below it answers."""
+
 _LONGEST_ITEM = 80
 """Limit, in words, of an item that is one unit; of a longer one each sentence is."""
 
@@ -26,6 +29,8 @@ class Unit:
     """The lead-in or header without which an item or row cannot be read."""
     above: tuple[Span, ...] = ()
     """The headings over it and the sentence before it, as far as the source has them."""
+    heading: Span | None = None
+    """The innermost of these headings."""
 
     @property
     def text(self) -> str:
@@ -33,8 +38,11 @@ class Unit:
 
     @property
     def shown(self) -> str:
-        """The text with its lead-in, as it is compared with a question."""
-        return f"{self.source['text'][slice(*self.lead)]} {self.text}" if self.lead else self.text
+        """The text with its heading and lead-in, as it is compared with a question."""
+        path = self.source["heading_path"]
+        heading = self.source["text"][slice(*self.heading)].lstrip("# ") if self.heading else path[-1] if path else ""
+        lead = self.source["text"][slice(*self.lead)] if self.lead else ""
+        return "\n".join(part for part in (heading, lead, self.text) if part)
 
     @property
     def context(self) -> str:
@@ -51,17 +59,27 @@ def split_units(source: Source) -> list[Unit]:
     units: list[Unit] = []
     headings: list[tuple[int, Span]] = []
     before: Span | None = None
-    for position, block in enumerate(read_blocks(text)):
+    asked: Span | None = None
+    blocks = read_blocks(text)
+    for position, block in enumerate(blocks):
+        said = text[block.start : block.end]
         if block.kind == "heading":
-            depth = len(text[block.start : block.end]) - len(text[block.start : block.end].lstrip("#"))
+            depth = len(said) - len(said.lstrip("#"))
             headings = [each for each in headings if each[0] < depth] + [(depth, (block.start, block.end))]
-            before = None
+            before = asked = None
+            continue
+        if said.endswith("?") and len(said) <= _LONGEST_QUESTION and position + 1 < len(blocks):
+            # Of questions and answers, the answer is quoted, under its question.
+            before, asked = None, (block.start, block.end)
             continue
         above = tuple(span for _, span in headings)
+        lead = block.lead or asked
         for start, end in _split(text, block, language):
             near = (*above, before) if before and block.kind in ("paragraph", "code", "quote") else above
-            units.append(Unit(source, position, block.kind, start, end, block.lead, near))
+            heading = headings[-1][1] if headings else None
+            units.append(Unit(source, position, block.kind, start, end, lead, near, heading))
             before = (start, end)
+        asked = None
     return units
 
 
