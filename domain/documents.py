@@ -169,6 +169,34 @@ class Passage:
         return self.lines[0].page if self.lines else None
 
 
+@dataclass(frozen=True, slots=True)
+class ListedDocument:
+    """A document as a list of the library names it."""
+
+    id: str
+    title: str
+    source: str
+    """Its path as ingested, or its address."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentList:
+    """Some documents of a library, and how many there are in all."""
+
+    documents: tuple[ListedDocument, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a chunk's part of a document's text stands: under which headings, and on which lines of which pages."""
+
+    start: int
+    end: int
+    heading_path: tuple[str, ...]
+    lines: tuple[Line, ...] = ()
+
+
 class Candidate(TypedDict):
     """A chunk that retrieve found, by reference. Its text stays in the library until rerank has chosen."""
 

@@ -20,6 +20,7 @@
     │       └── UnsupportedDocument
     ├── NotFound
     │   ├── UnknownDocument
+    │   ├── MissingOriginal        the file of a document, or a page of it, is not there
     │   ├── UnknownThread
     │   ├── UnknownRun
     │   ├── UnknownIngestion
@@ -30,6 +31,7 @@
     ├── RunLost                    the processes that executed it died, one after the other
     ├── ThreadBusy                 the thread's other question is not answered yet
     ├── Unavailable                a part we depend on did not answer; asking again may help
+    │   ├── RenderingBusy          too many pages of PDFs are to be drawn
     │   ├── Draining               this process is about to end; another one takes questions
     │   ├── DatabaseUnavailable
     │   │   └── LibraryChanged     the table of another application is not what it was; its owner has to look
@@ -138,6 +140,10 @@ class UnknownDocument(NotFound):
     """There is no such document in this workspace."""
 
 
+class MissingOriginal(NotFound):
+    """The file of this document is not kept: it was added before files were. Add it again to have it here."""
+
+
 class UnknownThread(NotFound):
     """There is no such thread in this workspace."""
 
@@ -187,6 +193,10 @@ class Unavailable(AskgraphError):
     """A part that askgraph depends on did not answer. Try again in a moment."""
 
     retryable = True
+
+
+class RenderingBusy(Unavailable):
+    """Too many pages are being drawn. Try again in a moment."""
 
 
 class Draining(Unavailable):

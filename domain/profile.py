@@ -12,18 +12,18 @@ from domain.budget import Budget
 from domain.errors import UnknownMode
 from domain.model_names import ModelName
 from domain.state import REMEMBERED_TURNS
+from domain.text.languages import Language
 
 CitationStyle = Literal["number", "source", "citation", "chunk"]
 """`[1]`, `[Source 1]`, `[Citation 1]` or `[cite:CHUNK_ID]`."""
+
+Speech = Language | Literal["auto"]
+"""The language in which a run speaks; `auto`: that of the question."""
 
 SourceLabel = Literal["tag", "path"]
 """The label of a source in the model's prompt: the attributes of its tag, or also a line `[Source 1: path]`."""
 
 Length = Literal["brief", "detailed"]
-
-Language = Literal["en", "de"]
-"""A language with a file in `nodes/catalogue`."""
-
 
 MOST_SOURCES = 50
 """Upper limit of the sources of an answer."""
@@ -139,8 +139,9 @@ class Profile(_Knobs):
     """Every knob of a run."""
 
     name: str
-    language: Language = "en"
-    """The language of abstentions and caveats. It does not change how documents or questions are understood."""
+    language: Speech = "auto"
+    """The language of small talk, abstentions and caveats. `auto`: the question's; where that cannot be told, that of
+    the documents' titles; else English. It does not change how documents or questions are understood."""
     retrieval: RetrievalKnobs = RetrievalKnobs()
     rerank: RerankKnobs = RerankKnobs()
     grade: GradeKnobs = GradeKnobs()

@@ -14,11 +14,12 @@ from typing_extensions import TypedDict
 from domain.documents import Candidate, Citation, Source, Verification
 from domain.outcome import Framing, Outcome, Reason
 from domain.scope import Scope, ScopeJson
+from domain.text.languages import Language
 
-Route = Literal["needs_retrieval", "conversational", "out_of_scope"]
+Route = Literal["needs_retrieval", "about_library", "conversational", "out_of_scope"]
 Level = Literal["high", "medium", "low", "none"]
 
-STATE_VERSION = 3
+STATE_VERSION = 4
 """Version of the types in this module; each checkpoint's metadata holds it. A new field of `PerQuestion` with a blank
 default needs no new version. Any other change does, and an upgrade of older states in `app/runs/state_upgrades.py`."""
 
@@ -93,6 +94,10 @@ class Turn(TypedDict):
     answer: str
     documents: list[str]
     """Titles of the documents cited."""
+    document_ids: NotRequired[list[str]]
+    """Ids of the documents cited, in the same order. Absent in turns of before version 4."""
+    headings: NotRequired[list[list[str]]]
+    """The headings above what was cited, outermost first, one path per section."""
     outcome: Outcome | None
     """None where the turn was stopped before it had one."""
     stopped: NotRequired[bool]
@@ -136,6 +141,12 @@ class PerQuestion(TypedDict):
     standalone_question: str
     route: Route
     route_reason: str
+    language: Language
+    """The language to speak."""
+    subject: str
+    """The thing to describe; empty: the library itself."""
+    focus: list[str]
+    """Ids of the documents that the conversation is about. They are preferred, never required."""
     query: str
     """The query to search for: the standalone question, or its last reformulation."""
     queries_tried: list[str]
@@ -204,6 +215,9 @@ def blank_question() -> PerQuestion:
         standalone_question="",
         route="needs_retrieval",
         route_reason="",
+        language="en",
+        subject="",
+        focus=[],
         query="",
         queries_tried=[],
         retries=0,

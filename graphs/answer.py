@@ -26,6 +26,7 @@ from nodes.context import Context
 from nodes.converse import converse
 from nodes.decline import decline
 from nodes.degrade import degrade
+from nodes.describe import describe
 from nodes.generate import generate
 from nodes.grade import grade
 from nodes.reconcile import reconcile
@@ -79,6 +80,7 @@ def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, mod
     add("route", route, AGAIN, model_timeout)
     add("converse", converse, ONCE, writing, idle)
     add("decline", decline, ONCE)
+    add("describe", describe, ONCE)
     add("retrieve", retrieve, AGAIN, model_timeout)
     add("rerank", rerank, AGAIN, model_timeout)
     add("grade", grade, AGAIN, model_timeout)
@@ -93,7 +95,12 @@ def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, mod
     graph.add_conditional_edges(
         "route",
         decide_route,
-        {"conversational": "converse", "out_of_scope": "decline", "needs_retrieval": "retrieve"},
+        {
+            "conversational": "converse",
+            "out_of_scope": "decline",
+            "about_library": "describe",
+            "needs_retrieval": "retrieve",
+        },
     )
     graph.add_edge("retrieve", "rerank")
     graph.add_edge("rerank", "grade")
@@ -127,7 +134,7 @@ def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, mod
     )
     graph.add_conditional_edges("verify", decide_support, {"supported": END, "unsupported claims": "reconcile"})
     graph.add_conditional_edges("reconcile", decide_repair, {"reconciled": END, "nothing is left": "degrade"})
-    for last in ("converse", "decline", "abstain"):
+    for last in ("converse", "decline", "describe", "abstain"):
         graph.add_edge(last, END)
     compiled = graph.compile(checkpointer=checkpointer, name="answer")
     # Every checkpoint's metadata then holds the version of the state's types, whoever runs the graph.

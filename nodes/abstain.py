@@ -54,7 +54,7 @@ async def abstain(state: AbstainInput, runtime: Runtime[Context]) -> AbstainUpda
     """Abstain, and name the first query and the nearest documents, so that the reader can judge or ask otherwise."""
     reasons = await _find_reasons(state, runtime.context)
     writer = AnswerWriter(runtime.stream_writer)
-    writer.write(wording_of(profile_of(state)).abstain(reasons))
+    writer.write(wording_of(profile_of(state), state["language"]).abstain(reasons))
     return AbstainUpdate(
         answer=writer.text,
         outcome="abstained",

@@ -52,10 +52,10 @@ async def converse(state: AnsweringInput, runtime: Runtime[Context]) -> Converse
         if finished:
             answered_by = model.name
         elif writer.text:
-            reply = await context.judges.small_talk.reply(state["question"], titles)
+            reply = await context.judges.small_talk.reply(state["question"], titles, state["language"])
             writer.correct("The language model stopped.", reply, [])
     if not writer.text:
-        writer.write(await context.judges.small_talk.reply(state["question"], titles))
+        writer.write(await context.judges.small_talk.reply(state["question"], titles, state["language"]))
     turns = finish_turn(state, writer.text, [], "conversed")
     return ConverseUpdate(answer=writer.text, outcome="conversed", answered_by=answered_by, turns=turns)
 

@@ -24,6 +24,6 @@ async def decline(state: AnsweringInput, runtime: Runtime[Context]) -> DeclineUp
     """Refuse, and offer what this service is for."""
     titles = await read_titles(state, runtime.context, _TITLES_SHOWN)
     writer = AnswerWriter(runtime.stream_writer)
-    writer.write(await runtime.context.judges.small_talk.decline(state["question"], titles))
+    writer.write(await runtime.context.judges.small_talk.decline(state["question"], titles, state["language"]))
     turns = finish_turn(state, writer.text, [], "declined")
     return DeclineUpdate(answer=writer.text, outcome="declined", turns=turns)

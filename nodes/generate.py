@@ -141,7 +141,7 @@ async def generate(state: GenerateInput, runtime: Runtime[Context]) -> GenerateU
             failed = Failure(code=error.code, given_up=model.name, message=error.message)
             return UnfinishedUpdate(answer=draft or writer.text, answerer=answerer, sources=sources, failure=failed)
     if failure is not None and draft:
-        stopped = wording_of(profile).correction.stopped
+        stopped = wording_of(profile, state["language"]).correction.stopped
         reason = failure["message"] if failure["code"] == UnsupportedAnswer().code else stopped
         AnswerWriter(runtime.stream_writer).correct(reason, writer.text, writer.citations)
     if state["set_aside"]:
@@ -193,7 +193,7 @@ async def _quote(
 ) -> _Result:
     """Quote the passages that answer; abstain where there are none. `low` is the reason for a caveat, if there is
     one."""
-    knobs, wording = profile.generate, wording_of(profile)
+    knobs, wording = profile.generate, wording_of(profile, state["language"])
     before = [turn for turn in state["turns"] if turn["run_id"] != state["run_id"]]
     quotes = await context.judges.finder.find(
         state["standalone_question"],
@@ -249,7 +249,7 @@ async def _write_with_model(
 ) -> _Result:
     """Stream the model's whole answer, opened by a caveat where there is a reason for one in `low` and the model does
     not abstain."""
-    knobs, wording = profile.generate, wording_of(profile)
+    knobs, wording = profile.generate, wording_of(profile, state["language"])
     opening = wording.open(low)
     listener = AbstentionListener(wording.abstention.sentence)
     prose = Prose(writer, state["question"], sources, knobs.citation_style)
@@ -308,7 +308,7 @@ def _write_prompt(state: GenerateInput, sources: Sequence[Source], profile: Prof
     return [
         instruct(
             PROMPT,
-            abstention=wording_of(profile).abstention.sentence,
+            abstention=wording_of(profile, state["language"]).abstention.sentence,
             checked=checked,
             length=knobs.length,
             tone=knobs.tone,

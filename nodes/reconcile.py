@@ -87,7 +87,7 @@ async def reconcile(state: ReconcileInput, runtime: Runtime[Context]) -> Reconci
             "Unsupported claims were withdrawn, not rewritten",
         )
     profile = profile_of(state)
-    wording = wording_of(profile)
+    wording = wording_of(profile, state["language"])
     repairs = await _check_rewrites(unsupported, rewrites or [], state, profile.generate.citation_style, context)
 
     withdrawn = len(unsupported) - len(repairs)

@@ -57,18 +57,18 @@ async def retrieve(state: RetrieveInput, runtime: Runtime[Context]) -> RetrieveU
     core, background = _part_query(state)
     # Side by side: most questions need no correction, and then no time is lost.
     candidates, (question, spelt, spelt_background), long_forms = await asyncio.gather(
-        _search(core, background, scope, knobs, context),
+        search(core, background, scope, knobs, context),
         _correct([state["standalone_question"], core, background], scope, knobs, context),
         _spell_out(core, scope, knobs, context),
     )
     spelt = add_other_forms(spelt, long_forms)
     if (spelt, spelt_background) != (core, background):
-        candidates = await _search(spelt, spelt_background, scope, knobs, context)
+        candidates = await search(spelt, spelt_background, scope, knobs, context)
     # A retry searches for other wordings already.
     added = state["parts"] if state["retries"] else await expand(question, knobs, context)
     # A hypothetical answer counts by its meaning, not by its words.
     likewise = knobs.model_copy(update={"fusion": "dense"}) if knobs.expansion == "hyde" else knobs
-    rankings = await asyncio.gather(*(_search(text, "", scope, likewise, context) for text in added))
+    rankings = await asyncio.gather(*(search(text, "", scope, likewise, context) for text in added))
     return RetrieveUpdate(
         standalone_question=question,
         query=spelt + spelt_background,
@@ -85,7 +85,7 @@ def _part_query(state: RetrieveInput) -> tuple[str, str]:
     return state["query"], ""
 
 
-async def _search(core: str, background: str, scope: Scope, knobs: RetrievalKnobs, context: Context) -> list[Candidate]:
+async def search(core: str, background: str, scope: Scope, knobs: RetrievalKnobs, context: Context) -> list[Candidate]:
     """Return what the query finds. `background`, the words appended to the question, counts half: a mean of two
     embeddings, and of two BM25 sums (docs/decisions/09-queries.md)."""
     texts = [core, core + background] if background else [core]

@@ -4,6 +4,7 @@ Cleans the question, makes a follow-up stand alone with the conversation, and cl
 costs the user an answer while a wasted search costs milliseconds, so every doubt ends in `needs_retrieval`.
 """
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 from langgraph.runtime import Runtime
@@ -11,10 +12,11 @@ from pydantic import BaseModel, Field
 
 from domain.errors import EmbedderUnavailable, UnknownMode
 from domain.ports.models import ChatModel
-from domain.profile import MODES
+from domain.profile import MODES, Profile
 from domain.question import clean_question
 from domain.scope import Scope
 from domain.state import PerQuestion, Route, Turn, TurnInput, blank_question, read_turns
+from domain.text.languages import Language, detect_language
 from nodes.context import Context
 from nodes.judgement import ask_or_none
 from nodes.prompting import ask, instruct, show_list, show_turns
@@ -84,8 +86,13 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
         turns=turns,
     )
     # A fork may have set any knob: a wrong one is refused here, not by the first step that reads it.
-    profile_of(update)
-
+    update["language"] = await _choose_language(profile_of(update), question, update, context)
+    if (request := context.judges.router.find_request(question)) is not None:
+        update["route"], update["route_reason"] = request.route, request.reason
+        update["standalone_question"] = update["query"] = question
+        update["subject"] = request.subject
+        update["focus"] = find_last_cited(turns) if request.points_back else []
+        return update
     routing: Routing | None = None
     query: str | None = None
     reason = "the language model said so"
@@ -120,6 +127,21 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
     update["standalone_question"] = (routing.standalone_question.strip() if turns else "") or question
     update["query"] = query or update["standalone_question"]
     return update
+
+
+def find_last_cited(turns: Sequence[Turn]) -> list[str]:
+    """Return the ids of the documents that the last answer which cites any was taken from."""
+    return next((turn["document_ids"] for turn in reversed(turns) if turn.get("document_ids")), [])
+
+
+async def _choose_language(profile: Profile, question: str, state: RouteUpdate, context: Context) -> Language:
+    """Return the profile's language, or the question's, or that of the documents' titles; English where none is
+    known."""
+    if profile.language != "auto":
+        return profile.language
+    if (language := detect_language(question)) is not None:
+        return language
+    return detect_language(" ".join(await read_titles(state, context, _TITLES_SHOWN) or [])) or "en"
 
 
 def _find_run_id(runtime: Runtime[Context]) -> str | None:

@@ -1,18 +1,20 @@
 """Prose for outcomes: the only place where an outcome's reasons become text.
 
-Each language is a file of `nodes/catalogue`. To add one, add its file and its name to `domain.profile.Language`.
+Each language is a file of `nodes/catalogue`. To add one, add its file, its words in `domain/text/data` and
+`nodes/local/data`, and its name to `domain.text.languages.Language`.
 """
 
 import tomllib
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
 from domain.outcome import Reason
-from domain.profile import Language, Profile
+from domain.profile import Profile
+from domain.text.languages import Language
 
 _CATALOGUE = Path(__file__).parent / "catalogue"
 
@@ -55,6 +57,64 @@ class Lists(_Texts):
     quoted: str
     separator: str
     alternative: str
+    also: str
+    also_others: str
+
+
+class Conclusion(_Texts):
+    """The texts of conclusions."""
+
+    yes: str
+    no: str
+
+
+class Library(_Texts):
+    """The texts around what is said about the library itself."""
+
+    one_document: str
+    documents: str
+    some_documents: str
+    about: str
+    not_found: str
+
+
+class Question(_Texts):
+    """The texts of questions back."""
+
+    which: str
+
+
+Reply = Literal[
+    "greeting", "wellbeing", "thanks", "goodbye", "abilities", "settings", "assistant", "entertainment", "life",
+    "no", "yes", "other", "cannot_do", "cannot_help",
+]  # fmt: skip
+"""A reply to small talk, or a refusal."""
+
+
+class SmallTalk(_Texts):
+    """Replies to small talk, and refusals. `offer` is the offer to ask about documents."""
+
+    greeting: str
+    wellbeing: str
+    thanks: str
+    goodbye: str
+    abilities: str
+    settings: str
+    assistant: str
+    entertainment: str
+    life: str
+    no: str
+    yes: str
+    other: str
+    cannot_do: str
+    cannot_help: str
+    offer: str
+    offer_unknown: str
+    offer_none: str
+
+
+_NAMED = 3
+"""Number of titles that a reply to small talk names; a list of all would be noise."""
 
 
 class Wording(_Texts):
@@ -64,6 +124,10 @@ class Wording(_Texts):
     caveat: Caveat
     correction: Correction
     lists: Lists
+    conclusion: Conclusion
+    library: Library
+    question: Question
+    small_talk: SmallTalk
 
     def adapt(self, sentence: str | None) -> Self:
         """Return the same texts with an abstention of the profile's own, if it has one."""
@@ -111,13 +175,41 @@ class Wording(_Texts):
         template = texts.rewritten if rewritten else texts.withdrawn
         return template.format(statements=counted, rewritten=rewritten, withdrawn=withdrawn)
 
+    def reply(self, reply: Reply, titles: Sequence[str] | None) -> str:
+        """Return a reply to small talk with an offer of documents; `titles` None: it is not known which there are."""
+        texts = self.small_talk
+        if titles is None:
+            offer = texts.offer_unknown
+        elif not titles:
+            offer = texts.offer_none
+        else:
+            offer = texts.offer.format(titles=self.name(titles[:_NAMED], more=len(titles) > _NAMED))
+        said: str = getattr(texts, reply)
+        return said.format(offer=offer)
+
+    def list_documents(self, titles: Sequence[str], total: int) -> str:
+        """Return which documents there are: all `total` of them, or as many as `titles` names."""
+        if not total:
+            return self.small_talk.offer_none
+        texts = self.library
+        more = total > len(titles)
+        text = texts.one_document if total == 1 else texts.some_documents if more else texts.documents
+        return text.format(total=total, titles=self.name(titles))
+
+    def name(self, titles: Sequence[str], *, more: bool = False) -> str:
+        """Return the titles in quotation marks, as one reads a list aloud."""
+        quoted = [self._quote(title) for title in titles]
+        if more:
+            return self.lists.separator.join(quoted) + self.lists.also_others
+        return self.lists.also.join([self.lists.separator.join(quoted[:-1]), quoted[-1]] if len(quoted) > 1 else quoted)
+
     def _quote(self, item: str) -> str:
         return self.lists.quoted.format(item=item)
 
 
-def wording_of(profile: Profile) -> Wording:
-    """Return the texts in which a run of this profile speaks."""
-    return read_catalogue(profile.language).adapt(profile.generate.fallback)
+def wording_of(profile: Profile, language: Language) -> Wording:
+    """Return the texts in which a run of this profile speaks a language."""
+    return read_catalogue(language).adapt(profile.generate.fallback)
 
 
 @lru_cache

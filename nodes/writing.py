@@ -11,6 +11,7 @@ from domain.profile import CitationStyle
 from domain.state import Route, Turn, TurnInput, remember
 from domain.text.claims import split_claims
 from domain.text.hyperlinks import LinkStream
+from domain.text.languages import Language
 from domain.text.markers import MarkerStream, strip_markers
 
 
@@ -138,6 +139,7 @@ class AnsweringInput(TurnInput):
 
     standalone_question: str
     route: Route
+    language: Language
     turns: list[Turn]
 
 
@@ -154,6 +156,8 @@ def finish_turn(
             route=state["route"],
             answer=answer,
             documents=list(dict.fromkeys(citation["title"] for citation in citations)),
+            document_ids=list(dict.fromkeys(citation["document_id"] for citation in citations)),
+            headings=[list(path) for path in dict.fromkeys(tuple(citation["heading_path"]) for citation in citations)],
             outcome=outcome,
         ),
     )

@@ -7,6 +7,7 @@ from fastapi import Depends, Query, Request
 
 from app.api.schemas import WorkspaceId
 from app.ingest.pipeline import Ingestion
+from app.ingest.rendering import PageRenderer
 from app.runs.cached_answers import CachedAnswers
 from app.runs.history import HistoryReader
 from app.runs.manager import RunManager
@@ -18,6 +19,7 @@ from domain.health import Check
 from domain.ports.answers import AnswerCache
 from domain.ports.documents import DocumentStore
 from domain.ports.ingestions import IngestionQueue
+from domain.ports.originals import OriginalStore
 from domain.ports.runs import RunLog
 from domain.profile import Profile
 from graphs.answer import AnswerGraph
@@ -52,6 +54,10 @@ async def _provide_run_manager(request: Request) -> RunManager:
     return get_run_manager(request)
 
 
+async def _provide_renderer(request: Request) -> PageRenderer:
+    return cast(PageRenderer, request.state.renderer)
+
+
 async def _make_replayer(request: Request) -> Replayer:
     return read_services(request).make_replayer(get_run_manager(request))
 
@@ -66,7 +72,9 @@ HistoryDep = Annotated[HistoryReader, Depends(_pick(lambda services: services.ma
 IngestionDep = Annotated[Ingestion, Depends(_pick(lambda services: services.library.ingestion))]
 IngestionsDep = Annotated[IngestionQueue, Depends(_pick(lambda services: services.library.ingestions))]
 ModesDep = Annotated[Mapping[str, Profile], Depends(_pick(lambda services: services.modes))]
+OriginalsDep = Annotated[OriginalStore, Depends(_pick(lambda services: services.library.originals))]
 PartsDep = Annotated[Mapping[str, str], Depends(_pick(lambda services: services.parts))]
+RendererDep = Annotated[PageRenderer, Depends(_provide_renderer)]
 ReplayerDep = Annotated[Replayer, Depends(_make_replayer)]
 RunLogDep = Annotated[RunLog, Depends(_pick(lambda services: services.runs.log))]
 RunManagerDep = Annotated[RunManager, Depends(_provide_run_manager)]

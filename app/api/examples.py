@@ -84,6 +84,22 @@ DOCUMENT: dict[str, Any] = {
 
 DOCUMENT_WITH_TEXT: dict[str, Any] = {**DOCUMENT, "text": "# Station handbook\n\n## Warranty\n…"}
 
+BLOCKS: dict[str, Any] = {
+    "document_id": _DOCUMENT_ID,
+    "title": "Station handbook",
+    "characters": 1480,
+    "blocks": [
+        {
+            "kind": "list",
+            "start": 31,
+            "end": 96,
+            "heading_path": ["Station handbook", "Warranty"],
+            "page": None,
+            "text": "Not covered are:\n\n- damage by hail\n- batteries",
+        }
+    ],
+}
+
 _REPORT: dict[str, Any] = {
     "source": "handbook.md",
     "status": "added",

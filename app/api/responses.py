@@ -11,6 +11,7 @@ from domain.events import Answer
 from domain.ingestions import IngestionState
 from domain.metadata import Metadata
 from domain.runs import CostKey, RunState, Spending
+from domain.text.blocks import Kind
 
 
 class FieldProblem(TypedDict):
@@ -91,6 +92,26 @@ class DocumentWithTextBody(DocumentBody):
     """A document with its extracted text."""
 
     text: str
+
+
+class BlockBody(TypedDict):
+    """A block of a document's text."""
+
+    kind: Kind
+    start: int
+    end: int
+    heading_path: list[str]
+    page: int | None
+    text: str
+
+
+class BlocksBody(TypedDict):
+    """A document's text in blocks."""
+
+    document_id: str
+    title: str
+    characters: int
+    blocks: list[BlockBody]
 
 
 class DocumentListBody(TypedDict):

@@ -75,6 +75,13 @@ FORMATS = [
         "Markdown",
         metadata_reader=f"{_R}.markdown:read_front_matter",
     ),
+    Format(
+        "reStructuredText",
+        ("rst", "rest"),
+        ("text/x-rst", "text/prs.fallenstein.rst"),
+        f"{_R}.rst:read_rst",
+        "reStructuredText",
+    ),
     Format("plain text", ("txt", "text"), ("text/plain",), f"{_R}.plain:read_plain", "plain text"),
     Format(
         "HTML",

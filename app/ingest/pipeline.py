@@ -85,12 +85,14 @@ class Ingestion:
             and known.content_hash == content_hash
             and (report := await self._keep_known(workspace_id, source, known, arrival, metadata))
         ):
+            # That of a document from before files were kept is missing.
+            await self._store.keep_original(workspace_id, content_hash, data)
             return report
         try:
             parsed, chunks = await asyncio.to_thread(self._prepare, source, data, media_type)
         except DocumentError as error:
             return report_failure(source, error)
-        content = DocumentContent(source, content_hash, parsed, chunks, {}, arrival, metadata)
+        content = DocumentContent(source, content_hash, parsed, chunks, {}, arrival, metadata, original=data)
         return await self._keep(workspace_id, content, existing, progress)
 
     async def add_parsed(

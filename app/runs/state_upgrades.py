@@ -126,8 +126,22 @@ def _explain_abstention(values: Mapping[str, Any], fallback: str) -> list[Reason
     return [ModelAbstained(code="model_abstained", model=answerer)]
 
 
+def _note_cited(values: dict[str, Any]) -> dict[str, Any]:
+    """Add to the last turn the documents and sections that it cites; of turns before it nothing is known."""
+    turns = list(values.get("turns") or [])
+    if not turns or not isinstance(turns[-1], dict) or turns[-1].get("run_id") != values.get("run_id"):
+        return values
+    citations = values.get("citations") or []
+    cited = {
+        "document_ids": list(dict.fromkeys(citation["document_id"] for citation in citations)),
+        "headings": [list(path) for path in dict.fromkeys(tuple(citation["heading_path"]) for citation in citations)],
+    }
+    return values | {"turns": [*turns[:-1], turns[-1] | cited]}
+
+
 UPGRADES: Mapping[int, tuple[Callable[[dict[str, Any]], dict[str, Any]], ...]] = {
     1: (_keep_what_was_found,),
     2: (gather_scope, _note_outcome),
+    3: (_note_cited,),
 }
 """By the version that they start from; the functions of one version run in order."""

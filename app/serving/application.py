@@ -8,8 +8,9 @@ from fastapi import FastAPI
 from fastapi.responses import FileResponse
 from typing_extensions import TypedDict
 
-from app.api import cache, chat, costs, documents, graph, health, ingestions, runs, threads
+from app.api import cache, chat, costs, documents, graph, health, ingestions, originals, runs, threads
 from app.api.errors import register_error_handlers
+from app.ingest.rendering import PageRenderer
 from app.runs.cached_answers import CachedAnswers
 from app.runs.hit_log import HitRecorder
 from app.runs.manager import RunManager
@@ -24,6 +25,7 @@ class Lifespan(TypedDict):
     services: Services
     manager: RunManager
     cached_answers: CachedAnswers
+    renderer: PageRenderer
 
 
 def make_app(services: Services) -> FastAPI:
@@ -36,12 +38,17 @@ def make_app(services: Services) -> FastAPI:
         async with services.make_run_manager() as manager, HitRecorder(services.runs.hit_log) as recorder:
             await manager.work()
             app.state.manager = manager
-            yield Lifespan(services=services, manager=manager, cached_answers=services.make_cached_answers(recorder))
+            yield Lifespan(
+                services=services,
+                manager=manager,
+                cached_answers=services.make_cached_answers(recorder),
+                renderer=PageRenderer(),
+            )
             await manager.drain()
 
     app = FastAPI(title="askgraph", description="Question answering over a team's documents.", lifespan=run_lifespan)
     register_error_handlers(app)
-    for module in (chat, cache, runs, documents, ingestions, threads, graph, costs, health):
+    for module in (chat, cache, runs, documents, originals, ingestions, threads, graph, costs, health):
         app.include_router(module.router)
 
     @app.get("/", include_in_schema=False)

@@ -12,6 +12,7 @@ from app.adapters.pgvectorstore.documents import PgVectorStoreDocuments
 from app.adapters.pgvectorstore.library import PgVectorStoreLibrary
 from app.adapters.pgvectorstore.mapping import read_mapping
 from app.adapters.pgvectorstore.opening import open_table
+from app.adapters.postgres.documents.originals import PostgresOriginals
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library.library import PostgresLibrary
 from app.adapters.postgres.pool import read_identity
@@ -30,6 +31,7 @@ from domain.health import Check
 from domain.ports.answers import AnswerCache
 from domain.ports.documents import DocumentStore, PassageEncoder
 from domain.ports.embedding import Embedder
+from domain.ports.originals import OriginalStore
 
 if TYPE_CHECKING:
     from app.adapters.embeddings.openai import OpenAIEmbedder
@@ -49,6 +51,7 @@ class LibraryServices:
     """The model that ships, for local judgement and late interaction; the same object as `embedder` by default."""
     ingestion: Ingestion
     ingestions: PostgresIngestionQueue
+    originals: OriginalStore
     tend_indexes: Callable[[], None]
     """Resumes the index builds that a crash has interrupted, in the background."""
     wait_for_indexes: Callable[[], Awaitable[None]]
@@ -103,6 +106,7 @@ async def open_library(
             sentences=local,
             ingestion=Ingestion(documents, encoder, answers, max_bytes=settings.max_document_mb * 1_000_000),
             ingestions=PostgresIngestionQueue(pool),
+            originals=PostgresOriginals(pool),
             tend_indexes=own_documents.tend_indexes,
             wait_for_indexes=own_documents.wait_for_indexes,
             checks={"embeddings": check_embeddings},

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from domain.documents import Arrival, Chunk, Document, ParsedDocument
+from domain.documents import Arrival, Chunk, Document, ParsedDocument, Place
 from domain.metadata import Metadata
 from domain.ports.embedding import Vector
 from domain.scope import Scope
@@ -24,6 +24,10 @@ class DocumentCatalog(Protocol):
     async def get(self, workspace_id: str, document_id: str) -> Document | None: ...
 
     async def get_text(self, workspace_id: str, document_id: str) -> str | None: ...
+
+    async def get_places(self, workspace_id: str, document_id: str) -> Sequence[Place]:
+        """Headings and lines of the document's text, a chunk at a time, in order."""
+        ...
 
     async def list(self, workspace_id: str, where: Where = EVERYTHING) -> Sequence[Document]:
         """The documents whose metadata passes the filter, by source."""
@@ -59,9 +63,14 @@ class DocumentStore(DocumentCatalog, Protocol):
         """
         ...
 
+    async def keep_original(self, workspace_id: str, content_hash: str, original: bytes) -> None:
+        """Keep the file that documents with this hash were read from, unless it is kept already or there are none."""
+        ...
+
     async def replace(self, workspace_id: str, content: "DocumentContent") -> Document:
         """Make the document consist of exactly the content's chunks, in one transaction, and advance the corpus
-        generation. Chunks whose hash is already stored keep their row and vectors (their position may change).
+        generation. Chunks whose hash is already stored keep their row and vectors (their position may change). The
+        content's file is kept, and that of what the document held before is dropped unless another document needs it.
 
         Raises `Superseded` where what the document holds came later than the content, or the document was deleted
         later, or the content's arrival has lost its lease.
@@ -77,14 +86,15 @@ class DocumentStore(DocumentCatalog, Protocol):
         ...
 
     async def delete(self, workspace_id: str, document_id: str) -> bool:
-        """Delete a document and its chunks, and advance the corpus generation.
+        """Delete a document, its chunks, and its file unless another document needs it, and advance the corpus
+        generation.
 
         Returns False if there is no such document.
         """
         ...
 
     async def clear(self, workspace_id: str) -> None:
-        """Remove all documents of the workspace, and what is known of their words."""
+        """Remove all documents of the workspace with their files, and what is known of their words."""
         ...
 
     async def is_untouched(self, workspace_id: str) -> bool:
@@ -132,3 +142,5 @@ class DocumentContent:
     arrival: Arrival | None = None
     """None: it comes as it is stored."""
     metadata: Metadata = field(default_factory=dict)
+    original: bytes | None = None
+    """The file, whose hash is `content_hash`; None where it is not to be kept."""

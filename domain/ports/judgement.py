@@ -16,6 +16,7 @@ from typing import Protocol
 
 from domain.documents import Source, Verdict
 from domain.state import Route, Turn
+from domain.text.languages import Language
 
 SUPPORTED = 0.5
 """Score (0-1) from which a claim, or a whole answer, counts as supported. Every verifier scales its scores to it."""
@@ -28,6 +29,10 @@ class Routed:
     route: Route
     reason: str
     """A sentence for the record of the run."""
+    subject: str = ""
+    """What to describe, of a question about the library; empty: the library itself, or what was talked about last."""
+    points_back: bool = False
+    """True where the subject is what was talked about last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,10 @@ class QuestionRouter(Protocol):
 
         Raises `EmbedderUnavailable`.
         """
+        ...
+
+    def find_request(self, question: str) -> Routed | None:
+        """Recognise, by its words alone, a request about the library itself. None where it is no such request."""
         ...
 
     async def is_for_documents(self, question: str, *, follow_up: bool) -> bool:
@@ -166,12 +175,12 @@ class SmallTalk(Protocol):
     """Replies that need no search. `titles` are of documents that can be asked about, the most interesting first; None
     where they are not known."""
 
-    async def reply(self, question: str, titles: Sequence[str] | None) -> str:
-        """Reply to small talk, or to a question about the assistant."""
+    async def reply(self, question: str, titles: Sequence[str] | None, language: Language) -> str:
+        """Reply, in this language, to small talk or to a question about the assistant."""
         ...
 
-    async def decline(self, question: str, titles: Sequence[str] | None) -> str:
-        """Refuse politely what documents cannot help with."""
+    async def decline(self, question: str, titles: Sequence[str] | None, language: Language) -> str:
+        """Refuse politely, in this language, what documents cannot help with."""
         ...
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from domain.documents import Match, Passage
+from domain.documents import DocumentList, Match, Passage
 from domain.ports.embedding import Vector
 from domain.scope import Scope
 
@@ -64,6 +64,15 @@ class Library(Protocol):
 
     async def read_titles(self, scope: Scope, limit: int) -> list[str]:
         """Titles of the documents in scope, most recent first: what the library is about."""
+        ...
+
+    async def list_documents(self, scope: Scope, limit: int) -> DocumentList:
+        """The first `limit` documents in scope by source, with the number of all."""
+        ...
+
+    async def read_outline(self, scope: Scope, document_id: str, limit: int) -> list[Passage]:
+        """The first `limit` chunks of a document, in order: its headings, each with the text below it. Empty where the
+        document is gone, or outside the scope."""
         ...
 
 

@@ -3,6 +3,7 @@
 Other languages can be searched and quoted as well; askgraph then speaks the nearest of these, or English.
 """
 
+import re
 import tomllib
 import unicodedata
 from dataclasses import dataclass
@@ -28,13 +29,20 @@ class LanguageWords:
     meaningful_elsewhere: frozenset[str]
     """Those of them that are words of meaning in another of our languages, such as the English "die"."""
     question_words: frozenset[str]
+    telling_words: frozenset[str]
+    """Further words that tell the language of a short text, such as greetings."""
+    kinds: frozenset[str]
+    """Kinds of documents and their parts, such as "guide" and "page"."""
+    letters: frozenset[str]
+    """Letters and marks that none of our other languages has."""
 
 
 @cache
 def read_words(language: Language) -> LanguageWords:
     """Read the words of a language."""
     data = tomllib.loads((_DATA / f"{language}.toml").read_text(encoding="utf-8"))
-    return LanguageWords(**{name: frozenset(fold(text).split()) for name, text in data.items()})
+    letters = frozenset(data.pop("letters"))
+    return LanguageWords(**{name: frozenset(fold(text).split()) for name, text in data.items()}, letters=letters)
 
 
 def fold(text: str) -> str:
@@ -43,3 +51,39 @@ def fold(text: str) -> str:
         return text.lower()
     text = unicodedata.normalize("NFKC", text).casefold().replace("’", "'").replace("‐", "-").replace("‑", "-")
     return text if text.isascii() else unicodedata.normalize("NFD", text).translate(_ACCENTS)
+
+
+LETTER = 0.7
+"""Weight of a letter that tells the language; a word that only one language has weighs 1."""
+
+LEAD = 0.4
+"""Lead that a language needs over the next. Of the 211 questions of the practical set, 201 are then told rightly, none
+wrongly, and 10 not at all; py3langid, at 100 MB of memory, tells 209 rightly and 2 wrongly."""
+
+_LETTERS = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
+
+
+def detect_language(text: str) -> Language | None:
+    """Return the language in which most function words and letters of the text are; None where no language leads."""
+    marks = _count_languages()
+    scores: dict[Language, float] = dict.fromkeys(LANGUAGES, 0.0)
+    for word in _LETTERS.findall(fold(text)):
+        known = marks.get(word, ())
+        for language in known:
+            scores[language] += 1 / len(known)
+    written = set(text.lower())
+    for language in LANGUAGES:
+        scores[language] += LETTER * len(written & read_words(language).letters)
+    (second, _), (score, best) = sorted((score, language) for language, score in scores.items())[-2:]
+    return best if score - second >= LEAD else None
+
+
+@cache
+def _count_languages() -> dict[str, list[Language]]:
+    """Return the languages of each function word."""
+    marks: dict[str, list[Language]] = {}
+    for language in LANGUAGES:
+        words = read_words(language)
+        for word in words.stop_words | words.telling_words:
+            marks.setdefault(word, []).append(language)
+    return marks

@@ -9,10 +9,11 @@ import pytest_asyncio
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
 
-from app.api import cache, chat, costs, documents, graph, health, ingestions, runs, threads
+from app.api import cache, chat, costs, documents, graph, health, ingestions, originals, runs, threads
 from app.api.responses import (
     AcceptedIngestBody,
     AnswerBody,
+    BlocksBody,
     CacheCountsBody,
     CostsBody,
     DocumentListBody,
@@ -31,7 +32,7 @@ from tests.asking import QUESTION
 from tests.http_client import open_client
 
 DOCUMENT = make_app(cast(Any, None)).openapi()
-ROUTERS = (chat, cache, runs, documents, ingestions, threads, graph, costs, health)
+ROUTERS = (chat, cache, runs, documents, originals, ingestions, threads, graph, costs, health)
 
 
 def list_responses() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -112,6 +113,7 @@ async def test_real_responses_are_of_their_types(client: httpx.AsyncClient, libr
     check(HistoryBody, (await client.get(f"/api/threads/{answer['thread_id']}/history")).json())
     check(DocumentListBody, (await client.get("/api/documents")).json())
     check(DocumentWithTextBody, (await client.get(f"/api/documents/{library['Station handbook']}")).json())
+    check(BlocksBody, (await client.get(f"/api/documents/{library['Station handbook']}/text")).json())
     files = {"files": ("notes.md", b"# Notes\n\nThe Falke is grey.\n")}
     check(IngestBody, (await client.post("/api/documents", files=files)).json())
     check(IngestBody, (await client.post("/api/documents", files={"files": ("empty.md", b"")})).json())

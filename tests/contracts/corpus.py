@@ -50,6 +50,7 @@ async def store(
     paragraphs: Sequence[str],
     title: str = "Handbook",
     metadata: Metadata | None = None,
+    original: bytes | None = None,
 ) -> Document:
     """Store a document as `app/ingest` does: only new chunks bring their vectors."""
     parsed, chunks = split(title, paragraphs)
@@ -60,5 +61,7 @@ async def store(
         for chunk in chunks
         if chunk.content_hash not in stored
     }
-    content = DocumentContent(source, digest(parsed.text), parsed, chunks, vectors, metadata=metadata or {})
+    content = DocumentContent(
+        source, digest(parsed.text), parsed, chunks, vectors, metadata=metadata or {}, original=original
+    )
     return await documents.replace(workspace_id, content)

@@ -349,6 +349,30 @@ class LibraryContract:
         await store(documents, "a", "First.md", [BATTERY], title="First again")
         assert await library.read_titles(Scope("a"), 2) == ["First again", "Third"]
 
+    async def test_documents_are_listed_by_source_with_the_number_of_all(
+        self, library: Library, documents: DocumentStore
+    ) -> None:
+        stored = [await store(documents, "a", f"{name}.md", [WARRANTY], title=name) for name in ("c", "a", "b")]
+        await store(documents, "b", "d.md", [WARRANTY], title="d")
+        listed = await library.list_documents(Scope("a"), 5)
+        assert ({each.title for each in listed.documents}, listed.total) == ({"a", "b", "c"}, 3)
+        assert [each.source for each in listed.documents] == sorted(each.source for each in listed.documents)
+        some = await library.list_documents(Scope("a"), 2)
+        assert (some.documents, some.total) == (listed.documents[:2], 3)
+        chosen = await library.list_documents(Scope("a", (stored[0].id,)), 2)
+        assert ([each.id for each in chosen.documents], chosen.total) == ([stored[0].id], 1)
+        nothing = await library.list_documents(Scope("none"), 2)
+        assert (nothing.documents, nothing.total) == ((), 0)
+
+    async def test_an_outline_is_the_document_in_order(self, library: Library, documents: DocumentStore) -> None:
+        document = await store(documents, "a", "falke.md", [WARRANTY, BATTERY, INTERLEUKIN])
+        other = await store(documents, "a", "other.md", [VERSION])
+        outline = await library.read_outline(Scope("a"), document.id, 2)
+        assert [passage.text for passage in outline] == [WARRANTY, BATTERY]
+        assert await library.read_outline(Scope("a", (other.id,)), document.id, 2) == []
+        assert await library.read_outline(Scope("b"), document.id, 2) == []
+        assert await library.read_outline(Scope("a"), "no document", 2) == []
+
     async def test_many_searches_at_once(self, library: Library, documents: DocumentStore) -> None:
         await store(documents, "a", "falke.md", [WARRANTY, BATTERY])
         found = await asyncio.gather(*(library.search_lexical(Scope("a"), "battery", 1) for _ in range(40)))

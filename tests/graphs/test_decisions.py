@@ -39,7 +39,7 @@ def make_state(
     return cast(AnswerState, state)
 
 
-@pytest.mark.parametrize("route", ["needs_retrieval", "conversational", "out_of_scope"])
+@pytest.mark.parametrize("route", ["needs_retrieval", "about_library", "conversational", "out_of_scope"])
 def test_the_route_is_followed(route: Route) -> None:
     assert decide_route(make_state(route=route)) == route
 

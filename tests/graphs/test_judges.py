@@ -8,6 +8,7 @@ from app.wiring.services import Services
 from domain.documents import Source
 from domain.ports.judgement import Check, Grade, Quote, Rewrite, Routed
 from domain.state import Turn
+from domain.text.languages import Language
 from tests.asking import QUESTION, ask
 
 
@@ -44,6 +45,9 @@ class FixedRouter:
     async def route(self, question: str, *, follow_up: bool) -> Routed:
         return Routed("out_of_scope", "It is for somebody else.")
 
+    def find_request(self, question: str) -> Routed | None:
+        return None
+
     async def is_for_documents(self, question: str, *, follow_up: bool) -> bool:
         return False
 
@@ -52,10 +56,10 @@ class FixedRouter:
 
 
 class Talker:
-    async def reply(self, question: str, titles: Sequence[str] | None) -> str:
+    async def reply(self, question: str, titles: Sequence[str] | None, language: Language) -> str:
         return "Ahoy."
 
-    async def decline(self, question: str, titles: Sequence[str] | None) -> str:
+    async def decline(self, question: str, titles: Sequence[str] | None, language: Language) -> str:
         return f"Nay; there are {len(titles or [])} scrolls."
 
 

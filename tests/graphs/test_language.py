@@ -12,7 +12,8 @@ from app.runs.requests import Ask, collect
 from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.events import Done, Event
-from domain.profile import GradeKnobs, Language, Profile
+from domain.profile import GradeKnobs, Profile
+from domain.text.languages import Language
 from nodes import wording
 from nodes.wording import Wording, read_catalogue
 from tests.asking import with_models

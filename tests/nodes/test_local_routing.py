@@ -85,23 +85,23 @@ def test_courtesies_are_taken_off_the_front_only() -> None:
     ],
 )
 async def test_replies_fit_what_was_said(question: str, expected: str) -> None:
-    assert (await TALK.reply(question, ["Handbook"])).startswith(expected)
+    assert (await TALK.reply(question, ["Handbook"], "en")).startswith(expected)
 
 
 async def test_replies_name_some_documents_and_never_a_search() -> None:
     titles = ["Handbook", "Manual", "Policy", "Contract"]
-    told = await TALK.reply("What can you do?", titles)
+    told = await TALK.reply("What can you do?", titles, "en")
     assert told.endswith("You can ask me about “Handbook”, “Manual”, “Policy” and others.")
-    assert (await TALK.reply("hi", titles[:2])).endswith("about “Handbook” and “Manual”.")
-    assert "no documents yet" in await TALK.reply("hi", [])
-    for text in (told, await TALK.reply("hm", titles), await TALK.decline("set an alarm", titles)):
+    assert (await TALK.reply("hi", titles[:2], "en")).endswith("about “Handbook” and “Manual”.")
+    assert "no documents yet" in await TALK.reply("hi", [], "en")
+    for text in (told, await TALK.reply("hm", titles, "en"), await TALK.decline("set an alarm", titles, "en")):
         assert "search" not in text.lower()
 
 
 async def test_declining_says_what_can_be_asked() -> None:
-    assert (await TALK.decline("Set an alarm for six", ["Handbook"])).startswith("I can't do that")
-    assert (await TALK.decline("What time is it?", ["Handbook"])).startswith("I can't help with that")
-    assert (await TALK.decline("What time is it?", ["Handbook"])).endswith("You can ask me about “Handbook”.")
+    assert (await TALK.decline("Set an alarm for six", ["Handbook"], "en")).startswith("I can't do that")
+    assert (await TALK.decline("What time is it?", ["Handbook"], "en")).startswith("I can't help with that")
+    assert (await TALK.decline("What time is it?", ["Handbook"], "en")).endswith("You can ask me about “Handbook”.")
 
 
 @pytest.mark.parametrize(

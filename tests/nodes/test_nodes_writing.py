@@ -121,6 +121,6 @@ def test_a_finished_turn_joins_its_conversation() -> None:
         {"run_id": "before"},
         {
             "run_id": "r", "question": "And it?", "standalone_question": "And the Falke?", "route": "needs_retrieval",
-            "answer": "36 [1].", "documents": ["A", "B"], "outcome": "answered",
+            "answer": "36 [1].", "documents": ["A", "B"], "document_ids": ["d"], "headings": [[]], "outcome": "answered",
         },
     ]  # fmt: skip

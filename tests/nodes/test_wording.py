@@ -8,7 +8,8 @@ from typing import Any, get_args
 import pytest
 
 from domain.outcome import LowConfidence, MissingWords, NothingFound, NothingQuotable, Reason, RetriesSpent, Uncited
-from domain.profile import GenerateKnobs, Language, Profile
+from domain.profile import GenerateKnobs, Profile
+from domain.text.languages import Language
 from nodes import wording
 from nodes.wording import Wording, read_catalogue, wording_of
 
@@ -93,6 +94,6 @@ def test_titles_are_no_templates() -> None:
 def test_a_profile_has_a_language_and_may_have_a_sentence_of_its_own() -> None:
     german = Profile(name="own", language="de")
     own = Profile(name="own", generate=GenerateKnobs(fallback="Not in our files."))
-    assert wording_of(german) == read_catalogue("de")
-    assert wording_of(own).abstain([found([])]) == "Not in our files."
-    assert wording_of(own).caveat == ENGLISH.caveat
+    assert wording_of(german, "de") == read_catalogue("de")
+    assert wording_of(own, "en").abstain([found([])]) == "Not in our files."
+    assert wording_of(own, "en").caveat == ENGLISH.caveat

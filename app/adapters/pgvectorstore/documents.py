@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 from app.adapters.pgvectorstore.table import Table
-from domain.documents import Arrival, Document
+from domain.documents import Arrival, Document, Place
 from domain.errors import InputError, UnknownDocument
 from domain.metadata import Metadata
 from domain.ports.documents import DocumentContent
@@ -56,11 +56,18 @@ class PgVectorStoreDocuments:
         )
         return "\n\n".join(row["content"] for row in rows) if rows else None
 
+    async def get_places(self, workspace_id: str, document_id: str) -> Sequence[Place]:
+        """Return nothing: not every table says where its chunks stand."""
+        return ()
+
     async def list(self, workspace_id: str, where: Where = EVERYTHING) -> Sequence[Document]:
         return await self._list(Scope(workspace_id, where=where))
 
     async def stored_hashes(self, workspace_id: str, document_id: str) -> frozenset[str]:
         return frozenset()
+
+    async def keep_original(self, workspace_id: str, content_hash: str, original: bytes) -> None:
+        raise InputError(_READ_ONLY)
 
     async def replace(self, workspace_id: str, content: DocumentContent) -> Document:
         raise InputError(_READ_ONLY)

@@ -10,7 +10,7 @@ import numpy as np
 from psycopg.rows import DictRow
 
 from app.adapters.pgvectorstore.table import Table
-from domain.documents import Box, Line, Match, Passage
+from domain.documents import Box, DocumentList, Line, ListedDocument, Match, Passage
 from domain.ports.embedding import Vector
 from domain.scope import Scope
 
@@ -154,6 +154,30 @@ class PgVectorStoreLibrary:
             limit=limit,
         )
         return [row["title"] for row in rows]
+
+    async def list_documents(self, scope: Scope, limit: int) -> DocumentList:
+        rows = await self._table.fetch(
+            """
+            SELECT document_id, min(title) AS title, count(*) OVER () AS total FROM (
+                SELECT {document} AS document_id, {title} AS title FROM {table} WHERE {in_scope} LIMIT %(looked_at)s
+            ) AS first_rows GROUP BY document_id ORDER BY document_id LIMIT %(limit)s
+            """,
+            scope,
+            looked_at=_TITLE_ROWS,
+            limit=limit,
+        )
+        listed = tuple(ListedDocument(row["document_id"], row["title"], row["document_id"]) for row in rows)
+        return DocumentList(listed, rows[0]["total"] if rows else 0)
+
+    async def read_outline(self, scope: Scope, document_id: str, limit: int) -> list[Passage]:
+        rows = await self._table.fetch(
+            f"{_PASSAGES} WHERE {{in_scope}} AND {{document}} = %(outlined)s"
+            " ORDER BY {position}, {id} LIMIT %(limit)s",
+            scope,
+            outlined=document_id,
+            limit=limit,
+        )
+        return [self._read_passage(row) for row in rows]
 
     async def read_tokens(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, bytes]:
         """Return nothing: the table has no token vectors, so late interaction runs the model on every passage."""

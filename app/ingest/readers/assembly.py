@@ -84,6 +84,8 @@ class Assembly:
         self._addresses: list[str] = []
         self._links: list[Link] = []
         self._ended_as = ""
+        self._item = (0, False)
+        """The depth of the last item, and whether it is a step."""
 
     def add_heading(self, level: int, text: str) -> None:
         """Append a heading and open its section. `level` counts from 1, the outermost; deeper sections end here. Within
@@ -217,6 +219,10 @@ class Assembly:
         is_item = bool(fresh) and fresh[0].first != fresh[0].rest
         # Items and meanings follow one another without an empty line, as long as none holds more than a paragraph.
         is_tight = is_item and self._ended_as in (("term", "meaning") if fresh[0].first == ": " else ("item",))
+        place = len(self._containers) - len(fresh), len(fresh) > 0 and fresh[0].first[0].isdigit()
+        if is_item and fresh[0].first != ": ":
+            is_tight &= self._item[0] != place[0] or self._item[1] == place[1]
+            self._item = place
         gap = "\n" if is_tight else f"\n{kept.rstrip()}\n"
         for each in fresh:
             each.is_begun = True

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from domain.ports.embedding import Embedder, Vector
 from domain.ports.judgement import Routed
 from domain.state import Route
+from domain.text.languages import Language, detect_language
+from domain.text.terms import content_words
+from nodes.local.phrases import match_whole, read_courtesies, read_library, read_talk
 from nodes.local.routing.prototypes import ABOUT_ASSISTANT, COMMAND, GOODBYE, MOMENT, PROTOTYPES, TRANSACTION
 
 _LONGEST_TALK = 24
@@ -20,43 +23,6 @@ NEAREST = 0.45
 
 LEAD = 0.06
 """Lead that the nearest example must have over the nearest question for the documents (benchmarks/routing.py)."""
-
-_GOES_ON = re.compile(
-    r"\b(?:(?:tell|show|give)\s+me\s+more|more\s+(?:about|details?|please)|explain|elaborate|go\s+on|continue|summari[sz]e|"
-    r"detail|examples?)\b",
-    re.IGNORECASE,
-)
-"""A request, within a conversation, for more about the last answer."""
-
-_ADDRESS = re.compile(r"\b(?:you|your|you're|you've|yours|yourself|u|ai|bot|assistant)\b", re.IGNORECASE)
-"""A word that addresses the assistant. "Who made it?" has none and asks about something else."""
-
-_SPEAKER = re.compile(r"\b(?:i|i'm|me|we|us|our)\b", re.IGNORECASE)
-"""A word for the speakers. Within a conversation, such a question may ask for something said in it."""
-
-_RULES = re.compile(r"\b(?:do|should|may|must) (?:i|we)\b", re.IGNORECASE)
-_YEAR = re.compile(r"\b(?:1\d|20)\d\d\b")
-_ASKS = re.compile(
-    r"^\W*(?:how\s+(?:do|does|can|should|could|must|may|to|are|is)\b|(?!.*\bmy\b)(?:how|what|which|who|whom|whose|why|when|"
-    r"where|is|are|was|were|do|does|did|am|(?:can|could|may|must|should|shall|will)(?!\s+you))\b)",
-    re.IGNORECASE,
-)
-"""A question for a fact that documents may hold ("How do I block a card?"), and no order ("Block my card")."""
-
-_COURTESY = re.compile(
-    r"""(?:
-        h(?:i+|ello+|ey+(?:\s+there|o)?|owdy|iya)(?:\s+(?:there|all|everyone|again|friend|buddy))?
-      | good\s+(?:morning|afternoon|evening|day|night) | goodnight | greetings | (?:wh?at'?s|wa[sz]+)\s*up | yo | sup
-      | (?:many\s+)?thanks?(?:\s+(?:you|u|again|a\s+(?:lot|bunch|million)|so\s+much|very\s+much))*
-        (?:\s+for\s+(?:your|the|all\s+your)\s+(?:help|support|time|information|info|answer|explanation|assistance))?
-      | thx | ty | cheers | (?:much\s+)?appreciated | (?:i(?:'m|\s+am)\s+)?(?:so\s+|very\s+)?(?:thankful|grateful)
-      | (?:good\s*)?bye(?:[\s-]*bye)? | farewell | see\s+(?:you|ya)(?:\s+(?:later|soon|tomorrow))? | cu | ciao
-      | nice | great | cool | perfect | awesome | wonderful | excellent | wow | ok(?:ay)? | alright | all\s+right | sure
-      | got\s+it | i\s+see | good\s+to\s+know | understood | yes | yeah | yep | no | nope | please | well | so
-      | (?:that'?s|that\s+is|it'?s)\s+(?:very\s+|really\s+)?(?:great|good|nice|helpful|fine|interesting|cool|awesome)
-    )(?=$|[\s,.!?;:…-])[\s,.!?;:…-]*""",
-    re.VERBOSE | re.IGNORECASE,
-)
 
 _embedded: dict[str, list[tuple[Route, str, Vector]]] = {}
 """The embedded examples, by the name of the embedder."""
@@ -74,14 +40,23 @@ class LocalRouter:
             return Routed("conversational", "It is a courtesy.")
         if len(rest.split()) > _LONGEST_TALK:
             return Routed("needs_retrieval", "It is longer than small talk.")
-        if follow_up and _GOES_ON.search(rest):
+        language = detect_language(rest)
+        if (request := find_library_request(rest, language)) is not None:
+            return request
+        phrases = read_talk(language or "en")
+        if match_whole(phrases.conversational, rest):
+            return Routed("conversational", f"It is {ABOUT_ASSISTANT}.")
+        if follow_up and phrases.goes_on.search(rest):
             return Routed("needs_retrieval", "It asks for more on the last answer.")
-        impossible = set() if _ADDRESS.search(rest) else {ABOUT_ASSISTANT}
-        if _ASKS.search(rest):
+        if language not in (None, "en"):
+            # The examples are English, and so is the embedding model: other languages resemble none of them reliably.
+            return Routed("needs_retrieval", "It may be answered by the documents.")
+        impossible = set() if phrases.address.search(rest) else {ABOUT_ASSISTANT}
+        if phrases.asks.search(rest):
             impossible |= {COMMAND, TRANSACTION}
-        if rest.endswith("?"):
+        if rest.endswith("?") or re.search(r"\d", rest):
             impossible.add(GOODBYE)
-        if _YEAR.search(rest) or _RULES.search(rest):
+        if phrases.lasting.search(rest):
             impossible.add(MOMENT)
         nearest = [found for found in await self._find_nearest(rest) if found[1] not in impossible]
         route, kind, score = max(nearest, key=lambda found: found[2])
@@ -91,9 +66,18 @@ class LocalRouter:
             return Routed("needs_retrieval", "It may be answered by the documents.")
         return Routed(route, f"It is {kind}.")
 
+    def find_request(self, question: str) -> Routed | None:
+        rest = strip_courtesies(question)
+        return find_library_request(rest, detect_language(rest)) if len(rest.split()) <= _LONGEST_TALK else None
+
     async def is_for_documents(self, question: str, *, follow_up: bool) -> bool:
         rest = strip_courtesies(question)
-        if not _ASKS.search(rest) or _ADDRESS.search(rest) or (follow_up and _SPEAKER.search(rest)):
+        phrases = read_talk(detect_language(rest) or "en")
+        if (
+            not phrases.asks.search(rest)
+            or phrases.address.search(rest)
+            or (follow_up and phrases.speakers.search(rest))
+        ):
             return False
         return (await self.route(question, follow_up=follow_up)).route == "needs_retrieval"
 
@@ -120,7 +104,26 @@ class LocalRouter:
 
 def strip_courtesies(question: str) -> str:
     """Return the question without the greetings, thanks and interjections that it opens with."""
-    rest = question.strip()
-    while match := _COURTESY.match(rest):
+    rest = question.strip().replace("’", "'")
+    while match := read_courtesies().match(rest):
         rest = rest[match.end() :]
     return rest
+
+
+def find_library_request(text: str, language: Language | None) -> Routed | None:
+    """Return how to route a request about the library itself: which documents there are, or a summary of something.
+    None where the text is no such request."""
+    for spoken in dict.fromkeys((language or "en", "en")):
+        phrases = read_library(spoken)
+        if match_whole(phrases.list, text):
+            return Routed("about_library", "It asks which documents there are.")
+        if (match := match_whole(phrases.summary, text)) is None:
+            continue
+        subject = next(filter(None, match.groupdict().values()), "").strip(" \"'„“”«»")
+        points_back = phrases.pointers.fullmatch(subject) is not None
+        if opening := phrases.articles.match(subject):
+            subject = subject[opening.end() :]
+        if points_back or not content_words(subject):
+            return Routed("about_library", "It asks for a summary of the last subject.", points_back=True)
+        return Routed("about_library", "It asks for a summary.", subject)
+    return None

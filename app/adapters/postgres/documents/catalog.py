@@ -8,7 +8,7 @@ from psycopg.rows import DictRow
 from app.adapters.postgres.library.filters import PASSES_FILTER, write_paths
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.pool import Pool, open_session
-from domain.documents import Document
+from domain.documents import Document, Line, Place
 from domain.where import EVERYTHING, Where
 
 DOCUMENT_COLUMNS: LiteralString = (
@@ -35,6 +35,13 @@ _GET: LiteralString = f"""
 _GET_TEXT: LiteralString = """
     SELECT text FROM documents
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+"""
+
+_GET_PLACES: LiteralString = """
+    SELECT place.start_offset, place.end_offset, place.lines, chunk.heading_path
+    FROM chunks AS chunk JOIN chunk_places AS place ON place.chunk_id = chunk.id
+    WHERE chunk.workspace_id = %(workspace_id)s AND chunk.document_id = ANY(%(document_ids)s::uuid[])
+    ORDER BY place.chunk_index
 """
 
 _LIST: LiteralString = f"""
@@ -67,6 +74,16 @@ class PostgresDocumentCatalog:
             row = await session.fetch_one(_GET_TEXT, document_ids=parse_ids([document_id]))
         return row["text"] if row else None
 
+    async def get_places(self, workspace_id: str, document_id: str) -> Sequence[Place]:
+        async with open_session(self._pool, workspace_id) as session:
+            rows = await session.fetch(_GET_PLACES, document_ids=parse_ids([document_id]))
+        return [
+            Place(
+                row["start_offset"], row["end_offset"], tuple(row["heading_path"]), tuple(map(read_line, row["lines"]))
+            )
+            for row in rows
+        ]
+
     async def list(self, workspace_id: str, where: Where = EVERYTHING) -> Sequence[Document]:
         metadata, path = write_paths(where)
         async with open_session(self._pool, workspace_id) as session:
@@ -97,3 +114,9 @@ def read_document(row: DictRow | None) -> Document | None:
         updated_at=row["updated_at"],
         metadata=row["metadata"],
     )
+
+
+def read_line(line: Sequence[float]) -> Line:
+    """Return a line from its form in the table `chunk_places`."""
+    start, end, page, x, y, width, height = line
+    return Line(int(start), int(end), int(page), {"x": x, "y": y, "width": width, "height": height})

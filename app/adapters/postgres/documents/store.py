@@ -21,6 +21,7 @@ from app.adapters.postgres.documents.chunks import (
     move_chunks,
     read_stored_chunks,
 )
+from app.adapters.postgres.documents.originals import add_original, drop_unneeded, hold_originals
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.library.vocabulary import list_words, update_vocabulary
 from app.adapters.postgres.pool import Integers, Pool, Session, open_session
@@ -89,10 +90,16 @@ _UPSERT: LiteralString = f"""
     RETURNING {DOCUMENT_COLUMNS}
 """
 
-_LOCK: LiteralString = """
-    SELECT FROM documents
+# Run before the upsert, to learn which files it replaces. The same order of locks as the upsert's.
+_LOCK_EXISTING: LiteralString = """
+    SELECT content_hash FROM documents
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+    ORDER BY document_id
     FOR UPDATE
+"""
+
+_HAS_CONTENT: LiteralString = """
+    SELECT FROM documents WHERE workspace_id = %(workspace_id)s AND content_hash = %(content_hash)s LIMIT 1
 """
 
 _DELETE: LiteralString = """
@@ -120,6 +127,7 @@ _FIND_DELETED: LiteralString = """
 _CLEAR_WORKSPACE: tuple[LiteralString, ...] = (
     "DELETE FROM chunks WHERE workspace_id = %(workspace_id)s",
     "DELETE FROM documents WHERE workspace_id = %(workspace_id)s",
+    "DELETE FROM originals WHERE workspace_id = %(workspace_id)s",
     "DELETE FROM term_frequencies WHERE workspace_id = %(workspace_id)s",
     "DELETE FROM vocabulary WHERE workspace_id = %(workspace_id)s",
     """UPDATE workspaces SET generation = generation + 1, corpus = gen_random_uuid(), chunks = 0
@@ -163,8 +171,8 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
     """Implements `DocumentStore` in PostgreSQL.
 
     Every change takes its locks in this order: the lease of its file and the row of the embedding model (both shared),
-    the documents' rows by ascending id, the frequencies of its terms by ascending id, the workspace's row. Changes of
-    one document are therefore serialised, and no two changes deadlock.
+    the documents' rows by ascending id, their files by ascending hash, the frequencies of its terms by ascending id,
+    the workspace's row. Changes of one document are therefore serialised, and no two changes deadlock.
     """
 
     def __init__(
@@ -227,6 +235,12 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
                 await _finish(session, Counter(), {}, chunks=0)
         return read_document(row)
 
+    async def keep_original(self, workspace_id: str, content_hash: str, original: bytes) -> None:
+        async with open_session(self._pool, workspace_id, transaction=True) as session:
+            await hold_originals(session, [content_hash])
+            if await session.fetch_one(_HAS_CONTENT, content_hash=content_hash) is not None:
+                await add_original(session, content_hash, original)
+
     async def replace(self, workspace_id: str, content: DocumentContent) -> Document:
         """Implements the port. Raises `DatabaseUnavailable` also if another change of the document has meanwhile
         removed a chunk whose vectors were to be reused."""
@@ -278,6 +292,9 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
             if is_load:
                 await session.execute(_ALLOW_LONG_PENDING_LIST)
             await session.execute(_CREATE_WORKSPACE)
+            replaced = {
+                row["content_hash"] for row in await session.fetch(_LOCK_EXISTING, document_ids=sorted(contents))
+            }
             arrivals = [content.arrival and content.arrival.number for content in contents.values()]
             rows = await session.fetch(
                 _UPSERT,
@@ -297,6 +314,11 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
                 raise Superseded
             if await session.fetch_one(_FIND_DELETED, document_ids=list(contents), arrivals=arrivals) is not None:
                 raise Superseded("This document was deleted after the file came. Add it again to have it back.")
+            originals = {each.content_hash: each.original for each in batch if each.original is not None}
+            await hold_originals(session, replaced | originals.keys())
+            for content_hash, original in originals.items():
+                await add_original(session, content_hash, original)
+            await drop_unneeded(session, replaced)
             known = await read_stored_chunks(session, list(contents))
             new = {chunk_id: row for chunk_id, row in wanted.items() if chunk_id not in known}
             kept = {chunk_id: row.chunk for chunk_id, row in wanted.items() if chunk_id in known}
@@ -316,12 +338,15 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
         ids = parse_ids([document_id])
         async with self._change(workspace_id) as session:
             await hold_index(session)
-            if await session.fetch_one(_LOCK, document_ids=ids) is None:
+            row = await session.fetch_one(_LOCK_EXISTING, document_ids=ids)
+            if row is None:
                 return False
             gone = list(await read_stored_chunks(session, ids))
             changed_terms = Counter[int]()
             changed_terms.subtract(await count_terms(session, gone))
             await session.execute(_DELETE, document_ids=ids)
+            await hold_originals(session, [row["content_hash"]])
+            await drop_unneeded(session, [row["content_hash"]])
             index_is_due = await _finish(session, changed_terms, {}, chunks=-len(gone))
         if index_is_due:
             self._indexes.tend()

@@ -5,10 +5,11 @@ from typing import LiteralString
 
 from psycopg.rows import DictRow
 
+from app.adapters.postgres.documents.catalog import read_line
 from app.adapters.postgres.library.filters import FilteredDocuments
 from app.adapters.postgres.library.ids import join_ids, parse_ids, split_ids
 from app.adapters.postgres.pool import Pool, open_session
-from domain.documents import Line, Passage
+from domain.documents import DocumentList, ListedDocument, Passage
 from domain.ports.embedding import Vector
 from domain.scope import Scope
 
@@ -56,6 +57,25 @@ _READ_TITLES: LiteralString = """
     WHERE workspace_id = %(workspace_id)s
       AND (%(document_ids)s::uuid[] IS NULL OR document_id = ANY(%(document_ids)s::uuid[]))
     ORDER BY updated_at DESC, document_id
+    LIMIT %(limit)s
+"""
+
+_LIST_DOCUMENTS: LiteralString = """
+    SELECT document_id, title, source, count(*) OVER () AS total FROM documents
+    WHERE workspace_id = %(workspace_id)s
+      AND (%(document_ids)s::uuid[] IS NULL OR document_id = ANY(%(document_ids)s::uuid[]))
+    ORDER BY source
+    LIMIT %(limit)s
+"""
+
+_READ_OUTLINE: LiteralString = f"""
+    SELECT {_COLUMNS}
+    FROM documents d
+    JOIN chunks c ON c.workspace_id = %(workspace_id)s AND c.document_id = d.document_id
+    JOIN chunk_places p ON p.chunk_id = c.id
+    WHERE d.workspace_id = %(workspace_id)s AND d.document_id = ANY(%(outlined)s::uuid[])
+      AND (%(document_ids)s::uuid[] IS NULL OR d.document_id = ANY(%(document_ids)s::uuid[]))
+    ORDER BY p.chunk_index
     LIMIT %(limit)s
 """
 
@@ -107,6 +127,24 @@ class PassageReader:
             )
         return [row["title"] for row in rows]
 
+    async def list_documents(self, scope: Scope, limit: int) -> DocumentList:
+        async with open_session(self._pool, scope.workspace_id) as session:
+            rows = await session.fetch(
+                _LIST_DOCUMENTS, limit=limit, document_ids=await self._filtered.find(session, scope)
+            )
+        listed = tuple(ListedDocument(str(row["document_id"]), row["title"], row["source"]) for row in rows)
+        return DocumentList(listed, rows[0]["total"] if rows else 0)
+
+    async def read_outline(self, scope: Scope, document_id: str, limit: int) -> list[Passage]:
+        async with open_session(self._pool, scope.workspace_id) as session:
+            rows = await session.fetch(
+                _READ_OUTLINE,
+                outlined=parse_ids([document_id]),
+                limit=limit,
+                document_ids=await self._filtered.find(session, scope),
+            )
+        return [_read_passage(row) for row in rows]
+
     async def read_tokens(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, bytes]:
         async with open_session(self._pool, scope.workspace_id) as session:
             rows = await session.fetch(_READ_TOKENS, chunk_ids=join_ids(chunk_ids))
@@ -123,11 +161,6 @@ def _read_passage(row: DictRow) -> Passage:
         start=row["start_offset"],
         end=row["end_offset"],
         heading_path=tuple(row["heading_path"]),
-        lines=tuple(_read_line(line) for line in row["lines"]),
+        lines=tuple(read_line(line) for line in row["lines"]),
         source=row["source"],
     )
-
-
-def _read_line(line: list[float]) -> Line:
-    start, end, page, x, y, width, height = line
-    return Line(int(start), int(end), int(page), {"x": x, "y": y, "width": width, "height": height})

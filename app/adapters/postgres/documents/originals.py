@@ -1,0 +1,90 @@
+"""The files from which documents were read, in parts, by the hash of their content.
+
+Who keeps or drops a file holds a lock of its hash until the end of the transaction. Otherwise one could drop it while
+another adds a document that needs it.
+"""
+
+from collections.abc import AsyncIterator, Iterable
+from typing import LiteralString
+
+from app.adapters.postgres.pool import Pool, Session, open_session
+
+PART_BYTES = 2**20
+"""Size of a part. What a download holds in memory, and what one statement writes."""
+
+_HOLD: LiteralString = """
+    SELECT pg_advisory_xact_lock(hashtextextended(%(workspace_id)s || ' original ' || %(content_hash)s, 0))
+"""
+
+_HAS: LiteralString = """
+    SELECT FROM originals WHERE workspace_id = %(workspace_id)s AND content_hash = %(content_hash)s LIMIT 1
+"""
+
+_ADD_PART: LiteralString = """
+    INSERT INTO originals (workspace_id, content_hash, part, bytes)
+    VALUES (%(workspace_id)s, %(content_hash)s, %(part)s, %(bytes)s)
+"""
+
+_DROP: LiteralString = """
+    DELETE FROM originals
+    WHERE workspace_id = %(workspace_id)s AND content_hash = %(content_hash)s
+        AND NOT EXISTS (
+            SELECT FROM documents WHERE workspace_id = %(workspace_id)s AND content_hash = %(content_hash)s
+        )
+"""
+
+_MEASURE: LiteralString = """
+    SELECT sum(octet_length(bytes))::bigint AS size FROM originals
+    WHERE workspace_id = %(workspace_id)s AND content_hash = %(content_hash)s
+"""
+
+_READ_PART: LiteralString = """
+    SELECT bytes FROM originals
+    WHERE workspace_id = %(workspace_id)s AND content_hash = %(content_hash)s AND part = %(part)s
+"""
+
+
+class PostgresOriginals:
+    """Implements `OriginalStore` in PostgreSQL."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def measure(self, workspace_id: str, content_hash: str) -> int | None:
+        async with open_session(self._pool, workspace_id) as session:
+            row = await session.fetch_one(_MEASURE, content_hash=content_hash)
+        return None if row is None else row["size"]
+
+    async def read(self, workspace_id: str, content_hash: str) -> AsyncIterator[bytes]:
+        part = 0
+        # No connection is held while the client takes a part.
+        while (content := await self._read_part(workspace_id, content_hash, part)) is not None:
+            yield content
+            part += 1
+
+    async def _read_part(self, workspace_id: str, content_hash: str, part: int) -> bytes | None:
+        async with open_session(self._pool, workspace_id) as session:
+            row = await session.fetch_one(_READ_PART, content_hash=content_hash, part=part)
+        return None if row is None else bytes(row["bytes"])
+
+
+async def hold_originals(session: Session, hashes: Iterable[str]) -> None:
+    """Keep others from adding or dropping these files until the transaction ends."""
+    for content_hash in sorted(set(hashes)):
+        await session.execute(_HOLD, content_hash=content_hash)
+
+
+async def add_original(session: Session, content_hash: str, content: bytes) -> None:
+    """Keep a file that `hold_originals` holds, unless it is kept already."""
+    if await session.fetch_one(_HAS, content_hash=content_hash) is not None:
+        return
+    for part, start in enumerate(range(0, len(content), PART_BYTES)):
+        await session.execute(
+            _ADD_PART, content_hash=content_hash, part=part, bytes=content[start : start + PART_BYTES]
+        )
+
+
+async def drop_unneeded(session: Session, hashes: Iterable[str]) -> None:
+    """Delete those of the files, which `hold_originals` holds, that no document needs."""
+    for content_hash in sorted(set(hashes)):
+        await session.execute(_DROP, content_hash=content_hash)

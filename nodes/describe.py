@@ -1,0 +1,137 @@
+"""describe: answer a question about the library itself: which documents there are, or what one of them says in short.
+
+Nothing is written here: titles are listed, and a summary is made of quotes, each cited.
+"""
+
+from langgraph.runtime import Runtime
+from typing_extensions import TypedDict
+
+from domain.citations import cite
+from domain.documents import Citation, Source, TextLine
+from domain.events import Sources
+from domain.outcome import Framing, NothingFound, Outcome, Reason
+from domain.profile import CitationStyle
+from domain.state import Level, Turn
+from domain.text.hyperlinks import strip_links
+from domain.text.markers import render_marker, strip_markers
+from nodes.answerers import LOCAL
+from nodes.context import Context
+from nodes.scope import profile_of, scope_of
+from nodes.subjects import find_subject, read_document
+from nodes.summary import Extract, clean_item, name_section, summarise
+from nodes.wording import wording_of
+from nodes.writing import AnsweringInput, AnswerWriter, finish_turn
+
+_LISTED = 40
+"""Titles that a list names."""
+
+
+class DescribeInput(AnsweringInput):
+    """The part of the state that describe reads."""
+
+    subject: str
+    focus: list[str]
+
+
+class DescribeUpdate(TypedDict):
+    """The part of the state that describe writes."""
+
+    answer: str
+    outcome: Outcome
+    outcome_reasons: list[Reason]
+    framing: Framing
+    answered_by: str
+    citations: list[Citation]
+    sources: list[Source]
+    confidence: float
+    level: Level
+    turns: list[Turn]
+
+
+async def describe(state: DescribeInput, runtime: Runtime[Context]) -> DescribeUpdate:
+    """List the documents, or quote what the subject's document or section says first.
+
+    Raises `DatabaseUnavailable`.
+    """
+    context, scope, profile = runtime.context, scope_of(state), profile_of(state)
+    wording = wording_of(profile, state["language"])
+    writer = AnswerWriter(runtime.stream_writer)
+    if not state["subject"] and not state["focus"]:
+        listed = await context.library.list_documents(scope, _LISTED)
+        writer.write(wording.list_documents([document.title for document in listed.documents], listed.total))
+        return _finish(state, writer, "conversed", [], [])
+    if state["focus"]:
+        subject = await read_document(state["focus"][0], scope, context)
+    else:
+        subject = await find_subject(state["subject"], scope, profile.retrieval, context)
+    extracts = summarise(subject.sections, state["subject"]) if subject else []
+    if subject is None or not extracts:
+        reasons: list[Reason] = [
+            NothingFound(code="nothing_found", searched=state["subject"], nearest=[], scope_is_empty=False)
+        ]
+        writer.write(wording.library.not_found.format(subject=state["subject"]))
+        return _finish(state, writer, "abstained", reasons, [])
+    sources = [_make_source(number, extract) for number, extract in enumerate(extracts, 1)]
+    runtime.stream_writer(Sources(type="sources", citations=[cite(source) for source in sources]))
+    writer.write(wording.library.about.format(title=wording.name([subject.title])))
+    for source, extract in zip(sources, extracts, strict=True):
+        _quote(writer, source, extract, subject.title, profile.generate.citation_style)
+    return _finish(state, writer, "answered", [], sources)
+
+
+def _make_source(number: int, extract: Extract) -> Source:
+    """Return the section as a source."""
+    passage = extract.section.passage
+    source = Source(
+        number=number,
+        chunk_id=passage.chunk_id,
+        chunk_index=passage.chunk_index,
+        document_id=passage.document_id,
+        title=passage.title,
+        heading_path=list(extract.section.heading_path),
+        text=extract.section.text,
+        start=extract.section.start,
+        end=extract.section.start + len(extract.section.text),
+        page=passage.page,
+        lines=[TextLine(start=x.start, end=x.end, page=x.page, box=x.box) for x in passage.lines],
+        score=1.0,
+        dense=None,
+        lexical=None,
+    )
+    if passage.source:
+        source["source"] = passage.source
+    return source
+
+
+def _quote(writer: AnswerWriter, source: Source, extract: Extract, title: str, style: CitationStyle) -> None:
+    """Write the section's quotes as one item, opened by its heading; several as items of their own."""
+    heading = strip_markers(name_section(extract.section, title))
+    texts = [clean_item(source["text"][start:end]) for start, end in extract.spans]
+    said = [strip_links(strip_markers(text), [text]) for text in texts]
+    marker = render_marker(source["number"], source["chunk_id"], style)
+    opening = f"\n- **{heading}:**" if heading else "\n-"
+    if len(said) == 1:
+        writer.write(f"{opening} {said[0]} {marker}")
+    else:
+        writer.write(opening if heading else "")
+        indent = "  " if heading else ""
+        writer.write("".join(f"\n{indent}- {text}" for text in said) + f" {marker}")
+    start = source["start"]
+    writer.cite(cite(source, (start + extract.spans[0][0], start + extract.spans[-1][1])))
+
+
+def _finish(
+    state: DescribeInput, writer: AnswerWriter, outcome: Outcome, reasons: list[Reason], sources: list[Source]
+) -> DescribeUpdate:
+    return DescribeUpdate(
+        answer=writer.text,
+        outcome=outcome,
+        outcome_reasons=reasons,
+        framing=Framing(opening=0, closing=0),
+        answered_by=LOCAL,
+        citations=writer.citations,
+        sources=sources,
+        confidence=1.0 if sources else 0.0,
+        level="high" if sources else "none",
+        turns=finish_turn(state, writer.text, writer.citations, outcome),
+    )

@@ -1,0 +1,142 @@
+"""Summarises a document or a section by quotes: what each of its sections says first, and what its items hold."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from domain.documents import Passage
+from domain.text.blocks import Block, read_blocks
+from domain.text.sentences import split_block
+from domain.text.terms import analyse
+
+WORDS = 175
+"""Words of a summary, headings counted: people call more than 200 in all too long."""
+
+LONGEST = 45
+"""Words of a quote; a longer sentence is passed over where there is another."""
+
+OPENING, HOLDING, NAMED, NESTED = 1.0, 0.8, 0.6, 0.25
+"""Worth of a sentence that opens its section, that holds a figure, of each word of the subject that it holds, and what
+each heading above its section takes off."""
+
+AGAIN = 0.6
+"""Factor by which a further sentence of a section is worth less than the one before it."""
+
+_FIGURE = re.compile(r"[$€£%]|\d")
+_ITEM = re.compile(r"^\s*(?:[-*+•>:]|\d{1,3}[.)])\s+")
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The text under one heading. `text` stands at `start` of the document."""
+
+    passage: Passage
+    """The first chunk of it."""
+    heading_path: tuple[str, ...]
+    text: str
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Extract:
+    """The quotes of a section, in order, as offsets in the section's text."""
+
+    section: Section
+    spans: list[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    section: int
+    start: int
+    end: int
+    worth: float
+    words: int
+
+
+def join_sections(passages: Sequence[Passage]) -> list[Section]:
+    """Join neighbouring chunks under the same heading to sections."""
+    sections: list[Section] = []
+    for passage in passages:
+        last = sections[-1] if sections else None
+        if last is None or last.heading_path != passage.heading_path:
+            sections.append(Section(passage, passage.heading_path, passage.text, passage.start))
+            continue
+        gap = passage.start - last.start - len(last.text)
+        # Chunks may overlap, and where their places are unknown they stand far apart.
+        added = passage.text[-gap:] if gap < 0 else "\n" * min(gap, 2) + passage.text
+        sections[-1] = Section(last.passage, last.heading_path, last.text + added, last.start)
+    return sections
+
+
+def name_section(section: Section, title: str) -> str:
+    """Return the innermost heading of a section that is not the document's title; empty where there is none."""
+    heading = next((each for each in reversed(section.heading_path) if each != title), "")
+    return " ".join(heading.split()).rstrip(":")
+
+
+def summarise(sections: Sequence[Section], subject: str) -> list[Extract]:
+    """Choose the sentences, items and rows that are worth most a word, at most `WORDS` words in all."""
+    asked = set(analyse(subject))
+    headings = [len(name_section(section, section.passage.title).split()) for section in sections]
+    least = min((len(section.heading_path) for section in sections), default=0)
+    units = [
+        unit
+        for number, section in enumerate(sections)
+        for unit in _weigh(number, section, asked, NESTED * (len(section.heading_path) - least))
+    ]
+    chosen: list[_Unit] = []
+    taken = [0] * len(sections)
+    left = WORDS
+    while units:
+        best = max(units, key=lambda unit: unit.worth * AGAIN ** taken[unit.section] / (unit.words + 12))
+        units.remove(best)
+        words = best.words + (0 if taken[best.section] else headings[best.section])
+        if words <= left and best.worth > 0:
+            chosen.append(best)
+            taken[best.section] += 1
+            left -= words
+    chosen.sort(key=lambda unit: (unit.section, unit.start))
+    return [
+        Extract(section, [(unit.start, unit.end) for unit in chosen if unit.section == number])
+        for number, section in enumerate(sections)
+        if taken[number]
+    ]
+
+
+def clean_item(text: str) -> str:
+    """Return a quoted item, row or sentence on one line, without the mark that opens an item."""
+    return " ".join(_ITEM.sub("", text).split())
+
+
+def _weigh(number: int, section: Section, asked: set[str], nested: float) -> Iterator[_Unit]:
+    opens = True
+    for block in read_blocks(section.text):
+        if block.kind in ("heading", "code"):
+            continue
+        for start, end in _read_units(section.text, block):
+            text = section.text[start:end]
+            words = len(_WORD.findall(text))
+            if words < 3 or text.rstrip().endswith(("?", ":")):
+                continue
+            worth = (
+                OPENING * opens
+                + HOLDING * bool(_FIGURE.search(_ITEM.sub("", text)))
+                + NAMED * len(asked & set(analyse(text)))
+                + 0.2
+                - nested
+            )
+            yield _Unit(number, start, end, worth * (0.3 if words > LONGEST else 1), words)
+            opens = False
+
+
+def _read_units(text: str, block: Block) -> Iterator[tuple[int, int]]:
+    """Yield the items of a list, the rows of a table and the sentences of anything else."""
+    if block.kind in ("list", "steps", "table", "definition") and block.parts:
+        for start, end in block.parts:
+            # What is nested in an item is left out of a summary.
+            first = text.find("\n", start, end)
+            yield start, first if first > 0 else end
+        return
+    yield from split_block(text, block)

@@ -1,0 +1,140 @@
+"""Files, pages and blocks of documents over HTTP."""
+
+import io
+from collections.abc import AsyncIterator
+
+import httpx
+import psycopg
+import pytest
+from PIL import Image
+
+from app.ingest.rendering import PageRenderer
+from app.library import FOLDER
+from app.serving.application import make_app
+from app.wiring.services import Services
+from domain.errors import RenderingBusy, UnreadableDocument
+from tests.http_client import open_client
+
+MANUAL = (FOLDER / "ws-400-manual.pdf").read_bytes()
+NOTES = b"# Notes\n\nBring these:\n\n- tent\n- map\n\n## Food\n\nWater is there.\n"
+
+
+@pytest.fixture
+async def client(services: Services) -> AsyncIterator[httpx.AsyncClient]:
+    async with open_client(make_app(services)) as opened:
+        yield opened
+
+
+async def add(client: httpx.AsyncClient, name: str, data: bytes, workspace: str = "default") -> str:
+    answer = await client.post("/api/documents", files={"files": (name, data)}, data={"workspace": workspace})
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["documents"][0]["document_id"])
+
+
+async def test_a_file_comes_back_as_it_was_added(client: httpx.AsyncClient) -> None:
+    document = await add(client, "Übung; x.md", NOTES)
+    response = await client.get(f"/api/documents/{document}/file")
+    assert (response.status_code, response.content) == (200, NOTES)
+    assert response.headers["content-type"] == "text/markdown"
+    assert response.headers["content-length"] == str(len(NOTES))
+    assert response.headers["x-content-type-options"] == "nosniff"
+    assert response.headers["content-disposition"] == (
+        "attachment; filename=\"_bung_ x.md\"; filename*=UTF-8''%C3%9Cbung%3B%20x.md"
+    )
+    again = await client.get(f"/api/documents/{document}/file", headers={"If-None-Match": response.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+async def test_a_page_is_never_shown_as_a_page_of_this_service(client: httpx.AsyncClient) -> None:
+    document = await add(client, "evil.html", b"<html><script>alert(1)</script><p>Hello</p></html>")
+    headers = (await client.get(f"/api/documents/{document}/file")).headers
+    assert headers["content-disposition"].startswith("attachment;")
+    assert "sandbox" in headers["content-security-policy"]
+
+
+async def test_a_pdf_page_is_drawn_at_the_resolution_asked_for(client: httpx.AsyncClient) -> None:
+    document = await add(client, "manual.pdf", MANUAL)
+    response = await client.get(f"/api/documents/{document}/pages/1.png", params={"dpi": 72})
+    assert (response.status_code, response.headers["content-type"]) == (200, "image/png")
+    small = Image.open(io.BytesIO(response.content))
+    larger = Image.open(io.BytesIO((await client.get(f"/api/documents/{document}/pages/1.png?dpi=144")).content))
+    assert small.size == (596, 842)
+    assert abs(larger.width - 2 * small.width) <= 1
+    tag = {"If-None-Match": response.headers["etag"]}
+    assert (await client.get(f"/api/documents/{document}/pages/1.png?dpi=72", headers=tag)).status_code == 304
+    assert (await client.get(f"/api/documents/{document}/pages/1.png?dpi=73", headers=tag)).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "path", "status", "says"),
+    [
+        ("manual.pdf", MANUAL, "pages/99.png", 404, "there is no page 99"),
+        ("manual.pdf", MANUAL, "pages/0.png", 422, "greater than or equal to 1"),
+        ("manual.pdf", MANUAL, "pages/1.png?dpi=9999", 422, "less than or equal to 220"),
+        ("notes.md", NOTES, "pages/1.png", 404, "Only pages of PDF files"),
+        ("notes.md", NOTES, "file?workspace=other", 404, "no document"),
+        ("notes.md", NOTES, "text?workspace=other", 404, "no document"),
+        ("manual.pdf", MANUAL, "pages/1.png?workspace=other", 404, "no document"),
+    ],
+)
+async def test_what_is_not_there_is_said(
+    client: httpx.AsyncClient, name: str, data: bytes, path: str, status: int, says: str
+) -> None:
+    document = await add(client, name, data)
+    response = await client.get(f"/api/documents/{document}/{path}")
+    assert response.status_code == status
+    assert says in response.json()["error"]["message"]
+
+
+async def test_a_document_from_before_files_were_kept_says_what_to_do(
+    client: httpx.AsyncClient, database_url: str
+) -> None:
+    document = await add(client, "notes.md", NOTES)
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("DELETE FROM originals")
+    response = await client.get(f"/api/documents/{document}/file")
+    assert (response.status_code, response.json()["error"]["code"]) == (404, "missing_original")
+    assert "Add it again" in response.json()["error"]["message"]
+    await add(client, "notes.md", NOTES)
+    assert (await client.get(f"/api/documents/{document}/file")).content == NOTES
+
+
+async def test_a_deleted_document_has_no_file(client: httpx.AsyncClient) -> None:
+    document = await add(client, "notes.md", NOTES)
+    assert (await client.delete(f"/api/documents/{document}")).status_code == 204
+    assert (await client.get(f"/api/documents/{document}/file")).status_code == 404
+
+
+async def test_the_text_comes_in_blocks_with_their_places(client: httpx.AsyncClient) -> None:
+    document = await add(client, "notes.md", NOTES)
+    text = (await client.get(f"/api/documents/{document}")).json()["text"]
+    body = (await client.get(f"/api/documents/{document}/text")).json()
+    assert body["characters"] == len(text)
+    assert all(text[block["start"] : block["end"]] == block["text"] for block in body["blocks"])
+    [items] = [block for block in body["blocks"] if block["kind"] == "list"]
+    assert "tent" in items["text"]
+    assert body["blocks"][-1]["heading_path"] == ["Notes", "Food"]
+    assert items["page"] is None
+
+
+async def test_blocks_of_a_pdf_have_pages(client: httpx.AsyncClient) -> None:
+    document = await add(client, "manual.pdf", MANUAL)
+    pages = [block["page"] for block in (await client.get(f"/api/documents/{document}/text")).json()["blocks"]]
+    assert pages[0] == 1
+    assert pages == sorted(pages)
+
+
+async def test_a_page_that_cannot_be_drawn_ends_no_more_than_its_process() -> None:
+    with pytest.raises(UnreadableDocument, match="cannot be drawn"):
+        await PageRenderer().render(b"no PDF", 1, 100)
+
+
+async def test_a_page_that_takes_too_long_is_given_up() -> None:
+    with pytest.raises(UnreadableDocument, match="takes longer"):
+        await PageRenderer(seconds=0.001).render(MANUAL, 1, 100)
+
+
+async def test_too_many_waiting_pages_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.ingest.rendering.MAX_WAITING", 0)
+    with pytest.raises(RenderingBusy):
+        await PageRenderer().render(MANUAL, 1, 100)

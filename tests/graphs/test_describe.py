@@ -1,0 +1,106 @@
+"""Questions about the library itself, through the whole graph."""
+
+import pytest
+
+from app.runs.requests import Ask, collect
+from app.wiring.services import Services
+from domain.events import Done, Event
+
+GUIDE = b"""# Travel guide
+
+The company pays for journeys that a manager has approved.
+
+## Budget
+
+Each team has 1,850 dollars a year for its meetings. Ask early.
+
+- A night in a hotel costs at most 300 dollars.
+- Meals cost at most 80 dollars a day.
+
+## Booking
+
+All journeys are booked in Navan. It takes a minute.
+
+```
+navan book --help
+```
+"""
+
+
+async def ask(services: Services, *questions: str) -> tuple[Done, list[Event]]:
+    ended: list[Done] = []
+    events: list[Event] = []
+    async with services.make_run_manager() as runs:
+        for question in questions:
+            thread = ended[-1]["thread_id"] if ended else None
+            done, events = await collect(await runs.ask(Ask(question, thread_id=thread)))
+            assert done["type"] == "done", done
+            ended.append(done)
+    return ended[-1], events
+
+
+@pytest.fixture
+async def guide(services: Services, library: dict[str, str]) -> None:
+    await services.library.ingestion.add("default", "guides/travel.md", GUIDE)
+
+
+def steps_of(events: list[Event]) -> list[str]:
+    return [event["step"] for event in events if event["type"] == "thinking"]
+
+
+@pytest.mark.usefixtures("guide")
+@pytest.mark.parametrize(
+    ("question", "opening"),
+    [
+        ("What documents do you have?", "There are 3 documents here: "),
+        ("hey, can you tell me what files i've got in here?", "There are 3 documents here: "),
+        ("Welche Dokumente hast du?", "Hier sind 3 Dokumente: "),
+        ("Quels documents as-tu ?", "Il y a 3 documents ici : "),
+        ("¿Qué documentos tienes?", "Aquí hay 3 documentos: "),
+    ],
+)
+async def test_the_documents_are_listed_without_a_search_or_a_citation(
+    services: Services, question: str, opening: str
+) -> None:
+    done, events = await ask(services, question)
+    assert steps_of(events) == ["route", "describe"]
+    assert done["answer"].startswith(opening)
+    assert "Travel guide" in done["answer"]
+    assert (done["route"], done["outcome"], done["citations"]) == ("about_library", "conversed", [])
+
+
+@pytest.mark.usefixtures("guide")
+@pytest.mark.parametrize("question", ["summarise the travel guide", "What is the travel guide about?"])
+async def test_a_document_is_summarised_by_cited_quotes_under_its_headings(services: Services, question: str) -> None:
+    done, events = await ask(services, question)
+    assert steps_of(events) == ["route", "describe"]
+    assert done["outcome"] == "answered"
+    for fact in ("**Budget:**", "1,850 dollars", "300 dollars", "80 dollars", "**Booking:**", "Navan"):
+        assert fact in done["answer"]
+    assert "navan book" not in done["answer"]
+    assert len(done["answer"].split()) <= 190
+    assert {citation["title"] for citation in done["citations"]} == {"Travel guide"}
+    for citation in done["citations"]:
+        assert citation["text"] in GUIDE.decode()
+        assert f"[{citation['marker']}]" in done["answer"]
+
+
+@pytest.mark.usefixtures("guide")
+async def test_a_topic_is_summarised_from_its_section(services: Services) -> None:
+    done, _ = await ask(services, "Give me a short overview of the travel budget")
+    assert "1,850 dollars" in done["answer"]
+    assert "Navan" not in done["answer"]
+
+
+@pytest.mark.usefixtures("guide")
+async def test_what_was_talked_about_last_is_summarised(services: Services) -> None:
+    done, _ = await ask(services, "What does a night in a hotel cost at most?", "Summarise that document")
+    assert "“Travel guide”" in done["answer"]
+    assert "Navan" in done["answer"]
+
+
+async def test_nothing_is_made_up_about_an_empty_library(services: Services) -> None:
+    done, _ = await ask(services, "Summarise the travel guide")
+    assert (done["outcome"], done["citations"]) == ("abstained", [])
+    done, _ = await ask(services, "What documents do you have?")
+    assert done["answer"].startswith("There are no documents yet")

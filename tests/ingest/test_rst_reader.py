@@ -1,0 +1,164 @@
+"""reStructuredText as the published page shows it."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+import pytest
+
+from app.ingest.reading import read_document
+from domain.errors import UnreadableDocument
+
+GUIDE = """\
+:orphan:
+
+.. _gauges:
+
+Rain gauges
+===========
+
+.. versionadded:: 2.1
+
+   Gauges with *two* buckets, read by
+   :func:`~rain.read_all` or ``read --all``.
+
+.. seealso:: :ref:`the snow gauge <snow>`, :pypi:`rain` and `the site`_.
+
+.. _the site: https://rain.example/
+
+Buckets
+-------
+
+.. note:: Rinse them first.
+
+   - with water
+   - with soap
+
+1. Open::
+
+      gauge open
+
+2. Read.
+
+   .. code-block:: python
+      :caption: read.py
+
+      print(read())
+
+.. strange:thing:: A title
+   :option: 3
+
+   Text of a directive that nobody knows.
+
+.. confval:: depth
+
+   Depth in :unknown-role:`mm`.
+
+:Exit code 0: All is dry.
+
+term
+   Its meaning.
+
+====== =====
+Month  mm
+====== =====
+May    12
+June   7
+====== =====
+
++-------+------+
+| a     | b    |
++=======+======+
+| both         |
++-------+------+
+
+.. toctree::
+
+   other
+
+.. include:: /etc/passwd
+
+.. raw:: html
+
+   <script>never</script>
+
+.. image:: flake.png
+   :alt: A snow flake
+"""
+
+
+def test_directives_and_roles_keep_their_words() -> None:
+    document = read_document("gauges.rst", GUIDE.encode())
+    assert document.title == "Rain gauges"
+    assert [section.heading_path for section in document.sections] == [("Rain gauges",), ("Rain gauges", "Buckets")]
+    assert document.text == (
+        """\
+# Rain gauges
+
+Added in version 2.1: Gauges with two buckets, read by `read_all` or `read --all`.
+
+See also: the snow gauge, rain and the site.
+
+## Buckets
+
+Note: Rinse them first.
+
+- with water
+- with soap
+
+1. Open:
+
+   ```
+   gauge open
+   ```
+
+2. Read.
+
+   read.py:
+
+   ```python
+   print(read())
+   ```
+
+A title: Text of a directive that nobody knows.
+
+`depth`
+: Depth in `mm`.
+
+Exit code 0: All is dry.
+
+term
+: Its meaning.
+
+Month | mm
+--- | ---
+May | 12
+June | 7
+
+a | b
+--- | ---
+both |
+
+A snow flake"""
+    )
+    assert [(document.text[link.start : link.end], link.address) for link in document.links] == [
+        ("the site", "https://rain.example/")
+    ]
+
+
+def test_what_one_file_makes_known_stays_with_it() -> None:
+    """docutils shares its tables of directives between threads."""
+    files = [f".. thing{n}:: Words\n\n   Text :role{n}:`of` {n}.".encode() for n in range(20)]
+    with ThreadPoolExecutor(4) as threads:
+        texts = list(threads.map(lambda data: read_document("a.rst", data).text, files))
+    assert texts == [f"Words: Text `of` {n}." for n in range(20)]
+
+
+@pytest.mark.parametrize(
+    "piece", ["* ", "`", ":a:`", ".. x::\n", "|", "a\n===\n\n", "- a\n\n", "*a ", "a_ ", ".. |a| x\n"]
+)
+def test_hostile_text_is_read_in_time(piece: str) -> None:
+    started = time.process_time()
+    with suppress(UnreadableDocument):
+        read_document("a.rst", b"Text\n\n" + piece.encode() * (5_000 // len(piece)))
+    assert time.process_time() - started < 6
