@@ -84,8 +84,8 @@ async def test_another_rewriter_says_what_a_follow_up_means(services: Services, 
     assert "9 months" in done["answer"]
 
 
-class FirstWords:
-    """Finds the answer in the first words of the last source."""
+class LastWords:
+    """Finds the answer in the last words of the last source."""
 
     async def find(
         self,
@@ -97,12 +97,12 @@ class FirstWords:
         last: Turn | None = None,
     ) -> list[Quote]:
         source = sources[-1]
-        quote = Quote(source["number"], source["start"], source["start"] + 9, source["text"][:9], 1.0)
-        return [quote]
+        start, end = source["end"] - 9, source["end"]
+        return [Quote(source["number"], start, end, source["text"][-9:], 1.0)]
 
 
 async def test_another_finder_chooses_what_is_quoted(services: Services, library: dict[str, str]) -> None:
-    done = await ask(plug(services, finder=FirstWords(), grader=Doubtful(0.9)))
+    done = await ask(plug(services, finder=LastWords(), grader=Doubtful(0.9)))
     [citation] = done["citations"]
     assert done["answer"].startswith(f"{citation['text'].strip()} [{citation['marker']}]")
     assert citation["end"] - citation["start"] == 9
