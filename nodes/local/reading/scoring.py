@@ -50,6 +50,8 @@ class ScoredUnits:
     """Shape (units,). Log-odds that are comparable between questions."""
     wanted: Mapping[str, float]
     """The question's terms with their weights, which add up to 1."""
+    similarity: float
+    """The highest cosine of the question with a unit."""
 
 
 async def score_units(
@@ -68,16 +70,18 @@ async def score_units(
         features[:, 0] = similarities.min()
         features[chosen, 0] = similarities
     merits = (features @ WEIGHTS).astype(np.float32)
-    shares = np.exp(merits - merits.max(initial=0.0))
-    return ScoredUnits(units, shares / max(shares.sum(), 1e-9), merits, wanted)
+    odds = np.exp(merits - merits.max(initial=-np.inf)) if units else merits
+    highest = float(features[:, 0].max(initial=0.0))
+    return ScoredUnits(units, odds / odds.sum() if units else odds, merits, wanted, highest)
 
 
 def describe(
     question: str, units: Sequence[Unit], held: Sequence[frozenset[str]], wanted: Mapping[str, float]
 ) -> Vector:
-    """Return the features of each unit, shape (units, features): cosine with the question (0 until it is known), share
-    of the question's terms that it holds, share that only its context holds, relevance of its source, being in the
-    first source, having a figure where one is asked for, lacking it, brevity, share that a neighbour holds."""
+    """Return the features of each unit, shape (units, features): cosine with the question (until it is known, the
+    relevance of the source), share of the question's terms that it holds, share that only its context holds, relevance
+    of its source, being in the first source, having a figure where one is asked for, lacking it, brevity, share that a
+    neighbour holds."""
     asks_amount = read_question(question).amount
     own = [cover(wanted, terms) for terms in held]
     rows = []
@@ -87,7 +91,7 @@ def describe(
         figure = _FIGURE.search(unit.text) is not None
         rows.append(
             (
-                0.0,
+                unit.source["score"],
                 own[i],
                 around - own[i],
                 unit.source["score"],
