@@ -4,7 +4,7 @@ import hashlib
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from domain.documents import Chunk, Line, ParsedDocument
 from domain.text.blocks import Block, Span, read_blocks
@@ -16,6 +16,8 @@ SIZE = 500
 
 _TINY = 8
 """Pieces shorter than the chunk size divided by this are too small to be found and understood alone."""
+_MIXED = 4
+"""Pieces shorter than the chunk size divided by this may share a chunk with a part of a long block."""
 _SHORT_LEAD = 200
 """Limit, in characters, of a paragraph that ends with a colon and stays with the block below it."""
 _LINE = re.compile(r"[^\n]+")
@@ -34,12 +36,13 @@ class _Piece:
 @dataclass(frozen=True, slots=True)
 class _Atom:
     """Text that is not cut: a block, or a part of one that is too long. `lead` is what it cannot be read without, from
-    further up. One that leads belongs to what follows."""
+    further up. One that leads belongs to what follows. `block` is the start of the block that was cut."""
 
     start: int
     end: int
     lead: str = ""
     leads: bool = False
+    block: int | None = None
 
 
 def split(parsed: ParsedDocument, *, size: int = SIZE) -> list[Chunk]:
@@ -86,7 +89,9 @@ def _pack(text: str, atoms: Iterator[_Atom], size: int) -> Iterator[tuple[int, i
         while leading and held[leading - 1].leads:
             leading -= 1
         start = held[leading].start if leading < len(held) else atom.start
-        if held and atom.end - held[0].start > size:
+        is_other = bool(held) and held[-1].block != atom.block and not held[-1].leads
+        is_apart = is_other and held[-1].end - held[0].start >= size // _MIXED
+        if held and (is_apart or atom.end - held[0].start > size):
             # What leads goes with the atom, unless it is all there is.
             yield from take(held[:leading])
             held = held[leading:]
@@ -105,7 +110,7 @@ def _split_piece(text: str, piece: _Piece, size: int, language: str) -> Iterator
             leads = number + 1 < len(blocks) and (block.kind == "heading" or is_lead_in)
             yield _Atom(_begin(text, block.start), block.end, leads=leads)
         else:
-            yield from _split_long(text, block, size, language)
+            yield from (replace(atom, block=block.start) for atom in _split_long(text, block, size, language))
 
 
 def _begin(text: str, start: int) -> int:
