@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev run test test-llm check bench mutants lock clean
+.PHONY: help install install-dev run test test-llm test-training check bench mutants lock clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -52,6 +52,15 @@ $(VENV)/.installed-llm: $(VENV)/.installed-dev constraints-llm.txt
 
 test-llm: $(VENV)/.installed-llm ## whole runs with a small language model behind llama.cpp's own server
 	@$(BIN)/python -m pytest tests/llm $(ARGS)
+
+.venv-training/.installed: training/requirements.txt
+	@echo "Installing PyTorch and the recipe's packages (200 MB to 3 GB) ..."
+	@$(PYTHON) -m venv .venv-training
+	@.venv-training/bin/python -m pip --disable-pip-version-check -q install -r training/requirements.txt
+	@touch $@
+
+test-training: .venv-training/.installed ## the reader's recipe on 200 rows, in an environment of its own
+	@OMP_NUM_THREADS=1 .venv-training/bin/python -m pytest -c /dev/null --rootdir . --import-mode=importlib -q training/tests
 
 bench: install-dev ## measure: ratios and counts, printed
 	@$(BIN)/python -m benchmarks

@@ -71,6 +71,8 @@ class ParsedDocument:
     metadata: Metadata = field(default_factory=dict)
     """Metadata that the file has in itself, such as front matter."""
     links: tuple[Link, ...] = ()
+    unseen_words: int = 0
+    """Words that were left out because nobody sees them: hidden, white on white, off the page."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,7 @@ FORMATS = [
         "DOCX",
         ("docx",),
         (f"{_OFFICE}.wordprocessingml.document",),
-        f"{_R}.docx:read_docx",
+        f"{_R}.word.reader:read_docx",
         "a Word file (DOCX)",
         has_part("word/document.xml"),
         is_text=False,

@@ -196,6 +196,7 @@ class Ingestion:
             pages=document.pages,
             chunks=document.chunks,
             embedded=len(vectors),
+            note=_note_unseen(content.parsed.unseen_words),
         )
 
     async def _add_files(
@@ -260,3 +261,10 @@ class Ingestion:
             if progress is not None:
                 progress(source, len(vectors), len(hashes))
         return vectors
+
+
+def _note_unseen(words: int) -> str | None:
+    """Say that hidden words were left out; None where there were none."""
+    if not words:
+        return None
+    return f"{words:,} word{'s' if words != 1 else ''} that cannot be seen {'were' if words != 1 else 'was'} left out."

@@ -361,7 +361,7 @@ def test_word_headings_lists_and_text() -> None:
     check_cover(document)
     assert list_sections(document) == [
         ((), "Annual report\n\nPreface"),
-        (("Rain",), "# Rain\n\n- one\n- two\n\nafter"),
+        (("Rain",), "# Rain\n\n- one\n\n1. two\n\nafter"),
         (("Rain", "Buckets"), "## Buckets\n\nText"),
         (("Snow",), "# Snow"),
     ]
@@ -380,7 +380,7 @@ def test_word_tables_stand_where_they_are() -> None:
     buffer = io.BytesIO()
     document.save(buffer)
     text = read_document("t.docx", buffer.getvalue()).text
-    assert text == "before\n\n00 | 01 | 02\nwide | 12\n20 | 21 | two lines\n\nafter"
+    assert text == "before\n\n00 | 01 | 02\nwide |  | 12\n20 | 21 | two lines\n\nafter"
 
 
 def test_word_links_insertions_and_content_controls_are_read_and_deletions_are_not() -> None:

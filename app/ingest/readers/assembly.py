@@ -81,6 +81,8 @@ class Assembly:
         self._sections: list[tuple[int, tuple[str, ...]]] = [(0, ())]
         self._containers: list[_Container] = []
         self._items: list[int] = []
+        self._depths: list[int] = []
+        """Of the open items that `add_item` began."""
         self._addresses: list[str] = []
         self._links: list[Link] = []
         self._ended_as = ""
@@ -144,16 +146,20 @@ class Assembly:
         del self._containers[self._items.pop() :]
 
     def add_item(self, text: str, depth: int = 0, number: int | None = None) -> None:
-        """Append an item of one paragraph. `depth` counts from 0, the outermost. The item stays open for what is deeper
-        or belongs to it: call `close_items` before anything else."""
-        self.close_items(min(depth, len(self._items)))
+        """Append an item of one paragraph, within those that are less deep: `depth` counts from 0, the outermost, and
+        may skip a level. The item stays open for what is deeper or belongs to it: call `close_items` before anything
+        else."""
+        outer = sum(other < depth for other in self._depths)
+        self.close_items(outer)
+        self._depths.append(depth)
         self.open_item(number)
         self.add_paragraph(text)
 
-    def close_items(self, depth: int = 0) -> None:
-        """End all items of `depth` and deeper."""
-        while len(self._items) > depth:
+    def close_items(self, kept: int = 0) -> None:
+        """End all items but the `kept` outermost."""
+        while len(self._items) > kept:
             self.close_item()
+        del self._depths[kept:]
 
     def open_quote(self) -> None:
         """Begin a quote. Ends with `close_quote`."""

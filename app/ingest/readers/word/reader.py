@@ -1,0 +1,292 @@
+"""Word files."""
+
+import io
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from docx import Document
+from docx.document import Document as WordDocument
+from docx.oxml import parse_xml
+from docx.oxml.ns import qn
+
+from app.ingest.readers.archives import open_archive
+from app.ingest.readers.assembly import BREAK, Assembly, squeeze
+from app.ingest.readers.grids import check_cells, has_header
+from app.ingest.readers.word.numbering import Number, Numbering
+from app.ingest.readers.word.words import WordReader, has_shading, is_bold, is_vanished
+from domain.documents import ParsedDocument
+
+_HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
+_LIST_STYLE = re.compile(r"list (bullet|number)(?: ([2-5]))?", re.IGNORECASE)
+_CONTENTS = re.compile(r"toc (?:\d|heading)", re.IGNORECASE)
+_LONGEST_HEADING = 100
+"""Limit, in characters, of a bold paragraph that is a heading, in a document that has no style for headings in use."""
+_BOLD_LEVEL = 2
+_MOST_SPANNED = 100
+"""Largest number of columns that a cell is taken to span."""
+
+
+def read_docx(source: str, data: bytes) -> ParsedDocument:
+    """Read a Word document: headings, paragraphs, lists and tables in their order, then the notes, without page headers
+    and footers, table of contents and hidden text.
+
+    Raises `OversizedDocument` before unpacking if the parts would be too large, `UnreadableDocument` if the archive is
+    damaged, and python-docx's errors for missing or malformed parts.
+    """
+    open_archive(data, "Word file").close()
+    document = Document(io.BytesIO(data))
+    reader = _Reader(document)
+    reader.read()
+    title = reader.shown_title or document.core_properties.title
+    return replace(reader.assembly.finish(title, source), unseen_words=reader.words.unseen_words)
+
+
+class _Reader:
+    def __init__(self, document: WordDocument) -> None:
+        self.assembly = Assembly()
+        self.shown_title = ""
+        """The first paragraph in the style Title. The property of that name is often a template's."""
+        self._document = document
+        self._styles = _Styles(document)
+        self._numbering = Numbering(document)
+        links = {key: r.target_ref for key, r in document.part.rels.items() if r.is_external}
+        self.words = WordReader(self.assembly, links, self._styles.hidden)
+        paragraphs = document.element.body.iter(qn("w:p"))
+        self._has_headings = any(self._styles.find_level(each, self._styles.find(each)) for each in paragraphs)
+        background = document.element.find(qn("w:background"))
+        self._on_white = background is None or background.get(qn("w:color"), "FFFFFF").upper() in ("FFFFFF", "AUTO")
+
+    def read(self) -> None:
+        for element in _list_blocks(self._document.element.body):
+            if element.tag == qn("w:p"):
+                self._add_paragraph(element)
+            else:
+                self._add_table(element)
+        self.assembly.close_items()
+        for relation in self._document.part.rels.values():  # footnotes and endnotes stand in their own parts
+            if relation.reltype.endswith(("/footnotes", "/endnotes")):
+                for paragraph in parse_xml(relation.target_part.blob).iter(qn("w:p")):
+                    self.assembly.add_paragraph(self.words.spell(paragraph))
+
+    def _add_paragraph(self, paragraph: Any) -> None:
+        style = self._styles.find(paragraph)
+        name = self._styles.names.get(style, "")
+        if _CONTENTS.match(name):
+            return
+        number = self._count(paragraph, style)
+        text = self.words.spell(paragraph, on_white=self._on_white)
+        level = self._styles.find_level(paragraph, style)
+        if not (level or self._has_headings or number) and len(text) <= _LONGEST_HEADING and is_bold(paragraph):
+            level = _BOLD_LEVEL if text[-1:] not in (".", ",", ";", ":") and BREAK not in text else 0
+        if not text:
+            pass
+        elif level:
+            self.assembly.close_items()
+            self.assembly.add_heading(level, f"{number.label} {text}" if number and number.label else text)
+        elif number is not None and (number.step is not None or not number.label):
+            self.assembly.add_item(text, number.level, number.step)
+        elif number is not None and "." in number.label.rstrip("."):  # a numbered section, as in contracts
+            self.assembly.close_items()
+            self.assembly.add_paragraph(f"{number.label} {text}")
+        elif number is not None:
+            self.assembly.add_item(f"{number.label} {text}", number.level)
+        else:
+            self.assembly.close_items()
+            if name.lower() == "title" and not self.shown_title:
+                self.shown_title = squeeze(text)
+            self.assembly.add_paragraph(text)
+        for box in paragraph.iter(qn("w:txbxContent")):
+            if not any(ancestor.tag.endswith("}Fallback") for ancestor in box.iterancestors()):
+                for inner in box.iterchildren(qn("w:p")):
+                    self.assembly.close_items()
+                    self.assembly.add_paragraph(self.words.spell(inner, on_white=False))
+
+    def _count(self, paragraph: Any, style: str) -> Number | None:
+        """Return the number or bullet of a paragraph, its own or its style's."""
+        own = paragraph.find(f"{qn('w:pPr')}/{qn('w:numPr')}")
+        for properties in (own, *self._styles.find_numbers(style)):
+            if properties is None:
+                continue
+            number_id, level = _read_value(properties, "w:numId"), _read_value(properties, "w:ilvl")
+            if number_id == "0":
+                return None
+            if number_id:
+                known = self._numbering.count(number_id, int(level) if level.isdecimal() else 0)
+                return known or Number(0, "")
+        if found := _LIST_STYLE.match(self._styles.names.get(style, "")):
+            return Number(int(found[2] or 1) - 1, "")
+        return None
+
+    def _add_table(self, table: Any) -> None:
+        self.assembly.close_items()
+        rows: list[list[str]] = []
+        headers = 0
+        has_styled_header = _has_styled_header(table)
+        is_set_off = False
+        width = cells = 0
+        for row in _list_rows(table):
+            spelled, is_whole = self._spell_row(row, rows[-1] if rows else [], width)
+            cells += len(spelled)
+            check_cells(cells)
+            width = max(width, len(spelled))
+            if is_whole:  # one cell over the whole width: a label or a text between tables
+                self._finish_table(rows, headers, is_set_off=is_set_off)
+                rows, headers = [], 0
+                for part in spelled[0].split(BREAK * 2):
+                    self.assembly.add_paragraph(part)
+            elif any(spelled):
+                if row.find(f"{qn('w:trPr')}/{qn('w:tblHeader')}") is not None and headers == len(rows):
+                    headers += 1
+                if not rows:
+                    is_set_off = has_styled_header or _is_set_off(row)
+                elif len(rows) == 1 and not has_styled_header and _is_set_off(row):
+                    is_set_off = False  # all rows look like the first
+                rows.append(spelled)
+        self._finish_table(rows, headers, is_set_off=is_set_off)
+
+    def _finish_table(self, rows: list[list[str]], headers: int, *, is_set_off: bool) -> None:
+        spelled = [[cell.replace(BREAK, " ") for cell in row] for row in rows]
+        if not headers and is_set_off and has_header(spelled):
+            headers = 1
+        self.assembly.add_table(spelled, headers=min(headers, len(rows) - 1))
+
+    def _spell_row(self, row: Any, above: list[str], width: int) -> tuple[list[str], bool]:
+        """Return the row's cells, and True if there is one that spans the whole width of a wider table, or of a box."""
+        spelled: list[str] = []
+        count = 0
+        for cell in _list_cells(row):
+            properties = cell.find(qn("w:tcPr"))
+            merged = None if properties is None else properties.find(qn("w:vMerge"))
+            span = 1 if properties is None else _read_span(properties)
+            continues = merged is not None and merged.get(qn("w:val")) != "restart"
+            text = above[len(spelled)] if continues and len(spelled) < len(above) else self._spell_cell(cell)
+            spelled += [text, *[""] * (span - 1)]
+            count += 1
+        return spelled, count == 1 and len(spelled) >= width
+
+    def _spell_cell(self, cell: Any) -> str:
+        # White letters on the colour that a table's style has for its header are common, and cannot be told apart.
+        texts = (
+            self.words.spell(paragraph, on_white=False)
+            for paragraph in cell.iter(qn("w:p"))
+            if not any(ancestor.tag == qn("w:p") for ancestor in paragraph.iterancestors())
+        )
+        return (BREAK * 2).join(filter(None, texts))
+
+
+class _Styles:
+    """Names, levels and lists of the document's styles, by id."""
+
+    def __init__(self, document: WordDocument) -> None:
+        self.names: dict[str, str] = {}
+        self._parents: dict[str, str] = {}
+        self._properties: dict[str, Any] = {}
+        self._default = ""
+        hidden: set[str] = set()
+        for style in document.styles.element.iterchildren(qn("w:style")):
+            key = style.get(qn("w:styleId"), "")
+            self.names[key] = _read_value(style, "w:name")
+            self._parents[key] = _read_value(style, "w:basedOn")
+            self._properties[key] = style.find(qn("w:pPr"))
+            if style.get(qn("w:default")) == "1" and style.get(qn("w:type")) == "paragraph":
+                self._default = key
+            run = style.find(qn("w:rPr"))
+            if run is not None and is_vanished(run):
+                hidden.add(key)
+        self.hidden = frozenset(hidden)
+
+    def find(self, paragraph: Any) -> str:
+        """Return the id of the paragraph's style."""
+        properties = paragraph.find(qn("w:pPr"))
+        return (_read_value(properties, "w:pStyle") if properties is not None else "") or self._default
+
+    def find_level(self, paragraph: Any, style: str) -> int:
+        """Return the level of a heading, by its style, by a style that this is based on, or by its outline level; 0 for
+        other paragraphs."""
+        own = paragraph.find(f"{qn('w:pPr')}/{qn('w:outlineLvl')}")
+        if own is not None and own.get(qn("w:val"), "").isdecimal():
+            return (int(own.get(qn("w:val"))) + 1) % 10
+        for key in self._follow(style):
+            if found := _HEADING.match(self.names.get(key, "")):
+                return int(found[1])
+            properties = self._properties.get(key)
+            level = _read_value(properties, "w:outlineLvl") if properties is not None else ""
+            if level.isdecimal():
+                return (int(level) + 1) % 10
+        return 0
+
+    def find_numbers(self, style: str) -> Iterator[Any]:
+        """Yield the numbering of the style and of those that it is based on."""
+        for key in self._follow(style):
+            properties = self._properties.get(key)
+            if properties is not None:
+                yield properties.find(qn("w:numPr"))
+
+    def _follow(self, style: str) -> Iterator[str]:
+        seen: set[str] = set()
+        while style and style not in seen:
+            seen.add(style)
+            yield style
+            style = self._parents.get(style, "")
+
+
+def _list_blocks(body: Any) -> Iterator[Any]:
+    """Yield paragraphs and tables in order, also those inside content controls, which python-docx leaves out."""
+    for element in body:
+        if element.tag in (qn("w:p"), qn("w:tbl")):
+            yield element
+        elif element.tag not in (qn("w:sectPr"), qn("w:del"), qn("w:moveFrom")) and isinstance(element.tag, str):
+            yield from _list_blocks(element)
+
+
+def _list_rows(table: Any) -> Iterator[Any]:
+    for element in table:
+        if element.tag == qn("w:tr"):
+            yield element
+        elif element.tag in (qn("w:sdt"), qn("w:sdtContent"), qn("w:ins"), qn("w:customXml")):
+            yield from _list_rows(element)
+
+
+def _list_cells(row: Any) -> Iterator[Any]:
+    for element in row:
+        if element.tag == qn("w:tc"):
+            yield element
+        elif element.tag in (qn("w:sdt"), qn("w:sdtContent"), qn("w:customXml")):
+            yield from _list_cells(element)
+
+
+def _read_span(properties: Any) -> int:
+    span = _read_value(properties, "w:gridSpan")
+    return min(int(span), _MOST_SPANNED) if span.isdecimal() and span != "0" else 1
+
+
+def _is_set_off(row: Any) -> bool:
+    """Return True if all cells with words are bold or coloured, as those of headers are."""
+    cells = [cell for cell in _list_cells(row) if any((t.text or "").strip() for t in cell.iter(qn("w:t")))]
+    return bool(cells) and all(
+        is_bold(cell) or ((properties := cell.find(qn("w:tcPr"))) is not None and has_shading(properties))
+        for cell in cells
+    )
+
+
+def _has_styled_header(table: Any) -> bool:
+    """Return True if a style other than plain lines sets off the table's first row."""
+    properties = table.find(qn("w:tblPr"))
+    style = "" if properties is None else _read_value(properties, "w:tblStyle")
+    look = None if properties is None else properties.find(qn("w:tblLook"))
+    return style not in ("", "TableGrid", "TableNormal") and look is not None and _has_first_row(look)
+
+
+def _has_first_row(look: Any) -> bool:
+    flag = look.get(qn("w:firstRow"))
+    if flag is not None:
+        return flag in ("1", "true", "on")
+    bits = look.get(qn("w:val"), "0")
+    return bool(int(bits, 16) & 0x20) if re.fullmatch(r"[0-9A-Fa-f]{1,8}", bits) else False
+
+
+def _read_value(element: Any, name: str) -> str:
+    found = element.find(qn(name))
+    return "" if found is None else str(found.get(qn("w:val"), ""))
