@@ -49,7 +49,7 @@ Rules:
 - After every statement put the number of the source that it comes from in square brackets, like [1] or [2, 3].
 - If the sources answer only a part, answer that part and say what they do not hold.
 - If the sources do not answer the question at all, reply with exactly: {abstention}
-- If sources contradict each other, say so and cite both.
+- If sources contradict each other, say so, cite both and give their dates.
 - Be {length} and {tone}; answer in the language of the question. No images, and no links that the sources do not hold.
 - Earlier messages of the conversation say what is being talked about. They are no sources: state nothing from them that
   the sources do not say, and do not take over their numbers in brackets, which stood for other sources.
