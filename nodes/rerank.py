@@ -14,7 +14,7 @@ from domain.scope import Scope, ScopeJson
 from domain.text.complexity import is_complex
 from nodes.context import Context
 from nodes.diversity import diversify
-from nodes.fusion import blend, choose_examples, reorder
+from nodes.fusion import blend, choose_examples, favour, reorder
 from nodes.links import find_linked, place_linked
 from nodes.model_ranking import rank
 from nodes.neighbours import SPARE, widen_sources
@@ -28,6 +28,7 @@ class RerankInput(TypedDict):
     standalone_question: str
     candidates: list[Candidate]
     queries_tried: list[str]
+    focus: list[str]
     scope: ScopeJson
     profile: dict[str, Any]
 
@@ -71,7 +72,9 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
             )
     for passage, score in zip(passages, relevance, strict=True):
         candidates[passage.chunk_id] = {**candidates[passage.chunk_id], "relevance": round(score, 4)}
-    ranked = sorted(zip(passages, relevance, strict=True), key=lambda pair: -pair[1])
+    order = favour(relevance, [passage.document_id for passage in passages], state["focus"])
+    by_order = sorted(range(len(passages)), key=lambda place: -order[place])
+    ranked = [(passages[place], relevance[place]) for place in by_order]
     ranked = place_linked(ranked, {passage.chunk_id for passage in linked}, knobs.keep)
     best = await _choose(knobs, scope, ranked, context)
     spare = [pair for pair in ranked if pair not in best][:SPARE]
