@@ -245,6 +245,14 @@ class TextLine(TypedDict):
     box: Box
 
 
+class FoundSpan(TypedDict):
+    """The place in the document of a chunk that the search found, and its relevance."""
+
+    start: int
+    end: int
+    score: float
+
+
 class Source(TypedDict):
     """A chunk that is shown to the model, numbered from 1. Whole, so that a saved state explains itself even after
     the document has changed."""
@@ -260,6 +268,8 @@ class Source(TypedDict):
     """The document's revision. With `updated_at` absent where it is not known, as in states from before revisions."""
     updated_at: NotRequired[str]
     """When that revision came, in ISO 8601."""
+    found: NotRequired[list[FoundSpan]]
+    """The chunks that the source was widened from. Absent in states from before sources were widened."""
     heading_path: list[str]
     text: str
     start: int

@@ -186,6 +186,7 @@ def _join(sources: Sequence[Source]) -> Source:
         "start": start,
         "end": start + len(text),
         "lines": [line for _, line in sorted(lines.items())],
+        "found": [span for source in sources for span in source.get("found", [])],
     }
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
-from domain.documents import Candidate, Passage, Source, TextLine
+from domain.documents import Candidate, FoundSpan, Passage, Source, TextLine
 from domain.errors import EmbedderUnavailable, ModelError, ModelUnavailable
 from domain.profile import RerankKnobs
 from domain.scope import Scope, ScopeJson
@@ -215,6 +215,7 @@ def _make_source(
         score=round(score, 4),
         dense=candidate["dense"],
         lexical=candidate["lexical"],
+        found=[FoundSpan(start=passage.start, end=passage.end, score=round(score, 4))],
     )
     if passage.source:
         source["source"] = passage.source

@@ -135,6 +135,13 @@ async def test_sources_about_the_subject_that_do_not_answer_get_less(embedder: O
     assert one > other + 0.1
 
 
+async def test_a_question_that_turns_the_nearest_sentence_round_gets_less(embedder: OnnxEmbedder) -> None:
+    grader = LocalGrader(embedder)
+    plain = await grader.grade("Which journeys under five hours are made by train?", [source(HANDBOOK[1])])
+    turned = await grader.grade("Which journeys over five hours are made by train?", [source(HANDBOOK[1])])
+    assert turned.confidence < plain.confidence - 0.2
+
+
 def test_every_sign_raises_the_confidence() -> None:
     base = Signs(merit=6, covered=0.5, similarity=0.4)
     for changed in (Signs(8, 0.5, 0.4), Signs(6, 1, 0.4), Signs(6, 0.5, 0.7)):

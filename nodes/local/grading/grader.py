@@ -1,6 +1,6 @@
 """Predicts, without a language model, whether sources hold the answer to a question.
 
-The confidence is a logistic of three signs, fitted by `benchmarks/fit_reading.py` on public questions, asked of their
+The confidence is a logistic of a few signs, fitted by `benchmarks/fit_reading.py` on public questions, asked of their
 own documents with and without the paragraph that answers. So it tells sources that answer from sources that are merely
 about the same subject. Figures and rejected ideas: docs/decisions/10-grading.md.
 """
@@ -14,13 +14,22 @@ from domain.ports.embedding import Embedder
 from domain.ports.judgement import Grade
 from domain.state import Turn
 from domain.text.terms import analyse, content_words
+from nodes.local.grading.contrast import find_departure, share_wording
 from nodes.local.reading.scoring import cover, score_units
+from nodes.local.reading.units import Unit
 
-_WEIGHTS = (-5.66, 0.46, 0.38, 3.72)
-"""Log-odds: intercept, then one weight per sign."""
+_WEIGHTS = (-6.42, 0.46, 0.38, 3.72, -2.87)
+"""Log-odds: intercept, then one weight per sign. That of the departure is of an earlier fit, because the public
+questions with their paragraph taken away never depart from one."""
 
-_PRIOR = math.log(2)
-"""Added log-odds: two of three questions that people ask are answerable, of those of the fit every second."""
+_READ = 3
+"""Number of sources in which the nearest sentence is looked for."""
+
+_SWAPPED = 0.5
+"""Sign of a word in the place of another, where an opposite has 1: it may be a synonym."""
+
+_PRIOR = math.log(3 / 2)
+"""Added log-odds: three of five questions that people ask are answerable, of those of the fit every second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +42,9 @@ class Signs:
     """Share of the question's terms, by weight, that the sources hold."""
     similarity: float
     """Cosine of the question with the best source; where that is not known, with its nearest unit."""
+    departure: float = 0.0
+    """1 where the question says the opposite of its nearest sentence, `_SWAPPED` where it has one word in the place of
+    another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +78,17 @@ async def read_signs(
         merit=float(scored.merits.max(initial=0.0)),
         covered=cover(scored.wanted, _read_terms(sources)),
         similarity=scored.similarity if known is None else known,
+        departure=_find_departure(question, scored.units),
     )
+
+
+def _find_departure(question: str, units: Sequence[Unit]) -> float:
+    near = [unit.text for unit in units if unit.source["number"] <= _READ]
+    if not near:
+        return 0.0
+    shared = share_wording(question, near)
+    departure = find_departure(question, near[max(range(len(near)), key=lambda i: shared[i])])
+    return 1.0 if departure.opposed else _SWAPPED * departure.swapped
 
 
 def find_missing(question: str, sources: Sequence[Source]) -> list[str]:

@@ -1,7 +1,7 @@
 """Estimates for each unit of the sources how probably it answers a question.
 
-A unit is described by a few features; a linear model, fitted on public questions by `training/units.py`, turns them
-into odds against the other units of the same sources.
+A unit is described by a few features; a linear model, fitted on public questions by `benchmarks/fit_reading.py`,
+turns them into odds against the other units of the same sources.
 """
 
 import math
@@ -35,8 +35,10 @@ _BRIEF = 6
 
 _FIGURE = re.compile(r"\d")
 
-WEIGHTS = np.array([3.96, 4.45, 1.86, 2.26, 0.82, 1.08, -1.08, -0.91, 0.18])
-"""One weight for each feature: `training/units.py`."""
+WEIGHTS = np.array([3.96, 4.45, 1.86, 2.26, 0.82, 1.08, -1.08, -0.91, 0.18, 3.0])
+"""One weight for each feature of `describe`. All but the last are fitted on public questions by
+`benchmarks/fit_reading.py`; the last was chosen on the practical set, because the fit has no widened sources
+(docs/decisions/11-quotes-and-verification.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ def describe(
     """Return the features of each unit, shape (units, features): cosine with the question (until it is known, the
     relevance of the source), share of the question's terms that it holds, share that only its context holds, relevance
     of its source, being in the first source, having a figure where one is asked for, lacking it, brevity, share that a
-    neighbour holds."""
+    neighbour holds, relevance of the chunk that it stands in, 0 for what the source was widened by."""
     asks_amount = read_question(question).amount
     own = [cover(wanted, terms) for terms in held]
     rows = []
@@ -100,6 +102,7 @@ def describe(
                 asks_amount and not figure,
                 len(unit.text.split()) < _BRIEF,
                 max(near, default=0.0),
+                _find_relevance(unit),
             )
         )
     return np.array(rows, dtype=np.float32).reshape(len(rows), len(WEIGHTS))
@@ -118,6 +121,14 @@ def weigh_terms(question: str, typed: str, held: Sequence[Collection[str]]) -> d
     }
     total = sum(weights.values())
     return {term: weight / total for term, weight in weights.items()}
+
+
+def _find_relevance(unit: Unit) -> float:
+    source = unit.source
+    if "found" not in source:
+        return source["score"]
+    start, end = source["start"] + unit.start, source["start"] + unit.end
+    return max((each["score"] for each in source["found"] if each["start"] < end and start < each["end"]), default=0.0)
 
 
 def cover(wanted: Mapping[str, float], terms: Collection[str]) -> float:

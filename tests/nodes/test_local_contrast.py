@@ -1,0 +1,66 @@
+"""Questions that depart from the sentence that they repeat."""
+
+import pytest
+
+from nodes.local.grading.contrast import Departure, find_departure, share_wording
+
+SENTENCE = "The northern gate of the old harbour opens before sunrise and is guarded by two soldiers."
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "When does the southern gate of the old harbour open?",
+        "Who guards the northern gate of the new harbour?",
+        "By whom is the northern gate of the harbour not guarded?",
+        "Which gate of the old harbour opens after sunrise?",
+        "Which northern gate of the harbour is unguarded by soldiers?",
+    ],
+)
+def test_the_opposite_of_a_word_is_found(question: str) -> None:
+    assert find_departure(question, SENTENCE).opposed
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "When does the northern gate of the old harbour open?",
+        "Is the northern gate of the old harbour guarded by no soldiers?",
+        "Does the southern gate of the old harbour open before sunrise?",
+        "Which southern towns had a church and a gate?",
+        "Who guarded the gate, which opens before sunrise?",
+        "Who starred in Never Cry Wolf at the harbour?",
+        "What?",
+    ],
+)
+def test_what_departs_in_nothing_or_is_about_another_matter_is_left_alone(question: str) -> None:
+    assert not find_departure(question, SENTENCE).opposed
+
+
+def test_what_the_sentence_denies_too_is_no_departure() -> None:
+    assert not find_departure("Which damage is not covered?", "Water damage is not covered.").opposed
+    assert find_departure("Which damage is covered?", "Water damage is uncovered.").opposed
+    assert find_departure("Which damage is uncovered?", "Water damage is covered.").opposed
+
+
+@pytest.mark.parametrize(
+    ("question", "swapped"),
+    [
+        ("What does the time difference of the pulses measure?", False),
+        ("The wind load of the mast is measured in what?", True),
+        ("The wind speed of the mast is measured in what?", False),
+        ("Is the wind load of the mast measured?", False),
+        ("Which load of grain is shipped by barge in autumn?", False),
+    ],
+)
+def test_a_word_in_anothers_place_is_found(question: str, swapped: bool) -> None:
+    sentence = "The wind speed of the mast is measured in metres per second by the time difference of pulses."
+    assert find_departure(question, sentence) == Departure(opposed=False, swapped=swapped)
+
+
+def test_meaningful_words_decide_which_sentence_is_nearest() -> None:
+    question = "What is the time of the tide?"
+    most, some, none = share_wording(
+        question, ["The tide turns by the time given.", "It is of the kind.", "Eels swim."]
+    )
+    assert most > 2 > some > none == 0
