@@ -76,6 +76,8 @@ def _quote(units: Sequence[Unit], passage: Passage) -> Quote:
             start = first.lead[0]
         else:
             lead = source["text"][slice(*first.lead)]
+    elif first.kind == "table":
+        lead = source.get("lead", "")
     return Quote(
         number=source["number"],
         start=source["start"] + start,
