@@ -17,7 +17,7 @@ from nodes.diversity import diversify
 from nodes.fusion import blend, choose_examples, favour, reorder
 from nodes.links import find_linked, place_linked
 from nodes.model_ranking import rank
-from nodes.neighbours import complete_sources
+from nodes.neighbours import SPARE, widen_sources
 from nodes.optional import query_or_default
 from nodes.scope import profile_of, scope_of
 
@@ -77,16 +77,17 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
     ranked = [(passages[place], relevance[place]) for place in by_order]
     ranked = place_linked(ranked, {passage.chunk_id for passage in linked}, knobs.keep)
     best = await _choose(knobs, scope, ranked, context)
+    spare = [pair for pair in ranked if pair not in best][:SPARE]
     by_similarity = scores is None and profile.retrieval.fusion == "dense"
     sources = [
         _make_source(number, passage, candidates[passage.chunk_id], score, by_similarity=by_similarity)
-        for number, (passage, score) in enumerate(best, 1)
+        for number, (passage, score) in enumerate([*best, *spare], 1)
     ]
     return RerankUpdate(
         candidates=[candidates[passage.chunk_id] for passage, _ in ranked],
         sources=await query_or_default(
-            complete_sources(sources, scope, context.library),
-            sources,
+            widen_sources(sources, len(best), scope, context.library),
+            sources[: len(best)],
             context.ledger,
             "Sources were left as they are cut",
         ),
