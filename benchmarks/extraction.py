@@ -15,7 +15,7 @@ from pathlib import Path
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from benchmarks.retrieval import Query, load_corpus
 from domain.documents import Source
-from nodes.local.extraction import finder as extraction
+from nodes.local.extraction.finder import LocalFinder
 
 
 def level(text: str) -> str:
@@ -38,7 +38,7 @@ async def measure(
     hits = characters = count = 0
     started = time.perf_counter()
     for query, sources in asked:
-        quotes = await extraction.extract(query["question"], sources, embedder, max_sentences=limit)
+        quotes = await LocalFinder(embedder).find(query["question"], sources, most=limit)
         joined = level(" ".join(quote.text for quote in quotes))
         hits += any(level(answer) in joined for answer in query["answers"])
         characters += sum(len(quote.text) for quote in quotes)
@@ -54,14 +54,9 @@ async def main() -> None:
     found = [(query, await corpus.find_sources(query["question"])) for query in answerable]
     asked = [(query, sources) for query, sources in found if has_gold(query, sources)]
     print(f"{len(asked)} of {len(answerable)} questions have the answer among their sources")
-    for context, close in ((0.75, 0.1), (0.5, 0.1), (1.0, 0.1), (0.75, 0.05), (0.75, 0.2)):
-        extraction.CONTEXT, extraction.CLOSE = context, close
-        for limit in (1, 4):
-            hit, characters, quotes, ms = await measure(asked, embedder, limit)
-            print(
-                f"CONTEXT {context} CLOSE {close} at most {limit}: answered {hit:.3f}, "
-                f"{characters:.0f} characters in {quotes:.2f} quotes, {ms:.0f} ms"
-            )
+    for limit in (1, 2):
+        hit, characters, quotes, ms = await measure(asked, embedder, limit)
+        print(f"at most {limit}: answered {hit:.3f}, {characters:.0f} characters in {quotes:.2f} quotes, {ms:.0f} ms")
     embedder.close()
 
 

@@ -35,6 +35,8 @@ def cite(source: Source, span: tuple[int, int] | None = None, statements: Sequen
     )
     if "source" in source:
         citation["source"] = source["source"]
+    if "revision" in source and "updated_at" in source:
+        citation["revision"], citation["updated_at"] = source["revision"], source["updated_at"]
     return citation
 
 

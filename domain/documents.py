@@ -129,6 +129,23 @@ class Document:
     created_at: datetime
     updated_at: datetime
     metadata: Metadata = field(default_factory=dict)
+    revision: int = 1
+    """Counts the contents that the document has had."""
+    revised_at: datetime | None = None
+    """When this content came; None where that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """A content that a document has or had."""
+
+    revision: int
+    content_hash: str
+    title: str
+    characters: int
+    created_at: datetime
+    superseded_at: datetime | None
+    """None for the current one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +181,10 @@ class Passage:
     lines: tuple[Line, ...] = ()
     source: str = ""
     """The document's path as ingested, or its address; empty where it is not known."""
+    revision: int = 0
+    """The document's revision; 0 where it is not known."""
+    updated_at: str = ""
+    """When that revision came, in ISO 8601; empty where it is not known."""
 
     @property
     def page(self) -> int | None:
@@ -234,6 +255,10 @@ class Source(TypedDict):
     title: str
     source: NotRequired[str]
     """The document's path as ingested, or its address. Absent where it is not known, as in states before version 3."""
+    revision: NotRequired[int]
+    """The document's revision. With `updated_at` absent where it is not known, as in states from before revisions."""
+    updated_at: NotRequired[str]
+    """When that revision came, in ISO 8601."""
     heading_path: list[str]
     text: str
     start: int
@@ -256,6 +281,10 @@ class Citation(TypedDict):
     title: str
     source: NotRequired[str]
     """The document's path as ingested, or its address. Absent where it is not known, as in states before version 3."""
+    revision: NotRequired[int]
+    """The document's revision. With `updated_at` absent where it is not known, as in states from before revisions."""
+    updated_at: NotRequired[str]
+    """When that revision came, in ISO 8601."""
     chunk_id: str
     chunk_index: int
     page: int | None

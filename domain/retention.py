@@ -85,6 +85,8 @@ class Pruned:
     """Values of checkpoints, and writes of steps."""
     ingestions: int = 0
     """Reports on files that were accepted to be read later."""
+    revisions: int = 0
+    """Superseded revisions of documents."""
     bytes: int = 0
 
     def __add__(self, other: "Pruned") -> "Pruned":

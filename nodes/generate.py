@@ -1,6 +1,6 @@
 """generate: stream an answer from the sources, with a marker after every statement.
 
-A model writes prose. Without a model, the sentences that answer are quoted, which is grounded by construction.
+A model writes prose. Without a model, the passages that answer are quoted, which is grounded by construction.
 """
 
 from collections.abc import Sequence
@@ -29,8 +29,7 @@ from domain.ports.judgement import Quote
 from domain.ports.models import ChatModel
 from domain.profile import Profile
 from domain.state import Degradation, Failure, Level, Turn
-from domain.text.hyperlinks import strip_links
-from domain.text.markers import render_marker, strip_markers
+from domain.text.markers import render_marker
 from domain.text.ranges import compare, read_amounts
 from nodes.answerers import LOCAL, find_model, list_answerers
 from nodes.context import Context, Ledger
@@ -38,6 +37,7 @@ from nodes.judgement import within
 from nodes.missing import find_missing_names
 from nodes.neighbours import merge_touching
 from nodes.prompting import Prompt, ask, fit_sources, instruct, show_sources, show_turns, write
+from nodes.quoting import render_quote
 from nodes.scope import profile_of
 from nodes.wording import wording_of
 from nodes.writing import AbstentionListener, AnsweringInput, AnswerWriter, Prose, finish_turn, hold_back
@@ -49,7 +49,7 @@ Rules:
 - After every statement put the number of the source that it comes from in square brackets, like [1] or [2, 3].
 - If the sources answer only a part, answer that part and say what they do not hold.
 - If the sources do not answer the question at all, reply with exactly: {abstention}
-- If sources contradict each other, say so and cite both.
+- If sources contradict each other, say so, cite both and give their dates.
 - Be {length} and {tone}; answer in the language of the question. No images, and no links that the sources do not hold.
 - Earlier messages of the conversation say what is being talked about. They are no sources: state nothing from them that
   the sources do not say, and do not take over their numbers in brackets, which stood for other sources.
@@ -191,37 +191,29 @@ async def _quote(
     profile: Profile,
     context: Context,
 ) -> _Result:
-    """Quote the sentences that answer; abstain where there are none. `low` is the reason for a caveat, if there is
+    """Quote the passages that answer; abstain where there are none. `low` is the reason for a caveat, if there is
     one."""
     knobs, wording = profile.generate, wording_of(profile, state["language"])
     before = [turn for turn in state["turns"] if turn["run_id"] != state["run_id"]]
-    found = await context.judges.finder.find(
+    quotes = await context.judges.finder.find(
         state["standalone_question"],
         sources,
         most=knobs.max_sentences,
         typed=state["question"],
         last=before[-1] if before else None,
     )
-    quotes = found.quotes
     if not quotes:
         reasons: list[Reason] = [NothingQuotable(code="nothing_quotable")]
         writer.write(wording.abstain(reasons))
         return _Result("abstained", reasons, Framing(opening=0, closing=0))
     opening = wording.open(low)
     by_number = {source["number"]: source for source in sources}
-    conclusion = found.conclusion
-    writer.write(opening or (f"{conclusion[0].upper()}{conclusion[1:]}. " if conclusion else ""))
-    spans: dict[int, tuple[int, int]] = {}
-    for quote in quotes:
-        start, end = spans.get(quote.number, (quote.start, quote.end))
-        spans[quote.number] = (min(start, quote.start), max(end, quote.end))
-    for quote, following in zip(quotes, [*quotes[1:], None], strict=True):
+    writer.write(opening)
+    for position, quote in enumerate(quotes):
         source = by_number[quote.number]
-        # A document's own footnote numbers would read as citations of ours.
-        writer.write(" ".join(strip_links(strip_markers(quote.text), [quote.text]).split()))
         marker = render_marker(quote.number, source["chunk_id"], knobs.citation_style)
-        writer.write(f" {marker}" if following is None else f" {marker}\n" if _is_row(quote) else f" {marker} ")
-        writer.cite(cite(source, spans[quote.number]))
+        writer.write(("\n\n" if position else "") + render_quote(quote, marker))
+        writer.cite(cite(source, _enclose(quote.number, quotes)))
     reasons = [*low, *_find_missing(state, quotes)]
     closing = wording.close(reasons)
     writer.write(closing)
@@ -240,8 +232,10 @@ def _find_missing(state: GenerateInput, quotes: Sequence[Quote]) -> list[Reason]
     return [MissingWords(code="missing_words", words=words)] if words else []
 
 
-def _is_row(quote: Quote) -> bool:
-    return " | " in quote.text
+def _enclose(number: int, quotes: Sequence[Quote]) -> tuple[int, int]:
+    """Return start and end of what is quoted of a source."""
+    spans = [(quote.start, quote.end) for quote in quotes if quote.number == number]
+    return min(start for start, _ in spans), max(end for _, end in spans)
 
 
 async def _write_with_model(

@@ -128,11 +128,12 @@ def disarm(text: str) -> str:
 def _show(source: Source, label: SourceLabel) -> str:
     where = _show_attribute(name_place(source["title"], source["heading_path"]))
     path = f' path="{_show_attribute(source["source"])}"' if source.get("source") else ""
+    date = f' date="{_show_attribute(source["updated_at"][:10])}"' if source.get("updated_at") else ""
     page = f' page="{source["page"]}"' if source["page"] else ""
     named = _show_attribute(source.get("source") or source["title"]).translate(_IN_LABEL)
     line = f"[Source {source['number']}: {named}]\n" if label == "path" else ""
     text = line + disarm(source["text"])
-    return f'<source number="{source["number"]}" title="{where}"{path}{page}>\n{text}\n</source>'
+    return f'<source number="{source["number"]}" title="{where}"{path}{page}{date}>\n{text}\n</source>'
 
 
 def _show_attribute(value: str) -> str:

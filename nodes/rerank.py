@@ -214,4 +214,6 @@ def _make_source(
     )
     if passage.source:
         source["source"] = passage.source
+    if passage.revision:
+        source["revision"], source["updated_at"] = passage.revision, passage.updated_at
     return source

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from domain.documents import Document, IngestReport
+from domain.documents import Document, IngestReport, Revision
 from domain.events import Done, Event, data_of
 from domain.ingestions import IngestionStatus
 from domain.runs import RunStatus
@@ -18,6 +18,15 @@ def describe_document(document: Document) -> dict[str, Any]:
     return asdict(document) | {
         "created_at": document.created_at.isoformat(),
         "updated_at": document.updated_at.isoformat(),
+        "revised_at": document.revised_at and document.revised_at.isoformat(),
+    }
+
+
+def describe_revision(revision: Revision) -> dict[str, Any]:
+    """Describe a revision as a `RevisionBody`."""
+    return asdict(revision) | {
+        "created_at": revision.created_at.isoformat(),
+        "superseded_at": revision.superseded_at and revision.superseded_at.isoformat(),
     }
 
 

@@ -20,17 +20,25 @@ from app.api.dependencies import (
     Workspace,
     read_services,
 )
-from app.api.descriptions import describe_document, describe_ingest, describe_ingestion
+from app.api.descriptions import describe_document, describe_ingest, describe_ingestion, describe_revision
 from app.api.openapi import fail_with, respond_with
-from app.api.responses import AcceptedIngestBody, DocumentListBody, DocumentWithTextBody, ErrorBody, IngestBody
+from app.api.responses import (
+    AcceptedIngestBody,
+    DocumentListBody,
+    DocumentWithTextBody,
+    ErrorBody,
+    IngestBody,
+    RevisionListBody,
+)
 from app.api.schemas import WhereQuery, WorkspaceId
 from app.ingest.files import check_name
 from app.ingest.formats import list_formats
 from app.ingest.reading import check_file
 from app.ingest.sidecars import read_metadata
-from domain.documents import DocumentReport, IngestReport
+from domain.documents import Document, DocumentReport, IngestReport
 from domain.errors import DocumentError, OversizedDocument, UnknownDocument, UnreadableDocument
 from domain.ingestions import IngestionStatus
+from domain.ports.documents import DocumentStore
 from domain.text.surrogates import replace_surrogates
 from domain.where import Where
 
@@ -55,6 +63,8 @@ class _BoundedRoute(APIRoute):
 
         return handle_bounded
 
+
+RevisionQuery = Annotated[int | None, Query(ge=1, description="The text of this revision, which a citation names.")]
 
 router = APIRouter(prefix="/api/documents", tags=["documents"], route_class=_BoundedRoute)
 
@@ -141,12 +151,38 @@ async def list_documents(
     response_model=None,
     responses=respond_with(DocumentWithTextBody, examples.DOCUMENT_WITH_TEXT, "The document.") | fail_with(404),
 )
-async def get_document(document_id: str, documents: DocumentsDep, workspace: Workspace = "default") -> dict[str, Any]:
+async def get_document(
+    document_id: str,
+    documents: DocumentsDep,
+    workspace: Workspace = "default",
+    revision: RevisionQuery = None,
+) -> dict[str, Any]:
     """Return one document with its extracted text, to which the offsets of citations refer."""
     document = await documents.get(workspace, document_id)
     if document is None:
         raise UnknownDocument(f"There is no document {document_id!r} in this workspace.")
-    return describe_document(document) | {"text": await documents.get_text(workspace, document_id)}
+    return describe_document(document) | {"text": await read_revision(documents, document, revision)}
+
+
+@router.get(
+    "/{document_id}/revisions",
+    response_model=None,
+    responses=respond_with(RevisionListBody, {"revisions": [examples.REVISION]}, "The revisions.") | fail_with(404),
+)
+async def list_revisions(document_id: str, documents: DocumentsDep, workspace: Workspace = "default") -> dict[str, Any]:
+    """List the document's contents, newest first: the current one, and earlier ones as long as an answer cites them."""
+    if await documents.get(workspace, document_id) is None:
+        raise UnknownDocument(f"There is no document {document_id!r} in this workspace.")
+    revisions = await documents.list_revisions(workspace, document_id)
+    return {"revisions": [describe_revision(revision) for revision in revisions]}
+
+
+async def read_revision(documents: DocumentStore, document: Document, revision: int | None) -> str:
+    """Return the document's text, or that of an earlier revision. Raises `UnknownDocument` where it is not kept."""
+    text = await documents.get_text(document.workspace_id, document.id, revision)
+    if text is None:
+        raise UnknownDocument(f"Revision {revision} of this document is not kept.")
+    return text
 
 
 @router.delete("/{document_id}", status_code=204, responses=fail_with(404))

@@ -12,6 +12,8 @@ _CITATION: dict[str, Any] = {
     "document_id": _DOCUMENT_ID,
     "title": "Station handbook",
     "source": "handbook.md",
+    "revision": 2,
+    "updated_at": _AT,
     "chunk_id": "5b1f3f8e-1f0e-5f5e-8f53-7d8f0c9a1b2c",
     "chunk_index": 0,
     "page": None,
@@ -80,6 +82,17 @@ DOCUMENT: dict[str, Any] = {
     "created_at": _AT,
     "updated_at": _AT,
     "metadata": {"team": "support"},
+    "revision": 2,
+    "revised_at": _AT,
+}
+
+REVISION: dict[str, Any] = {
+    "revision": 1,
+    "content_hash": "60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752",
+    "title": "Station handbook",
+    "characters": 410,
+    "created_at": _AT,
+    "superseded_at": _AT,
 }
 
 DOCUMENT_WITH_TEXT: dict[str, Any] = {**DOCUMENT, "text": "# Station handbook\n\n## Warranty\n…"}

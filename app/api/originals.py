@@ -11,6 +11,7 @@ from starlette.responses import Response, StreamingResponse
 
 from app.api import examples
 from app.api.dependencies import DocumentsDep, OriginalsDep, RendererDep, Workspace
+from app.api.documents import RevisionQuery, read_revision
 from app.api.openapi import fail_with, respond_with, respond_with_text
 from app.api.responses import BlocksBody
 from domain.documents import Document, Place
@@ -89,14 +90,17 @@ async def get_page(
     response_model=None,
     responses=respond_with(BlocksBody, examples.BLOCKS, "The document's text.") | fail_with(404),
 )
-async def get_blocks(document_id: str, documents: DocumentsDep, workspace: Workspace = "default") -> dict[str, Any]:
+async def get_blocks(
+    document_id: str, documents: DocumentsDep, workspace: Workspace = "default", revision: RevisionQuery = None
+) -> dict[str, Any]:
     """Return the document's text in blocks: headings, paragraphs, lists, steps, tables, code, quotes, definitions.
 
-    Offsets are those of citations. A block's page is that on which it begins.
+    Offsets are those of citations. A block's page is that on which it begins; of an earlier revision none is known.
     """
     document = await _find(documents, workspace, document_id)
-    text = await documents.get_text(workspace, document_id) or ""
-    places = await documents.get_places(workspace, document_id)
+    text = await read_revision(documents, document, revision)
+    is_current = revision in (None, document.revision)
+    places = await documents.get_places(workspace, document_id) if is_current else []
     return {
         "document_id": document.id,
         "title": document.title,

@@ -86,6 +86,28 @@ class DocumentBody(TypedDict):
     created_at: datetime
     updated_at: datetime
     metadata: Metadata
+    revision: int
+    """Counts the contents that the document has had."""
+    revised_at: datetime | None
+    """When this content came; null where that is not known."""
+
+
+class RevisionBody(TypedDict):
+    """A content that a document has or had."""
+
+    revision: int
+    content_hash: str
+    title: str
+    characters: int
+    created_at: datetime
+    superseded_at: datetime | None
+    """Null for the current one."""
+
+
+class RevisionListBody(TypedDict):
+    """The revisions of a document."""
+
+    revisions: list[RevisionBody]
 
 
 class DocumentWithTextBody(DocumentBody):

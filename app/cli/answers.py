@@ -120,7 +120,11 @@ def _print_citations(citations: Sequence[Citation]) -> None:
         where = name_place(citation["title"], citation["heading_path"])
         page = f", page {citation['page']}" if citation["page"] else ""
         source = f" [dim]({escape(citation['source'])})[/dim]" if citation.get("source") else ""
+        revision = ""
+        if citation.get("revision", 1) > 1:
+            revision = f", revision {citation['revision']} of {citation['updated_at'][:10]}"
         snippet = " ".join(citation["text"].split())
         out.print(
-            f"  \\[{citation['marker']}] [bold]{escape(where)}[/bold]{page}{source}\n      [dim]{escape(snippet)}[/dim]"
+            f"  \\[{citation['marker']}] [bold]{escape(where)}[/bold]{page}{revision}{source}\n"
+            f"      [dim]{escape(snippet)}[/dim]"
         )

@@ -64,6 +64,7 @@ def print_pruned(pruned: Pruned, *, dry_run: bool) -> None:
         (pruned.tapes, "tape", ""),
         (pruned.states, "state", ""),
         (pruned.values, "value", " of states"),
+        (pruned.revisions, "revision", " of documents that no answer cites"),
         (pruned.ingestions, "ingestion", " that ended; the documents stay"),
     ):
         figure, _, named = count(number, noun).partition(" ")

@@ -19,7 +19,8 @@ async def prune(
     dry_run: bool = False,
 ) -> Pruned:
     """Delete the threads that `policy` no longer keeps, of one workspace or of all (None); then the steps of older runs
-    in the remaining threads; then ingestions that ended as long ago; then, for all workspaces, data without a thread.
+    in the remaining threads; then ingestions that ended as long ago; then revisions of documents that no
+    run cites; then, for all workspaces, data without a thread.
 
     Works in batches, so that it may be interrupted at any time and called again. Returns the numbers of deleted rows.
 
@@ -30,6 +31,7 @@ async def prune(
         partial(retention.delete_threads, cuts),
         partial(retention.thin_threads, cuts, policy.steps_of),
         partial(retention.delete_ingestions, cuts),
+        partial(retention.delete_revisions, cuts),
     ]
     if workspace_id is None:
         stages.append(partial(retention.delete_orphans, cuts))

@@ -275,13 +275,16 @@ def _raise(call: Call) -> None:
 
 def _read_request(recorded: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the request as it would be recorded today. Earlier versions kept a scope's documents in the order given,
-    and passages without their source."""
+    and passages without their source and revision."""
     current = dict(recorded)
     if "scope" in recorded:
         current["scope"] = Scope.from_json(recorded["scope"]).to_json()
     if "passages" in recorded:
         # At the end, where the dataclass has it: equal requests have to be equal bytes.
-        current["passages"] = [each if "source" in each else {**each, "source": ""} for each in recorded["passages"]]
+        later = {"source": "", "revision": 0, "updated_at": ""}
+        current["passages"] = [
+            each | {name: blank for name, blank in later.items() if name not in each} for each in recorded["passages"]
+        ]
     return current
 
 

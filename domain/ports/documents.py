@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from domain.documents import Arrival, Chunk, Document, ParsedDocument, Place
+from domain.documents import Arrival, Chunk, Document, ParsedDocument, Place, Revision
 from domain.metadata import Metadata
 from domain.ports.embedding import Vector
 from domain.scope import Scope
@@ -23,7 +23,13 @@ class DocumentCatalog(Protocol):
 
     async def get(self, workspace_id: str, document_id: str) -> Document | None: ...
 
-    async def get_text(self, workspace_id: str, document_id: str) -> str | None: ...
+    async def get_text(self, workspace_id: str, document_id: str, revision: int | None = None) -> str | None:
+        """The document's text, or that of an earlier revision. None where there is none, or it is not kept."""
+        ...
+
+    async def list_revisions(self, workspace_id: str, document_id: str) -> Sequence[Revision]:
+        """The document's revisions that are kept, newest first."""
+        ...
 
     async def get_places(self, workspace_id: str, document_id: str) -> Sequence[Place]:
         """Headings and lines of the document's text, a chunk at a time, in order."""

@@ -53,16 +53,9 @@ class Quote:
     end: int
     text: str
     score: float
-
-
-@dataclass(frozen=True, slots=True)
-class FoundAnswer:
-    """The passages to quote. Empty where the sources hold none."""
-
-    quotes: list[Quote]
-    """The best quote's source first, in reading order within a source."""
-    conclusion: str | None = None
-    """A word or two that the best quote lets the answer open with: "Yes", "No" or "30 days"."""
+    """Probability that it answers, if anything in the sources does."""
+    lead: str = ""
+    """The lead-in or the header of the table without which the passage cannot be read, where it stands further up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +128,9 @@ class AnswerFinder(Protocol):
         most: int,
         typed: str | None = None,
         last: Turn | None = None,
-    ) -> FoundAnswer:
-        """Return at most `most` quotes; fewer where few passages answer, none where there are no sources."""
+    ) -> list[Quote]:
+        """Return at most `most` quotes, the best first; fewer where few passages answer, none where there are no
+        sources."""
         ...
 
 

@@ -22,6 +22,10 @@ class Retention(Protocol):
         """Of runs past the cut, and of all but the `steps_of` latest of a thread, keep the final state alone."""
         ...
 
+    async def delete_revisions(self, cuts: Cuts, *, after: str, dry_run: bool) -> tuple[Pruned, str | None]:
+        """Delete superseded revisions of documents that no recorded run cites."""
+        ...
+
     async def delete_orphans(self, cuts: Cuts, *, after: str, dry_run: bool) -> tuple[Pruned, str | None]:
         """States whose thread does not exist, and runs past the cut whose thread does not."""
         ...

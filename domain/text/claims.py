@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from domain.text.blocks import read_blocks
+from domain.text.blocks import find_item, read_blocks
 from domain.text.markers import find_markers, strip_markers
 from domain.text.sentences import split_sentences
+from domain.text.tables import is_row
 from domain.text.terms import analyse
 
 DOCUMENT_NOUN = r"(?:documents?|sources?|passages?|texts?|context|articles?)"
@@ -27,17 +28,18 @@ class ClaimSpan:
 
 def split_claims(answer: str, chunk_ids: Sequence[str]) -> list[ClaimSpan]:
     """Return the answer's statements with their markers: those in or right behind the sentence or, where it has none,
-    those of the next sentence with markers in its paragraph. Questions, headings, lines that introduce a list, and
-    remarks about the documents as such are no statements, and neither is code. `chunk_ids` are those of the sources, in
-    order."""
+    those of the next sentence with markers in its paragraph or list, or below its table. Questions, headings, lines
+    that introduce a list, and remarks about the documents as such are no statements, and neither is code. `chunk_ids`
+    are those of the sources, in order."""
     markers = find_markers(answer, chunk_ids)
     claims: list[ClaimSpan] = []
     uncited: list[int] = []
     for start, end in _split_prose(answer):
-        if claims and "\n" in answer[claims[-1].end : start]:
-            uncited.clear()
         numbers = tuple(dict.fromkeys(n for span in markers if start <= span.start < end for n in span.numbers))
         sentence = strip_markers(answer[start:end]).strip()
+        # Markers alone stand below a table, whose rows have no room for them.
+        if claims and sentence and _begins_paragraph(answer[claims[-1].end : start], answer[start:end]):
+            uncited.clear()
         if not numbers and (not is_statement(sentence) or _ABOUT_DOCUMENTS.match(sentence)):
             continue
         if numbers:
@@ -46,8 +48,15 @@ def split_claims(answer: str, chunk_ids: Sequence[str]) -> list[ClaimSpan]:
             uncited.clear()
         else:
             uncited.append(len(claims))
-        claims.append(ClaimSpan(start, end, numbers))
+        if sentence:
+            claims.append(ClaimSpan(start, end, numbers))
     return claims
+
+
+def _begins_paragraph(gap: str, sentence: str) -> bool:
+    """Return True where a sentence after `gap` is neither in the paragraph of the one before nor in its list or
+    table."""
+    return "\n\n" in gap or ("\n" in gap and not find_item(sentence) and not is_row(sentence))
 
 
 def _split_prose(answer: str) -> Iterator[tuple[int, int]]:

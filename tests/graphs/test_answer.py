@@ -395,15 +395,11 @@ async def test_a_quoted_table_holds_when_it_is_checked(services: Services) -> No
     table = b"# Care\n\n| Part | What to do | How often |\n|---|---|---|\n| Rain gauge | rinse | every month |\n| Solar panel | wipe | every 3 months |\n"
     await services.library.ingestion.add("default", "care.md", table)
     done, _ = await ask(services, "How often must the rain gauge be rinsed?", mode="thorough")
-    assert "every month [1]" in done["answer"]
+    assert "Rain gauge | rinse | every month" in done["answer"]
     assert done["verification"]["status"] == "supported"
 
 
-async def test_a_quoted_answer_says_outright_what_it_can_and_admits_what_it_cannot(
-    services: Services, library: dict[str, str]
-) -> None:
-    outright, _ = await ask(services, "How many months does the battery of the Falke last?")
-    assert outright["answer"].startswith("14 months. The battery of the Falke lasts 14 months. [1]")
+async def test_a_quoted_answer_admits_what_it_cannot_say(services: Services, library: dict[str, str]) -> None:
     partly, _ = await ask(services, "How long is the warranty of the Falke in Norway?", mode="thorough")
     assert "36 months" in partly["answer"]
     assert partly["answer"].endswith("The sources do not mention “Norway”.")

@@ -6,7 +6,7 @@ from typing import Any
 
 from app.wiring.services import Services
 from domain.documents import Source
-from domain.ports.judgement import Check, FoundAnswer, Grade, Quote, Rewrite, Routed
+from domain.ports.judgement import Check, Grade, Quote, Rewrite, Routed
 from domain.state import Turn
 from domain.text.languages import Language
 from tests.asking import QUESTION, ask
@@ -84,8 +84,8 @@ async def test_another_rewriter_says_what_a_follow_up_means(services: Services, 
     assert "9 months" in done["answer"]
 
 
-class FirstWords:
-    """Finds the answer in the first words of the last source."""
+class LastWords:
+    """Finds the answer in the last words of the last source."""
 
     async def find(
         self,
@@ -95,16 +95,16 @@ class FirstWords:
         most: int,
         typed: str | None = None,
         last: Turn | None = None,
-    ) -> FoundAnswer:
+    ) -> list[Quote]:
         source = sources[-1]
-        quote = Quote(source["number"], source["start"], source["start"] + 9, source["text"][:9], 1.0)
-        return FoundAnswer([quote], "indeed")
+        start, end = source["end"] - 9, source["end"]
+        return [Quote(source["number"], start, end, source["text"][-9:], 1.0)]
 
 
 async def test_another_finder_chooses_what_is_quoted(services: Services, library: dict[str, str]) -> None:
-    done = await ask(plug(services, finder=FirstWords(), grader=Doubtful(0.9)))
+    done = await ask(plug(services, finder=LastWords(), grader=Doubtful(0.9)))
     [citation] = done["citations"]
-    assert done["answer"].startswith(f"Indeed. {citation['text'].strip()} [{citation['marker']}]")
+    assert done["answer"].startswith(f"{citation['text'].strip()} [{citation['marker']}]")
     assert citation["end"] - citation["start"] == 9
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.documents import Source
-from domain.ports.judgement import FoundAnswer, Quote
+from domain.ports.judgement import Quote
 from nodes.generate import GenerateUpdate, generate
 from tests.nodes.nodes_alone import make_runtime, make_state
 from tests.sources import make_source
@@ -23,8 +23,8 @@ class Finder:
 
     sentences: Sequence[int]
 
-    async def find(self, question: str, sources: Sequence[Source], **_: Any) -> FoundAnswer:
-        return FoundAnswer([self._quote(sentence) for sentence in self.sentences])
+    async def find(self, question: str, sources: Sequence[Source], **_: Any) -> list[Quote]:
+        return [self._quote(sentence) for sentence in self.sentences]
 
     def _quote(self, sentence: int) -> Quote:
         if sentence < 0:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 from app.adapters.pgvectorstore.table import Table
-from domain.documents import Arrival, Document, Place
+from domain.documents import Arrival, Document, Place, Revision
 from domain.errors import InputError, UnknownDocument
 from domain.metadata import Metadata
 from domain.ports.documents import DocumentContent
@@ -45,8 +45,14 @@ class PgVectorStoreDocuments:
     async def get(self, workspace_id: str, document_id: str) -> Document | None:
         return next(iter(await self._list(Scope(workspace_id, (document_id,)))), None)
 
-    async def get_text(self, workspace_id: str, document_id: str) -> str | None:
+    async def list_revisions(self, workspace_id: str, document_id: str) -> Sequence[Revision]:
+        """Return nothing: the table keeps no earlier contents."""
+        return []
+
+    async def get_text(self, workspace_id: str, document_id: str, revision: int | None = None) -> str | None:
         """Return the document's chunks joined by empty lines, in the table's order if their places are unknown."""
+        if revision is not None:
+            return None
         rows = await self._table.fetch(
             """
             SELECT {content} AS content FROM {table} WHERE {in_scope}

@@ -5,15 +5,16 @@ from typing import LiteralString
 
 from psycopg.rows import DictRow
 
+from app.adapters.postgres.documents.revisions import list_revisions, read_text
 from app.adapters.postgres.library.filters import PASSES_FILTER, write_paths
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.pool import Pool, open_session
-from domain.documents import Document, Line, Place
+from domain.documents import Document, Line, Place, Revision
 from domain.where import EVERYTHING, Where
 
 DOCUMENT_COLUMNS: LiteralString = (
     "document_id, workspace_id, source, title, media_type, content_hash, pages, characters, chunks, "
-    "metadata, created_at, updated_at"
+    "metadata, created_at, updated_at, revision, revised_at"
 )
 
 _FIND: LiteralString = f"""
@@ -69,10 +70,16 @@ class PostgresDocumentCatalog:
         async with open_session(self._pool, workspace_id) as session:
             return read_document(await session.fetch_one(_GET, document_ids=parse_ids([document_id])))
 
-    async def get_text(self, workspace_id: str, document_id: str) -> str | None:
+    async def get_text(self, workspace_id: str, document_id: str, revision: int | None = None) -> str | None:
         async with open_session(self._pool, workspace_id) as session:
+            if revision is not None:
+                return await read_text(session, document_id, revision)
             row = await session.fetch_one(_GET_TEXT, document_ids=parse_ids([document_id]))
         return row["text"] if row else None
+
+    async def list_revisions(self, workspace_id: str, document_id: str) -> Sequence[Revision]:
+        async with open_session(self._pool, workspace_id) as session:
+            return await list_revisions(session, document_id)
 
     async def get_places(self, workspace_id: str, document_id: str) -> Sequence[Place]:
         async with open_session(self._pool, workspace_id) as session:
@@ -113,6 +120,8 @@ def read_document(row: DictRow | None) -> Document | None:
         created_at=row["created_at"],
         updated_at=row["updated_at"],
         metadata=row["metadata"],
+        revision=row["revision"],
+        revised_at=row["revised_at"],
     )
 
 

@@ -22,6 +22,7 @@ from app.adapters.postgres.documents.chunks import (
     read_stored_chunks,
 )
 from app.adapters.postgres.documents.originals import add_original, drop_unneeded, hold_originals
+from app.adapters.postgres.documents.revisions import keep_superseded
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.library.vocabulary import list_words, update_vocabulary
 from app.adapters.postgres.pool import Integers, Pool, Session, open_session
@@ -85,6 +86,10 @@ _UPSERT: LiteralString = f"""
         title = excluded.title, media_type = excluded.media_type, content_hash = excluded.content_hash,
         pages = excluded.pages, characters = excluded.characters, chunks = excluded.chunks, text = excluded.text,
         metadata = excluded.metadata,
+        revision = documents.revision + (documents.content_hash <> excluded.content_hash)::int,
+        revised_at = CASE
+            WHEN documents.content_hash = excluded.content_hash THEN documents.revised_at ELSE clock_timestamp()
+        END,
         arrival = greatest(documents.arrival, excluded.arrival), updated_at = clock_timestamp()
     WHERE documents.arrival <= excluded.arrival OR cardinality(array_remove(%(arrivals)s::bigint[], NULL)) = 0
     RETURNING {DOCUMENT_COLUMNS}
@@ -295,6 +300,9 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
             replaced = {
                 row["content_hash"] for row in await session.fetch(_LOCK_EXISTING, document_ids=sorted(contents))
             }
+            await keep_superseded(
+                session, {document_id: content.content_hash for document_id, content in contents.items()}
+            )
             arrivals = [content.arrival and content.arrival.number for content in contents.values()]
             rows = await session.fetch(
                 _UPSERT,

@@ -14,7 +14,7 @@ from domain.ports.embedding import Vector
 from domain.scope import Scope
 
 _COLUMNS: LiteralString = (
-    "c.id AS chunk_id, c.document_id, c.content, c.heading_path, d.title, d.source, "
+    "c.id AS chunk_id, c.document_id, c.content, c.heading_path, d.title, d.source, d.revision, d.revised_at, "
     "p.chunk_index, p.start_offset, p.end_offset, p.lines"
 )
 
@@ -163,4 +163,6 @@ def _read_passage(row: DictRow) -> Passage:
         heading_path=tuple(row["heading_path"]),
         lines=tuple(read_line(line) for line in row["lines"]),
         source=row["source"],
+        revision=row["revision"],
+        updated_at=row["revised_at"].isoformat(timespec="seconds"),
     )

@@ -100,6 +100,25 @@ _DELETE_INGESTIONS: LiteralString = delete(
     f"(%(only)s::text IS NULL OR row.workspace_id = %(only)s) AND ended_at < {CUT.replace('{row}', 'row')}",
 )
 
+# A run that is being executed may quote a revision that was superseded meanwhile, hence the hour.
+_DELETE_REVISIONS: LiteralString = """
+    WITH cited AS MATERIALIZED (
+        SELECT DISTINCT citation ->> 'document_id' AS document_id, citation ->> 'revision' AS revision
+        FROM runs CROSS JOIN LATERAL jsonb_array_elements(runs.citations) AS citation
+        WHERE (%(only)s::text IS NULL OR runs.workspace_id = %(only)s) AND citation ? 'revision'
+    ),
+    gone AS (
+        DELETE FROM document_revisions AS row
+        WHERE (%(only)s::text IS NULL OR row.workspace_id = %(only)s) AND row.superseded_at < %(old)s
+            AND NOT EXISTS (
+                SELECT FROM cited
+                WHERE cited.document_id = row.document_id::text AND cited.revision = row.revision::text
+            )
+        RETURNING pg_column_size(row.text) AS size
+    )
+    SELECT count(*) AS rows, coalesce(sum(size), 0)::bigint AS bytes FROM gone
+"""
+
 _FIND_ORPHANS: LiteralString = f"""
     SELECT thread_id, (
         SELECT max(checkpoint_id) FROM checkpoints WHERE checkpoints.thread_id = orphan.thread_id
@@ -174,6 +193,14 @@ class PostgresRetention:
             if dry_run:
                 raise psycopg.Rollback
         return Pruned(ingestions=gone.rows, bytes=gone.bytes), None
+
+    async def delete_revisions(self, cuts: Cuts, *, after: str, dry_run: bool) -> tuple[Pruned, str | None]:
+        async with open_session(self._pool, "", transaction=True) as session:
+            old = datetime.now(UTC) - ORPHANED
+            gone = await run(session, _DELETE_REVISIONS, only=cuts.workspace_id, old=old)
+            if dry_run:
+                raise psycopg.Rollback
+        return Pruned(revisions=gone.rows, bytes=gone.bytes), None
 
 
 def _find_time(checkpoint_id: str) -> datetime:

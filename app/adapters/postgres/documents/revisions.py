@@ -1,0 +1,58 @@
+"""Superseded revisions of documents: their texts, and when they were current."""
+
+from collections.abc import Mapping, Sequence
+from typing import LiteralString
+from uuid import UUID
+
+from app.adapters.postgres.library.ids import parse_ids
+from app.adapters.postgres.pool import Session
+from domain.documents import Revision
+
+# The documents' rows are locked, so the revision is copied as it stands.
+_KEEP: LiteralString = """
+    INSERT INTO document_revisions
+        (document_id, revision, workspace_id, content_hash, title, text, created_at, superseded_at)
+    SELECT old.document_id, old.revision, old.workspace_id, old.content_hash, old.title, old.text, old.revised_at,
+        clock_timestamp()
+    FROM documents AS old
+    JOIN unnest(%(document_ids)s::uuid[], %(content_hashes)s::text[]) AS new (document_id, content_hash)
+        ON new.document_id = old.document_id AND new.content_hash <> old.content_hash
+    WHERE old.workspace_id = %(workspace_id)s
+"""
+
+_LIST: LiteralString = """
+    SELECT revision, content_hash, title, length(text) AS characters, created_at, superseded_at
+    FROM document_revisions
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+    UNION ALL
+    SELECT revision, content_hash, title, characters, revised_at, NULL FROM documents
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+    ORDER BY revision DESC
+"""
+
+_READ: LiteralString = """
+    SELECT text FROM document_revisions
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+        AND revision = %(revision)s
+    UNION ALL
+    SELECT text FROM documents
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+        AND revision = %(revision)s
+"""
+
+
+async def keep_superseded(session: Session, content_hashes: Mapping[UUID, str]) -> None:
+    """Copy the documents, whose rows are locked, that are about to get another content. `content_hashes` are the new
+    ones, by document."""
+    await session.execute(_KEEP, document_ids=list(content_hashes), content_hashes=list(content_hashes.values()))
+
+
+async def list_revisions(session: Session, document_id: str) -> Sequence[Revision]:
+    """Return the document's revisions that are kept, newest first."""
+    return [Revision(**row) for row in await session.fetch(_LIST, document_ids=parse_ids([document_id]))]
+
+
+async def read_text(session: Session, document_id: str, revision: int) -> str | None:
+    """Return the text of a revision; None where it is not kept."""
+    row = await session.fetch_one(_READ, document_ids=parse_ids([document_id]), revision=revision)
+    return None if row is None else row["text"]

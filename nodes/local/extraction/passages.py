@@ -1,0 +1,120 @@
+"""Chooses the passages to quote: runs of neighbouring units that most probably hold the answer."""
+
+import re
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from domain.ports.embedding import Vector
+from domain.text.blocks import Span
+from nodes.local.reading.units import Unit
+
+BRIEF, LONG = 72, 185
+"""Words of an answer to a question for one thing, and for several. People call more than 80 and 200 too long."""
+
+_ADDED = 0.1
+"""Probability that a further passage must have."""
+
+_LEAST = 12
+"""Words below which nothing more is looked for."""
+
+_WORD_COST = 0.0005
+"""Probability that a further word must bring."""
+
+_WORD = re.compile(r"\S+")
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """The units from `first` to `last` of one source, which follow each other."""
+
+    first: int
+    last: int
+    words: int
+    share: float
+    """Probability that it holds the answer, if anything here does."""
+
+
+def choose_passages(units: Sequence[Unit], shares: Vector, most: int, *, several: bool) -> list[Passage]:
+    """Return at most `most` passages, the best first, that together most probably hold the answer. A single unit may be
+    longer than an answer should be.
+
+    Where several things are asked for, a list is quoted whole, and the best passage goes on with what follows it.
+    """
+    words = _count_words(units)
+    budget = LONG if several else BRIEF
+    if several:
+        shares = _even_out(units, shares)
+    chosen: list[Passage] = []
+    while len(chosen) < most and budget >= _LEAST:
+        best = _find_best(units, shares, words, budget, chosen)
+        if best is None or (chosen and best.share < _ADDED):
+            break
+        chosen.append(best)
+        budget -= best.words
+    if not several or not chosen:
+        return chosen
+    longer = _extend(units, chosen[0], words, chosen[0].words + budget)
+    return [longer, *(p for p in chosen[1:] if p.last < longer.first or p.first > longer.last)]
+
+
+def _even_out(units: Sequence[Unit], shares: Vector) -> Vector:
+    """Return the shares, the same within each list."""
+    blocks: dict[tuple[int, int], list[int]] = {}
+    for position, unit in enumerate(units):
+        if unit.kind in ("list", "steps", "definition"):
+            blocks.setdefault((unit.source["number"], unit.block), []).append(position)
+    evened = shares.copy()
+    for positions in blocks.values():
+        evened[positions] = shares[positions].mean()
+    return evened
+
+
+def _extend(units: Sequence[Unit], passage: Passage, words: Sequence[Span], budget: int) -> Passage:
+    """Return the passage with what follows it under the same heading, in at most `budget` words."""
+    last = passage.last
+    for following in range(passage.last + 1, len(units)):
+        unit = units[following]
+        count = passage.words + words[following][1] - words[passage.last][1]
+        if unit.source is not units[last].source or unit.heading != units[last].heading or count > budget:
+            break
+        last = following
+    return Passage(passage.first, last, passage.words + words[last][1] - words[passage.last][1], passage.share)
+
+
+def _find_best(
+    units: Sequence[Unit], shares: Vector, words: Sequence[Span], budget: int, taken: Sequence[Passage]
+) -> Passage | None:
+    best: Passage | None = None
+    most = 0.0
+    for first, unit in enumerate(units):
+        share = 0.0
+        lead = _count_lead(unit)
+        for last in range(first, len(units)):
+            if units[last].source is not unit.source or any(p.first <= last <= p.last for p in taken):
+                break
+            count = lead + words[last][1] - words[first][0]
+            if count > budget and (last > first or taken):
+                break
+            share += float(shares[last])
+            if best is None or share - _WORD_COST * count > most:
+                most = share - _WORD_COST * count
+                best = Passage(first, last, count, share)
+    return best
+
+
+def _count_lead(unit: Unit) -> int:
+    """Return the words of a lead-in that does not stand right before the unit."""
+    return len(unit.source["text"][slice(*unit.lead)].split()) if unit.lead else 0
+
+
+def _count_words(units: Sequence[Unit]) -> list[Span]:
+    """Return for each unit how many words its source has up to its start, and up to its end."""
+    starts: dict[int, list[int]] = {}
+    counts: list[Span] = []
+    for unit in units:
+        number = unit.source["number"]
+        if number not in starts:
+            starts[number] = [word.start() for word in _WORD.finditer(unit.source["text"])]
+        counts.append((bisect_left(starts[number], unit.start), bisect_left(starts[number], unit.end)))
+    return counts

@@ -1,0 +1,96 @@
+"""Reads a source as units: the smallest pieces that may be quoted."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from domain.documents import Source, name_place
+from domain.text.blocks import Block, Kind, Span, read_blocks
+from domain.text.sentences import guess_language, split_block, split_paragraph
+from domain.text.tables import is_row
+
+_LONGEST_QUESTION = 300
+"""Limit, in characters, of a paragraph that asks what the one below it answers."""
+
+_LONGEST_ITEM = 80
+"""Limit, in words, of an item that is one unit; of a longer one each sentence is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A sentence, item, row, definition or block of code at `source["text"][start:end]`."""
+
+    source: Source
+    block: int
+    """Position of its block in the source."""
+    kind: Kind
+    start: int
+    end: int
+    lead: Span | None = None
+    """The lead-in or header without which an item or row cannot be read."""
+    above: tuple[Span, ...] = ()
+    """The headings over it and the sentence before it, as far as the source has them."""
+    heading: Span | None = None
+    """The innermost of these headings."""
+
+    @property
+    def text(self) -> str:
+        return self.source["text"][self.start : self.end]
+
+    @property
+    def shown(self) -> str:
+        """The text with its heading and lead-in, as it is compared with a question."""
+        path = self.source["heading_path"]
+        heading = self.source["text"][slice(*self.heading)].lstrip("# ") if self.heading else path[-1] if path else ""
+        lead = self.source["text"][slice(*self.lead)] if self.lead else ""
+        return "\n".join(part for part in (heading, lead, self.text) if part)
+
+    @property
+    def context(self) -> str:
+        """The title, the headings, the lead-in and the sentence before."""
+        spans = (*self.above, self.lead) if self.lead else self.above
+        near = (self.source["text"][slice(*span)] for span in spans)
+        return " ".join([name_place(self.source["title"], self.source["heading_path"]), *near])
+
+
+def split_units(source: Source) -> list[Unit]:
+    """Return the units of a source in order. Headings and lead-ins are none: they belong to what follows."""
+    text = source["text"]
+    language = guess_language(text)
+    units: list[Unit] = []
+    headings: list[tuple[int, Span]] = []
+    before: Span | None = None
+    asked: Span | None = None
+    blocks = read_blocks(text)
+    for position, block in enumerate(blocks):
+        said = text[block.start : block.end]
+        if block.kind == "heading":
+            depth = len(said) - len(said.lstrip("#"))
+            headings = [each for each in headings if each[0] < depth] + [(depth, (block.start, block.end))]
+            before = asked = None
+            continue
+        if said.endswith("?") and len(said) <= _LONGEST_QUESTION and position + 1 < len(blocks):
+            # Of questions and answers, the answer is quoted, under its question.
+            before, asked = None, (block.start, block.end)
+            continue
+        above = tuple(span for _, span in headings)
+        lead = block.lead or asked
+        for start, end in _split(text, block, language):
+            near = (*above, before) if before and block.kind in ("paragraph", "code", "quote") else above
+            heading = headings[-1][1] if headings else None
+            units.append(Unit(source, position, block.kind, start, end, lead, near, heading))
+            before = (start, end)
+        asked = None
+    return units
+
+
+def _split(text: str, block: Block, language: str) -> Iterator[Span]:
+    if block.kind == "table":
+        yield from (part for part in block.parts if is_row(text[slice(*part)]))
+    elif block.parts:
+        for start, end in block.parts:
+            if len(text[start:end].split()) <= _LONGEST_ITEM or block.kind == "definition":
+                yield start, end
+            else:
+                yield from split_paragraph(text, start, end, language)
+    else:
+        yield from split_block(text, block, language)
