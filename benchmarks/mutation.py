@@ -150,7 +150,7 @@ def keep_the_model() -> None:
     from app.adapters.embeddings import onnx
 
     opened = cache(onnx._open_session)
-    onnx._open_session = lambda model, threads: opened(model, 1)
+    onnx._open_session = lambda weights, threads: opened(weights, 1)
     onnx.OnnxEmbedder.load(threads=1).close()
 
 

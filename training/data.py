@@ -10,18 +10,19 @@ opposite. The last two are made only where the new question is not answered by c
 import gzip
 import hashlib
 import json
-import math
 import random
 import re
-import tomllib
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import sentencex
 from tokenizers import Tokenizer
+
+from training.encoding import Encoder, Example, Passage
+from training.made import NAME, Neighbours, Opposites, as_typed, exchange, holds, words
+from training.tables import make_tables
 
 LICENSED_READING = {
     "policyqa": 2500,
@@ -36,6 +37,9 @@ LICENSED_READING = {
     "fairytaleqa": 1500,
 }
 """Sets whose licence lets a model trained on them be shipped (MODEL_CARD.md), and the most answerable rows used."""
+
+TABLES = 2000
+"""Made tables; a tenth of them where documents are held out."""
 
 LICENSED_RELEVANCE = {"selqa": 2400, "medquad": 2000, "emanual": 701}
 LICENSED_ENTAILMENT = {
@@ -53,43 +57,8 @@ ENTAILMENT_LABELS = {"supported": 0, "refuted": 1, "unsupported": 2}
 NOT_SUPPORTED = 3
 """Label of a row whose source tells only supported from not supported."""
 
-NONE = -1
-CLS, SEP = 101, 102
-WINDOW = 256
-QUESTION = 48
-"""Most tokens of a pair, and of its question."""
-
 HELD_OUT_OF = 25
 """One document in this many is held out."""
-
-Span = tuple[int, int, int, int]
-"""First unit, character in it, last unit, character in it where the answer ends."""
-
-
-@dataclass
-class Passage:
-    title: str
-    units: list[str]
-    answer: Span | None = None
-    good: set[int] = field(default_factory=set)
-    """Units that hold the answer."""
-
-
-@dataclass
-class Example:
-    """One pair, as token ids. `NONE` where a row says nothing about an answer."""
-
-    ids: list[int]
-    passage_start: int
-    begin: int = NONE
-    end: int = NONE
-    """Tokens of the answer; 0 = no answer here."""
-    units: list[tuple[int, int]] = field(default_factory=list)
-    good: list[int] = field(default_factory=list)
-    answerable: int = NONE
-    entailment: int = NONE
-    source: str = ""
-    kind: str = ""
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
@@ -134,172 +103,6 @@ def read_passage(row: dict[str, Any], title: str) -> Passage | None:
     return passage
 
 
-WORD = re.compile(r"[a-z0-9]+")
-_WORDS = tomllib.loads((Path(__file__).parent / "words.toml").read_text(encoding="utf-8"))
-STOP = frozenset(_WORDS["stop"])
-NUMBER = re.compile(r"\b\d[\d,.]*\d\b|\b\d+\b")
-NAME = re.compile(r"(?<=[a-z,] )(?:[A-Z][\w'’-]+)(?: (?:of |the )?[A-Z][\w'’-]+)*")
-
-
-def words(text: str) -> list[str]:
-    return [word for word in WORD.findall(text.lower()) if word not in STOP]
-
-
-class Neighbours:
-    """The passages of a document, the most similar to a question first (idf-weighted overlap)."""
-
-    def __init__(self, contexts: list[str]) -> None:
-        self.contexts = contexts
-        self.words = [set(words(context)) for context in contexts]
-        counts = Counter(word for each in self.words for word in each)
-        self.weights = {word: math.log(1 + len(contexts) / count) for word, count in counts.items()}
-
-    def like(self, question: str, most: int) -> list[str]:
-        asked = set(words(question))
-        scores = [(sum(self.weights[word] for word in asked & each), n) for n, each in enumerate(self.words)]
-        return [self.contexts[n] for score, n in sorted(scores, reverse=True)[:most] if score > 0]
-
-
-def exchange(question: str, passage: str, others: list[str], rng: random.Random) -> str | None:
-    """The question about another name or number of the same document that `passage` lacks."""
-    lower = passage.lower()
-    for pattern in rng.sample([NUMBER, NAME], 2):
-        found = [match for match in pattern.finditer(question) if match.group().lower() in lower]
-        if not found:
-            continue
-        match = rng.choice(found)
-        shape = len(match.group()) == 4 if pattern is NUMBER else len(match.group().split())
-        pool = [
-            new
-            for other in rng.sample(others, min(8, len(others)))
-            for new in pattern.findall(other)
-            if new.lower() not in lower
-        ]
-        if pattern is NUMBER:
-            pool = [new for new in pool if (len(new) == 4) == shape]
-        else:
-            pool = [new for new in pool if len(new.split()) == shape] or pool
-        if pool:
-            return question[: match.start()] + rng.choice(pool) + question[match.end() :]
-    return None
-
-
-class Opposites:
-    def __init__(self) -> None:
-        pairs = _WORDS["opposites"]
-        self.of = dict(pairs) | {b: a for a, b in pairs}
-
-    def exchange(self, question: str, rng: random.Random) -> str | None:
-        found = [match for match in re.finditer(r"[a-z]+", question) if match.group() in self.of]
-        if not found:
-            return None
-        match = rng.choice(found)
-        return question[: match.start()] + self.of[match.group()] + question[match.end() :]
-
-
-def as_typed(question: str, rng: random.Random) -> str:
-    """The question as people type it, for one in three: lower case, keywords, a slip of the finger."""
-    draw = rng.random()
-    if draw < 0.14:
-        return question.lower().rstrip("?").strip()
-    if draw < 0.22:
-        kept = [word for word in question.rstrip("?").split() if word.lower() not in STOP]
-        return " ".join(kept) if len(kept) >= 2 else question
-    if draw < 0.29:
-        parts = question.split()
-        long = [n for n, word in enumerate(parts) if len(word) > 4 and word.isalpha()]
-        if long:
-            n = rng.choice(long)
-            at = rng.randrange(1, len(parts[n]) - 2)
-            word = parts[n]
-            parts[n] = rng.choice([word[:at] + word[at + 1 :], word[:at] + word[at + 1] + word[at] + word[at + 2 :]])
-        return " ".join(parts)
-    return question
-
-
-class Encoder:
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self.tokenizer = tokenizer
-        self.tokenizer.no_padding()
-        self.tokenizer.no_truncation()
-
-    def encode(
-        self, question: str, passage: Passage, rng: random.Random, *, spans: bool, **labels: Any
-    ) -> Example | None:
-        """The pair as tokens, cut to a window round the answer. None if the answer does not fit."""
-        asked = self.tokenizer.encode(question, add_special_tokens=False).ids[:QUESTION]
-        title = self.tokenizer.encode(passage.title, add_special_tokens=False).ids[:24] if passage.title else []
-        bulleted = rng.random() < 0.06
-        encodings = [self.tokenizer.encode(unit, add_special_tokens=False) for unit in passage.units]
-        mark = self.tokenizer.encode("-", add_special_tokens=False).ids if bulleted else []
-        room = WINDOW - len(asked) - len(title) - 3
-        lengths = [len(encoding.ids) + len(mark) for encoding in encodings]
-        first, last = 0, len(encodings)
-        if sum(lengths) > room:
-            first, last = self._window(lengths, passage, room, rng)
-            if first is None or last is None:
-                return None
-        ids = [CLS, *asked, SEP, *title]
-        example = Example(ids, len(asked) + 2, **labels)
-        begin = end = 0
-        for n in range(first, last):
-            ids += mark
-            at = len(ids)
-            encoding = encodings[n]
-            ids += encoding.ids
-            if len(ids) == at:
-                continue
-            if n in passage.good:
-                example.good.append(len(example.units))
-            example.units.append((at, len(ids)))
-            if passage.answer is not None:
-                a, a_off, b, b_off = passage.answer
-                if n == a:
-                    begin = next((at + t for t, (_, stop) in enumerate(encoding.offsets) if stop > a_off), at)
-                if n == b:
-                    end = max((at + t for t, (start, _) in enumerate(encoding.offsets) if start < b_off), default=at)
-        del ids[WINDOW - 1 :]
-        ids.append(SEP)
-        example.units = [(a, min(b, len(ids) - 1)) for a, b in example.units if a < len(ids) - 1]
-        example.good = [g for g in example.good if g < len(example.units)]
-        if spans:
-            if passage.answer is not None and not (0 < begin <= end < len(ids) - 1):
-                return None
-            example.begin, example.end = begin, end
-        if passage.good and not example.good:
-            return None
-        return example
-
-    @staticmethod
-    def _window(lengths: list[int], passage: Passage, room: int, rng: random.Random) -> tuple[int | None, int | None]:
-        """A run of units within `room` tokens that holds the answer, at a random place in it."""
-        if passage.answer is not None:
-            first, last = passage.answer[0], passage.answer[2] + 1
-        elif passage.good:
-            first = min(passage.good)
-            last = first + 1
-        else:
-            first = rng.randrange(len(lengths))
-            last = first + 1
-        used = sum(lengths[first:last])
-        if used > room and passage.answer is not None:
-            return None, None
-        while True:
-            ways = []
-            if first > 0 and used + lengths[first - 1] <= room:
-                ways.append(-1)
-            if last < len(lengths) and used + lengths[last] <= room:
-                ways.append(1)
-            if not ways:
-                return first, last
-            if rng.choice(ways) < 0:
-                first -= 1
-                used += lengths[first]
-            else:
-                used += lengths[last]
-                last += 1
-
-
 def without_answer(passage: Passage) -> Passage | None:
     kept = [unit for n, unit in enumerate(passage.units) if n not in passage.good]
     return Passage(passage.title, kept) if len(kept) >= 2 else None
@@ -316,11 +119,6 @@ def among(passage: Passage, distractor: list[str], rng: random.Random) -> Passag
     return Passage(passage.title, distractor + passage.units, answer, {n + by for n in passage.good})
 
 
-def holds(passage: list[str], answers: list[dict[str, Any]]) -> bool:
-    text = " ".join(passage).lower()
-    return any(answer["text"].lower() in text for answer in answers)
-
-
 class Examples:
     """Examples of the three kinds of rows. `held_out` yields those of the documents kept apart instead."""
 
@@ -332,7 +130,12 @@ class Examples:
         self.opposites = Opposites()
 
     def all(self) -> list[Example]:
-        examples = [e for part in (self.reading(), self.relevance(), self.entailment()) for e in part if e is not None]
+        examples = [
+            e
+            for part in (self.reading(), self.tables(), self.relevance(), self.entailment())
+            for e in part
+            if e is not None
+        ]
         self.rng.shuffle(examples)
         return examples
 
@@ -403,9 +206,9 @@ class Examples:
                 if near and rng.random() < 0.4:
                     removed = among(removed, near, rng)
                 yield made("removed", removed, answerable=0)
-        if near and name != "policyqa" and rng.random() < 0.35:
+        if near and name != "policyqa" and rng.random() < 0.5:
             yield made("neighbour", Passage(title, near), answerable=0)
-        if name != "policyqa" and len(contexts) > 3 and rng.random() < 0.5:
+        if name != "policyqa" and len(contexts) > 3 and rng.random() < 0.4:
             asked = exchange(question, " ".join(passage.units), contexts, rng)
             if asked is not None:
                 yield made("exchanged", passage, asked, answerable=0)
@@ -413,6 +216,27 @@ class Examples:
             asked = self.opposites.exchange(question, rng)
             if asked is not None:
                 yield made("opposite", passage, asked, answerable=0)
+
+    def tables(self) -> Iterator[Example | None]:
+        names = set()
+        for rows in self._rows("reading", {"squadshifts_new_wiki": 0}, lambda row: row["title"]).values():
+            names = {name for row in rows for name in NAME.findall(row["context"]) if len(name) < 30}
+        if len(names) < 100:
+            return
+        most = min(TABLES // 10 if self.held_out else TABLES, self.limit or TABLES)
+        for made in make_tables(sorted(names), most, self.rng):
+            passage = Passage(made.title, made.units)
+            if made.row is not None:
+                passage.answer, passage.good = (made.row, made.cell[0], made.row, made.cell[1]), {made.row}
+            yield self.encoder.encode(
+                as_typed(made.question, self.rng),
+                passage,
+                self.rng,
+                spans=True,
+                source="tables",
+                kind="table" if passage.good else "other table",
+                answerable=int(bool(passage.good)),
+            )
 
     def relevance(self) -> Iterator[Example | None]:
         rng = self.rng
@@ -430,7 +254,7 @@ class Examples:
                     if removed is not None and rng.random() < 0.6:
                         yield self._relevance(name, "removed", row["question"], removed, 0)
                     continue
-                for label in (1, 0):
+                for label in (1, 0, 0) if name == "emanual" else (1, 0):
                     some = [text for text, good in candidates if good == label]
                     if not some:
                         continue

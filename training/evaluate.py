@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from training.data import CLS, NOT_SUPPORTED, QUESTION, SEP, Examples
+from training.data import NOT_SUPPORTED, Examples
+from training.encoding import CLS, QUESTION, SEP
 from training.export import INPUTS, OUTPUTS
 from training.model import Reader, load_checkpoint
 from training.train import collate

@@ -5,10 +5,12 @@ beats one process of several threads wherever others use the cores too.
 """
 
 import argparse
+import math
 import os
 import pickle
 import random
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -18,7 +20,8 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from torch import multiprocessing as mp
 
-from training.data import NONE, NOT_SUPPORTED, Example, Examples
+from training.data import NOT_SUPPORTED, Examples
+from training.encoding import NONE, Example
 from training.model import Reader, load_minilm
 
 WEIGHTS = {"span": 1.0, "unit": 0.5, "units": 0.5, "answerable": 1.0, "entailment": 0.7}
@@ -103,11 +106,10 @@ def batches(examples: list[Example], tokens: int, seed: int) -> list[list[int]]:
     return made
 
 
-def rate(step: int, warm: int, steps: int, decay: int) -> float:
-    """Share of the learning rate: a linear rise, a plateau, and a linear fall in the last `decay` of `steps`."""
-    if step < warm:
-        return (step + 1) / warm
-    return max(0.0, min(1.0, (steps - step) / max(1, decay)))
+def rate(step: int, warm: int, steps: int, decay: int, spent: float = 0.0) -> float:
+    """Share of the learning rate: a linear rise, a plateau, and a linear fall in the last `decay` of `steps`, or in the
+    last fifth of the time, of which the share `spent` is over."""
+    return max(0.0, min(1.0, (step + 1) / warm, (steps - step) / max(1, decay), (1 - spent) * 5))
 
 
 def load_examples(args: argparse.Namespace, epoch: int, rank: int) -> list[Example]:
@@ -130,8 +132,11 @@ def train(rank: int, args: argparse.Namespace) -> None:
     torch.set_num_threads(1)
     (args.run / f"pid{rank}").write_text(str(os.getpid()))
     if args.processes > 1:
-        # Linux shares a core among sessions before it looks at niceness, so that each process needs one of its own.
+        # Linux shares a core among sessions before it looks at niceness. So each process has a session of its own, and
+        # the session the niceness of the process.
         os.setsid()
+        with suppress(OSError):
+            Path("/proc/self/autogroup").write_text(str(os.nice(0)))
         os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
         os.environ.setdefault("MASTER_PORT", str(args.port))
         dist.init_process_group("gloo", rank=rank, world_size=args.processes)
@@ -179,17 +184,22 @@ def train(rank: int, args: argparse.Namespace) -> None:
         parts = losses(tokens.float(), pairs.float(), batch)
         total = torch.stack([WEIGHTS[name] * value for name, value in parts.items()]).sum()
         total.backward()  # type: ignore[no-untyped-call]
+        spent = torch.tensor([(time.monotonic() - started) / 60 / args.minutes])
         if args.processes > 1:
-            flat = torch.cat([p.grad.view(-1) for p in trained if p.grad is not None])
+            # The clocks are averaged, too, because all have to take the same step.
+            flat = torch.cat([spent, *(p.grad.view(-1) for p in trained if p.grad is not None)])
             dist.all_reduce(flat)
             flat /= args.processes
+            spent, flat = flat[:1], flat[1:]
             at = 0
             for p in trained:
                 if p.grad is not None:
                     p.grad.copy_(flat[at : at + p.numel()].view_as(p))
                     at += p.numel()
         torch.nn.utils.clip_grad_norm_(trained, 1.0)
-        share = rate(step, args.warm, args.steps, args.decay)
+        share = rate(step, args.warm, args.steps, args.decay, spent.item())
+        if share <= 0:
+            break
         for group in optimizer.param_groups:
             group["lr"] = group["top"] * share
         optimizer.step()
@@ -228,6 +238,7 @@ def main() -> None:
     parser.add_argument(
         "--batch", type=int, default=4096, help="tokens of a step, all processes together: about 27 pairs"
     )
+    parser.add_argument("--minutes", type=float, default=math.inf, help="stop then, however few the steps")
     parser.add_argument("--warm", type=int, default=60)
     parser.add_argument("--decay", type=int, default=400)
     parser.add_argument("--rate", type=float, default=1e-4)

