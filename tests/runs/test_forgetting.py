@@ -1,6 +1,6 @@
 """After a document or a thread was forgotten, nothing that is stored holds it."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import zstandard
@@ -31,12 +31,12 @@ async def ask(services: Services, question: str, thread_id: str | None = None) -
 
 async def dump(services: Services) -> dict[str, str]:
     """Every row of every table as text, packed values unpacked, and every key of the cache server."""
-    pool: Any = services.runs.eraser._pool
+    pool: Any = cast(Any, services.runs.eraser)._pool
     dumped: dict[str, str] = {}
     async with open_session(pool, "default") as session:
         tables = await session.fetch("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
         for table in (row["tablename"] for row in tables):
-            rows = await session.fetch(f"SELECT t::text AS said FROM {table} AS t", prepare=False)  # type: ignore[arg-type]
+            rows = await session.fetch(f"SELECT t::text AS said FROM {table} AS t", prepare=False)
             dumped[table] = "\n".join(row["said"] for row in rows)
         packs = await session.fetch("SELECT blob FROM checkpoint_blobs WHERE type = %(type)s", type=PACKED)
         tapes = await session.fetch("SELECT tape AS blob FROM tapes")
