@@ -10,6 +10,7 @@ from uuid import UUID
 
 import psycopg
 
+from app.adapters.postgres.documents.originals import DROP_UNNEEDED, LOCK_UNNEEDED
 from app.adapters.postgres.pool import Pool, open_session
 from app.adapters.postgres.retention.deletion import (
     CUT,
@@ -198,9 +199,11 @@ class PostgresRetention:
         async with open_session(self._pool, "", transaction=True) as session:
             old = datetime.now(UTC) - ORPHANED
             gone = await run(session, _DELETE_REVISIONS, only=cuts.workspace_id, old=old)
+            await session.execute(LOCK_UNNEEDED, only=cuts.workspace_id)
+            files = await run(session, DROP_UNNEEDED, only=cuts.workspace_id)
             if dry_run:
                 raise psycopg.Rollback
-        return Pruned(revisions=gone.rows, bytes=gone.bytes), None
+        return Pruned(revisions=gone.rows, bytes=gone.bytes + files.bytes), None
 
 
 def _find_time(checkpoint_id: str) -> datetime:
