@@ -49,7 +49,7 @@ class ScoredUnits:
     shares: Vector
     """Shape (units,); their sum is 1."""
     merits: Vector
-    """Shape (units,). Log-odds that are comparable between questions."""
+    """Shape (units,). Log-odds that are comparable between questions, as the fit had them: without the last feature."""
     wanted: Mapping[str, float]
     """The question's terms with their weights, which add up to 1."""
     similarity: float
@@ -71,8 +71,9 @@ async def score_units(
     if similarities is not None and chosen:
         features[:, 0] = similarities.min()
         features[chosen, 0] = similarities
-    merits = (features @ WEIGHTS).astype(np.float32)
-    odds = np.exp(merits - merits.max(initial=-np.inf)) if units else merits
+    merits = (features[:, :-1] @ WEIGHTS[:-1]).astype(np.float32)
+    choice = merits + features[:, -1] * np.float32(WEIGHTS[-1])
+    odds = np.exp(choice - choice.max(initial=-np.inf)) if units else choice
     highest = float(features[:, 0].max(initial=0.0))
     return ScoredUnits(units, odds / odds.sum() if units else odds, merits, wanted, highest)
 
