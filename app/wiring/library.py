@@ -17,6 +17,7 @@ from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library.library import PostgresLibrary
 from app.adapters.postgres.pool import read_identity
 from app.adapters.postgres.queue.ingestions import PostgresIngestionQueue
+from app.adapters.postgres.vectors.backlog import PostgresEmbeddingBacklog
 from app.adapters.postgres.vectors.embedding_model import find_problem, pin_embedder
 from app.adapters.postgres.vectors.reembedding import Reembedding, open_reembedding
 from app.adapters.prices import PriceTable, read_prices
@@ -29,7 +30,7 @@ from app.wiring.servers import Servers, open_servers
 from domain.errors import AskgraphError, ConfigurationError, EmbedderUnavailable
 from domain.health import Check
 from domain.ports.answers import AnswerCache
-from domain.ports.documents import DocumentStore, PassageEncoder
+from domain.ports.documents import DocumentStore, EmbeddingBacklog, PassageEncoder
 from domain.ports.embedding import Embedder
 from domain.ports.originals import OriginalStore
 
@@ -51,6 +52,9 @@ class LibraryServices:
     """The model that ships, for local judgement and late interaction; the same object as `embedder` by default."""
     ingestion: Ingestion
     ingestions: PostgresIngestionQueue
+    backlog: EmbeddingBacklog
+    encoder: PassageEncoder
+    """Computes the vectors of chunks."""
     originals: OriginalStore
     tend_indexes: Callable[[], None]
     """Resumes the index builds that a crash has interrupted, in the background."""
@@ -90,6 +94,7 @@ async def open_library(
 
         own_documents = PostgresDocumentStore(pool, embedder, answers.changing)
         stack.push_async_callback(own_documents.close)
+        backlog = PostgresEmbeddingBacklog(pool, embedder, answers.changing, own_documents.tend_indexes)
         search: PostgresLibrary | PgVectorStoreLibrary = PostgresLibrary(pool, embedder)
         documents: DocumentStore = own_documents
         if settings.pgvectorstore is not None:
@@ -104,8 +109,12 @@ async def open_library(
             search=search,
             embedder=embedder,
             sentences=local,
-            ingestion=Ingestion(documents, encoder, answers, max_bytes=settings.max_document_mb * 1_000_000),
+            ingestion=Ingestion(
+                documents, encoder, answers, backlog=backlog, max_bytes=settings.max_document_mb * 1_000_000
+            ),
             ingestions=PostgresIngestionQueue(pool),
+            backlog=backlog,
+            encoder=encoder,
             originals=PostgresOriginals(pool),
             tend_indexes=own_documents.tend_indexes,
             wait_for_indexes=own_documents.wait_for_indexes,
