@@ -103,7 +103,8 @@ class Chunk:
 def embedding_text(title: str, heading_path: tuple[str, ...], text: str, lead: str = "") -> str:
     """Return the text that is embedded and indexed for a chunk: title and headings on a line, then the lead, then the
     chunk's text, without the marks of Markdown."""
-    return "\n".join([name_place(title, heading_path), *([plain_text(lead)] if lead else []), plain_text(text)])
+    parts = (name_place(title, heading_path), plain_text(lead), plain_text(text) or text)
+    return "\n".join(part for part in parts if part)
 
 
 def name_place(title: str, heading_path: Sequence[str]) -> str:

@@ -41,6 +41,11 @@ class Scope:
         """The scope of a request, which may name its documents in any form and order."""
         return cls(workspace_id, None if document_ids is None else tuple(document_ids), where)
 
+    def narrow(self, document_ids: Iterable[str]) -> "Scope":
+        """Return the part of the scope that lies in these documents."""
+        chosen = set(document_ids) if self.document_ids is None else set(document_ids) & set(self.document_ids)
+        return Scope(self.workspace_id, tuple(chosen), self.where)
+
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Scope":
         """Read what `to_json` made. Raises `FilterError`."""

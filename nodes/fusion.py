@@ -3,7 +3,7 @@
 Pure functions. Constants were chosen by measuring on public sets: docs/decisions/06-retrieval-and-fusion.md.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -152,3 +152,26 @@ def weigh_by_rank(scores: Sequence[float]) -> float:
     """Return the mean of the scores, best first, each weighted by the inverse of its rank: Σ scoreᵢ / i ÷ Σ 1 / i."""
     weights = [1 / rank for rank in range(1, len(scores) + 1)]
     return sum(weight * score for weight, score in zip(weights, scores, strict=True)) / sum(weights)
+
+
+def prefer(candidates: Sequence[Candidate], focused: Sequence[Candidate]) -> list[Candidate]:
+    """Return the candidates with the `focused` ones among them: one that the search found keeps its place, and the
+    others take every second place behind the best of the search."""
+    known = {candidate["chunk_id"] for candidate in candidates}
+    new = [candidate for candidate in focused if candidate["chunk_id"] not in known]
+    merged: list[Candidate] = list(candidates[:1])
+    rest = list(candidates[1:])
+    while new or rest:
+        merged += [new.pop(0)] if new else []
+        merged += [rest.pop(0)] if rest else []
+    return merged
+
+
+FOCUS = 0.08
+"""Relevance that a passage gains in the order where its document is what the conversation is about. A passage of
+another document that is clearly better still comes first."""
+
+
+def favour(relevance: Sequence[float], document_ids: Sequence[str], focus: Collection[str]) -> list[float]:
+    """Return the relevance by which passages are ordered: that of documents in `focus` gains `FOCUS`."""
+    return [score + FOCUS * (document_id in focus) for score, document_id in zip(relevance, document_ids, strict=True)]

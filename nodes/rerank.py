@@ -14,10 +14,10 @@ from domain.scope import Scope, ScopeJson
 from domain.text.complexity import is_complex
 from nodes.context import Context
 from nodes.diversity import diversify
-from nodes.fusion import blend, choose_examples, reorder
+from nodes.fusion import blend, choose_examples, favour, reorder
 from nodes.links import find_linked, place_linked
 from nodes.model_ranking import rank
-from nodes.neighbours import complete_sources
+from nodes.neighbours import SPARE, widen_sources
 from nodes.optional import query_or_default
 from nodes.scope import profile_of, scope_of
 
@@ -28,6 +28,7 @@ class RerankInput(TypedDict):
     standalone_question: str
     candidates: list[Candidate]
     queries_tried: list[str]
+    focus: list[str]
     scope: ScopeJson
     profile: dict[str, Any]
 
@@ -71,19 +72,22 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
             )
     for passage, score in zip(passages, relevance, strict=True):
         candidates[passage.chunk_id] = {**candidates[passage.chunk_id], "relevance": round(score, 4)}
-    ranked = sorted(zip(passages, relevance, strict=True), key=lambda pair: -pair[1])
+    order = favour(relevance, [passage.document_id for passage in passages], state["focus"])
+    by_order = sorted(range(len(passages)), key=lambda place: -order[place])
+    ranked = [(passages[place], relevance[place]) for place in by_order]
     ranked = place_linked(ranked, {passage.chunk_id for passage in linked}, knobs.keep)
     best = await _choose(knobs, scope, ranked, context)
+    spare = [pair for pair in ranked if pair not in best][:SPARE]
     by_similarity = scores is None and profile.retrieval.fusion == "dense"
     sources = [
         _make_source(number, passage, candidates[passage.chunk_id], score, by_similarity=by_similarity)
-        for number, (passage, score) in enumerate(best, 1)
+        for number, (passage, score) in enumerate([*best, *spare], 1)
     ]
     return RerankUpdate(
         candidates=[candidates[passage.chunk_id] for passage, _ in ranked],
         sources=await query_or_default(
-            complete_sources(sources, scope, context.library),
-            sources,
+            widen_sources(sources, len(best), scope, context.library),
+            sources[: len(best)],
             context.ledger,
             "Sources were left as they are cut",
         ),

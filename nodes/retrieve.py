@@ -18,7 +18,7 @@ from domain.text.spelling import correct
 from nodes.abbreviations import spell_out
 from nodes.context import Context
 from nodes.expansion import expand, fuse_rankings
-from nodes.fusion import fuse
+from nodes.fusion import fuse, prefer
 from nodes.legs import score_across_legs
 from nodes.optional import query_or_default
 from nodes.scope import profile_of, scope_of
@@ -32,6 +32,7 @@ class RetrieveInput(TypedDict):
     query: str
     queries_tried: list[str]
     parts: list[str]
+    focus: list[str]
     retries: int
     scope: ScopeJson
     profile: dict[str, Any]
@@ -47,6 +48,10 @@ class RetrieveUpdate(TypedDict):
     candidates: list[Candidate]
     queries_tried: list[str]
     """The queries so far, and every further query or hypothetical answer that was searched for."""
+
+
+FOCUSED = 10
+"""Candidates that the documents of the conversation bring at least."""
 
 
 async def retrieve(state: RetrieveInput, runtime: Runtime[Context]) -> RetrieveUpdate:
@@ -70,6 +75,9 @@ async def retrieve(state: RetrieveInput, runtime: Runtime[Context]) -> RetrieveU
     # A hypothetical answer counts by its meaning, not by its words.
     likewise = knobs.model_copy(update={"fusion": "dense"}) if knobs.expansion == "hyde" else knobs
     rankings = await asyncio.gather(*(search(text, "", scope, likewise, context) for text in added))
+    if state["focus"]:
+        focused = await search(spelt, spelt_background, scope.narrow(state["focus"]), knobs, context)
+        candidates = prefer(candidates, focused[:FOCUSED])
     return RetrieveUpdate(
         standalone_question=question,
         query=spelt + spelt_background,

@@ -126,6 +126,8 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
     # Without a conversation there is nothing that a model could fill in.
     update["standalone_question"] = (routing.standalone_question.strip() if turns else "") or question
     update["query"] = query or update["standalone_question"]
+    if routing.route == "needs_retrieval" and update["standalone_question"] != question:
+        update["focus"] = find_last_cited(turns)
     return update
 
 

@@ -10,6 +10,7 @@ import os
 import pickle
 import random
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -131,8 +132,11 @@ def train(rank: int, args: argparse.Namespace) -> None:
     torch.set_num_threads(1)
     (args.run / f"pid{rank}").write_text(str(os.getpid()))
     if args.processes > 1:
-        # Linux shares a core among sessions before it looks at niceness, so that each process needs one of its own.
+        # Linux shares a core among sessions before it looks at niceness. So each process has a session of its own, and
+        # the session the niceness of the process.
         os.setsid()
+        with suppress(OSError):
+            Path("/proc/self/autogroup").write_text(str(os.nice(0)))
         os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
         os.environ.setdefault("MASTER_PORT", str(args.port))
         dist.init_process_group("gloo", rank=rank, world_size=args.processes)

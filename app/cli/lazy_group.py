@@ -12,6 +12,7 @@ COMMANDS = {
     "worker": "Execute runs and read uploads for servers on the same database.",
     "ask": "Ask a question and stream the answer with its sources.",
     "ingest": "Add documents or update them.",
+    "sync": "Keep the documents in step with a folder.",
     "ingestions": "List files that were handed over to be read in the background.",
     "documents": "List the documents.",
     "delete": "Delete documents, their chunks and the answers cached from them.",

@@ -1,24 +1,26 @@
-"""Splits documents into chunks: by section and page first, then by paragraph, line, sentence and word."""
+"""Splits documents into chunks of whole blocks, by section and page first."""
 
 import hashlib
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-
-from semantic_text_splitter import TextSplitter
+from dataclasses import dataclass, replace
 
 from domain.documents import Chunk, Line, ParsedDocument
-from domain.text.blocks import Block, read_blocks
+from domain.text.blocks import Block, Span, read_blocks
+from domain.text.sentences import guess_language, split_block, split_paragraph
 from domain.text.tables import is_row
 
 SIZE = 500
-OVERLAP = 50
+"""Characters of a chunk, about. Measured: docs/measurements/retrieval.md."""
 
-_SPAN = 20_000
-"""Characters per call of the splitter, whose computation of character offsets takes quadratic time."""
 _TINY = 8
 """Pieces shorter than the chunk size divided by this are too small to be found and understood alone."""
+_MIXED = 4
+"""Pieces shorter than the chunk size divided by this may share a chunk with a part of a long block."""
+_SHORT_LEAD = 200
+"""Limit, in characters, of a paragraph that ends with a colon and stays with the block below it."""
+_LINE = re.compile(r"[^\n]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,28 +33,34 @@ class _Piece:
     page: int | None
 
 
-def split(parsed: ParsedDocument, *, size: int = SIZE, overlap: int = OVERLAP) -> list[Chunk]:
+@dataclass(frozen=True, slots=True)
+class _Atom:
+    """Text that is not cut: a block, or a part of one that is too long. `lead` is what it cannot be read without, from
+    further up. One that leads belongs to what follows. `block` is the start of the block that was cut."""
+
+    start: int
+    end: int
+    lead: str = ""
+    leads: bool = False
+    block: int | None = None
+
+
+def split(parsed: ParsedDocument, *, size: int = SIZE) -> list[Chunk]:
     """Split into chunks of at most `size` characters, in order; together they hold all text except white space.
 
-    A chunk crosses neither a section's nor a page's end, except that tiny neighbouring sections are merged under the
-    heading that they share. Neighbours within a section share up to `overlap` characters if those are whole sentences
-    or lines, or if a sentence had to be cut.
+    A chunk holds whole blocks of one section of one page; tiny neighbouring sections are merged under the heading that
+    they share. A block that is longer is split at its items, rows, lines or sentences, and its further parts have its
+    lead-in, header or fence as their `lead`. A heading stays with what follows, which may make a chunk longer by as
+    much.
     """
     chunks: list[Chunk] = []
     line_ends = [line.end for line in parsed.lines]
     line_starts = [line.start for line in parsed.lines]
-    blocks = [
-        block.move(section.start)
-        for section in parsed.sections
-        for block in read_blocks(parsed.text[section.start : section.end])
-        if block.parts
-    ]
-    block_ends = [block.end for block in blocks]
+    language = guess_language(parsed.text)
     for piece in _merge(_cut(parsed), parsed.text, size):
-        for start, end in _split_piece(parsed.text, piece, size, overlap):
+        for start, end, lead in _pack(parsed.text, _split_piece(parsed.text, piece, size, language), size):
             text = parsed.text[start:end]
             first, last = bisect_right(line_ends, start), bisect_left(line_starts, end)
-            lead = _find_lead(parsed.text, blocks[bisect_right(block_ends, start) :][:1], start)
             chunks.append(
                 Chunk(
                     index=len(chunks),
@@ -68,15 +76,111 @@ def split(parsed: ParsedDocument, *, size: int = SIZE, overlap: int = OVERLAP) -
     return chunks
 
 
-def _find_lead(text: str, blocks: Sequence[Block], start: int) -> str:
-    """Return what stands above the chunk of the block that it is cut from: a lead-in, or caption and header with the
-    latest label among the rows."""
-    for block in blocks:
-        if block.lead and block.lead[1] <= start:
-            above = [part for part in block.parts if part[1] <= start and block.kind == "table"]
-            labels = [part for part in above if not is_row(text[slice(*part)])]
-            return "\n".join(text[slice(*span)] for span in [block.lead, *labels[-1:]])
-    return ""
+def _pack(text: str, atoms: Iterator[_Atom], size: int) -> Iterator[tuple[int, int, str]]:
+    """Yield chunks as (start, end, lead), each of as many atoms as fit."""
+    held: list[_Atom] = []
+
+    def take(atoms: Sequence[_Atom]) -> Iterator[tuple[int, int, str]]:
+        if atoms:
+            yield atoms[0].start, atoms[-1].end, atoms[0].lead
+
+    for atom in atoms:
+        leading = len(held)
+        while leading and held[leading - 1].leads:
+            leading -= 1
+        start = held[leading].start if leading < len(held) else atom.start
+        is_other = bool(held) and held[-1].block != atom.block and not held[-1].leads
+        is_apart = is_other and held[-1].end - held[0].start >= size // _MIXED
+        if held and (is_apart or atom.end - held[0].start > size):
+            # What leads goes with the atom, unless it is all there is.
+            yield from take(held[:leading])
+            held = held[leading:]
+            if held and not leading and atom.end - start > 2 * size:
+                yield from take(held)
+                held = []
+        held.append(atom)
+    yield from take(held)
+
+
+def _split_piece(text: str, piece: _Piece, size: int, language: str) -> Iterator[_Atom]:
+    blocks = read_blocks(text[piece.start : piece.end])
+    for number, block in enumerate(block.move(piece.start) for block in blocks):
+        if block.end - block.start <= size:
+            is_lead_in = block.end - block.start <= _SHORT_LEAD and text[block.end - 1] == ":"
+            leads = number + 1 < len(blocks) and (block.kind == "heading" or is_lead_in)
+            yield _Atom(_begin(text, block.start), block.end, leads=leads)
+        else:
+            yield from (replace(atom, block=block.start) for atom in _split_long(text, block, size, language))
+
+
+def _begin(text: str, start: int) -> int:
+    """Return the start of the line where only blanks stand before `start`: indentation belongs to the text."""
+    line = text.rfind("\n", 0, start) + 1
+    return start if text[line:start].strip() else line
+
+
+def _split_long(text: str, block: Block, size: int, language: str) -> Iterator[_Atom]:
+    """Split a block that is longer than a chunk, so that each atom is at most as long as one."""
+    position = block.start
+    if block.lead and block.parts:
+        yield from _cut_span(text, *block.lead, size, language, lead="", leads=True)
+        position = block.lead[1]
+    label: Span | None = None
+    spans = block.parts or tuple(_split_lines_or_sentences(text, block, language))
+    for start, end in spans:
+        lead = "" if position == block.start else _find_lead(text, block, label)
+        if block.kind == "table" and not is_row(text[start:end]):
+            label = start, end
+        yield from _cut_span(text, start, end, size, language, lead=lead)
+        position = end
+
+
+def _split_lines_or_sentences(text: str, block: Block, language: str) -> Iterator[Span]:
+    if block.kind == "code":
+        yield from _find_lines(text, block.start, block.end)
+    else:
+        yield from split_block(text, block, language)
+
+
+def _find_lines(text: str, start: int, end: int) -> Iterator[Span]:
+    for line in _LINE.finditer(text, start, end):
+        if not line[0].isspace():
+            yield line.start(), line.start() + len(line[0].rstrip())
+
+
+def _find_lead(text: str, block: Block, label: Span | None) -> str:
+    """Return what the further parts of a block are read with: lead-in, caption and header with the latest label, or the
+    fence of code."""
+    if block.kind == "code":
+        return text[block.start : block.end].split("\n", 1)[0]
+    spans = [span for span in (block.lead, label) if span]
+    return "\n".join(text[slice(*span)] for span in spans)
+
+
+def _cut_span(
+    text: str, start: int, end: int, size: int, language: str, *, lead: str, leads: bool = False
+) -> Iterator[_Atom]:
+    """Yield a span whole if it fits into a chunk, else by its lines, sentences and, last, words."""
+    start = _begin(text, start)
+    if end - start <= size:
+        yield _Atom(start, end, lead, leads)
+        return
+    lines = list(_find_lines(text, start, end))
+    if len(lines) > 1:
+        for line_start, line_end in lines:
+            yield from _cut_span(text, line_start, line_end, size, language, lead=lead)
+        return
+    sentences = list(split_paragraph(text, start, end, language))
+    if len(sentences) > 1:
+        for first, last in sentences:
+            yield from _cut_span(text, first, last, size, language, lead=lead)
+        return
+    while end - start > size:
+        cut = max(text.rfind(blank, start + size // 2, start + size) for blank in (" ", "\t"))
+        cut = start + size if cut < 0 else cut
+        yield _Atom(start, start + len(text[start:cut].rstrip()), lead)
+        start = cut + len(text[cut:end]) - len(text[cut:end].lstrip())
+    yield _Atom(start, end, lead)
 
 
 def _hash(title: str, heading_path: tuple[str, ...], lead: str, text: str) -> str:
@@ -137,40 +241,3 @@ def _share(left: tuple[str, ...], right: tuple[str, ...]) -> tuple[str, ...]:
     while length < min(len(left), len(right)) and left[length] == right[length]:
         length += 1
     return left[:length]
-
-
-@lru_cache(maxsize=8)
-def _make_splitter(size: int, overlap: int) -> TextSplitter:
-    return TextSplitter(size, overlap=overlap)
-
-
-def _split_piece(text: str, piece: _Piece, size: int, overlap: int) -> Iterator[tuple[int, int]]:
-    splitter = _make_splitter(size, overlap)
-    held: tuple[int, int] | None = None
-    for span_start, span_end in _find_spans(text, piece):
-        for offset, part in splitter.chunk_indices(text[span_start:span_end]):
-            start, end = span_start + offset, span_start + offset + len(part)
-            if held is None:
-                held = start, end
-                continue
-            # The splitter leaves a line alone that stands before a long paragraph, such as a heading.
-            is_tiny = min(held[1] - held[0], end - start) < size // _TINY
-            if is_tiny and end - held[0] <= size:
-                held = held[0], end
-                continue
-            yield held
-            held = start, end
-    if held is not None:
-        yield held
-
-
-def _find_spans(text: str, piece: _Piece) -> Iterator[tuple[int, int]]:
-    """Yield spans of about `_SPAN` characters of the piece, cut at paragraphs or lines where possible."""
-    start = piece.start
-    while piece.end - start > _SPAN:
-        earliest, latest = start + _SPAN // 2, start + _SPAN
-        cuts = (text.rfind(separator, earliest, latest) for separator in ("\n\n", "\n", " "))
-        cut = next((cut for cut in cuts if cut >= 0), latest)
-        yield start, cut
-        start = cut
-    yield start, piece.end

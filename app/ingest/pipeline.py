@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from app.ingest.chunking import OVERLAP, SIZE, split
+from app.ingest.chunking import SIZE, split
 from app.ingest.files import find_files, load, report_bad_name, report_failure
 from app.ingest.reading import MAX_BYTES, read_document, read_own_metadata
 from app.ingest.sidecars import read_sidecar
@@ -48,7 +48,6 @@ class Ingestion:
         *,
         backlog: EmbeddingBacklog | None = None,
         chunk_size: int = SIZE,
-        chunk_overlap: int = OVERLAP,
         max_bytes: int = MAX_BYTES,
     ) -> None:
         """Without a `backlog`, no document is stored before it is embedded."""
@@ -57,7 +56,6 @@ class Ingestion:
         self._encoder = encoder
         self._cache = cache
         self._chunk_size = chunk_size
-        self._chunk_overlap = chunk_overlap
         self._max_bytes = max_bytes
 
     async def add(
@@ -261,7 +259,7 @@ class Ingestion:
         return parsed, self._split(parsed)
 
     def _split(self, parsed: ParsedDocument) -> list[Chunk]:
-        return split(parsed, size=self._chunk_size, overlap=self._chunk_overlap)
+        return split(parsed, size=self._chunk_size)
 
     async def _embed_stored(self, document: Document, progress: Progress | None) -> str | None:
         """Embed the chunks of a stored document, together with the workers. Returns a note where that has to wait."""

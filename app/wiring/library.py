@@ -14,6 +14,7 @@ from app.adapters.pgvectorstore.mapping import read_mapping
 from app.adapters.pgvectorstore.opening import open_table
 from app.adapters.postgres.documents.originals import PostgresOriginals
 from app.adapters.postgres.documents.store import PostgresDocumentStore
+from app.adapters.postgres.documents.synced import PostgresSyncedFiles
 from app.adapters.postgres.library.library import PostgresLibrary
 from app.adapters.postgres.pool import read_identity
 from app.adapters.postgres.queue.ingestions import PostgresIngestionQueue
@@ -33,6 +34,7 @@ from domain.ports.answers import AnswerCache
 from domain.ports.documents import DocumentStore, EmbeddingBacklog, PassageEncoder
 from domain.ports.embedding import Embedder
 from domain.ports.originals import OriginalStore
+from domain.synced import SyncedFiles
 
 if TYPE_CHECKING:
     from app.adapters.embeddings.openai import OpenAIEmbedder
@@ -56,6 +58,7 @@ class LibraryServices:
     encoder: PassageEncoder
     """Computes the vectors of chunks."""
     originals: OriginalStore
+    synced: SyncedFiles
     tend_indexes: Callable[[], None]
     """Resumes the index builds that a crash has interrupted, in the background."""
     wait_for_indexes: Callable[[], Awaitable[None]]
@@ -116,6 +119,7 @@ async def open_library(
             backlog=backlog,
             encoder=encoder,
             originals=PostgresOriginals(pool),
+            synced=PostgresSyncedFiles(pool),
             tend_indexes=own_documents.tend_indexes,
             wait_for_indexes=own_documents.wait_for_indexes,
             checks={"embeddings": check_embeddings},

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from domain.ports.ingestions import IngestionQueue
     from domain.ports.retention import Retention
     from domain.ports.runs import RunLog
+    from domain.synced import SyncedFiles
 
 # Each raises `ConfigurationError` and `DatabaseUnavailable`.
 
@@ -61,6 +62,16 @@ async def open_backlog(settings: Settings) -> AsyncIterator["EmbeddingBacklog"]:
 
     async with open_database(settings) as database:
         yield PostgresEmbeddingBacklog(database.pool)
+
+
+@asynccontextmanager
+async def open_synced_files(settings: Settings) -> AsyncIterator[tuple["SyncedFiles", "DocumentCatalog"]]:
+    """Open the files of synced folders, and the list of documents."""
+    from app.adapters.postgres.documents.catalog import PostgresDocumentCatalog
+    from app.adapters.postgres.documents.synced import PostgresSyncedFiles
+
+    async with open_database(settings) as database:
+        yield PostgresSyncedFiles(database.pool), PostgresDocumentCatalog(database.pool)
 
 
 @asynccontextmanager

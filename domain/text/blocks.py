@@ -104,7 +104,7 @@ def read_blocks(text: str) -> list[Block]:
 def plain_text(text: str) -> str:
     """Return the text without the marks that say nothing by themselves: fences, hashes of headings, rows that rule off
     a header, marks of quotes and definitions, backticks."""
-    return _MARKS.sub("", text).strip("\n") or text
+    return _MARKS.sub("", text).replace("\\|", "|").strip("\n")
 
 
 def find_item(line: str) -> int:

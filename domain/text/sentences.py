@@ -68,6 +68,8 @@ def split_paragraph(text: str, start: int, end: int, language: str = "en") -> It
     # The offsets stay, so what must not be cut is replaced by as many characters that no rule cuts at.
     words = _KEPT.sub(_cover, text[start:end])
     opening = max(find_item(words), len(words) - len(words.lstrip(" \t>:")))
+    if opening == len(words):
+        yield start, end
     position = opening
     for cut in [*_find_ends(words[opening:], language), len(words) - opening]:
         piece = words[position : opening + cut]

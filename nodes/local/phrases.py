@@ -40,6 +40,26 @@ class LibraryPhrases:
     pointers: re.Pattern[str]
 
 
+@dataclass(frozen=True, slots=True)
+class FollowUpPhrases:
+    """How a question leans on its conversation. `nodes/local/data/en/followup.toml` says what each is for."""
+
+    pointers: re.Pattern[str]
+    pronouns: re.Pattern[str]
+    openers: re.Pattern[str]
+    requests: re.Pattern[str]
+    whole: re.Pattern[str]
+    parts: tuple[re.Pattern[str], ...]
+
+
+@cache
+def read_follow_ups(language: Language) -> FollowUpPhrases:
+    """Read how questions lean on their conversation in a language."""
+    data = _read(language, "followup")
+    parts = tuple(_compile(rf"\b(?:{text})\b") for text in data.pop("parts").values())
+    return FollowUpPhrases(**{name: _compile(text) for name, text in data.items()}, parts=parts)
+
+
 @cache
 def read_talk(language: Language) -> TalkPhrases:
     """Read the small talk of a language."""

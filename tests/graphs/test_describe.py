@@ -104,3 +104,16 @@ async def test_nothing_is_made_up_about_an_empty_library(services: Services) -> 
     assert (done["outcome"], done["citations"]) == ("abstained", [])
     done, _ = await ask(services, "What documents do you have?")
     assert done["answer"].startswith("There are no documents yet")
+
+
+FRANCE = b"# Trains in France\n\nSeats in trains cost 20 euros. A dog pays half of that.\n"
+SPAIN = b"# Trains in Spain\n\nSeats in trains cost 12 euros. A dog travels for nothing.\n"
+
+
+async def test_a_follow_up_is_answered_from_the_document_that_was_cited(services: Services) -> None:
+    await services.library.ingestion.add("default", "spain.md", SPAIN)
+    await services.library.ingestion.add("default", "france.md", FRANCE)
+    for country, fact in (("Spain", "for nothing"), ("France", "half of that")):
+        done, _ = await ask(services, f"What do seats in trains cost in {country}?", "And what does a dog pay there?")
+        assert fact in done["answer"]
+        assert done["citations"][0]["source"] == f"{country.lower()}.md"

@@ -89,8 +89,8 @@ async def ingestion(
 
 
 async def embed_all(backlog: PostgresEmbeddingBacklog, encoder: Switch) -> None:
-    while (seconds := await embed_backlog(backlog, encoder)) is not None:
-        await asyncio.sleep(min(seconds, 0.1))
+    while await embed_backlog(backlog, encoder) is not None:
+        assert not encoder.is_down
 
 
 async def test_words_find_a_document_before_it_is_embedded_and_its_meaning_does_afterwards(

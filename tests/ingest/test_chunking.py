@@ -52,17 +52,16 @@ def test_no_text_is_lost_and_offsets_are_exact(seed: int) -> None:
     headings = [("A",), ("A", "B"), ("C",), ()]
     document = make_document(text, (0, ()), *[(cut, generator.choice(headings)) for cut in cuts])
     size = generator.choice([20, 100, 500])
-    overlap = generator.choice([0, size // 10, size // 3])
-    chunks = split(document, size=size, overlap=overlap)
+    chunks = split(document, size=size)
     assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
     covered = bytearray(len(text))
     reached = 0
     for chunk in chunks:
         assert text[chunk.start : chunk.end] == chunk.text
         assert chunk.text.strip()
-        assert len(chunk.text) <= size
+        assert len(chunk.text) <= 2 * size
         assert chunk.end > reached
-        assert chunk.start >= reached - overlap
+        assert chunk.start >= reached
         reached = chunk.end
         covered[chunk.start : chunk.end] = b"\1" * len(chunk.text)
     assert not [text[i] for i in range(len(text)) if not covered[i] and not text[i].isspace()]
@@ -70,7 +69,7 @@ def test_no_text_is_lost_and_offsets_are_exact(seed: int) -> None:
 
 def test_offsets_count_characters_past_emoji() -> None:
     text = "🎉" * 40 + "\n\n" + "ü" * 40 + "\n\n" + "The end."
-    chunks = split(make_document(text), size=45, overlap=0)
+    chunks = split(make_document(text), size=45)
     assert [text[c.start : c.end] for c in chunks] == ["🎉" * 40, "ü" * 40, "The end."]
 
 
@@ -115,7 +114,7 @@ def test_pages_are_not_mixed_and_lines_are_those_of_the_chunk() -> None:
     for number, row in enumerate(rows):
         text += ("" if not text else "\n\n" if number % 10 == 0 else "\n") + row
         lines.append(Line(len(text) - len(row), len(text), 1 + number // 10, Box(x=1, y=number, width=50, height=1)))
-    chunks = split(make_document(text, lines=tuple(lines)), size=150, overlap=0)
+    chunks = split(make_document(text, lines=tuple(lines)), size=150)
     assert [line for chunk in chunks for line in chunk.lines] == lines
     for chunk in chunks:
         assert {line.page for line in chunk.lines} == {chunk.page}
@@ -132,7 +131,7 @@ def test_tiny_pages_are_not_mixed() -> None:
 def test_every_chunk_of_a_long_line_has_the_line() -> None:
     text = "word " * 60
     line = Line(0, len(text) - 1, 7, Box(x=0, y=0, width=1, height=1))
-    chunks = split(make_document(text, lines=(line,)), size=100, overlap=10)
+    chunks = split(make_document(text, lines=(line,)), size=100)
     assert len(chunks) > 2
     assert all(chunk.lines == (line,) for chunk in chunks)
 
@@ -168,19 +167,41 @@ def test_prose_has_no_lead() -> None:
     assert all(chunk.lead == "" for chunk in split(make_document(text)))
 
 
-def test_overlap_is_whole_sentences() -> None:
-    sentences = [f"Sentence {n} is here." for n in range(100)]
-    chunks = split(make_document(" ".join(sentences)), size=200, overlap=50)
+def test_long_paragraphs_are_split_at_sentences() -> None:
+    text = " ".join(f"Sentence {n} is here." for n in range(100))
+    chunks = split(make_document(text), size=200)
+    assert len(chunks) > 5
     assert all(chunk.text.startswith("Sentence") and chunk.text.endswith(".") for chunk in chunks)
-    assert any(two.start < one.end for one, two in pairwise(chunks))
-    longer = [f"Sentence {n} is longer than what neighbouring chunks may share with each other." for n in range(50)]
-    for text in (" ".join(longer), "\n".join(longer)):
-        assert all(chunk.text.startswith("Sentence") for chunk in split(make_document(text), size=200, overlap=50))
 
 
-def test_a_cut_sentence_overlaps() -> None:
-    chunks = split(make_document("word " * 300), size=200, overlap=50)
-    assert all(0 < one.end - two.start <= 50 for one, two in pairwise(chunks))
+def test_long_steps_are_split_at_steps_and_each_part_knows_its_lead_in() -> None:
+    steps = [f"{n}. Turn screw {n}.\n\n   ```sh\n   turn {n}\n   ```" for n in range(1, 31)]
+    chunks = split(make_document("## Screws\n\nTo open it, do this:\n\n" + "\n\n".join(steps)))
+    assert len(chunks) > 2
+    assert chunks[0].text.startswith("## Screws\n\nTo open it, do this:\n\n1. Turn screw 1.")
+    assert chunks[0].lead == ""
+    for chunk in chunks[1:]:
+        assert chunk.lead == "To open it, do this:"
+        assert chunk.text.lstrip()[0].isdigit()
+        assert chunk.text.endswith("```")
+
+
+def test_long_code_is_split_at_lines_and_each_part_knows_its_language() -> None:
+    code = "\n".join(f"    print('line {n} of the program')" for n in range(60))
+    chunks = split(make_document(f"Run this:\n\n```python\n{code}\n```"))
+    assert len(chunks) > 2
+    assert chunks[0].text.startswith("Run this:\n\n```python\n    print")
+    for chunk in chunks[1:]:
+        assert chunk.lead == "```python"
+        assert chunk.text.startswith("    print")
+
+
+def test_a_heading_and_a_lead_in_go_with_what_follows() -> None:
+    paragraphs = "\n\n".join(["It rains. " * 40] * 2)
+    text = f"{paragraphs}\n\n## Snow\n\nIt snows as follows:\n\n" + "- a flake of snow\n" * 24
+    chunks = split(make_document(text))
+    assert [chunk.text[:8] for chunk in chunks] == ["It rains", "It rains", "## Snow\n"]
+    assert "- a flake" in chunks[-1].text
 
 
 def test_a_short_line_is_not_left_alone() -> None:

@@ -3,8 +3,6 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
-import pytest
-
 from app.runs.requests import collect, read_events
 from domain.documents import Candidate, Match, Passage
 from domain.errors import DatabaseUnavailable, EmbedderUnavailable
@@ -14,7 +12,7 @@ from domain.streams import StreamedEvent
 from nodes.legs import score_across_legs
 from nodes.links import find_linked, place_linked
 from nodes.missing import find_missing_names
-from nodes.neighbours import ABOVE, BELOW, complete_sources
+from nodes.neighbours import ABOVE, BELOW, widen_sources
 from nodes.scope import profile_of, scope_of
 from nodes.titles import read_titles
 from tests.sources import make_source
@@ -157,34 +155,14 @@ def test_where_all_are_linked_none_is_held_back() -> None:
     assert [p.chunk_id for p, _ in place_linked(ranked, {"e"}, 4)] == list("abced")
 
 
-@pytest.mark.parametrize(
-    ("text", "cut"),
-    [
-        ("A whole sentence.", False),
-        ("the rest of one.", True),
-        ("The beginning of", True),
-        ("The beginning,", True),
-        ("A range –", True),
-        ("| a | b |\nText.", True),
-        ("Text.\n| a | b |\nText.", False),
-    ],
-)
-async def test_only_sources_that_look_cut_are_looked_beside(text: str, cut: bool) -> None:
-    library = Library(read_around=[])
-    source = make_source(text)
-    assert await complete_sources([source], SCOPE, cast(Any, library)) == [source]
-    asked = [("read_around", SCOPE, ["c1"], {"before": ABOVE, "after": BELOW})]
-    assert library.asked == (asked if cut else [])
-
-
-async def test_a_source_that_is_not_cut_stays_beside_one_that_is() -> None:
-    beside = Passage("c2", 1, "d", "Handbook", "second half.", 15, 27)
+async def test_sources_are_read_with_what_stands_around_them() -> None:
+    beside = Passage("c2", 1, "d", "Handbook", "second half.", 16, 28)
     library = Library(read_around=[beside])
-    cut, whole = make_source("The first half,"), make_source("Whole. It is", number=2)
-    whole["text"], whole["end"] = "Whole. It is.", 13
-    completed = await complete_sources([cut, whole], SCOPE, cast(Any, library))
-    assert completed[1] is whole
-    assert completed[0]["text"] == "The first half,second half."
+    cut, spare = make_source("The first half,"), make_source("Whole. It is", number=2)
+    spare["document_id"] = "e"
+    [widened] = await widen_sources([cut, spare], 1, SCOPE, cast(Any, library))
+    assert library.asked == [("read_around", SCOPE, ["c1", "c2"], {"before": ABOVE, "after": BELOW})]
+    assert widened["text"] == "The first half, second half."
 
 
 async def test_a_stream_is_read_to_its_end() -> None:

@@ -2,7 +2,7 @@ import pytest
 
 from domain.documents import Candidate, Match
 from domain.profile import RetrievalKnobs
-from nodes.fusion import EXAMPLES, blend, choose_examples, fuse, reorder, weigh_by_rank
+from nodes.fusion import EXAMPLES, blend, choose_examples, favour, fuse, prefer, reorder, weigh_by_rank
 
 
 def leg(**scores: float) -> list[Match]:
@@ -172,3 +172,20 @@ def test_of_equals_the_first_stays_first() -> None:
 )
 def test_scores_are_weighed_by_the_inverse_of_their_rank(scores: list[float], mean: float) -> None:
     assert weigh_by_rank(scores) == pytest.approx(mean)
+
+
+def test_what_the_conversation_is_about_is_among_the_candidates_and_loses_nothing_else() -> None:
+    found = [make_candidate(name) for name in "abcd"]
+    merged = prefer(found, [make_candidate(name) for name in "xby"])
+    assert [candidate["chunk_id"] for candidate in merged] == ["a", "x", "b", "y", "c", "d"]
+    assert prefer(found, []) == found
+    assert [candidate["chunk_id"] for candidate in prefer([], found)] == ["a", "b", "c", "d"]
+
+
+def test_a_document_in_focus_is_favoured_and_not_required() -> None:
+    assert favour([0.5, 0.45, 0.3], ["a", "b", "b"], ["b"]) == pytest.approx([0.5, 0.53, 0.38])
+    assert favour([0.5, 0.45], ["a", "b"], []) == [0.5, 0.45]
+
+
+def make_candidate(name: str) -> Candidate:
+    return Candidate(chunk_id=name, document_id=name, score=0.0, dense=None, lexical=None, relevance=None)

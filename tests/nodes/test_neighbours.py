@@ -1,10 +1,14 @@
 """Sources get what they were cut from: the rest of a sentence, the head of a table, the source next to them."""
 
+from dataclasses import replace
+from typing import Any, cast
+
 import pytest
 
 from app.ingest.chunking import split
 from domain.documents import Box, Line, ParsedDocument, Passage, Section, Source
-from nodes.neighbours import LONGEST, _append, merge_touching, widen
+from domain.scope import Scope
+from nodes.neighbours import BUDGET, LONGEST, _append, merge_touching, widen, widen_sources
 
 
 class Shelf:
@@ -60,19 +64,50 @@ def make_table(rows: int) -> str:
 
 
 def test_a_cut_table_gets_its_caption_and_header() -> None:
-    shelf = Shelf("The year was quiet.\n\n" + make_table(60))
+    shelf = Shelf("The year was quiet. " * 200 + "\n\n" + make_table(60))
     before = shelf.find("Part 45")[0]
     assert "2023" not in before["text"]
     after = shelf.widen("Part 45")
     assert after["text"].startswith("Stock was as follows (in pieces):\nItem | 2023 | 2022\nPart 0 | 0 | 0")
-    assert (after["end"], after["chunk_id"], after["page"]) == (before["end"], before["chunk_id"], 1)
+    assert after["text"].endswith("Part 59 | 177 | 236")
+    assert (after["chunk_id"], after["page"]) == (before["chunk_id"], 1)
     shelf.check(after)
 
 
-def test_a_table_too_long_to_be_shown_from_its_header_stays_as_it_was() -> None:
+def test_a_table_too_long_to_be_shown_whole_is_shown_around_the_row() -> None:
     shelf = Shelf(make_table(400))
     assert len(shelf.text) > 2 * LONGEST
-    assert shelf.widen("Part 399") == shelf.find("Part 399")[0]
+    source = shelf.widen("Part 200 ")
+    assert "Part 180 |" in source["text"]
+    assert "Part 220 |" in source["text"]
+    assert len(source["text"]) <= BUDGET
+    shelf.check(source)
+
+
+def test_a_long_list_is_shown_whole_with_its_lead_in() -> None:
+    items = "\n".join(f"{n}. Turn the screw with the number {n} to the left." for n in range(1, 31))
+    shelf = Shelf("It is easy. " * 200 + f"\n\nTo open it, do this:\n\n{items}\n\n" + "It is done. " * 200)
+    source = shelf.widen("number 30")
+    assert source["text"] == f"To open it, do this:\n\n{items}"
+    assert len(source["text"]) > BUDGET
+    shelf.check(source)
+
+
+def test_a_source_grows_within_its_section_before_it_goes_beyond() -> None:
+    passages, position = [], 0
+    for index, (name, length) in enumerate([("Snow", 400), ("Rain", 400), ("Rain", 400), ("Rain", 400), ("Wind", 200)]):
+        text = (f"{name} {index} falls. " * 40)[:length].strip()
+        path = ("Weather", name)
+        passages.append(Passage(f"chunk {index}", index, "d", "Title", text, position, position + len(text), path))
+        position += len(text) + 2
+    shelf = Shelf("")
+    shelf.passages = passages
+    shown = shelf.widen("Rain 1")["text"]
+    assert "Rain 3" in shown
+    assert "Snow" not in shown
+    assert "Wind" in shown
+    passages[4] = replace(passages[4], heading_path=("Elsewhere", "Wind"))
+    assert "Wind" not in shelf.widen("Rain 1")["text"]
 
 
 def test_a_sentence_is_shown_whole() -> None:
@@ -84,11 +119,25 @@ def test_a_sentence_is_shown_whole() -> None:
         shelf.check(source)
 
 
-def test_no_text_comes_from_another_page_or_section() -> None:
+def test_no_text_comes_from_another_page() -> None:
     text = "One | 1\nTwo | 2\n\nThree | 3\nFour | 4"
     shelf = Shelf(text, text.index("Three"))
     assert [p.page for p in shelf.passages] == [1, 2]
     assert shelf.widen("Three") == shelf.find("Three")[0]
+
+
+async def test_other_places_follow_when_sources_become_one() -> None:
+    shelf = Shelf("\n\n".join(f"Paragraph {n}" + " is long." * 40 for n in range(20)))
+
+    class Around:
+        async def read_around(self, *_: Any, **__: Any) -> list[Passage]:
+            return shelf.passages
+
+    ranked = shelf.find("Paragraph 9", "Paragraph 10 ", "Paragraph 8", "Paragraph 19", "Paragraph 0", "Paragraph 3")
+    widened = await widen_sources(ranked, 3, Scope("w"), cast(Any, Around()))
+    assert [(s["number"], s["chunk_id"]) for s in widened] == [(1, "chunk 9"), (2, "chunk 19"), (3, "chunk 0")]
+    for source in widened:
+        shelf.check(source)
 
 
 def test_sources_that_touch_become_one_at_the_better_place() -> None:
@@ -110,13 +159,13 @@ def test_a_source_between_two_others_joins_all_three() -> None:
     shelf.check(merged[0])
 
 
-def test_sources_of_other_pages_or_documents_stay_apart() -> None:
+def test_sources_of_other_pages_sections_or_documents_stay_apart() -> None:
     text = "One page ends here.\n\nAnother page begins."
     shelf = Shelf(text, text.index("Another"))
     sources = shelf.find("One", "Another")
     assert merge_touching(sources) == sources
-    other = {**sources[0], "document_id": "e", "number": 2}
-    assert len(merge_touching([sources[0], other])) == 2  # type: ignore[list-item]
+    for change in ({"document_id": "e"}, {"heading_path": ["B"], "start": sources[0]["end"] + 1, "end": 99}):
+        assert len(merge_touching([sources[0], {**sources[0], **change, "number": 2}])) == 2  # type: ignore[typeddict-item]
 
 
 @pytest.mark.parametrize(
@@ -128,6 +177,9 @@ def test_sources_of_other_pages_or_documents_stay_apart() -> None:
         ("One", 2, "Two", "One\n\nTwo"),
         ("a | b", 1, "c", "a | b\nc"),
         ("a", 1, "b | c", "a\nb | c"),
+        ("- a", 1, "- b", "- a\n- b"),
+        ("1. a", 1, "   more", "1. a\n   more"),
+        ("```sh\na", 1, "b\n```", "```sh\na\nb\n```"),
         ("a | b\nc d", 1, "e f\ng | h", "a | b\nc d e f\ng | h"),
         ("a | b\nc\nd", 1, "e f", "a | b\nc\nd e f"),
         ("x\na b | c", 1, "d", "x\na b | c\nd"),

@@ -19,6 +19,7 @@ async def search(services: Services, query: str, question: str, standalone: str 
         query=query,
         queries_tried=[],
         parts=[],
+        focus=[],
         retries=0,
         scope=Scope.within("default", None).to_json(),
         profile=services.modes["standard"].model_dump(),

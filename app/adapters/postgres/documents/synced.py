@@ -1,0 +1,42 @@
+"""What `askgraph sync` last saw of the files of a folder."""
+
+from dataclasses import asdict
+from typing import LiteralString
+
+from app.adapters.postgres.pool import Pool, open_session
+from domain.synced import SyncedFile
+
+_LIST: LiteralString = """
+    SELECT source, content_hash, stamp, document_id FROM synced_files
+    WHERE workspace_id = %(workspace_id)s AND folder = %(folder)s
+"""
+
+_PUT: LiteralString = """
+    INSERT INTO synced_files (workspace_id, folder, source, content_hash, stamp, document_id)
+    VALUES (%(workspace_id)s, %(folder)s, %(source)s, %(content_hash)s, %(stamp)s, %(document_id)s)
+    ON CONFLICT (workspace_id, folder, source) DO UPDATE SET
+        content_hash = excluded.content_hash, stamp = excluded.stamp, document_id = excluded.document_id
+"""
+
+_DROP: LiteralString = """
+    DELETE FROM synced_files WHERE workspace_id = %(workspace_id)s AND folder = %(folder)s AND source = %(source)s
+"""
+
+
+class PostgresSyncedFiles:
+    """Implements `SyncedFiles` in PostgreSQL."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def list(self, workspace_id: str, folder: str) -> dict[str, SyncedFile]:
+        async with open_session(self._pool, workspace_id) as session:
+            return {row["source"]: SyncedFile(**row) for row in await session.fetch(_LIST, folder=folder)}
+
+    async def put(self, workspace_id: str, folder: str, file: SyncedFile) -> None:
+        async with open_session(self._pool, workspace_id) as session:
+            await session.execute(_PUT, folder=folder, **asdict(file))
+
+    async def drop(self, workspace_id: str, folder: str, source: str) -> None:
+        async with open_session(self._pool, workspace_id) as session:
+            await session.execute(_DROP, folder=folder, source=source)

@@ -1,0 +1,36 @@
+"""Folders that a workspace is kept in step with."""
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+SyncAction = Literal["added", "changed", "moved", "removed", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class SyncedFile:
+    """A file as the last sync of its folder saw it."""
+
+    source: str
+    """Its path, which is its document's source."""
+    content_hash: str
+    """SHA-256 of its content, in hex."""
+    stamp: str
+    """Size and time of the last change: while they are the same, so is the file."""
+    document_id: str | None
+    """The document with its content, perhaps under another source; None where it could not be read."""
+
+
+class SyncedFiles(Protocol):
+    """The files of synced folders. Raises `DatabaseUnavailable`."""
+
+    async def list(self, workspace_id: str, folder: str) -> dict[str, SyncedFile]:
+        """Return the files of a folder, by source."""
+        ...
+
+    async def put(self, workspace_id: str, folder: str, file: SyncedFile) -> None:
+        """Add a file, or replace what is known of it."""
+        ...
+
+    async def drop(self, workspace_id: str, folder: str, source: str) -> None:
+        """Forget a file."""
+        ...
