@@ -44,6 +44,8 @@ class LocalRouter:
         if (request := find_library_request(rest, language)) is not None:
             return request
         phrases = read_talk(language or "en")
+        if not follow_up and is_topic(rest):
+            return Routed("about_library", "It is a topic in a word.", subject=rest.strip(" ?!."))
         if match_whole(phrases.conversational, rest):
             return Routed("conversational", f"It is {ABOUT_ASSISTANT}.")
         if follow_up and phrases.goes_on.search(rest):
@@ -108,6 +110,12 @@ def strip_courtesies(question: str) -> str:
     while match := read_courtesies().match(rest):
         rest = rest[match.end() :]
     return rest
+
+
+def is_topic(text: str) -> bool:
+    """Return True for a single word that names a topic, not a code or an address."""
+    words = text.split()
+    return len(words) == 1 and words[0].strip(" ?!.").isalpha() and len(content_words(text)) == 1
 
 
 def find_library_request(text: str, language: Language | None) -> Routed | None:
