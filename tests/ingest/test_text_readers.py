@@ -211,6 +211,14 @@ def test_hostile_markdown_takes_linear_time(piece: str) -> None:
     assert time.process_time() - started < 6
 
 
+def test_steps_that_a_picture_or_code_keeps_apart_are_one_list() -> None:
+    text = "1. Open.\n\n![Screenshot 2024-01-31](a.png)\n\n2. Run:\n```sh\nrun\n```\n3. Close.\n\nDone.\n\n5. Other"
+    assert (
+        read_document("a.md", text.encode()).text
+        == "1. Open.\n2. Run:\n\n   ```sh\n   run\n   ```\n\n3. Close.\n\nDone.\n\n5. Other"
+    )
+
+
 PAGE = """\
 <h1>Fees</h1>
 <p>See <a href="https://a.example/all">all fees</a> or run <code>fees --all</code>.</p>

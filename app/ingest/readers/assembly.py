@@ -282,3 +282,9 @@ def spell_code(code: str) -> str:
     ticks = "`" * (count_backticks(code) + 1)
     blank = " " if "`" in code else ""
     return f"{ticks}{blank}{code}{blank}{ticks}" if code else ""
+
+
+def describes(words: str) -> bool:
+    """Return True where the words that stand for a picture say what it shows. The name of a file, such as "Screenshot
+    2024-01-31" or "image", does not."""
+    return len(re.findall(r"[^\W\d_]+", words[:_MAX_TITLE])) >= 2 and not re.search(r"\d{4}|\.\w{3,4}$|_\w", words)

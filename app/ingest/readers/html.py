@@ -4,7 +4,7 @@ from collections.abc import Callable
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from app.ingest.decoding import decode
-from app.ingest.readers.assembly import BREAK, Assembly, spell_code, squeeze, unlink
+from app.ingest.readers.assembly import BREAK, Assembly, describes, spell_code, squeeze, unlink
 from domain.documents import ParsedDocument
 from domain.errors import UnreadableDocument
 
@@ -143,7 +143,8 @@ class _Walk:
         if tag == "br":
             self.inline.append("\n" if self.preformatted else BREAK)
         elif tag == "img":
-            self.inline.append(f" {node.attributes.get('alt') or ''} ")
+            words = node.attributes.get("alt") or ""
+            self.inline.append(f" {words} " if describes(words) else " ")
         elif tag == "a":
             self.anchors.append(len(self.inline))
         elif tag == "code":
