@@ -25,13 +25,13 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from semantic_text_splitter import TextSplitter
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.postgres.library.bm25 import count_terms, plan_search, weigh_chunk
 from app.adapters.postgres.library.feedback import weigh_marking_terms
 from app.adapters.rerankers.late_interaction import LateInteractionEncoder, LateInteractionReranker
-from domain.documents import Candidate, Match, Passage, Source, embedding_text
+from app.ingest.chunking import split
+from domain.documents import Candidate, Match, ParsedDocument, Passage, Section, Source, embedding_text
 from domain.ports.documents import ChunkVectors
 from domain.ports.embedding import Vector
 from domain.ports.library import Library
@@ -171,12 +171,12 @@ async def load_corpus(folder: Path, embedder: OnnxEmbedder) -> Corpus:
     random.Random(7).shuffle(others)
     kept = [d for d in documents if d["id"] in relevant]
     kept += others[: max(0, SAMPLE - len(kept))]
-    splitter = TextSplitter(500, overlap=50)
     passages: list[Passage] = []
     for document in kept:
-        for index, (start, text) in enumerate(splitter.chunk_indices(document["text"])):
-            place = (str(len(passages)), index, document["id"], document["title"], text, start, start + len(text))
-            passages.append(Passage(*place))
+        text = document["text"]
+        for chunk in split(ParsedDocument(document["title"], text, "text/plain", (Section(0, len(text), ()),))):
+            place = (str(len(passages)), chunk.index, document["id"], document["title"])
+            passages.append(Passage(*place, chunk.text, chunk.start, chunk.end))
     cache = (
         Path(os.environ.get("BENCH_CACHE", tempfile.gettempdir())) / f"askgraph-{folder.name}-{len(passages)}.pickle"
     )

@@ -27,7 +27,7 @@ def cite(source: Source, span: tuple[int, int] | None = None, statements: Sequen
         chunk_index=source["chunk_index"],
         page=page,
         bbox=_enclose([line["box"] for line in touched if line["page"] == page]),
-        heading_path=source["heading_path"],
+        heading_path=_find_section(source, start) if span else source["heading_path"],
         start=start,
         end=end,
         text=text,
@@ -38,6 +38,12 @@ def cite(source: Source, span: tuple[int, int] | None = None, statements: Sequen
     if "revision" in source and "updated_at" in source:
         citation["revision"], citation["updated_at"] = source["revision"], source["updated_at"]
     return citation
+
+
+def _find_section(source: Source, position: int) -> list[str]:
+    """Return the headings over a place of the source."""
+    begun = [section for section in source.get("sections", []) if section["start"] <= position]
+    return begun[-1]["heading_path"] if begun else source["heading_path"]
 
 
 def _enclose(boxes: Sequence[Box]) -> Box | None:

@@ -188,6 +188,8 @@ class Passage:
     """The document's revision; 0 where it is not known."""
     updated_at: str = ""
     """When that revision came, in ISO 8601; empty where it is not known."""
+    lead: str = ""
+    """What stands further up and belongs to it; see `Chunk.lead`."""
 
     @property
     def page(self) -> int | None:
@@ -247,6 +249,13 @@ class TextLine(TypedDict):
     box: Box
 
 
+class SectionStart(TypedDict):
+    """The section that begins at `start`, or reaches into a source there. Offsets are the document's."""
+
+    start: int
+    heading_path: list[str]
+
+
 class Source(TypedDict):
     """A chunk that is shown to the model, numbered from 1. Whole, so that a saved state explains itself even after
     the document has changed."""
@@ -263,6 +272,10 @@ class Source(TypedDict):
     updated_at: NotRequired[str]
     """When that revision came, in ISO 8601."""
     heading_path: list[str]
+    sections: NotRequired[list[SectionStart]]
+    """The sections of its text, in order, where it was widened beyond the one of `heading_path`."""
+    lead: NotRequired[str]
+    """What the text cannot be read without, from further up: the header of a table that is too long to be shown."""
     text: str
     start: int
     end: int

@@ -9,7 +9,7 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-Outcome = Literal["answered", "answered_with_caveat", "abstained", "declined", "conversed"]
+Outcome = Literal["answered", "answered_with_caveat", "abstained", "asked_back", "declined", "conversed"]
 
 ANSWERS: tuple[Outcome, ...] = ("answered", "answered_with_caveat")
 """The outcomes that state something from the documents."""
@@ -87,8 +87,24 @@ class BudgetSpent(TypedDict):
     limit: Limit
 
 
+class Choice(TypedDict):
+    """One of the things that an ambiguous question may mean."""
+
+    label: str
+    """Title of the document, or heading of the section, as it is offered."""
+    document_id: str
+
+
+class Ambiguous(TypedDict):
+    """The question could mean several things, which are offered to choose from."""
+
+    code: Literal["ambiguous"]
+    choices: list[Choice]
+
+
 Reason = (
     NothingFound
+    | Ambiguous
     | LowConfidence
     | MissingWords
     | NothingQuotable

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from domain.documents import Candidate, Citation, Source, Verification
-from domain.outcome import Framing, Outcome, Reason
+from domain.outcome import Choice, Framing, Outcome, Reason
 from domain.scope import Scope, ScopeJson
 from domain.text.languages import Language
 
@@ -100,6 +100,8 @@ class Turn(TypedDict):
     """The headings above what was cited, outermost first, one path per section."""
     outcome: Outcome | None
     """None where the turn was stopped before it had one."""
+    choices: NotRequired[list[Choice]]
+    """What was offered to choose from, where the outcome is `asked_back`."""
     stopped: NotRequired[bool]
     """True where somebody stopped the turn; `answer` is what was written until then."""
 
@@ -147,6 +149,10 @@ class PerQuestion(TypedDict):
     """The thing to describe; empty: the library itself."""
     focus: list[str]
     """Ids of the documents that the conversation is about. They are preferred, never required."""
+    unclear: bool
+    """True where the question points to something that was never named."""
+    choices: list[Choice]
+    """What a question about the library may mean, where it may mean several things."""
     query: str
     """The query to search for: the standalone question, or its last reformulation."""
     queries_tried: list[str]
@@ -218,6 +224,8 @@ def blank_question() -> PerQuestion:
         language="en",
         subject="",
         focus=[],
+        unclear=False,
+        choices=[],
         query="",
         queries_tried=[],
         retries=0,

@@ -12,6 +12,7 @@ from domain.errors import Unavailable
 from domain.state import STATE_VERSION, AnswerState, TurnInput
 from graphs.decisions import (
     decide_answer,
+    decide_description,
     decide_remedy,
     decide_repair,
     decide_retry,
@@ -22,6 +23,7 @@ from graphs.decisions import (
 from graphs.instrumentation import instrument
 from graphs.node import Node
 from nodes.abstain import abstain
+from nodes.ask_back import ask_back
 from nodes.context import Context
 from nodes.converse import converse
 from nodes.decline import decline
@@ -81,6 +83,7 @@ def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, mod
     add("converse", converse, ONCE, writing, idle)
     add("decline", decline, ONCE)
     add("describe", describe, ONCE)
+    add("ask_back", ask_back, ONCE)
     add("retrieve", retrieve, AGAIN, model_timeout)
     add("rerank", rerank, AGAIN, model_timeout)
     add("grade", grade, AGAIN, model_timeout)
@@ -112,8 +115,10 @@ def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, mod
             "poor, retries left": "reformulate",
             "poor, none left": "abstain",
             "over budget": "degrade",
+            "ambiguous": "ask_back",
         },
     )
+    graph.add_conditional_edges("describe", decide_description, {"described": END, "ambiguous": "ask_back"})
     graph.add_conditional_edges(
         "reformulate",
         decide_retry,
@@ -134,7 +139,7 @@ def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, mod
     )
     graph.add_conditional_edges("verify", decide_support, {"supported": END, "unsupported claims": "reconcile"})
     graph.add_conditional_edges("reconcile", decide_repair, {"reconciled": END, "nothing is left": "degrade"})
-    for last in ("converse", "decline", "describe", "abstain"):
+    for last in ("converse", "decline", "ask_back", "abstain"):
         graph.add_edge(last, END)
     compiled = graph.compile(checkpointer=checkpointer, name="answer")
     # Every checkpoint's metadata then holds the version of the state's types, whoever runs the graph.

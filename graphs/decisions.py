@@ -18,12 +18,15 @@ def decide_route(state: AnswerState) -> Route:
 
 def decide_sufficiency(
     state: AnswerState,
-) -> Literal["sufficient", "poor, retries left", "poor, none left", "over budget"]:
-    """Decide from the confidence whether to answer, to search again or to abstain.
+) -> Literal["sufficient", "poor, retries left", "poor, none left", "over budget", "ambiguous"]:
+    """Decide from the confidence whether to answer, to search again or to abstain; ask back where the question does not
+    say what it is about and several documents may be meant.
 
     Between `caveat` and `sufficient` a retry comes first. When none is left, the sources found so far are answered
     from, with a caveat.
     """
+    if state["unclear"] and len({source["document_id"] for source in state["sources"]}) > 1:
+        return "ambiguous"
     knobs = profile_of(state).grade
     retries = state["confidence"] < knobs.sufficient and state["retries"] < knobs.max_retries
     if not retries and state["confidence"] < min(knobs.caveat, knobs.sufficient):
@@ -31,6 +34,11 @@ def decide_sufficiency(
     if _is_over_budget(state, needs_models=not retries):
         return "over budget"
     return "poor, retries left" if retries else "sufficient"
+
+
+def decide_description(state: AnswerState) -> Literal["described", "ambiguous"]:
+    """Ask back where the name of what to describe may mean several things."""
+    return "ambiguous" if state["choices"] else "described"
 
 
 def decide_retry(

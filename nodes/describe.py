@@ -3,13 +3,15 @@
 Nothing is written here: titles are listed, and a summary is made of quotes, each cited.
 """
 
+from collections.abc import Sequence
+
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
 from domain.citations import cite
 from domain.documents import Citation, Source, TextLine
 from domain.events import Sources
-from domain.outcome import Framing, NothingFound, Outcome, Reason
+from domain.outcome import Choice, Framing, NothingFound, Outcome, Reason
 from domain.profile import CitationStyle
 from domain.state import Level, Turn
 from domain.text.hyperlinks import strip_links
@@ -37,7 +39,7 @@ class DescribeUpdate(TypedDict):
     """The part of the state that describe writes."""
 
     answer: str
-    outcome: Outcome
+    outcome: Outcome | None
     outcome_reasons: list[Reason]
     framing: Framing
     answered_by: str
@@ -45,6 +47,7 @@ class DescribeUpdate(TypedDict):
     sources: list[Source]
     confidence: float
     level: Level
+    choices: list[Choice]
     turns: list[Turn]
 
 
@@ -63,7 +66,9 @@ async def describe(state: DescribeInput, runtime: Runtime[Context]) -> DescribeU
     if state["focus"]:
         subject = await read_document(state["focus"][0], scope, context)
     else:
-        subject = await find_subject(state["subject"], scope, profile.retrieval, context)
+        subject, choices = await find_subject(state["subject"], scope, profile.retrieval, context)
+        if choices:
+            return _finish(state, writer, None, [], [], choices)
     extracts = summarise(subject.sections, state["subject"]) if subject else []
     if subject is None or not extracts:
         reasons: list[Reason] = [
@@ -121,7 +126,12 @@ def _quote(writer: AnswerWriter, source: Source, extract: Extract, title: str, s
 
 
 def _finish(
-    state: DescribeInput, writer: AnswerWriter, outcome: Outcome, reasons: list[Reason], sources: list[Source]
+    state: DescribeInput,
+    writer: AnswerWriter,
+    outcome: Outcome | None,
+    reasons: list[Reason],
+    sources: list[Source],
+    choices: Sequence[Choice] = (),
 ) -> DescribeUpdate:
     return DescribeUpdate(
         answer=writer.text,
@@ -133,5 +143,6 @@ def _finish(
         sources=sources,
         confidence=1.0 if sources else 0.0,
         level="high" if sources else "none",
+        choices=list(choices),
         turns=finish_turn(state, writer.text, writer.citations, outcome),
     )

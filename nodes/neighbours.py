@@ -9,8 +9,9 @@ five documents whole have .91.
 
 from collections.abc import Iterable, Sequence
 from functools import reduce
+from itertools import pairwise
 
-from domain.documents import Passage, Source, TextLine
+from domain.documents import Passage, SectionStart, Source, TextLine
 from domain.ports.library import Library
 from domain.scope import Scope
 from domain.text.blocks import find_fence, find_item, read_blocks
@@ -77,8 +78,6 @@ def widen(source: Source, passages: Iterable[Passage]) -> Source:
     """Return the source with the whole blocks that it was cut from, and with its neighbours among `passages`, which are
     in any order: those of its section first, then those of the sections beside it, as long as they fit."""
     near = _find_contiguous(source, passages)
-    if not near:
-        return source
     start, text = reduce(_append, sorted([(p.start, p.text) for p in near] + [(source["start"], source["text"])]))
     first, last = _complete(text, source["start"] - start, source["end"] - start)
     for those in ([p for p in near if list(p.heading_path) == source["heading_path"]], near):
@@ -89,7 +88,7 @@ def widen(source: Source, passages: Iterable[Passage]) -> Source:
         for line in p.lines
     }
     lines |= {line["start"]: line for line in source["lines"]}
-    return {
+    widened: Source = {
         **source,
         "text": text[first:last],
         "start": start + first,
@@ -98,6 +97,21 @@ def widen(source: Source, passages: Iterable[Passage]) -> Source:
             line for _, line in sorted(lines.items()) if line["start"] < start + last and line["end"] > start + first
         ],
     }
+    parts = sorted([*((p.start, p.end, list(p.heading_path), p.lead) for p in near), _describe(source)])
+    parts = [part for part in parts if part[0] < widened["end"] and part[1] > widened["start"]]
+    if parts[0][3]:
+        widened["lead"] = parts[0][3]
+    else:
+        widened.pop("lead", None)
+    if len({tuple(path) for _, _, path, _ in parts}) > 1:
+        opened = [parts[0], *(two for one, two in pairwise(parts) if one[2] != two[2])]
+        widened["sections"] = [SectionStart(start=begin, heading_path=path) for begin, _, path, _ in opened]
+    return widened
+
+
+def _describe(source: Source) -> tuple[int, int, list[str], str]:
+    """Return start, end, headings and lead of a source, as of one of its passages."""
+    return source["start"], source["end"], source["heading_path"], source.get("lead", "")
 
 
 def _complete(text: str, start: int, end: int) -> tuple[int, int]:
@@ -180,13 +194,26 @@ def _join(sources: Sequence[Source]) -> Source:
     """Join the sources under the name of the first."""
     start, text = reduce(_append, sorted((source["start"], source["text"]) for source in sources))
     lines = {line["start"]: line for source in sources for line in source["lines"]}
-    return {
+    joined: Source = {
         **sources[0],
         "text": text,
         "start": start,
         "end": start + len(text),
         "lines": [line for _, line in sorted(lines.items())],
     }
+    lead = min(sources, key=lambda source: source["start"]).get("lead")
+    if lead:
+        joined["lead"] = lead
+    else:
+        joined.pop("lead", None)
+    sections = {each["start"]: each for source in sources for each in _list_sections(source)}
+    if len({tuple(each["heading_path"]) for each in sections.values()}) > 1:
+        joined["sections"] = [each for _, each in sorted(sections.items())]
+    return joined
+
+
+def _list_sections(source: Source) -> list[SectionStart]:
+    return source.get("sections") or [SectionStart(start=source["start"], heading_path=source["heading_path"])]
 
 
 def _append(left: _Stretch, right: _Stretch) -> _Stretch:

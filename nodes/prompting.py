@@ -132,7 +132,7 @@ def _show(source: Source, label: SourceLabel) -> str:
     page = f' page="{source["page"]}"' if source["page"] else ""
     named = _show_attribute(source.get("source") or source["title"]).translate(_IN_LABEL)
     line = f"[Source {source['number']}: {named}]\n" if label == "path" else ""
-    text = line + disarm(source["text"])
+    text = line + disarm("\n".join(filter(None, (source.get("lead"), source["text"]))))
     return f'<source number="{source["number"]}" title="{where}"{path}{page}{date}>\n{text}\n</source>'
 
 

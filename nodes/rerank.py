@@ -218,6 +218,8 @@ def _make_source(
     )
     if passage.source:
         source["source"] = passage.source
+    if passage.lead:
+        source["lead"] = passage.lead
     if passage.revision:
         source["revision"], source["updated_at"] = passage.revision, passage.updated_at
     return source

@@ -6,16 +6,18 @@ costs the user an answer while a wasted search costs milliseconds, so every doub
 
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Literal
 
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 
 from domain.errors import EmbedderUnavailable, UnknownMode
+from domain.outcome import Choice
 from domain.ports.models import ChatModel
 from domain.profile import MODES, Profile
-from domain.question import clean_question
+from domain.question import add_carried, clean_question
 from domain.scope import Scope
-from domain.state import PerQuestion, Route, Turn, TurnInput, blank_question, read_turns
+from domain.state import PerQuestion, Turn, TurnInput, blank_question, read_turns
 from domain.text.languages import Language, detect_language
 from nodes.context import Context
 from nodes.judgement import ask_or_none
@@ -56,7 +58,7 @@ class RouteUpdate(TurnInput, PerQuestion):
 class Routing(BaseModel):
     """The model's judgement. It is kept short, because the answer waits for it."""
 
-    route: Route
+    route: Literal["needs_retrieval", "conversational", "out_of_scope"]
     standalone_question: str = Field(max_length=4000)
     """Empty where the question stands alone already."""
 
@@ -87,6 +89,8 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
     )
     # A fork may have set any knob: a wrong one is refused here, not by the first step that reads it.
     update["language"] = await _choose_language(profile_of(update), question, update, context)
+    if turns and (choice := context.judges.rewriter.pick(question, turns[-1].get("choices", []))) is not None:
+        return _follow_choice(update, turns[-1], choice)
     if (request := context.judges.router.find_request(question)) is not None:
         update["route"], update["route_reason"] = request.route, request.reason
         update["standalone_question"] = update["query"] = question
@@ -106,7 +110,7 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
     if routing is None:
         try:
             routed = await context.judges.router.route(question, follow_up=bool(turns))
-            kind, reason = routed.route, routed.reason
+            kind, reason, update["subject"] = routed.route, routed.reason, routed.subject
         except EmbedderUnavailable as error:
             context.ledger.warn(f"The question was searched for without being classified: {error.message}")
             kind, reason = "needs_retrieval", "it could not be classified"
@@ -114,20 +118,31 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
         if kind == "needs_retrieval":
             rewrite = await context.judges.rewriter.rewrite(question, turns)
             standalone, query = rewrite.standalone, rewrite.query
-        routing = Routing(route=kind, standalone_question=standalone)
-    elif routing.route != "needs_retrieval":
+            update["unclear"] = rewrite.unclear
+        update["route"], update["standalone_question"] = kind, standalone
+    else:
+        update["route"], update["standalone_question"] = routing.route, routing.standalone_question.strip()
+    if routing is not None and routing.route != "needs_retrieval":
         with suppress(EmbedderUnavailable):
             if await context.judges.router.is_for_documents(question, follow_up=bool(turns)):
                 # What is not searched has no sources, and a weak model would answer it from what it thinks it knows.
-                routing.route, reason = "needs_retrieval", "it asks for what documents may hold"
+                update["route"], reason = "needs_retrieval", "it asks for what documents may hold"
 
-    update["route"] = routing.route
     update["route_reason"] = reason
     # Without a conversation there is nothing that a model could fill in.
-    update["standalone_question"] = (routing.standalone_question.strip() if turns else "") or question
+    update["standalone_question"] = (update["standalone_question"] if turns else "") or question
     update["query"] = query or update["standalone_question"]
-    if routing.route == "needs_retrieval" and update["standalone_question"] != question:
+    if update["route"] == "needs_retrieval" and update["standalone_question"] != question:
         update["focus"] = find_last_cited(turns)
+    return update
+
+
+def _follow_choice(update: RouteUpdate, asked: Turn, choice: Choice) -> RouteUpdate:
+    """Ask the question that was asked back again, of what was chosen."""
+    update["route"], update["route_reason"] = asked["route"], "it picks what was offered"
+    update["language"] = detect_language(asked["question"]) or update["language"]
+    update["focus"] = [choice["document_id"]]
+    update["standalone_question"] = update["query"] = add_carried(asked["question"], [choice["label"]])
     return update
 
 

@@ -6,25 +6,30 @@ from dataclasses import dataclass
 
 from domain.documents import Passage
 from domain.text.blocks import Block, read_blocks
+from domain.text.languages import Language, detect_language
 from domain.text.sentences import split_block
 from domain.text.terms import analyse
 
 WORDS = 175
-"""Words of a summary, headings counted: people call more than 200 in all too long."""
+"""Words of a summary, with headings, markers and the signs that open items: more than 200 in all are no summary."""
+
+MOST, SECTIONS = 6, 3
+"""Quotes of one section, where there are more than this many sections."""
 
 LONGEST = 45
 """Words of a quote; a longer sentence is passed over where there is another."""
 
-OPENING, HOLDING, NAMED, NESTED = 1.0, 0.8, 0.6, 0.25
-"""Worth of a sentence that opens its section, that holds a figure, of each word of the subject that it holds, and what
-each heading above its section takes off."""
+OPENING, AMOUNT, FIGURE, NAMED, NESTED = 1.0, 1.6, 0.4, 0.6, 0.15
+"""Worth of a sentence that opens its section, that holds an amount of money or a share, another figure, of each word of
+the subject that it holds and the document's name does not, and what each heading above its section takes off."""
 
-AGAIN = 0.6
+AGAIN = 0.5
 """Factor by which a further sentence of a section is worth less than the one before it."""
 
-_FIGURE = re.compile(r"[$€£%]|\d")
-_ITEM = re.compile(r"^\s*(?:[-*+•>:]|\d{1,3}[.)])\s+")
-_WORD = re.compile(r"\w+")
+_AMOUNT = re.compile(r"[$€£]\s?\d|\d\s?(?:[€£%]|(?:euro|dollar|percent|prozent)s?\b)", re.IGNORECASE)
+_FIGURE = re.compile(r"\d")
+_ITEM = re.compile(r"^\s*(?:[-*+•>:]|\(?\d{1,3}[.)])\s+")
+_WORD = re.compile(r"[^\W\d_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +83,9 @@ def name_section(section: Section, title: str) -> str:
 
 def summarise(sections: Sequence[Section], subject: str) -> list[Extract]:
     """Choose the sentences, items and rows that are worth most a word, at most `WORDS` words in all."""
-    asked = set(analyse(subject))
-    headings = [len(name_section(section, section.passage.title).split()) for section in sections]
+    named = {term for section in sections[:1] for term in analyse(section.passage.title)}
+    asked = set(analyse(subject)) - named
+    headings = [len(name_section(section, section.passage.title).split()) + 2 for section in sections]
     least = min((len(section.heading_path) for section in sections), default=0)
     units = [
         unit
@@ -93,7 +99,7 @@ def summarise(sections: Sequence[Section], subject: str) -> list[Extract]:
         best = max(units, key=lambda unit: unit.worth * AGAIN ** taken[unit.section] / (unit.words + 12))
         units.remove(best)
         words = best.words + (0 if taken[best.section] else headings[best.section])
-        if words <= left and best.worth > 0:
+        if words <= left and best.worth > 0 and (taken[best.section] < MOST or len(sections) <= SECTIONS):
             chosen.append(best)
             taken[best.section] += 1
             left -= words
@@ -112,17 +118,21 @@ def clean_item(text: str) -> str:
 
 def _weigh(number: int, section: Section, asked: set[str], nested: float) -> Iterator[_Unit]:
     opens = True
+    language = detect_language(section.text[:1000]) or "en"
     for block in read_blocks(section.text):
-        if block.kind in ("heading", "code"):
+        # A document's data, such as its date, stand in definitions.
+        if block.kind in ("heading", "code", "definition"):
             continue
-        for start, end in _read_units(section.text, block):
+        for start, end in _read_units(section.text, block, language):
             text = section.text[start:end]
-            words = len(_WORD.findall(text))
-            if words < 3 or text.rstrip().endswith(("?", ":")):
+            words = len(text.split()) + 1
+            told = len(_WORD.findall(text))
+            # A row of figures says nothing without its table.
+            if told < 3 or told < words / 2 or text.rstrip().endswith(("?", ":")):
                 continue
             worth = (
                 OPENING * opens
-                + HOLDING * bool(_FIGURE.search(_ITEM.sub("", text)))
+                + (AMOUNT if _AMOUNT.search(text) else FIGURE * bool(_FIGURE.search(_ITEM.sub("", text))))
                 + NAMED * len(asked & set(analyse(text)))
                 + 0.2
                 - nested
@@ -131,12 +141,12 @@ def _weigh(number: int, section: Section, asked: set[str], nested: float) -> Ite
             opens = False
 
 
-def _read_units(text: str, block: Block) -> Iterator[tuple[int, int]]:
+def _read_units(text: str, block: Block, language: Language) -> Iterator[tuple[int, int]]:
     """Yield the items of a list, the rows of a table and the sentences of anything else."""
-    if block.kind in ("list", "steps", "table", "definition") and block.parts:
+    if block.kind in ("list", "steps", "table") and block.parts:
         for start, end in block.parts:
             # What is nested in an item is left out of a summary.
             first = text.find("\n", start, end)
             yield start, first if first > 0 else end
         return
-    yield from split_block(text, block)
+    yield from split_block(text, block, language)

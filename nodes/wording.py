@@ -196,6 +196,11 @@ class Wording(_Texts):
         text = texts.one_document if total == 1 else texts.some_documents if more else texts.documents
         return text.format(total=total, titles=self.name(titles))
 
+    def ask_back(self, labels: Sequence[str]) -> str:
+        """Return the question back, with what may be meant as a numbered list."""
+        choices = "".join(f"\n{number}. {label}" for number, label in enumerate(labels, 1))
+        return f"{self.question.which}{choices}"
+
     def name(self, titles: Sequence[str], *, more: bool = False) -> str:
         """Return the titles in quotation marks, as one reads a list aloud."""
         quoted = [self._quote(title) for title in titles]

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from domain.documents import Document, IngestReport, Revision
+from domain.erasure import Erasure
 from domain.events import Done, Event, data_of
 from domain.ingestions import IngestionStatus
 from domain.runs import RunStatus
@@ -27,6 +28,17 @@ def describe_revision(revision: Revision) -> dict[str, Any]:
     return asdict(revision) | {
         "created_at": revision.created_at.isoformat(),
         "superseded_at": revision.superseded_at and revision.superseded_at.isoformat(),
+    }
+
+
+def describe_erasure(erasure: Erasure) -> dict[str, Any]:
+    """Describe an erasure as an `ErasureBody`. The sentences that were searched for are only counted."""
+    return {
+        "ids": list(erasure.needles.ids),
+        "sentences": len(erasure.needles.sentences),
+        "erased": {table: rows for table, rows in sorted(erasure.rows.items()) if rows},
+        "searched": erasure.searched,
+        "found": dict(sorted(erasure.found.items())),
     }
 
 

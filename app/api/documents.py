@@ -20,12 +20,19 @@ from app.api.dependencies import (
     Workspace,
     read_services,
 )
-from app.api.descriptions import describe_document, describe_ingest, describe_ingestion, describe_revision
+from app.api.descriptions import (
+    describe_document,
+    describe_erasure,
+    describe_ingest,
+    describe_ingestion,
+    describe_revision,
+)
 from app.api.openapi import fail_with, respond_with
 from app.api.responses import (
     AcceptedIngestBody,
     DocumentListBody,
     DocumentWithTextBody,
+    ErasureBody,
     ErrorBody,
     IngestBody,
     RevisionListBody,
@@ -185,8 +192,27 @@ async def read_revision(documents: DocumentStore, document: Document, revision: 
     return text
 
 
-@router.delete("/{document_id}", status_code=204, responses=fail_with(404))
-async def delete_document(document_id: str, ingestion: IngestionDep, workspace: Workspace = "default") -> None:
-    """Delete a document, its chunks, and the answers cached from it."""
+@router.delete(
+    "/{document_id}",
+    status_code=204,
+    responses=respond_with(ErasureBody, examples.ERASURE, "With `everywhere`: what was erased, and the proof.")
+    | {204: {"description": "The document is deleted."}}
+    | fail_with(404),
+)
+async def delete_document(
+    document_id: str,
+    request: Request,
+    ingestion: IngestionDep,
+    workspace: Workspace = "default",
+    everywhere: Annotated[
+        bool, Query(description="Erase it from conversations, tapes and caches too, and prove it.")
+    ] = False,
+) -> Response:
+    """Delete a document, its chunks, and the answers cached from it. With `everywhere`, also erase what runs, saved
+    states and tapes hold of it, and search every table for it afterwards."""
+    if everywhere:
+        erasure = await read_services(request).make_forgetting().forget_document(workspace, document_id)
+        return JSONResponse(describe_erasure(erasure))
     if not await ingestion.delete(workspace, document_id):
         raise UnknownDocument(f"There is no document {document_id!r} in this workspace.")
+    return Response(status_code=204)

@@ -87,6 +87,14 @@ DOCUMENT: dict[str, Any] = {
     "to_embed": 0,
 }
 
+ERASURE: dict[str, Any] = {
+    "ids": [_DOCUMENT_ID, "handbook.md"],
+    "sentences": 12,
+    "erased": {"accepted_runs": 2, "cache": 3, "checkpoint_blobs": 2, "documents": 1, "runs": 2, "tapes": 2},
+    "searched": 31,
+    "found": {},
+}
+
 REVISION: dict[str, Any] = {
     "revision": 1,
     "content_hash": "60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752",

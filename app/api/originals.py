@@ -41,19 +41,21 @@ async def get_file(
     documents: DocumentsDep,
     originals: OriginalsDep,
     workspace: Workspace = "default",
+    revision: RevisionQuery = None,
 ) -> Response:
     """Return the file from which the document was read, to be saved and never shown as a page of this service."""
     document = await _find(documents, workspace, document_id)
-    size = await originals.measure(workspace, document.content_hash)
+    content_hash = await _find_content(documents, document, revision)
+    size = await originals.measure(workspace, content_hash)
     if size is None:
         raise MissingOriginal
-    headers = _protect(f'"{document.content_hash}"') | {
+    headers = _protect(f'"{content_hash}"') | {
         "Content-Disposition": _name_attachment(document.source),
         "Content-Length": str(size),
     }
     if _is_known(request, headers):
         return _say_unchanged(headers)
-    content = originals.read(workspace, document.content_hash)
+    content = originals.read(workspace, content_hash)
     return StreamingResponse(content, media_type=None, headers=headers | {"Content-Type": document.media_type})
 
 
@@ -71,17 +73,19 @@ async def get_page(
     renderer: RendererDep,
     workspace: Workspace = "default",
     dpi: Annotated[int, Query(ge=MIN_DPI, le=MAX_DPI, description="Pixels an inch.")] = DEFAULT_DPI,
+    revision: RevisionQuery = None,
 ) -> Response:
     """Return a page of a PDF as a picture. A citation's `bbox` is in percent of it."""
     document = await _find(documents, workspace, document_id)
     if document.media_type != PDF:
         raise MissingOriginal("Only pages of PDF files can be shown as pictures. See the document's file or text.")
-    if number > (document.pages or 0):
+    content_hash = await _find_content(documents, document, revision)
+    if content_hash == document.content_hash and number > (document.pages or 0):
         raise MissingOriginal(f"The document has {document.pages} pages; there is no page {number}.")
-    headers = _protect(f'"{document.content_hash}-{number}-{dpi}"')
+    headers = _protect(f'"{content_hash}-{number}-{dpi}"')
     if _is_known(request, headers):
         return _say_unchanged(headers)
-    picture = await renderer.render(await _read(originals, document), number, dpi)
+    picture = await renderer.render(await _read(originals, workspace, content_hash), number, dpi)
     return Response(picture, media_type="image/png", headers=headers)
 
 
@@ -116,8 +120,18 @@ async def _find(documents: DocumentStore, workspace: str, document_id: str) -> D
     return document
 
 
-async def _read(originals: OriginalStore, document: Document) -> bytes:
-    content = b"".join([part async for part in originals.read(document.workspace_id, document.content_hash)])
+async def _find_content(documents: DocumentStore, document: Document, revision: int | None) -> str:
+    """Return the hash of the document's file, or of an earlier revision's. Raises `UnknownDocument`."""
+    if revision is None or revision == document.revision:
+        return document.content_hash
+    for kept in await documents.list_revisions(document.workspace_id, document.id):
+        if kept.revision == revision:
+            return kept.content_hash
+    raise UnknownDocument(f"Revision {revision} of this document is not kept.")
+
+
+async def _read(originals: OriginalStore, workspace: str, content_hash: str) -> bytes:
+    content = b"".join([part async for part in originals.read(workspace, content_hash)])
     if not content:
         raise MissingOriginal
     return content

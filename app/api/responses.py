@@ -71,6 +71,21 @@ class RunBody(TypedDict):
     """The data of the last event, and its name as `event`; null until then."""
 
 
+class ErasureBody(TypedDict):
+    """The proof that something was erased."""
+
+    ids: list[str]
+    """What was searched for: the ids, and a document's path."""
+    sentences: int
+    """Number of sentences that were searched for."""
+    erased: dict[str, int]
+    """Rows that were deleted or changed, by table; keys of the cache server as `cache`."""
+    searched: int
+    """Number of tables that were searched, the cache server included."""
+    found: dict[str, int]
+    """Rows that still hold one of them, by table; empty where nothing is left."""
+
+
 class DocumentBody(TypedDict):
     """A document."""
 

@@ -6,9 +6,10 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from app.api import examples
-from app.api.dependencies import HistoryDep, ReplayerDep, RunManagerDep, Workspace
+from app.api.dependencies import HistoryDep, ReplayerDep, RunManagerDep, Workspace, read_services
+from app.api.descriptions import describe_erasure
 from app.api.openapi import fail_with, respond_with, respond_with_run
-from app.api.responses import AnswerBody, HistoryBody
+from app.api.responses import AnswerBody, ErasureBody, HistoryBody
 from app.api.schemas import ReplayRequest, ThreadId
 from app.api.streams import locate, respond, stream_events
 from app.runs.replay import Replay
@@ -25,6 +26,17 @@ router = APIRouter(prefix="/api/threads", tags=["threads"])
 async def read_history(thread_id: ThreadId, history: HistoryDep, workspace: Workspace = "default") -> dict[str, Any]:
     """List every saved step of a thread, oldest first: its node, what it changed, its time, its checkpoint."""
     return {"thread_id": thread_id, "steps": await history.read(workspace, thread_id)}
+
+
+@router.delete(
+    "/{thread_id}",
+    response_model=None,
+    responses=respond_with(ErasureBody, examples.ERASURE, "What was erased, and the proof.") | fail_with(404, 409),
+)
+async def forget_thread(thread_id: ThreadId, request: Request, workspace: Workspace = "default") -> dict[str, Any]:
+    """Erase a thread with its branches: states, runs, tapes and cached answers. Search every table for it afterwards.
+    What its runs cost stays known."""
+    return describe_erasure(await read_services(request).make_forgetting().forget_thread(workspace, thread_id))
 
 
 @router.post(

@@ -16,6 +16,7 @@ COMMANDS = {
     "ingestions": "List files that were handed over to be read in the background.",
     "documents": "List the documents.",
     "delete": "Delete documents, their chunks and the answers cached from them.",
+    "forget": "Erase a document or a thread everywhere, and prove it.",
     "reindex": "Embed all documents again with another model.",
     "history": "Show every saved step of a thread.",
     "replay": "Run a run again, or continue from a saved state, in a new thread.",

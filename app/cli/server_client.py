@@ -39,9 +39,9 @@ class ServerClient:
         """Return what a GET of the path answers. Values that are None are left out of the query."""
         return self._read("GET", path, query)
 
-    def delete(self, *path: str, **query: Any) -> None:
-        """Send a DELETE."""
-        self._read("DELETE", path, query)
+    def delete(self, *path: str, **query: Any) -> Any:
+        """Send a DELETE, and return what it answers."""
+        return self._read("DELETE", path, query)
 
     def stream(self, *path: str, body: dict[str, Any]) -> Iterator[Event]:
         """Send a POST and yield the events of the run that it starts, as they come."""

@@ -13,12 +13,14 @@ from app.adapters.postgres.checkpoints.saved_states import PostgresSavedStates
 from app.adapters.postgres.checkpoints.saver import open_saver
 from app.adapters.postgres.conversations.run_log import PostgresRunLog
 from app.adapters.postgres.conversations.threads import PostgresThreadStore
+from app.adapters.postgres.erasure.store import PostgresEraser
 from app.adapters.postgres.pool import read_identity, translated_errors
 from app.adapters.postgres.queue.jobs import Job, Task
 from app.adapters.postgres.queue.runs import PostgresRunQueue
 from app.adapters.postgres.retention.store import PostgresRetention
 from app.adapters.postgres.vectors.backlog import EMBEDDING_QUEUE, EMBEDDING_TASK
 from app.adapters.redis.answers import RedisAnswerCache
+from app.adapters.redis.erasure import RedisEraser
 from app.adapters.redis.streams import RedisRunStreams
 from app.adapters.tracing.langsmith import open_tracing
 from app.ingest.embedding import embed_backlog
@@ -32,6 +34,7 @@ from app.wiring.fingerprint import fingerprint_installation, name_models
 from app.wiring.library import LibraryServices
 from app.wiring.models import ModelServices
 from app.wiring.servers import Servers
+from domain.erasure import CacheEraser, Eraser
 from domain.ports.answers import AnswerCache
 from domain.ports.retention import Retention, SavedStates
 from domain.ports.runs import RunLog, RunQueue, ThreadStore
@@ -56,6 +59,8 @@ class RunServices:
     hit_log: HitLog
     answers: AnswerCache
     retention: Retention
+    eraser: Eraser
+    cache_eraser: CacheEraser
     fingerprint: str
     """Identifies this installation's code and models; cached answers of another are not reused."""
     trace_url: Callable[[str], str | None]
@@ -123,6 +128,8 @@ async def open_runs(
             hit_log=hit_log,
             answers=answers,
             retention=retention,
+            eraser=PostgresEraser(pool),
+            cache_eraser=RedisEraser(servers.redis, answers),
             fingerprint=await asyncio.to_thread(fingerprint_installation, library.embedder.name, *names),
             trace_url=lambda trace_id: tracing.trace_url(UUID(trace_id)) if tracing else None,
             parts={"tracing": "LangSmith" if tracing else "off"},

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from app.adapters.prices import read_prices
 from app.modes import fit_modes, read_modes
 from app.runs.cached_answers import CachedAnswers
+from app.runs.forgetting import Forgetting
 from app.runs.history import HistoryReader
 from app.runs.hit_log import HitRecorder
 from app.runs.manager import RunManager
@@ -75,6 +76,10 @@ class Services:
     def make_history_reader(self) -> HistoryReader:
         """Make what reads the history of threads."""
         return HistoryReader(self.runs.threads, self.runs.states, self.runs.saved_states)
+
+    def make_forgetting(self) -> Forgetting:
+        """Make what forgets documents and threads."""
+        return Forgetting(self.runs.eraser, self.runs.cache_eraser, self.runs.hit_log, self.library.ingestion.delete)
 
     def make_cached_answers(self, recorder: HitRecorder) -> CachedAnswers:
         """Make what finds cached answers; `recorder` records the hits."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from domain.documents import Source, Verdict
+from domain.outcome import Choice
 from domain.state import Route, Turn
 from domain.text.languages import Language
 
@@ -42,6 +43,8 @@ class Rewrite:
     standalone: str
     query: str
     """The text to search for: `standalone`, or `typed` with more words of the conversation."""
+    unclear: bool = False
+    """True where the question points to something that was never named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +117,10 @@ class FollowUpRewriter(Protocol):
 
     async def rewrite(self, question: str, turns: Sequence[Turn]) -> Rewrite:
         """Return the question with what it takes from `turns`, oldest first; unchanged where it stands alone."""
+        ...
+
+    def pick(self, question: str, choices: Sequence[Choice]) -> Choice | None:
+        """Return the choice that the question picks, by its number or its words. None where it picks none."""
         ...
 
 

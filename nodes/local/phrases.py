@@ -49,6 +49,8 @@ class FollowUpPhrases:
     openers: re.Pattern[str]
     requests: re.Pattern[str]
     whole: re.Pattern[str]
+    dangling: re.Pattern[str]
+    ordinals: tuple[re.Pattern[str], ...]
     parts: tuple[re.Pattern[str], ...]
 
 
@@ -57,7 +59,8 @@ def read_follow_ups(language: Language) -> FollowUpPhrases:
     """Read how questions lean on their conversation in a language."""
     data = _read(language, "followup")
     parts = tuple(_compile(rf"\b(?:{text})\b") for text in data.pop("parts").values())
-    return FollowUpPhrases(**{name: _compile(text) for name, text in data.items()}, parts=parts)
+    ordinals = tuple(map(_compile, data.pop("ordinals")))
+    return FollowUpPhrases(**{name: _compile(text) for name, text in data.items()}, parts=parts, ordinals=ordinals)
 
 
 @cache

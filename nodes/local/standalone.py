@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from domain.outcome import Choice
 from domain.ports.judgement import Rewrite
 from domain.question import add_carried, split_carried
 from domain.state import Turn
@@ -16,7 +17,7 @@ from domain.text.languages import detect_language
 from domain.text.markers import strip_markers
 from domain.text.terms import analyse, content_words
 from nodes.local.carrying import weigh_words
-from nodes.local.phrases import FollowUpPhrases, read_follow_ups
+from nodes.local.phrases import FollowUpPhrases, match_whole, read_follow_ups
 
 OWN_WORDS = 3
 """With fewer meaningful words before it, a pronoun refers to the conversation; with fewer in all, a fragment does not
@@ -41,6 +42,13 @@ _MEASURE = re.compile(r"\bhow\s+(?:long|many|much|often|far|old|big|large|high|f
 """Belongs to the earlier question only."""
 
 
+_SEARCHED = ("needs_retrieval", "about_library")
+"""Routes of the turns that are about documents."""
+
+LONGEST_PICK = 8
+"""Words of a reply that picks a choice; a longer one is a question of its own."""
+
+
 @dataclass(frozen=True, slots=True)
 class LocalRewriter:
     """Implements `FollowUpRewriter` by words."""
@@ -49,13 +57,19 @@ class LocalRewriter:
         standalone = make_standalone(question, turns)
         asked, _ = split_carried(standalone)
         # A question made of the last one needs none of its words again.
-        return Rewrite(standalone, add_background(question, turns) if asked == question else asked)
+        query = add_background(question, turns) if asked == question else asked
+        named = any(turn["route"] in _SEARCHED for turn in turns)
+        phrases = read_follow_ups(detect_language(question) or "en")
+        return Rewrite(standalone, query, unclear=not named and phrases.dangling.search(question) is not None)
+
+    def pick(self, question: str, choices: Sequence[Choice]) -> Choice | None:
+        return pick_choice(question, choices)
 
 
 def make_standalone(question: str, turns: Sequence[Turn]) -> str:
     """Return the question with its counterpart of the last question exchanged, or with words of the conversation in
     brackets: "How long is it valid? (warranty Lindenhof W2)". A question that stands alone already is unchanged."""
-    searched = [turn for turn in turns if turn["route"] in ("needs_retrieval", "about_library")]
+    searched = [turn for turn in turns if turn["route"] in _SEARCHED]
     phrases = read_follow_ups(detect_language(question) or "en")
     if not searched or not leans_on_conversation(question, phrases):
         return question
@@ -72,6 +86,22 @@ def make_standalone(question: str, turns: Sequence[Turn]) -> str:
     ]
     likeliest = weigh_words(question, said[-CARRYING_TURNS:], points_back=points_back)[:CONTEXT_WORDS]
     return add_carried(question, [word for word, _ in likeliest])
+
+
+def pick_choice(question: str, choices: Sequence[Choice]) -> Choice | None:
+    """Return the choice that the question picks by its number ("2", "the second one") or its words."""
+    if not 0 < len(question.split()) <= LONGEST_PICK:
+        return None
+    for language in dict.fromkeys((detect_language(question) or "en", "en")):
+        for number, ordinal in enumerate(read_follow_ups(language).ordinals[: len(choices)]):
+            if match_whole([ordinal], question):
+                return choices[number]
+    words = set(analyse(question))
+    shared = [len(words & set(analyse(choice["label"]))) for choice in choices]
+    best = max(shared, default=0)
+    if best and shared.count(best) == 1 and best >= len(words) / 2:
+        return choices[shared.index(best)]
+    return None
 
 
 def exchange(question: str, last: str, phrases: FollowUpPhrases) -> str | None:
@@ -111,7 +141,7 @@ def _exchange_name(fragment: str, body: str) -> str | None:
 def add_background(question: str, turns: Sequence[Turn]) -> str:
     """Return the question with words of earlier questions in brackets, even where it stands alone, because most
     conversations keep their subject. Only for searching, where added words count half; never for answering."""
-    searched = [turn["question"] for turn in turns if turn["route"] in ("needs_retrieval", "about_library")]
+    searched = [turn["question"] for turn in turns if turn["route"] in _SEARCHED]
     return _extend(question, searched[: -BACKGROUND_TURNS - 1 : -1], BACKGROUND_WORDS)
 
 

@@ -10,7 +10,9 @@ import pytest_asyncio
 from app.adapters.postgres.documents.originals import PART_BYTES, PostgresOriginals
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.pool import Pool, open_pool
+from app.adapters.postgres.retention.store import PostgresRetention
 from domain.ports.documents import DocumentContent, DocumentStore
+from domain.retention import Cuts
 from tests.contracts.corpus import content_of, digest, store
 
 FILE = os.urandom(2 * PART_BYTES + 17)
@@ -57,13 +59,35 @@ async def test_a_file_goes_with_the_last_document_that_needs_it(
     assert await originals.measure("a", HASH) is None
 
 
-async def test_a_file_goes_when_its_document_is_replaced(
+async def test_the_file_of_a_revision_stays_as_long_as_the_revision(
+    documents: DocumentStore, originals: PostgresOriginals, pool: Pool
+) -> None:
+    await store(documents, "a", "one.md", TEXTS, original=FILE)
+    document = await store(documents, "a", "one.md", ["Beta."], original=b"beta")
+    assert await read(originals) == FILE
+    assert await read(originals, content_hash=digest("Beta.")) == b"beta"
+    retention = PostgresRetention(pool)
+    await retention.delete_revisions(Cuts(None, {}), after="", dry_run=False)
+    assert await read(originals) == FILE, "the revision is young"
+    async with pool.connection() as connection:
+        await connection.execute("UPDATE document_revisions SET superseded_at = now() - interval '1 day'")
+    await retention.delete_revisions(Cuts(None, {}), after="", dry_run=True)
+    assert await read(originals) == FILE
+    await retention.delete_revisions(Cuts(None, {}), after="", dry_run=False)
+    assert await originals.measure("a", HASH) is None
+    assert await read(originals, content_hash=digest("Beta.")) == b"beta"
+    await documents.delete("a", document.id)
+    assert await originals.measure("a", digest("Beta.")) is None
+
+
+async def test_the_files_of_all_revisions_go_with_their_document(
     documents: DocumentStore, originals: PostgresOriginals
 ) -> None:
     await store(documents, "a", "one.md", TEXTS, original=FILE)
-    await store(documents, "a", "one.md", ["Beta."], original=b"beta")
+    document = await store(documents, "a", "one.md", ["Beta."], original=b"beta")
+    await documents.delete("a", document.id)
     assert await originals.measure("a", HASH) is None
-    assert await read(originals, content_hash=digest("Beta.")) == b"beta"
+    assert await originals.measure("a", digest("Beta.")) is None
 
 
 async def test_files_go_with_their_workspace(documents: DocumentStore, originals: PostgresOriginals) -> None:

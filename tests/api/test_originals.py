@@ -99,6 +99,16 @@ async def test_a_document_from_before_files_were_kept_says_what_to_do(
     assert (await client.get(f"/api/documents/{document}/file")).content == NOTES
 
 
+async def test_the_file_and_text_of_an_earlier_revision_stay(client: httpx.AsyncClient) -> None:
+    document = await add(client, "notes.md", NOTES)
+    await add(client, "notes.md", b"# Notes\n\nBring nothing.\n")
+    assert (await client.get(f"/api/documents/{document}/file?revision=1")).content == NOTES
+    assert (await client.get(f"/api/documents/{document}/file")).content.endswith(b"nothing.\n")
+    blocks = (await client.get(f"/api/documents/{document}/text?revision=1")).json()["blocks"]
+    assert any("tent" in block["text"] for block in blocks)
+    assert (await client.get(f"/api/documents/{document}/file?revision=9")).status_code == 404
+
+
 async def test_a_deleted_document_has_no_file(client: httpx.AsyncClient) -> None:
     document = await add(client, "notes.md", NOTES)
     assert (await client.delete(f"/api/documents/{document}")).status_code == 204

@@ -61,6 +61,8 @@ def test_a_question_begins_with_nothing_known() -> None:
         "language": "en",
         "subject": "",
         "focus": [],
+        "unclear": False,
+        "choices": [],
         "query": "",
         "queries_tried": [],
         "retries": 0,

@@ -10,6 +10,7 @@ from domain.profile import GradeKnobs, Profile
 from domain.state import AnswerState, Failure, Route, Step, Usage, blank_question
 from graphs.decisions import (
     decide_answer,
+    decide_description,
     decide_remedy,
     decide_repair,
     decide_retry,
@@ -42,6 +43,25 @@ def make_state(
 @pytest.mark.parametrize("route", ["needs_retrieval", "about_library", "conversational", "out_of_scope"])
 def test_the_route_is_followed(route: Route) -> None:
     assert decide_route(make_state(route=route)) == route
+
+
+@pytest.mark.parametrize(
+    ("unclear", "documents", "edge"),
+    [
+        (True, ["a", "b"], "ambiguous"),
+        # One document leaves nothing to choose from.
+        (True, ["a", "a"], "sufficient"),
+        (False, ["a", "b"], "sufficient"),
+    ],
+)
+def test_a_question_about_something_never_named_is_asked_back(unclear: bool, documents: list[str], edge: str) -> None:
+    sources = [{"document_id": document} for document in documents]
+    assert decide_sufficiency(make_state(confidence=0.9, unclear=unclear, sources=sources)) == edge
+
+
+def test_a_name_of_several_things_is_asked_back() -> None:
+    assert decide_description(make_state(choices=[{"label": "A", "document_id": "a"}])) == "ambiguous"
+    assert decide_description(make_state()) == "described"
 
 
 @pytest.mark.parametrize(

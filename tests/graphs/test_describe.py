@@ -117,3 +117,37 @@ async def test_a_follow_up_is_answered_from_the_document_that_was_cited(services
         done, _ = await ask(services, f"What do seats in trains cost in {country}?", "And what does a dog pay there?")
         assert fact in done["answer"]
         assert done["citations"][0]["source"] == f"{country.lower()}.md"
+
+
+async def test_a_word_that_names_several_documents_is_asked_back_and_the_pick_is_understood(services: Services) -> None:
+    await services.library.ingestion.add("default", "spain.md", SPAIN)
+    await services.library.ingestion.add("default", "france.md", FRANCE)
+    done, events = await ask(services, "trains")
+    assert steps_of(events) == ["route", "describe", "ask_back"]
+    assert done["answer"] == "Which of these do you mean?\n1. Trains in France\n2. Trains in Spain"
+    [reason] = done["outcome_reasons"]
+    assert (done["outcome"], done["citations"], reason["code"]) == ("asked_back", [], "ambiguous")
+    for pick in ("2", "the second one", "Spain"):
+        done, events = await ask(services, "trains", pick)
+        assert steps_of(events) == ["route", "describe"]
+        assert "12 euros" in done["answer"]
+        assert {citation["source"] for citation in done["citations"]} == {"spain.md"}
+    done, _ = await ask(services, "trains", "What does a dog pay in France?")
+    assert "half of that" in done["answer"]
+
+
+async def test_a_question_about_something_never_named_is_asked_back(services: Services) -> None:
+    await services.library.ingestion.add("default", "spain.md", SPAIN)
+    await services.library.ingestion.add("default", "france.md", FRANCE)
+    done, events = await ask(services, "What does a seat in a train of this country cost?")
+    assert steps_of(events) == ["route", "retrieve", "rerank", "grade", "ask_back"]
+    assert done["outcome"] == "asked_back"
+    done, _ = await ask(services, "What does a seat in a train of this country cost?", "France")
+    assert "20 euros" in done["answer"]
+
+
+@pytest.mark.usefixtures("guide")
+async def test_a_topic_in_a_word_gets_an_overview(services: Services) -> None:
+    done, _ = await ask(services, "travel")
+    assert (done["outcome"], done["route"]) == ("answered", "about_library")
+    assert "1,850 dollars" in done["answer"]

@@ -265,7 +265,7 @@ def test_bold_lines_that_stand_alone_are_headings() -> None:
         ),
     )  # fmt: skip
     assert [section.heading_path for section in document.sections] == [("Rain and snow",), ("Balance",)]
-    assert "Balance\nin euros and cents" in document.text
+    assert "# Balance\n\nin euros and cents" in document.text
 
 
 def test_many_bold_lines_in_a_row_are_cells() -> None:

@@ -6,6 +6,7 @@ from typing import Any, cast
 import pytest
 
 from app.ingest.chunking import split
+from domain.citations import cite
 from domain.documents import Box, Line, ParsedDocument, Passage, Section, Source
 from domain.scope import Scope
 from nodes.neighbours import BUDGET, LONGEST, _append, merge_touching, widen, widen_sources
@@ -25,7 +26,9 @@ class Shelf:
             position += len(row)
         parsed = ParsedDocument("Title", text, "application/pdf", (Section(0, len(text), ("A",)),), tuple(starts))
         self.passages = [
-            Passage(f"chunk {c.index}", c.index, "d", "Title", c.text, c.start, c.end, c.heading_path, c.lines)
+            Passage(
+                f"chunk {c.index}", c.index, "d", "Title", c.text, c.start, c.end, c.heading_path, c.lines, lead=c.lead
+            )
             for c in split(parsed)
         ]
 
@@ -40,7 +43,7 @@ class Shelf:
                 number=n, chunk_id=p.chunk_id, chunk_index=p.chunk_index, document_id="d", title="Title",
                 heading_path=list(p.heading_path), text=p.text, start=p.start, end=p.end, page=p.page,
                 lines=[{"start": x.start, "end": x.end, "page": x.page, "box": x.box} for x in p.lines],
-                score=1 / n, dense=None, lexical=None,
+                score=1 / n, dense=None, lexical=None, **({"lead": p.lead} if p.lead else {}),  # type: ignore[typeddict-item]
             )
             for n, p in enumerate(found, 1)
         ]  # fmt: skip
@@ -81,6 +84,8 @@ def test_a_table_too_long_to_be_shown_whole_is_shown_around_the_row() -> None:
     assert "Part 180 |" in source["text"]
     assert "Part 220 |" in source["text"]
     assert len(source["text"]) <= BUDGET
+    assert source.get("lead") == "Stock was as follows (in pieces):\nItem | 2023 | 2022"
+    assert "lead" not in shelf.widen("Part 0 ")
     shelf.check(source)
 
 
@@ -106,6 +111,10 @@ def test_a_source_grows_within_its_section_before_it_goes_beyond() -> None:
     assert "Rain 3" in shown
     assert "Snow" not in shown
     assert "Wind" in shown
+    source = shelf.widen("Rain 1")
+    place = passages[4].start
+    assert cite(source, (place, place + 6))["heading_path"] == ["Weather", "Wind"]
+    assert cite(source, (passages[3].start, place))["heading_path"] == ["Weather", "Rain"]
     passages[4] = replace(passages[4], heading_path=("Elsewhere", "Wind"))
     assert "Wind" not in shelf.widen("Rain 1")["text"]
 

@@ -127,7 +127,7 @@ class RedisRunStreams:
         while True:
             try:
                 reply: Any = await self._waiting.xread(
-                    {_key(run_id): last}, count=BATCH, block=int(WAIT_SECONDS * 1000)
+                    {events_key(run_id): last}, count=BATCH, block=int(WAIT_SECONDS * 1000)
                 )
             except (RedisError, OSError) as error:
                 logger.debug("cannot follow run %s: %s", run_id, error)
@@ -192,7 +192,7 @@ class RedisRunStreams:
         places: dict[str, int] = {}
         arguments: list[str | int | bytes] = [self._kept_events, KEPT_SECONDS]
         for run_id, event in batch:
-            place = places.setdefault(_key(run_id), len(places) + 1)
+            place = places.setdefault(events_key(run_id), len(places) + 1)
             arguments += (place, event.id, event.type, event.data)
         refused: list[tuple[int, bytes]] = await self._script(keys=list(places), args=arguments)
         return refused
@@ -221,5 +221,6 @@ class RedisRunStreams:
             await asyncio.sleep(WAIT_SECONDS)
 
 
-def _key(run_id: str) -> str:
+def events_key(run_id: str) -> str:
+    """Return the key of a run's stream."""
     return f"askgraph:events:{run_id}"

@@ -75,6 +75,8 @@ class Assembly:
     """
 
     def __init__(self) -> None:
+        self.unseen_words = 0
+        """Words that a reader has left out because nobody sees them."""
         self._parts: list[str] = []
         self._length = 0
         self._headings: list[tuple[int, str]] = []
@@ -209,6 +211,7 @@ class Assembly:
             media_type="",
             sections=tuple(Section(start, end, path) for (start, path), end in zip(self._sections, ends, strict=True)),
             links=tuple(self._links),
+            unseen_words=self.unseen_words,
         )
 
     def _open(self, first: str, rest: str) -> None:
@@ -279,3 +282,9 @@ def spell_code(code: str) -> str:
     ticks = "`" * (count_backticks(code) + 1)
     blank = " " if "`" in code else ""
     return f"{ticks}{blank}{code}{blank}{ticks}" if code else ""
+
+
+def describes(words: str) -> bool:
+    """Return True where the words that stand for a picture say what it shows. The name of a file, such as "Screenshot
+    2024-01-31" or "image", does not."""
+    return len(re.findall(r"[^\W\d_]+", words[:_MAX_TITLE])) >= 2 and not re.search(r"\d{4}|\.\w{3,4}$|_\w", words)

@@ -11,7 +11,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from app.ingest.decoding import decode
 from app.ingest.front_matter import split_front_matter
-from app.ingest.readers.assembly import BREAK, Assembly, clean, spell_code
+from app.ingest.readers.assembly import BREAK, Assembly, clean, describes, spell_code
 from app.ingest.readers.html import add_html
 from domain.documents import ParsedDocument
 from domain.metadata import Metadata
@@ -37,6 +37,8 @@ _TAB = re.compile(r"([ \t]*)===[+!]?[ \t]+(\"[^\"\n]*\")[ \t]*$")
 _COLONS = re.compile(r"[ \t]*:{3,}[ \t]*(?:\{?([\w-]+)\}?)?[ \t]*(?:\[([^\]\n]{1,200})\]|([^\n{]{1,200}))?.*$")
 _ALERT = re.compile(r"\[!(\w{1,20})\][+-]?[ \t]*")
 _CODE_TITLE = re.compile(r"\b(?:tab|title|filename)=\"([^\"]{1,200})\"")
+_MOST_BETWEEN = 4
+"""Limit of blocks between two steps of one list."""
 _LABEL_END = (":", ".", "!", "?")
 
 
@@ -49,7 +51,7 @@ def read_markdown(source: str, data: bytes) -> ParsedDocument:
     """
     metadata, text = split_front_matter(clean(decode(data)))
     assembly = Assembly()
-    _Walk(assembly).add(_PARSER.parse(_convert(text)))
+    _Walk(assembly).add(_mend_steps(_PARSER.parse(_convert(text))))
     title = metadata.get("title")
     return replace(assembly.finish(title if isinstance(title, str) else None, source), metadata=metadata)
 
@@ -75,6 +77,42 @@ def _convert(text: str) -> str:
             line = f"\n{_end_label(label.capitalize() if label == colons[1] else label)}\n" if label else ""
         lines.append(line)
     return "\n".join(lines)
+
+
+def _mend_steps(tokens: Sequence[Token]) -> list[Token]:
+    """Return the tokens with steps joined that code, a paragraph or a picture without indentation keeps apart: what
+    stands between step 2 and a list that begins with 3 belongs to step 2."""
+    mended: list[list[Token]] = []
+    steps: int | None = None
+    awaited = 0
+    for group in _group(tokens):
+        kind = group[0].type
+        if kind == "ordered_list_open":
+            start = int(group[0].attrGet("start") or 1)
+            items = sum(token.type == "list_item_open" and token.level == 1 for token in group)
+            if steps is not None and start == awaited:
+                between = [token for each in mended[steps + 1 :] for token in each]
+                mended[steps] = [*mended[steps][:-2], *between, mended[steps][-2], *group[1:]]
+                del mended[steps + 1 :]
+            else:
+                steps = len(mended)
+                mended.append(group)
+            awaited = start + items
+            continue
+        mended.append(group)
+        if kind not in ("paragraph_open", "fence", "code_block") or len(mended) - (steps or 0) > _MOST_BETWEEN:
+            steps = None
+    return [token for group in mended for token in group]
+
+
+def _group(tokens: Sequence[Token]) -> Iterator[list[Token]]:
+    """Yield the tokens of one block after the other."""
+    group: list[Token] = []
+    for token in tokens:
+        group.append(token)
+        if token.level == 0 and token.nesting <= 0:
+            yield group
+            group = []
 
 
 def _end_label(label: str) -> str:
@@ -203,6 +241,7 @@ def _spell_marked(assembly: Assembly, tokens: Sequence[Token]) -> Iterator[tuple
                 piece = BREAK
             case "image":
                 piece = "".join(_spell(assembly, token.children or ()))
+                piece = piece if describes(piece) else ""
             case "link_open":
                 address, words = str(token.attrGet("href") or ""), []
                 continue

@@ -4,8 +4,9 @@ Who keeps or drops a file holds a lock of its hash until the end of the transact
 another adds a document that needs it.
 """
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import LiteralString
+from uuid import UUID
 
 from app.adapters.postgres.pool import Pool, Session, open_session
 
@@ -31,6 +32,53 @@ _DROP: LiteralString = """
         AND NOT EXISTS (
             SELECT FROM documents WHERE workspace_id = %(workspace_id)s AND content_hash = %(content_hash)s
         )
+        AND NOT EXISTS (
+            SELECT FROM document_revisions WHERE workspace_id = %(workspace_id)s AND content_hash = %(content_hash)s
+        )
+"""
+
+_LIST_NEEDED: LiteralString = """
+    SELECT content_hash FROM documents
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+    UNION
+    SELECT content_hash FROM document_revisions
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+"""
+
+LOCK_UNNEEDED: LiteralString = """
+    SELECT pg_advisory_xact_lock(hashtextextended(gone.workspace_id || ' original ' || gone.content_hash, 0))
+    FROM (
+        SELECT DISTINCT workspace_id, content_hash FROM originals AS original
+        WHERE (%(only)s::text IS NULL OR workspace_id = %(only)s)
+            AND NOT EXISTS (
+                SELECT FROM documents AS document
+                WHERE document.workspace_id = original.workspace_id AND document.content_hash = original.content_hash
+            )
+            AND NOT EXISTS (
+                SELECT FROM document_revisions AS revision
+                WHERE revision.workspace_id = original.workspace_id AND revision.content_hash = original.content_hash
+            )
+        ORDER BY workspace_id, content_hash
+    ) AS gone
+"""
+"""Hold the files that neither a document nor a revision needs, of one workspace (`only`) or of all. What is found is
+checked again by `DROP_UNNEEDED`, in a statement of its own."""
+
+DROP_UNNEEDED: LiteralString = """
+    WITH gone AS (
+        DELETE FROM originals AS original
+        WHERE (%(only)s::text IS NULL OR workspace_id = %(only)s)
+            AND NOT EXISTS (
+                SELECT FROM documents AS document
+                WHERE document.workspace_id = original.workspace_id AND document.content_hash = original.content_hash
+            )
+            AND NOT EXISTS (
+                SELECT FROM document_revisions AS revision
+                WHERE revision.workspace_id = original.workspace_id AND revision.content_hash = original.content_hash
+            )
+        RETURNING octet_length(bytes) AS size
+    )
+    SELECT count(*) AS rows, coalesce(sum(size), 0)::bigint AS bytes FROM gone
 """
 
 _MEASURE: LiteralString = """
@@ -84,7 +132,13 @@ async def add_original(session: Session, content_hash: str, content: bytes) -> N
         )
 
 
+async def list_needed(session: Session, document_ids: Sequence[UUID]) -> set[str]:
+    """Return the hashes of the files of these documents and of their revisions."""
+    rows = await session.fetch(_LIST_NEEDED, document_ids=list(document_ids))
+    return {row["content_hash"] for row in rows}
+
+
 async def drop_unneeded(session: Session, hashes: Iterable[str]) -> None:
-    """Delete those of the files, which `hold_originals` holds, that no document needs."""
+    """Delete those of the files, which `hold_originals` holds, that neither a document nor a revision needs."""
     for content_hash in sorted(set(hashes)):
         await session.execute(_DROP, content_hash=content_hash)

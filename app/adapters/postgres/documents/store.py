@@ -21,7 +21,7 @@ from app.adapters.postgres.documents.chunks import (
     move_chunks,
     read_stored_chunks,
 )
-from app.adapters.postgres.documents.originals import add_original, drop_unneeded, hold_originals
+from app.adapters.postgres.documents.originals import add_original, drop_unneeded, hold_originals, list_needed
 from app.adapters.postgres.documents.revisions import keep_superseded
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.library.vocabulary import list_words, update_vocabulary
@@ -352,15 +352,15 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
         ids = parse_ids([document_id])
         async with self._change(workspace_id) as session:
             await hold_index(session)
-            row = await session.fetch_one(_LOCK_EXISTING, document_ids=ids)
-            if row is None:
+            if await session.fetch_one(_LOCK_EXISTING, document_ids=ids) is None:
                 return False
+            originals = await list_needed(session, ids)
             gone = list(await read_stored_chunks(session, ids))
             changed_terms = Counter[int]()
             changed_terms.subtract(await count_terms(session, gone))
             await session.execute(_DELETE, document_ids=ids)
-            await hold_originals(session, [row["content_hash"]])
-            await drop_unneeded(session, [row["content_hash"]])
+            await hold_originals(session, originals)
+            await drop_unneeded(session, originals)
             index_is_due = await _finish(session, changed_terms, {}, chunks=-len(gone))
         if index_is_due:
             self._indexes.tend()

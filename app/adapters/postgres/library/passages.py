@@ -15,7 +15,7 @@ from domain.scope import Scope
 
 _COLUMNS: LiteralString = (
     "c.id AS chunk_id, c.document_id, c.content, c.heading_path, d.title, d.source, d.revision, d.revised_at, "
-    "p.chunk_index, p.start_offset, p.end_offset, p.lines"
+    "p.chunk_index, p.start_offset, p.end_offset, p.lines, c.metadata ->> 'lead' AS lead"
 )
 
 _READ_PASSAGES: LiteralString = f"""
@@ -176,4 +176,5 @@ def _read_passage(row: DictRow) -> Passage:
         source=row["source"],
         revision=row["revision"],
         updated_at=row["revised_at"].isoformat(timespec="seconds"),
+        lead=row["lead"] or "",
     )

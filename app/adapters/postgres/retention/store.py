@@ -10,6 +10,7 @@ from uuid import UUID
 
 import psycopg
 
+from app.adapters.postgres.documents.originals import DROP_UNNEEDED, LOCK_UNNEEDED
 from app.adapters.postgres.pool import Pool, open_session
 from app.adapters.postgres.retention.deletion import (
     CUT,
@@ -61,7 +62,7 @@ def _move_runs(which: LiteralString) -> LiteralString:
     """
 
 
-_DELETE_RUNS: LiteralString = _move_runs("""
+DELETE_RUNS: LiteralString = _move_runs("""
     (workspace_id, thread_id) IN (SELECT workspace_id, thread_id FROM threads WHERE thread_id = ANY (%(thread_ids)s))
 """)
 
@@ -70,7 +71,7 @@ _DELETE_ORPHANED_RUNS: LiteralString = _move_runs(f"""
     AND NOT EXISTS (SELECT FROM threads WHERE threads.thread_id = run.thread_id)
 """)
 
-_DELETE_THREADS: LiteralString = "DELETE FROM threads WHERE thread_id = ANY (%(thread_ids)s)"
+DELETE_THREADS: LiteralString = "DELETE FROM threads WHERE thread_id = ANY (%(thread_ids)s)"
 
 
 def _skip_through(table: LiteralString) -> LiteralString:
@@ -149,11 +150,11 @@ class PostgresRetention:
             idle = await session.fetch(_KEEP_PAST, thread_ids=locked, **spread(cuts))
             thread_ids = [row["thread_id"] for row in idle]
             tapes = await run(session, DELETE_TAPES, thread_ids=thread_ids)
-            runs = await run(session, _DELETE_RUNS, thread_ids=thread_ids)
+            runs = await run(session, DELETE_RUNS, thread_ids=thread_ids)
             pruned = await delete_states(session, thread_ids) + Pruned(
                 threads=len(thread_ids), runs=runs.rows, tapes=tapes.rows, bytes=runs.bytes + tapes.bytes
             )
-            await session.execute(_DELETE_THREADS, thread_ids=thread_ids)
+            await session.execute(DELETE_THREADS, thread_ids=thread_ids)
             if dry_run:
                 raise psycopg.Rollback
         return pruned, last
@@ -198,9 +199,11 @@ class PostgresRetention:
         async with open_session(self._pool, "", transaction=True) as session:
             old = datetime.now(UTC) - ORPHANED
             gone = await run(session, _DELETE_REVISIONS, only=cuts.workspace_id, old=old)
+            await session.execute(LOCK_UNNEEDED, only=cuts.workspace_id)
+            files = await run(session, DROP_UNNEEDED, only=cuts.workspace_id)
             if dry_run:
                 raise psycopg.Rollback
-        return Pruned(revisions=gone.rows, bytes=gone.bytes), None
+        return Pruned(revisions=gone.rows, bytes=gone.bytes + files.bytes), None
 
 
 def _find_time(checkpoint_id: str) -> datetime:

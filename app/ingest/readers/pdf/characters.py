@@ -57,11 +57,16 @@ class View:
         return Box(x=round(left, 3), y=round(top, 3), width=round(right - left, 3), height=round(bottom - top, 3))
 
 
-def read_runs(text_page: raw.FPDF_TEXTPAGE, view: View) -> list[Run]:
-    """Return the page's characters, cut where PDFium breaks the line."""
-    read_code, read_box = raw.FPDFText_GetUnicode, raw.FPDFText_GetLooseCharBox
+def read_characters(text_page: raw.FPDF_TEXTPAGE) -> str:
+    """Return the page's characters in PDFium's order: its index of a character is that in this text."""
+    read_code = raw.FPDFText_GetUnicode
     codes = [read_code(text_page, index) for index in range(raw.FPDFText_CountChars(text_page))]
-    characters = "".join([chr(code) if code < 0x110000 else "�" for code in codes])
+    return "".join([chr(code) if code < 0x110000 else "�" for code in codes])
+
+
+def read_runs(characters: str, text_page: raw.FPDF_TEXTPAGE, view: View) -> list[Run]:
+    """Return the characters of `read_characters`, cut where PDFium breaks the line."""
+    read_box = raw.FPDFText_GetLooseCharBox
     box = raw.FS_RECTF()
     reference = ctypes.byref(box)
     runs: list[Run] = []

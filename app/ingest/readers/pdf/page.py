@@ -68,3 +68,5 @@ class Page:
     lines: list[PageLine]
     is_picture: bool
     """True if it has an image and hardly any text."""
+    unseen_words: int = 0
+    """Words that nobody sees, which are not among the lines."""

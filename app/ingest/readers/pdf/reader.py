@@ -2,18 +2,20 @@
 
 import re
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pypdfium2
 from pypdfium2 import raw
 
 from app.ingest.readers.assembly import Assembly, name_title, squeeze
-from app.ingest.readers.pdf.characters import View, read_runs
+from app.ingest.readers.pdf.characters import View, read_characters, read_runs
 from app.ingest.readers.pdf.headings import LONGEST_HEADING, rank_headings
 from app.ingest.readers.pdf.margins import RunningLines, leave_out
 from app.ingest.readers.pdf.page import Page, PageLine
 from app.ingest.readers.pdf.paragraphs import lay_out
 from app.ingest.readers.pdf.tables import join_rows, separate_cells
+from app.ingest.readers.pdf.visibility import Visibility
 from domain.documents import Line, ParsedDocument
 from domain.errors import EncryptedDocument, OversizedDocument, ScannedDocument, UnreadableDocument
 
@@ -22,6 +24,10 @@ MAX_PAGES = 5000
 _PDFIUM = threading.Lock()
 """PDFium is not thread-safe, not even between documents. Held for one page at a time, so that a long file does not keep
 a short one waiting."""
+
+_BULLET = re.compile(r"^[•▪◦‣●○■] (?=\S)")
+_DEEPEST = 6
+"""Deepest level of a heading in Markdown. Files have more sizes of type than that."""
 
 _SPARSE = 15
 """Characters per page. A file of pictures with less text than that is a scan with stamps or page numbers on it."""
@@ -72,10 +78,11 @@ def _read_page(document: pypdfium2.PdfDocument, index: int) -> Page:
         raise UnreadableDocument(f"Page {index + 1} of the PDF is damaged. Print it to a new PDF and retry.") from error
     try:
         view = View(page)
-        runs = join_rows(read_runs(text_page.raw, view))
+        seen, unseen = Visibility(page, text_page.raw, view).blank_unseen(read_characters(text_page.raw))
+        runs = join_rows(read_runs(seen, text_page.raw, view))
         separate_cells(runs)
         is_sparse = sum(len(run.text) for run in runs) < _SPARSE
-        return Page(lay_out(runs, view), is_sparse and _has_image(page))
+        return Page(lay_out(runs, view), is_sparse and _has_image(page), unseen)
     finally:
         text_page.close()
         page.close()
@@ -96,21 +103,37 @@ def _assemble(source: str, pages: list[Page], metadata: str) -> ParsedDocument:
     for number, (page, found) in enumerate(zip(pages, levels, strict=True), start=1):
         heading, opened = "", 0
         level: int | None = None
+        is_marked = False
         for index, (line, following) in enumerate(zip(page.lines, [*page.lines[1:], None], strict=False)):
             before, level = level, found.get(index)
             continued = level is not None and level == before and line.gap != "\n\n" and len(heading) < LONGEST_HEADING
-            text = _rejoin_word(line.text, following, words)
-            start = assembly.add_block(text, gap=line.gap)
-            placed.append(Line(start, start + len(text), number, line.box))
+            text = _BULLET.sub("- ", _rejoin_word(line.text, following, words))
+            mark, gap = "", line.gap
+            if continued:
+                gap = " " if is_marked and gap else gap
+            else:
+                gap = "\n\n" if is_marked else gap
+                # A heading between two rows is a label within their table, which a mark would cut.
+                is_marked = level is not None and not _stands_in_table(page.lines, index)
+                if is_marked and level is not None:
+                    mark, gap = "#" * min(level, _DEEPEST) + " ", "\n\n"
+            start = assembly.add_block(mark + text, gap=gap)
+            end = start + len(mark) + len(text)
+            placed.append(Line(start + len(mark), end, number, line.box))
             if running.holds(page.lines, index, number):
-                margins.append((start, start + len(text)))
+                margins.append((start, end))
             if level is not None:
                 heading, opened = (f"{heading} {line.text}", opened) if continued else (line.text, start)
                 assembly.open_section(level, heading, opened)
     # Without a stated title, the file's name beats the largest line, which is often "Form 10-K" or a logo.
     document = assembly.finish(metadata if _is_title(metadata) else name_title(source), source)
     sections = tuple(part for section in document.sections for part in leave_out(section, margins))
-    return replace(document, sections=sections, lines=tuple(placed), pages=len(pages))
+    unseen = sum(page.unseen_words for page in pages)
+    return replace(document, sections=sections, lines=tuple(placed), pages=len(pages), unseen_words=unseen)
+
+
+def _stands_in_table(lines: Sequence[PageLine], index: int) -> bool:
+    return 0 < index < len(lines) - 1 and lines[index - 1].has_cells and lines[index + 1].has_cells
 
 
 def _collect_words(pages: list[Page]) -> frozenset[str]:

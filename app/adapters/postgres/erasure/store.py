@@ -1,0 +1,263 @@
+"""Erases documents and threads from every table that holds them or quotes them."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, LiteralString
+
+from psycopg.types.json import Jsonb
+
+from app.adapters.postgres.erasure.redaction import Redactor
+from app.adapters.postgres.erasure.search import holds, search_tables
+from app.adapters.postgres.erasure.states import redact_states
+from app.adapters.postgres.library.ids import parse_ids
+from app.adapters.postgres.pool import Pool, Session, open_session
+from app.adapters.postgres.queue.leases import UNFINISHED
+from app.adapters.postgres.retention.deletion import DELETE_TAPES, delete_states, run
+from app.adapters.postgres.retention.store import DELETE_RUNS, DELETE_THREADS
+from domain.erasure import Erasure, Needles
+from domain.errors import ThreadBusy, UnknownThread
+from domain.text.sentences import split_sentences
+
+SENTENCES = 40
+"""Sentences that are looked for afterwards, spread over the text."""
+_SHORTEST = 25
+"""Characters of a sentence that says enough to belong to one text."""
+
+_READ_DOCUMENT: LiteralString = """
+    SELECT source, title, text FROM documents
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+    UNION ALL
+    SELECT '', title, text FROM document_revisions
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+"""
+
+# Of a document that was deleted before, runs know only the id; what they quoted is erased with their citations.
+_IS_MENTIONED: LiteralString = """
+    SELECT FROM runs WHERE workspace_id = %(workspace_id)s AND position(%(document_id)s IN citations::text) > 0
+    UNION ALL
+    SELECT FROM deleted_documents
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+    LIMIT 1
+"""
+
+_IS_SAID_ELSEWHERE: LiteralString = """
+    SELECT n.sentence FROM unnest(%(sentences)s::text[]) AS n (sentence)
+    WHERE EXISTS (
+        SELECT FROM documents
+        WHERE NOT document_id = ANY(%(document_ids)s::uuid[]) AND position(n.sentence IN text) > 0
+    )
+"""
+
+_CITED: LiteralString = """
+    SELECT run_id, answer, citations FROM runs
+    WHERE workspace_id = %(workspace_id)s AND position(%(document_id)s IN citations::text) > 0
+"""
+
+_RUN_COLUMNS = (
+    "question", "standalone_question", "answer", "queries", "document_ids", "scope", "citations", "outcome_reasons",
+    "warnings", "degraded", "forked_from",
+)  # fmt: skip
+
+_LIST_RUNS: LiteralString = """
+    SELECT run_id, question, standalone_question, answer, queries, document_ids, scope, citations, outcome_reasons,
+        warnings, degraded, forked_from
+    FROM runs WHERE workspace_id = %(workspace_id)s
+"""
+
+_UPDATE_RUN: LiteralString = """
+    UPDATE runs SET question = %(question)s, standalone_question = %(standalone_question)s, answer = %(answer)s,
+        queries = %(queries)s, document_ids = %(document_ids)s, scope = %(scope)s, citations = %(citations)s,
+        outcome_reasons = %(outcome_reasons)s, warnings = %(warnings)s, degraded = %(degraded)s,
+        forked_from = %(forked_from)s
+    WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
+"""
+
+_LIST_ACCEPTED: LiteralString = """
+    SELECT run_id, request, ended FROM accepted_runs WHERE workspace_id = %(workspace_id)s
+"""
+
+_UPDATE_ACCEPTED: LiteralString = """
+    UPDATE accepted_runs SET request = %(request)s, ended = %(ended)s
+    WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
+"""
+
+_LIST_TAPES: LiteralString = "SELECT run_id, tape FROM tapes WHERE workspace_id = %(workspace_id)s"
+
+_DELETE_TAPE: LiteralString = "DELETE FROM tapes WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(run_ids)s)"
+
+# The file would come back with a lock or a report that names it.
+_DELETE_TRACES: Mapping[str, LiteralString] = {
+    "deleted_documents": """
+        DELETE FROM deleted_documents
+        WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])""",
+    "synced_files": """
+        DELETE FROM synced_files
+        WHERE workspace_id = %(workspace_id)s AND (document_id = %(document_id)s OR source = ANY(%(sources)s))""",
+    "ingestions": """
+        DELETE FROM ingestions
+        WHERE workspace_id = %(workspace_id)s AND ended_at IS NOT NULL
+            AND (source = ANY(%(sources)s) OR report ->> 'document_id' = %(document_id)s)""",
+    "procrastinate_jobs": """
+        DELETE FROM procrastinate_jobs
+        WHERE status NOT IN ('todo', 'doing')
+            AND lock = ANY(SELECT 'source ' || %(workspace_id)s || ' ' || unnest(%(sources)s::text[]))""",
+}
+
+_FIND_BRANCHES: LiteralString = """
+    WITH RECURSIVE branch AS (
+        SELECT thread_id FROM threads WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
+        UNION
+        SELECT runs.thread_id FROM runs JOIN branch ON runs.forked_from ->> 'thread_id' = branch.thread_id
+        WHERE runs.workspace_id = %(workspace_id)s
+    )
+    SELECT thread_id FROM branch
+"""
+
+_LOCK_THREADS: LiteralString = """
+    SELECT FROM threads WHERE thread_id = ANY(%(thread_ids)s) ORDER BY thread_id FOR UPDATE
+"""
+
+_IS_BUSY: LiteralString = f"SELECT FROM accepted_runs WHERE thread_id = ANY(%(thread_ids)s) AND {UNFINISHED} LIMIT 1"
+
+_LIST_THREAD_RUNS: LiteralString = """
+    SELECT run_id, question FROM runs WHERE workspace_id = %(workspace_id)s AND thread_id = ANY(%(thread_ids)s)
+"""
+
+_IS_ASKED_ELSEWHERE: LiteralString = """
+    SELECT n.sentence FROM unnest(%(sentences)s::text[]) AS n (sentence)
+    WHERE EXISTS (
+        SELECT FROM runs WHERE NOT thread_id = ANY(%(thread_ids)s) AND position(n.sentence IN runs::text) > 0
+    ) OR EXISTS (SELECT FROM documents WHERE position(n.sentence IN text) > 0)
+"""
+
+_DELETE_ACCEPTED: LiteralString = "DELETE FROM accepted_runs WHERE thread_id = ANY(%(thread_ids)s)"
+
+_DELETE_JOBS: LiteralString = """
+    DELETE FROM procrastinate_jobs WHERE args ->> 'run_id' = ANY(%(run_ids)s) OR lock = ANY(%(thread_ids)s)
+"""
+
+
+class PostgresEraser:
+    """Implements `Eraser` in PostgreSQL."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._said: dict[str, tuple[list[str], list[str]]] = {}
+        """Titles and texts of the documents that are being erased, by id."""
+
+    async def read_needles(self, workspace_id: str, document_id: str) -> Needles | None:
+        ids = parse_ids([document_id])
+        async with open_session(self._pool, workspace_id) as session:
+            rows = await session.fetch(_READ_DOCUMENT, document_ids=ids)
+            if not rows and await session.fetch_one(_IS_MENTIONED, document_id=document_id, document_ids=ids) is None:
+                return None
+            sentences = _sample(row["text"] for row in rows)
+            said = await session.fetch(_IS_SAID_ELSEWHERE, sentences=sentences, document_ids=ids)
+        elsewhere = {row["sentence"] for row in said}
+        sources = {row["source"] for row in rows if row["source"]}
+        self._said[document_id] = [row["title"] for row in rows], [row["text"] for row in rows]
+        return Needles((document_id, *sources), tuple(s for s in sentences if s not in elsewhere))
+
+    async def erase_document(self, workspace_id: str, document_id: str, needles: Needles) -> Erasure:
+        titles, texts = self._said.pop(document_id, ([], []))
+        erasure = Erasure(needles)
+        async with open_session(self._pool, workspace_id, transaction=True) as session:
+            cited = await session.fetch(_CITED, document_id=document_id)
+            for row in cited:
+                quoted = [each for each in row["citations"] if each.get("document_id") == document_id]
+                titles += [each["title"] for each in quoted]
+                texts += [each["text"] for each in quoted]
+            redactor = Redactor(needles.ids, titles, texts, [row["answer"] for row in cited])
+            run_ids = frozenset(row["run_id"] for row in cited)
+            ids = parse_ids([document_id])
+            for table, statement in _DELETE_TRACES.items():
+                gone = await session.execute(
+                    statement, document_id=document_id, document_ids=ids, sources=list(needles.ids[1:])
+                )
+                erasure.rows[table] += gone.rowcount
+            erasure.rows["tapes"] += await _delete_tapes(session, needles)
+            changed = await _redact_runs(session, redactor, erasure.rows)
+            erasure.rows.update(await redact_states(session, redactor, run_ids))
+        erasure.run_ids = run_ids | changed
+        return erasure
+
+    async def erase_thread(self, workspace_id: str, thread_id: str) -> Erasure:
+        async with open_session(self._pool, workspace_id, transaction=True) as session:
+            rows = await session.fetch(_FIND_BRANCHES, thread_id=thread_id)
+            thread_ids = [row["thread_id"] for row in rows]
+            if not thread_ids:
+                raise UnknownThread
+            await session.execute(_LOCK_THREADS, thread_ids=thread_ids)
+            if await session.fetch_one(_IS_BUSY, thread_ids=thread_ids) is not None:
+                raise ThreadBusy
+            runs = await session.fetch(_LIST_THREAD_RUNS, thread_ids=thread_ids)
+            sentences = [row["question"] for row in runs if _is_telling(row["question"])][:SENTENCES]
+            said = await session.fetch(_IS_ASKED_ELSEWHERE, sentences=sentences, thread_ids=thread_ids)
+            elsewhere = {row["sentence"] for row in said}
+            erasure = Erasure(Needles(tuple(thread_ids), tuple(s for s in sentences if s not in elsewhere)))
+            erasure.run_ids = frozenset(row["run_id"] for row in runs)
+            tapes = await run(session, DELETE_TAPES, thread_ids=thread_ids)
+            gone = await run(session, DELETE_RUNS, thread_ids=thread_ids)
+            states = await delete_states(session, thread_ids)
+            accepted = await session.execute(_DELETE_ACCEPTED, thread_ids=thread_ids)
+            jobs = await session.execute(_DELETE_JOBS, thread_ids=thread_ids, run_ids=list(erasure.run_ids))
+            threads = await session.execute(DELETE_THREADS, thread_ids=thread_ids)
+            erasure.rows.update(
+                {
+                    "tapes": tapes.rows,
+                    "runs": gone.rows,
+                    "checkpoints": states.states,
+                    "checkpoint_blobs and checkpoint_writes": states.values,
+                    "accepted_runs": accepted.rowcount,
+                    "procrastinate_jobs": jobs.rowcount,
+                    "threads": threads.rowcount,
+                }
+            )
+        return erasure
+
+    async def search(self, needles: Needles) -> tuple[int, Counter[str]]:
+        return await search_tables(self._pool, needles)
+
+
+async def _delete_tapes(session: Session, needles: Needles) -> int:
+    """Delete the tapes of runs that read the document: a replay would say it again."""
+    wanted = [*needles.ids, *needles.sentences]
+    rows = await session.fetch(_LIST_TAPES)
+    gone = [row["run_id"] for row in rows if holds(bytes(row["tape"]), wanted)]
+    await session.execute(_DELETE_TAPE, run_ids=gone)
+    return len(gone)
+
+
+async def _redact_runs(session: Session, redactor: Redactor, rows: Counter[str]) -> frozenset[str]:
+    """Redact the log of runs and the accepted ones. Returns those that changed."""
+    changed: set[str] = set()
+    for row in await session.fetch(_LIST_RUNS):
+        redacted = {name: redactor.redact(row[name]) for name in _RUN_COLUMNS}
+        if any(redacted[name] is not row[name] for name in _RUN_COLUMNS):
+            await session.execute(_UPDATE_RUN, run_id=row["run_id"], **_wrap(redacted))
+            rows["runs"] += 1
+            changed.add(row["run_id"])
+    for row in await session.fetch(_LIST_ACCEPTED):
+        redacted = {name: redactor.redact(row[name]) for name in ("request", "ended")}
+        if any(redacted[name] is not row[name] for name in redacted):
+            await session.execute(_UPDATE_ACCEPTED, run_id=row["run_id"], **_wrap(redacted))
+            rows["accepted_runs"] += 1
+            changed.add(row["run_id"])
+    return frozenset(changed)
+
+
+def _wrap(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: Jsonb(value) if isinstance(value, list | dict) else value for name, value in values.items()}
+
+
+def _sample(texts: Any) -> list[str]:
+    sentences = dict.fromkeys(
+        text[start:end] for text in texts for start, end in split_sentences(text) if _is_telling(text[start:end])
+    )
+    step = max(1, len(sentences) // SENTENCES)
+    return list(sentences)[::step][:SENTENCES]
+
+
+def _is_telling(sentence: str) -> bool:
+    """Return True for a sentence that JSON does not escape, and that is long enough to belong to one text."""
+    return len(sentence) >= _SHORTEST and not set(sentence) & set('"\\\n\t')

@@ -1,0 +1,84 @@
+"""Words of a page that nobody sees: off the page, of no size, drawn without ink, or white on white.
+
+Text recognition lays its words without ink over the picture of a page: those are kept.
+"""
+
+import ctypes
+import re
+
+import numpy as np
+import pypdfium2
+from numpy.typing import NDArray
+from pypdfium2 import raw
+
+from app.ingest.readers.pdf.characters import View
+
+_WORD = re.compile(r"[^\s\x02]+")
+_SMALLEST = 1.0
+"""Height of a character, in points, below which nobody reads it."""
+_WHITE = 250
+"""Value from which a channel of a colour counts as white, of 255."""
+_OPAQUE = 5
+"""Opacity below which a colour leaves no ink, of 255."""
+
+_Rectangle = tuple[float, float, float, float]
+
+
+class Visibility:
+    """Tells which words of a page are seen. Asks PDFium, so hold its lock."""
+
+    def __init__(self, page: pypdfium2.PdfPage, text_page: raw.FPDF_TEXTPAGE, view: View) -> None:
+        self._page = page
+        self._text_page = text_page
+        self._view = view
+        self._pictures: list[_Rectangle] | None = None
+        self._shown: NDArray[np.uint8] | None = None
+
+    def blank_unseen(self, characters: str) -> tuple[str, int]:
+        """Return the page's characters, with blanks for words that nobody sees, and the number of these words."""
+        count = 0
+
+        def blank(word: re.Match[str]) -> str:
+            nonlocal count
+            # Boxes to tick and rules are often drawn by other means than their characters.
+            if not any(map(str.isalnum, word[0])) or not self._is_unseen(word.start()):
+                return word[0]
+            count += 1
+            return " " * len(word[0])
+
+        return _WORD.sub(blank, characters), count
+
+    def _is_unseen(self, index: int) -> bool:
+        box = raw.FS_RECTF()
+        if not raw.FPDFText_GetLooseCharBox(self._text_page, index, ctypes.byref(box)):
+            return False
+        left, top, right, bottom = self._view.show(box)
+        if right < 0 or bottom < 0 or left > self._view.width or top > self._view.height:
+            return True
+        if max(right - left, bottom - top) < _SMALLEST:
+            return True
+        text = raw.FPDFText_GetTextObject(self._text_page, index)
+        if text and raw.FPDFTextObj_GetTextRenderMode(text) == raw.FPDF_TEXTRENDERMODE_INVISIBLE:
+            return not self._is_on_picture(box)
+        red, green, blue, alpha = (ctypes.c_uint() for _ in range(4))
+        if not raw.FPDFText_GetFillColor(self._text_page, index, red, green, blue, alpha):
+            return False
+        if alpha.value < _OPAQUE:
+            return not self._is_on_picture(box)
+        return min(red.value, green.value, blue.value) >= _WHITE and self._is_blank(left, top, right, bottom)
+
+    def _is_on_picture(self, box: raw.FS_RECTF) -> bool:
+        if self._pictures is None:
+            images = self._page.get_objects(filter=(raw.FPDF_PAGEOBJ_IMAGE,), max_depth=3)
+            self._pictures = [image.get_bounds() for image in images]
+        x, y = (box.left + box.right) / 2, (box.bottom + box.top) / 2
+        return any(left <= x <= right and bottom <= y <= top for left, bottom, right, top in self._pictures)
+
+    def _is_blank(self, left: float, top: float, right: float, bottom: float) -> bool:
+        """Return True if the page is white there, as it is drawn: white letters on a colour leave some of that."""
+        if self._shown is None:
+            self._shown = self._page.render(scale=1, grayscale=True).to_numpy()
+        height, width = self._shown.shape[:2]
+        x1, x2 = max(0, int(left)), min(width, int(right) + 1)
+        y1, y2 = max(0, int(top)), min(height, int(bottom) + 1)
+        return bool((self._shown[y1:y2, x1:x2] >= _WHITE).all())

@@ -1,0 +1,67 @@
+"""Erasing a document or a conversation from everything that is stored."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+ERASED = "[erased]"
+"""Stands where something was erased from what stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Needles:
+    """What must not be found any more."""
+
+    ids: tuple[str, ...]
+    """Ids and paths."""
+    sentences: tuple[str, ...] = ()
+    """A sample of what was said, without what other documents or conversations say too."""
+
+
+@dataclass(slots=True)
+class Erasure:
+    """The result: what was erased, and the proof that nothing is left."""
+
+    needles: Needles
+    rows: Counter[str] = field(default_factory=Counter)
+    """Rows that were deleted or changed, by table; keys of the cache server under `cache`."""
+    run_ids: frozenset[str] = frozenset()
+    """Runs whose events have to go from the cache server."""
+    searched: int = 0
+    """Tables, and the keys of the cache server as one."""
+    found: Counter[str] = field(default_factory=Counter)
+    """Rows that still hold a needle, by table."""
+
+
+class Eraser(Protocol):
+    """Erases from the database. Raises `DatabaseUnavailable`."""
+
+    async def read_needles(self, workspace_id: str, document_id: str) -> Needles | None:
+        """Return what identifies a document; None where there is none and nothing mentions it."""
+        ...
+
+    async def erase_document(self, workspace_id: str, document_id: str, needles: Needles) -> Erasure:
+        """Erase what is left of a document, whose own rows are deleted already by then, from runs, states and tapes."""
+        ...
+
+    async def erase_thread(self, workspace_id: str, thread_id: str) -> Erasure:
+        """Delete a thread and its branches. Raises `UnknownThread`, and `ThreadBusy` while it is being answered in."""
+        ...
+
+    async def search(self, needles: Needles) -> tuple[int, Mapping[str, int]]:
+        """Search every table. Returns their number, and by table the rows that hold a needle."""
+        ...
+
+
+class CacheEraser(Protocol):
+    """Erases from the cache server."""
+
+    async def erase(self, workspace_id: str, run_ids: Sequence[str], needles: Needles) -> int:
+        """Delete the workspace's cached answers, the events of the runs, and those that hold a needle. Returns the
+        number of keys."""
+        ...
+
+    async def search(self, needles: Needles) -> int:
+        """Return the number of keys that hold a needle."""
+        ...
