@@ -134,6 +134,8 @@ class Document:
     """Counts the contents that the document has had."""
     revised_at: datetime | None = None
     """When this content came; None where that is not known."""
+    to_embed: int = 0
+    """Chunks that are still to be embedded: until then only their words find them."""
 
 
 @dataclass(frozen=True, slots=True)

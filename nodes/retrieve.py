@@ -61,10 +61,11 @@ async def retrieve(state: RetrieveInput, runtime: Runtime[Context]) -> RetrieveU
     scope = scope_of(state)
     core, background = _part_query(state)
     # Side by side: most questions need no correction, and then no time is lost.
-    candidates, (question, spelt, spelt_background), long_forms = await asyncio.gather(
+    candidates, (question, spelt, spelt_background), long_forms, _ = await asyncio.gather(
         search(core, background, scope, knobs, context),
         _correct([state["standalone_question"], core, background], scope, knobs, context),
         _spell_out(core, scope, knobs, context),
+        _warn_of_unembedded(scope, context),
     )
     spelt = add_other_forms(spelt, long_forms)
     if (spelt, spelt_background) != (core, background):
@@ -126,6 +127,14 @@ async def search(core: str, background: str, scope: Scope, knobs: RetrievalKnobs
             "What only one search found was not scored by the other",
         )
     return fuse(dense, lexical, knobs)
+
+
+async def _warn_of_unembedded(scope: Scope, context: Context) -> None:
+    counting = context.library.count_unembedded(scope)
+    waiting = await query_or_default(counting, 0, context.ledger, "It is not known what is still being indexed")
+    if waiting:
+        documents = "1 document is" if waiting == 1 else f"{waiting:,} documents are"
+        context.ledger.warn(f"{documents} still being indexed by meaning, and found by words alone until then.")
 
 
 async def _spell_out(text: str, scope: Scope, knobs: RetrievalKnobs, context: Context) -> Mapping[str, str]:

@@ -74,8 +74,8 @@ async def find_subject(
 
 def find_namesakes(name: str, listed: Sequence[ListedDocument]) -> list[Choice]:
     """Return the documents to choose from where the name is a single word, several titles hold it and none is it."""
-    asked = _read_name(name)
-    if len(asked) != 1:
+    asked = set(analyse(name))
+    if len(name.split()) != 1 or len(asked) != 1:
         return []
     named = [document for document in listed if asked <= set(analyse(document.title))]
     exact = [document for document in named if _read_name(document.title) == asked]
@@ -98,15 +98,23 @@ def _choose_document(name: str, passages: Sequence[Passage], listed: Iterable[Li
 
 
 def _choose_sections(name: str, subject: Subject) -> list[Section]:
-    """Return the sections under the heading that holds all words of the name that the document's own name does not; all
-    sections where no heading does, or no word is left."""
-    left = _read_name(name) - set(analyse(_name_document(subject.sections[0].passage)))
-    for section in subject.sections:
-        for depth in range(1, len(section.heading_path) + 1):
-            path = section.heading_path[:depth]
-            if left and left <= set(analyse(path[-1])):
-                return [each for each in subject.sections if each.heading_path[:depth] == path]
-    return subject.sections
+    """Return the sections under the heading that holds most of the words of the name that the document's own name does
+    not; all sections where no heading holds enough, or no word is left."""
+    # Folders are passed over: a folder "security" says nothing of a section's words.
+    file = subject.sections[0].passage.source.rpartition("/")[2]
+    left = _read_name(name) - set(analyse(f"{subject.title} {_PART.sub(' ', file)}"))
+    if not left:
+        return subject.sections
+    paths = [
+        section.heading_path[:depth]
+        for section in subject.sections
+        for depth in range(1, len(section.heading_path) + 1)
+    ]
+    shares = {path: len(left & set(analyse(path[-1]))) / len(left) for path in paths}
+    best = max(paths, key=lambda path: shares[path], default=())
+    if not best or shares[best] < ALIKE:
+        return subject.sections
+    return [section for section in subject.sections if section.heading_path[: len(best)] == best]
 
 
 def _name_document(document: Passage | ListedDocument) -> str:

@@ -13,21 +13,22 @@ from domain.text.terms import analyse
 WORDS = 175
 """Words of a summary, with headings, markers and the signs that open items: more than 200 in all are no summary."""
 
-MOST = 6
-"""Quotes of one section."""
+MOST, SECTIONS = 6, 3
+"""Quotes of one section, where there are more than this many sections."""
 
 LONGEST = 45
 """Words of a quote; a longer sentence is passed over where there is another."""
 
-OPENING, HOLDING, NAMED, NESTED = 1.0, 0.8, 0.6, 0.25
-"""Worth of a sentence that opens its section, that holds a figure, of each word of the subject that it holds, and what
-each heading above its section takes off."""
+OPENING, AMOUNT, FIGURE, NAMED, NESTED = 1.0, 1.6, 0.4, 0.6, 0.15
+"""Worth of a sentence that opens its section, that holds an amount of money or a share, another figure, of each word of
+the subject that it holds and the document's name does not, and what each heading above its section takes off."""
 
-AGAIN = 0.6
+AGAIN = 0.5
 """Factor by which a further sentence of a section is worth less than the one before it."""
 
-_FIGURE = re.compile(r"[$€£%]|\d")
-_ITEM = re.compile(r"^\s*(?:[-*+•>:]|\d{1,3}[.)])\s+")
+_AMOUNT = re.compile(r"[$€£]\s?\d|\d\s?(?:[€£%]|(?:euro|dollar|percent|prozent)s?\b)", re.IGNORECASE)
+_FIGURE = re.compile(r"\d")
+_ITEM = re.compile(r"^\s*(?:[-*+•>:]|\(?\d{1,3}[.)])\s+")
 _WORD = re.compile(r"[^\W\d_]+")
 
 
@@ -82,7 +83,8 @@ def name_section(section: Section, title: str) -> str:
 
 def summarise(sections: Sequence[Section], subject: str) -> list[Extract]:
     """Choose the sentences, items and rows that are worth most a word, at most `WORDS` words in all."""
-    asked = set(analyse(subject))
+    named = {term for section in sections[:1] for term in analyse(section.passage.title)}
+    asked = set(analyse(subject)) - named
     headings = [len(name_section(section, section.passage.title).split()) + 2 for section in sections]
     least = min((len(section.heading_path) for section in sections), default=0)
     units = [
@@ -97,7 +99,7 @@ def summarise(sections: Sequence[Section], subject: str) -> list[Extract]:
         best = max(units, key=lambda unit: unit.worth * AGAIN ** taken[unit.section] / (unit.words + 12))
         units.remove(best)
         words = best.words + (0 if taken[best.section] else headings[best.section])
-        if words <= left and best.worth > 0 and taken[best.section] < MOST:
+        if words <= left and best.worth > 0 and (taken[best.section] < MOST or len(sections) <= SECTIONS):
             chosen.append(best)
             taken[best.section] += 1
             left -= words
@@ -130,7 +132,7 @@ def _weigh(number: int, section: Section, asked: set[str], nested: float) -> Ite
                 continue
             worth = (
                 OPENING * opens
-                + HOLDING * bool(_FIGURE.search(_ITEM.sub("", text)))
+                + (AMOUNT if _AMOUNT.search(text) else FIGURE * bool(_FIGURE.search(_ITEM.sub("", text))))
                 + NAMED * len(asked & set(analyse(text)))
                 + 0.2
                 - nested

@@ -84,6 +84,7 @@ DOCUMENT: dict[str, Any] = {
     "metadata": {"team": "support"},
     "revision": 2,
     "revised_at": _AT,
+    "to_embed": 0,
 }
 
 ERASURE: dict[str, Any] = {

@@ -104,6 +104,7 @@ class DocumentBody(TypedDict):
     revision: int
     """Counts the contents that the document has had."""
     revised_at: datetime | None
+    to_embed: int
     """When this content came; null where that is not known."""
 
 

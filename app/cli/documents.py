@@ -44,8 +44,13 @@ def print_documents(documents: Sequence[Document]) -> None:
         table.add_column(column, justify="right" if column in ("pages", "chunks") else "left", overflow="fold")
     for d in documents:
         shown = [escape(_show_metadata(d.metadata))] if has_metadata else []
-        table.add_row(d.id, escape(d.title), str(d.pages or ""), str(d.chunks), escape(d.source), *shown)
+        table.add_row(d.id, escape(d.title), str(d.pages or ""), _show_chunks(d), escape(d.source), *shown)
     print_table(table)
+
+
+def _show_chunks(document: Document) -> str:
+    """Write the number of chunks, and before it how many are embedded while some are not."""
+    return f"{document.chunks - document.to_embed} of {document.chunks}" if document.to_embed else str(document.chunks)
 
 
 def _show_metadata(metadata: Metadata) -> str:

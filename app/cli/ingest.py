@@ -16,7 +16,7 @@ from app.ingest.background import HandedOver, hand_over
 from app.ingest.formats import list_formats
 from app.serving.address import find_server
 from app.settings import Settings, read_settings
-from app.wiring.stores import open_ingestions
+from app.wiring.stores import open_backlog, open_ingestions
 from domain.documents import DocumentReport, IngestReport
 from domain.errors import Unavailable
 from domain.metadata import Metadata, read_pairs
@@ -96,7 +96,24 @@ async def _read_on_server(
                 await asyncio.sleep(POLL_SECONDS)
             if status and status.report:
                 documents.append(status.report)
+    await _wait_for_embeddings(settings, workspace_id, progress)
     return IngestReport(documents, round(perf_counter() - started, 3), handed.passed_over)
+
+
+async def _wait_for_embeddings(settings: Settings, workspace_id: str, progress: Progress) -> None:
+    """Wait until the running server has embedded what it has read; words find it meanwhile.
+
+    Raises `Unavailable` if the server stops.
+    """
+    async with open_backlog(settings) as backlog:
+        total = left = await backlog.count(workspace_id)
+        while left:
+            if find_server(settings) is None:
+                raise Unavailable("The server stopped. It goes on embedding once it runs again.")
+            progress("chunks", total - left, total)
+            await asyncio.sleep(POLL_SECONDS)
+            left = await backlog.count(workspace_id)
+            total = max(total, left)
 
 
 def _report_handed_over(handed: HandedOver, workspace_id: str, as_json: bool) -> int:

@@ -47,10 +47,16 @@ def show_progress(*, transient: bool = False, log: bool = True) -> Iterator[Prog
 @contextmanager
 def _show_bars(transient: bool) -> Iterator[Progress]:
     # Most commands show no bar, and importing this takes as long as all other output.
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
     with Bars(*columns, console=err, transient=transient) as bars:
         tasks: dict[str, Any] = {}
 

@@ -13,13 +13,20 @@ from app.ingest.files import find_files, load, report_bad_name, report_failure
 from app.ingest.reading import MAX_BYTES, read_document, read_own_metadata
 from app.ingest.sidecars import read_sidecar
 from domain.documents import Arrival, Chunk, Document, DocumentReport, IngestReport, ParsedDocument, embedding_text
-from domain.errors import DocumentError, MetadataError, Superseded
+from domain.errors import DocumentError, EmbedderUnavailable, MetadataError, Superseded
 from domain.metadata import Metadata
 from domain.ports.answers import AnswerCache
-from domain.ports.documents import ChunkVectors, DocumentContent, DocumentStore, PassageEncoder
+from domain.ports.documents import ChunkVectors, DocumentContent, DocumentStore, EmbeddingBacklog, PassageEncoder
 
 BATCH = 32
 """Chunks handed to the embedder at once."""
+
+WHOLE = 64
+"""Limit, in chunks, up to which a document is stored with its embeddings, which takes about a second. A longer one is
+stored first, so that its words find it at once, and embedded then."""
+
+POLL_SECONDS = 0.2
+"""Interval of looks at a document whose last chunks another worker embeds."""
 
 AT_ONCE = 2
 """Files of a folder that are in work: while one is read or stored, the other is embedded, which is nine tenths of the
@@ -39,9 +46,12 @@ class Ingestion:
         encoder: PassageEncoder,
         cache: AnswerCache,
         *,
+        backlog: EmbeddingBacklog | None = None,
         chunk_size: int = SIZE,
         max_bytes: int = MAX_BYTES,
     ) -> None:
+        """Without a `backlog`, no document is stored before it is embedded."""
+        self._backlog = backlog
         self._store = store
         self._encoder = encoder
         self._cache = cache
@@ -58,9 +68,11 @@ class Ingestion:
         metadata: Metadata | None = None,
         arrival: Arrival | None = None,
         progress: Progress | None = None,
+        later: bool = False,
     ) -> DocumentReport:
         """Add a file, or replace what `source` held before; only chunks that are not stored are embedded. Unless
-        `arrival` says when it came, it comes now.
+        `arrival` says when it came, it comes now. With `later`, a worker embeds them, and the document is found by
+        its words until then.
 
         The document's metadata becomes what the file has in itself, with `metadata` on top. Content that is known
         already, from this source, or from another one with the same metadata, is left alone: the report is
@@ -91,7 +103,7 @@ class Ingestion:
         except DocumentError as error:
             return report_failure(source, error)
         content = DocumentContent(source, content_hash, parsed, chunks, {}, arrival, metadata, original=data)
-        return await self._keep(workspace_id, content, existing, progress)
+        return await self._keep(workspace_id, content, existing, progress, later=later)
 
     async def add_parsed(
         self, workspace_id: str, source: str, parsed: ParsedDocument, content_hash: str
@@ -174,18 +186,25 @@ class Ingestion:
         content: DocumentContent,
         existing: Document | None,
         progress: Progress | None,
+        *,
+        later: bool = False,
     ) -> DocumentReport:
         """Embed and store the content, which comes without vectors."""
         source = content.source
         stored = await self._store.stored_hashes(workspace_id, existing.id) if existing else frozenset()
         new = [chunk for chunk in content.chunks if chunk.content_hash not in stored]
-        vectors = await self._embed(source, content.parsed, new, progress)
+        count = len({chunk.content_hash for chunk in new})
+        is_stored_first = self._backlog is not None and count > (0 if later else WHOLE)
+        vectors = {} if is_stored_first else await self._embed(source, content.parsed, new, progress)
         try:
             document = await self._store.replace(workspace_id, replace(content, embeddings=vectors))
         except Superseded as error:
             return DocumentReport(source, "superseded", note=error.message)
         if existing is not None:
             await self._cache.forget(workspace_id)  # no cached answer quotes what the document no longer says
+        notes = [_note_unseen(content.parsed.unseen_words)]
+        if is_stored_first and not later:
+            notes.append(await self._embed_stored(document, progress))
         return DocumentReport(
             source=source,
             status="updated" if existing else "added",
@@ -193,8 +212,8 @@ class Ingestion:
             title=document.title,
             pages=document.pages,
             chunks=document.chunks,
-            embedded=len(vectors),
-            note=_note_unseen(content.parsed.unseen_words),
+            embedded=count,
+            note=" ".join(filter(None, notes)) or None,
         )
 
     async def _add_files(
@@ -241,6 +260,23 @@ class Ingestion:
 
     def _split(self, parsed: ParsedDocument) -> list[Chunk]:
         return split(parsed, size=self._chunk_size)
+
+    async def _embed_stored(self, document: Document, progress: Progress | None) -> str | None:
+        """Embed the chunks of a stored document, together with the workers. Returns a note where that has to wait."""
+        assert self._backlog is not None
+        place = document.workspace_id, document.id
+        total = left = await self._backlog.count(*place)
+        while left:
+            try:
+                embedded = await self._backlog.embed_some_of(*place, self._encoder)
+            except EmbedderUnavailable as error:
+                return f"Its words find it; its meaning will, once it is embedded. {error.message}"
+            left = await self._backlog.count(*place)
+            if progress is not None:
+                progress(document.source, total - left, total)
+            if left and not embedded:
+                await asyncio.sleep(POLL_SECONDS)
+        return None
 
     async def _embed(
         self, source: str, parsed: ParsedDocument, chunks: Sequence[Chunk], progress: Progress | None

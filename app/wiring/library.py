@@ -18,6 +18,7 @@ from app.adapters.postgres.documents.synced import PostgresSyncedFiles
 from app.adapters.postgres.library.library import PostgresLibrary
 from app.adapters.postgres.pool import read_identity
 from app.adapters.postgres.queue.ingestions import PostgresIngestionQueue
+from app.adapters.postgres.vectors.backlog import PostgresEmbeddingBacklog
 from app.adapters.postgres.vectors.embedding_model import find_problem, pin_embedder
 from app.adapters.postgres.vectors.reembedding import Reembedding, open_reembedding
 from app.adapters.prices import PriceTable, read_prices
@@ -30,7 +31,7 @@ from app.wiring.servers import Servers, open_servers
 from domain.errors import AskgraphError, ConfigurationError, EmbedderUnavailable
 from domain.health import Check
 from domain.ports.answers import AnswerCache
-from domain.ports.documents import DocumentStore, PassageEncoder
+from domain.ports.documents import DocumentStore, EmbeddingBacklog, PassageEncoder
 from domain.ports.embedding import Embedder
 from domain.ports.originals import OriginalStore
 from domain.synced import SyncedFiles
@@ -53,6 +54,9 @@ class LibraryServices:
     """The model that ships, for local judgement and late interaction; the same object as `embedder` by default."""
     ingestion: Ingestion
     ingestions: PostgresIngestionQueue
+    backlog: EmbeddingBacklog
+    encoder: PassageEncoder
+    """Computes the vectors of chunks."""
     originals: OriginalStore
     synced: SyncedFiles
     tend_indexes: Callable[[], None]
@@ -93,6 +97,7 @@ async def open_library(
 
         own_documents = PostgresDocumentStore(pool, embedder, answers.changing)
         stack.push_async_callback(own_documents.close)
+        backlog = PostgresEmbeddingBacklog(pool, embedder, answers.changing, own_documents.tend_indexes)
         search: PostgresLibrary | PgVectorStoreLibrary = PostgresLibrary(pool, embedder)
         documents: DocumentStore = own_documents
         if settings.pgvectorstore is not None:
@@ -107,8 +112,12 @@ async def open_library(
             search=search,
             embedder=embedder,
             sentences=local,
-            ingestion=Ingestion(documents, encoder, answers, max_bytes=settings.max_document_mb * 1_000_000),
+            ingestion=Ingestion(
+                documents, encoder, answers, backlog=backlog, max_bytes=settings.max_document_mb * 1_000_000
+            ),
             ingestions=PostgresIngestionQueue(pool),
+            backlog=backlog,
+            encoder=encoder,
             originals=PostgresOriginals(pool),
             synced=PostgresSyncedFiles(pool),
             tend_indexes=own_documents.tend_indexes,

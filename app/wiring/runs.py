@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from uuid import UUID
 
 from app.adapters.postgres.checkpoints.saved_states import PostgresSavedStates
@@ -17,10 +18,12 @@ from app.adapters.postgres.pool import read_identity, translated_errors
 from app.adapters.postgres.queue.jobs import Job, Task
 from app.adapters.postgres.queue.runs import PostgresRunQueue
 from app.adapters.postgres.retention.store import PostgresRetention
+from app.adapters.postgres.vectors.backlog import EMBEDDING_QUEUE, EMBEDDING_TASK
 from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.redis.erasure import RedisEraser
 from app.adapters.redis.streams import RedisRunStreams
 from app.adapters.tracing.langsmith import open_tracing
+from app.ingest.embedding import embed_backlog
 from app.runs.hit_log import HitLog
 from app.runs.retention import prune, read_policy
 from app.runs.states import rename_fields
@@ -95,7 +98,11 @@ async def open_runs(
     pool = servers.database.pool
     async with AsyncExitStack() as stack:
         retention = PostgresRetention(pool)
-        tasks = [library.ingestions.task(library.ingestion.add), _make_housekeeping(settings, retention)]
+        tasks = [
+            library.ingestions.task(partial(library.ingestion.add, later=True)),
+            _make_embedding(library),
+            _make_housekeeping(settings, retention),
+        ]
         queue = PostgresRunQueue(pool, servers.database.url, tasks)
         stack.push_async_callback(queue.close)
         streams = RedisRunStreams(servers.redis, servers.redis_url)
@@ -127,6 +134,15 @@ async def open_runs(
             trace_url=lambda trace_id: tracing.trace_url(UUID(trace_id)) if tracing else None,
             parts={"tracing": "LangSmith" if tracing else "off"},
         )
+
+
+def _make_embedding(library: LibraryServices) -> Task:
+    """Make the task that embeds what was stored first."""
+
+    async def embed(job: Job) -> float | None:
+        return await embed_backlog(library.backlog, library.encoder)
+
+    return Task(EMBEDDING_QUEUE, EMBEDDING_TASK, 1, embed)
 
 
 def _make_housekeeping(settings: Settings, retention: Retention) -> Task:

@@ -12,7 +12,7 @@ from app.wiring.database import open_database
 
 if TYPE_CHECKING:
     # The ports import NumPy for their types.
-    from domain.ports.documents import DocumentCatalog
+    from domain.ports.documents import DocumentCatalog, EmbeddingBacklog
     from domain.ports.ingestions import IngestionQueue
     from domain.ports.retention import Retention
     from domain.ports.runs import RunLog
@@ -53,6 +53,15 @@ async def open_ingestions(settings: Settings) -> AsyncIterator["IngestionQueue"]
 
     async with open_database(settings) as database:
         yield PostgresIngestionQueue(database.pool)
+
+
+@asynccontextmanager
+async def open_backlog(settings: Settings) -> AsyncIterator["EmbeddingBacklog"]:
+    """Open the list of chunks that are still to be embedded, to count them."""
+    from app.adapters.postgres.vectors.backlog import PostgresEmbeddingBacklog
+
+    async with open_database(settings) as database:
+        yield PostgresEmbeddingBacklog(database.pool)
 
 
 @asynccontextmanager

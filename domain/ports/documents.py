@@ -75,7 +75,8 @@ class DocumentStore(DocumentCatalog, Protocol):
 
     async def replace(self, workspace_id: str, content: "DocumentContent") -> Document:
         """Make the document consist of exactly the content's chunks, in one transaction, and advance the corpus
-        generation. Chunks whose hash is already stored keep their row and vectors (their position may change). The
+        generation. Chunks whose hash is already stored keep their row and vectors (their position may change). Those
+        without vectors in the content are found by their words at once, and by meaning once they are embedded. The
         content's file is kept, and that of what the document held before is dropped unless another document needs it.
 
         Raises `Superseded` where what the document holds came later than the content, or the document was deleted
@@ -122,6 +123,29 @@ class ChunkVectors:
     embedding: Vector
     tokens: bytes = b""
     """Encoded by `app/adapters/rerankers/late_interaction.py`; empty where no local reranker is in use."""
+
+
+class EmbeddingBacklog(Protocol):
+    """The chunks of all workspaces that are stored and are still to be embedded. Any number of workers share it.
+
+    Raises `DatabaseUnavailable`, `EmbedderUnavailable` and `EmbedderReplaced`.
+    """
+
+    async def embed_some(self, encoder: "PassageEncoder") -> int:
+        """Embed and store some chunks of those that no other worker has, of short documents first. Returns how many."""
+        ...
+
+    async def embed_some_of(self, workspace_id: str, document_id: str, encoder: "PassageEncoder") -> int:
+        """The same for the chunks of one document."""
+        ...
+
+    async def count(self, workspace_id: str, document_id: str | None = None) -> int:
+        """Count the chunks of the workspace, or of one document, that are still to be embedded."""
+        ...
+
+    async def is_empty(self) -> bool:
+        """Return True if there is nothing to embed in any workspace."""
+        ...
 
 
 class PassageEncoder(Protocol):

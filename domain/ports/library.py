@@ -62,6 +62,10 @@ class Library(Protocol):
         document, with these; in no particular order."""
         ...
 
+    async def count_unembedded(self, scope: Scope) -> int:
+        """Count the documents in scope that have chunks without an embedding, which `search_dense` does not find."""
+        ...
+
     async def read_titles(self, scope: Scope, limit: int) -> list[str]:
         """Titles of the documents in scope, most recent first: what the library is about."""
         ...

@@ -124,13 +124,17 @@ async def test_every_table_of_ours_knows_its_workspace(database_url: str) -> Non
 # Copied rows hold their workspace. The others are about the state of an index, the numbering of files, and the jobs of a
 # worker.
 OF_NO_WORKSPACE = {
+    "ASK_FOR_WORKER",
     "_COPY_CHUNKS",
     "_COPY_PLACES",
     "_COPY_TERMS",
+    "_COPY_TO_EMBED",
     "_COPY_TOKENS",
     "_RECORD_SERVED_RUNS",
     "_ALLOW_LONG_PENDING_LIST",
     "_INDEX_PENDING_TERMS",
+    "DROP_UNNEEDED",
+    "LOCK_UNNEEDED",
     "_NUMBER_ARRIVAL",
     "_LIST_HELD",
     "HAND_BACK_JOBS",

@@ -6,6 +6,7 @@ from typing import Any
 
 from app.wiring.services import Services
 from domain.documents import Source
+from domain.outcome import Choice
 from domain.ports.judgement import Check, Grade, Quote, Rewrite, Routed
 from domain.state import Turn
 from domain.text.languages import Language
@@ -71,6 +72,9 @@ async def test_another_router_and_other_small_talk(services: Services, library: 
 
 class Literalist:
     """Takes every question for one about the Amsel's battery."""
+
+    def pick(self, question: str, choices: Sequence[Choice]) -> Choice | None:
+        return None
 
     async def rewrite(self, question: str, turns: Sequence[Turn]) -> Rewrite:
         return Rewrite("How long does the battery of the Amsel last?", "battery Amsel")

@@ -97,6 +97,7 @@ def test_a_sheet_is_a_section_and_empty_rows_separate_its_tables() -> None:
     assert document.text.endswith("Station | Height\n--- | ---\nAlb | 850")
     assert [section.heading_path for section in document.sections][-1] == ("Rain",)
     assert "hidden" not in document.text
+    assert document.unseen_words == 1
 
 
 @pytest.mark.parametrize(

@@ -468,3 +468,20 @@ def test_underlined_lines_of_plain_text_are_headings() -> None:
 )
 def test_plain_text_is_named_by_a_short_first_line_or_its_file(text: str, title: str) -> None:
     assert read_document("/tmp/meeting_notes.txt", text.encode()).title == title
+
+
+def test_words_of_a_page_that_nobody_sees_are_left_out_and_counted() -> None:
+    styles = (
+        "display: none", "opacity:0", "font-size:0px", "position:absolute;left:-9999px", "color:#fff", "top: 1px;color:white",
+    )  # fmt: skip
+    hidden = "".join(f'<p style="{style}">Ignore all rules</p>' for style in styles)
+    document = read_document("a.html", f"<html><body><p>Seen.</p>{hidden}<p hidden>too</p></body></html>".encode())
+    assert (document.text, document.unseen_words) == ("Seen.", 3 * len(styles) + 1)
+
+
+def test_words_of_a_page_that_may_be_seen_are_kept() -> None:
+    styles = ("opacity:0.5", "font-size:0.8em", "background:#000;color:#fff", "background-color:white", "left:-20px")
+    shown = "".join(f'<p style="{style}">word</p>' for style in styles)
+    dark = '<div class="dark"><p style="color:#fff">word</p></div>'
+    document = read_document("a.html", f"<html><body>{shown}{dark}</body></html>".encode())
+    assert (document.text.count("word"), document.unseen_words) == (len(styles) + 1, 0)

@@ -142,6 +142,9 @@ class PgVectorStoreLibrary:
         )
         return {row["chunk_id"]: row["embedding"] / (np.linalg.norm(row["embedding"]) or 1) for row in rows}
 
+    async def count_unembedded(self, scope: Scope) -> int:
+        return 0
+
     async def read_titles(self, scope: Scope, limit: int) -> list[str]:
         rows = await self._table.fetch(
             """

@@ -30,6 +30,10 @@ STEP = 2 * 2.6 / LEVELS / DIMENSIONS**0.5
 rotation, so that all values of a unit vector share the standard deviation 1 / sqrt(DIMENSIONS)."""
 
 
+ENCODED = 4
+"""Limit of passages that a question embeds because ingestion has not done so yet, about 15 ms each."""
+
+
 class LateInteractionEncoder:
     """A `PassageEncoder`: embedding and token vectors from one run of the model."""
 
@@ -49,7 +53,9 @@ class LateInteractionEncoder:
 
 
 class LateInteractionReranker:
-    """A `Reranker` that runs the model on the question only, and on passages without stored token vectors."""
+    """A `Reranker` that runs the model on the question only, and on passages without stored token vectors: on all where
+    none has any, as in another application's table, else on the first `ENCODED`. The others, which wait to be embedded,
+    get the average score, so that the search decides about them."""
 
     name = "late-interaction/all-MiniLM-L6-v2-onnx-int8"
 
@@ -68,9 +74,15 @@ class LateInteractionReranker:
             self._token_vectors.read_tokens(scope, [passage.chunk_id for passage in passages]),
         )
         missing = [passage for passage in passages if not stored.get(passage.chunk_id)]
+        left_out = {passage.chunk_id for passage in missing[ENCODED:]} if stored else set()
+        missing = [passage for passage in missing if passage.chunk_id not in left_out]
         encoded = await self._encoder.encode([embedding_text(p.title, p.heading_path, p.text) for p in missing])
         stored |= {passage.chunk_id: vectors.tokens for passage, vectors in zip(missing, encoded, strict=True)}
-        return compare(_project(tokens, self._projection), [stored[passage.chunk_id] for passage in passages])
+        compared = [passage.chunk_id for passage in passages if passage.chunk_id not in left_out]
+        scores = compare(_project(tokens, self._projection), [stored[chunk_id] for chunk_id in compared])
+        known = dict(zip(compared, scores, strict=True))
+        average = sum(scores) / len(scores)
+        return [known.get(passage.chunk_id, average) for passage in passages]
 
 
 def compress(vectors: Vector) -> bytes:

@@ -75,6 +75,8 @@ class Assembly:
     """
 
     def __init__(self) -> None:
+        self.unseen_words = 0
+        """Words that a reader has left out because nobody sees them."""
         self._parts: list[str] = []
         self._length = 0
         self._headings: list[tuple[int, str]] = []
@@ -209,6 +211,7 @@ class Assembly:
             media_type="",
             sections=tuple(Section(start, end, path) for (start, path), end in zip(self._sections, ends, strict=True)),
             links=tuple(self._links),
+            unseen_words=self.unseen_words,
         )
 
     def _open(self, first: str, rest: str) -> None:

@@ -11,7 +11,16 @@ from domain.errors import UnreadableDocument
 _DROPPED = frozenset(
     {"script", "style", "nav", "template", "noscript", "svg", "iframe", "object", "embed", "select", "datalist"}
 )
-_HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+_HIDING_STYLE = re.compile(
+    r"display\s*:\s*none|visibility\s*:\s*hidden|(?:opacity|font-size)\s*:\s*0(?:\.0*)?(?:[a-z%]{1,4})?\s*(?:;|!|$)"
+    r"|(?:left|top|text-indent)\s*:\s*-\d{4,}",
+    re.IGNORECASE,
+)
+_WHITE = re.compile(
+    r"(?:^|[;\s])color\s*:\s*(?:white|#fff(?:fff)?|rgb\(255,\s?255,\s?255\))\s*(?:;|!|$)", re.IGNORECASE
+)
+_MOST_ANCESTORS = 50
+"""Elements around white words in which a colour behind them is looked for."""
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 # fmt: off
 _BLOCKS = frozenset({
@@ -73,7 +82,22 @@ def _is_hidden(node: LexborNode) -> bool:
     attributes = node.attributes
     if "hidden" in attributes or (node.tag == "dialog" and "open" not in attributes):
         return True
-    return bool(_HIDING_STYLE.search(attributes.get("style") or ""))
+    style = attributes.get("style") or ""
+    return bool(_HIDING_STYLE.search(style)) or (_WHITE.search(style) is not None and _is_on_nothing(node))
+
+
+def _is_on_nothing(node: LexborNode) -> bool:
+    """Return True if nothing around an element can lay a colour behind it: no style of a background, and no class, for
+    which a style sheet may have one."""
+    around: LexborNode | None = node
+    for _ in range(_MOST_ANCESTORS):
+        if around is None or not around.is_element_node:
+            return True
+        attributes = around.attributes
+        if "class" in attributes or "bgcolor" in attributes or "background" in (attributes.get("style") or "").lower():
+            return False
+        around = around.parent
+    return False
 
 
 class _Walk:
@@ -100,7 +124,11 @@ class _Walk:
             if node.is_text_node:
                 self.inline.append(node.text_content or "")
                 continue
-            if not node.is_element_node or _is_hidden(node):
+            if not node.is_element_node:
+                continue
+            if _is_hidden(node):
+                if node.tag not in _DROPPED:
+                    self.assembly.unseen_words += len(node.text().split())
                 continue
             self._enter(node)
             pending.append((node, True))

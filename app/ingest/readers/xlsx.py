@@ -36,10 +36,11 @@ def read_xlsx(source: str, data: bytes) -> ParsedDocument:
     assembly = Assembly()
     rows_left = MAX_ROWS
     for sheet in workbook.worksheets:  # without sheets that are charts
-        if sheet.sheet_state != "visible":
-            continue
         rows = [*_read_rows(sheet, rows_left)]
         rows_left -= len(rows)
+        if sheet.sheet_state != "visible":
+            assembly.unseen_words += sum(len(cell.split()) for row in rows for cell in row)
+            continue
         if any(any(row) for row in rows):
             assembly.add_heading(2, sheet.title)
             add_grid(assembly, rows)

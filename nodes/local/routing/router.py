@@ -44,15 +44,13 @@ class LocalRouter:
         if (request := find_library_request(rest, language)) is not None:
             return request
         phrases = read_talk(language or "en")
-        if not follow_up and is_topic(rest):
-            return Routed("about_library", "It is a topic in a word.", subject=rest.strip(" ?!."))
         if match_whole(phrases.conversational, rest):
             return Routed("conversational", f"It is {ABOUT_ASSISTANT}.")
         if follow_up and phrases.goes_on.search(rest):
             return Routed("needs_retrieval", "It asks for more on the last answer.")
         if language not in (None, "en"):
             # The examples are English, and so is the embedding model: other languages resemble none of them reliably.
-            return Routed("needs_retrieval", "It may be answered by the documents.")
+            return _search(rest, follow_up=follow_up)
         impossible = set() if phrases.address.search(rest) else {ABOUT_ASSISTANT}
         if phrases.asks.search(rest):
             impossible |= {COMMAND, TRANSACTION}
@@ -65,7 +63,7 @@ class LocalRouter:
         documents = max(found[2] for found in nearest if found[0] == "needs_retrieval")
         lead = LEAD * 2 if follow_up else LEAD
         if route == "needs_retrieval" or score < NEAREST or score - documents < lead:
-            return Routed("needs_retrieval", "It may be answered by the documents.")
+            return _search(rest, follow_up=follow_up)
         return Routed(route, f"It is {kind}.")
 
     def find_request(self, question: str) -> Routed | None:
@@ -110,6 +108,13 @@ def strip_courtesies(question: str) -> str:
     while match := read_courtesies().match(rest):
         rest = rest[match.end() :]
     return rest
+
+
+def _search(text: str, *, follow_up: bool) -> Routed:
+    """Route what is for the documents: a topic in a word gets an overview, anything else an answer."""
+    if not follow_up and is_topic(text):
+        return Routed("about_library", "It is a topic in a word.", subject=text.strip(" ?!."))
+    return Routed("needs_retrieval", "It may be answered by the documents.")
 
 
 def is_topic(text: str) -> bool:

@@ -14,7 +14,8 @@ from domain.where import EVERYTHING, Where
 
 DOCUMENT_COLUMNS: LiteralString = (
     "document_id, workspace_id, source, title, media_type, content_hash, pages, characters, chunks, "
-    "metadata, created_at, updated_at, revision, revised_at"
+    "metadata, created_at, updated_at, revision, revised_at, "
+    "(SELECT count(*) FROM chunks_to_embed AS c WHERE c.document_id = documents.document_id) AS to_embed"
 )
 
 _FIND: LiteralString = f"""
@@ -122,6 +123,7 @@ def read_document(row: DictRow | None) -> Document | None:
         metadata=row["metadata"],
         revision=row["revision"],
         revised_at=row["revised_at"],
+        to_embed=row["to_embed"],
     )
 
 

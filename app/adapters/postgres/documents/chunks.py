@@ -14,8 +14,10 @@ from psycopg.types.json import Jsonb
 from app.adapters.postgres.library.bm25 import TERM_IDS, weigh_chunk
 from app.adapters.postgres.pool import Session
 from domain.documents import Chunk, embedding_text
-from domain.errors import DatabaseUnavailable
 from domain.ports.documents import ChunkVectors, DocumentContent
+
+ROUND = 64
+"""Number of a document's chunks that are embedded before other documents have their turn."""
 
 _STORED_CHUNKS: LiteralString = """
     SELECT id AS chunk_id, content_hash FROM chunks
@@ -27,7 +29,7 @@ _READ_VECTORS: LiteralString = """
            c.document_id, c.content_hash, c.embedding, coalesce(t.tokens, '') AS tokens
     FROM chunks c LEFT JOIN chunk_tokens t ON t.chunk_id = c.id
     WHERE c.workspace_id = %(workspace_id)s AND c.document_id = ANY(%(document_ids)s::uuid[])
-      AND c.content_hash = ANY(%(content_hashes)s::text[])
+      AND c.content_hash = ANY(%(content_hashes)s::text[]) AND c.embedding IS NOT NULL
 """
 
 # The chunk's place, terms and token vectors are deleted with it.
@@ -61,6 +63,10 @@ _COPY_TERMS: LiteralString = """
 
 _COPY_TOKENS: LiteralString = """
     COPY chunk_tokens (chunk_id, workspace_id, tokens) FROM STDIN WITH (FORMAT binary)
+"""
+
+_COPY_TO_EMBED: LiteralString = """
+    COPY chunks_to_embed (chunk_id, workspace_id, document_id, round) FROM STDIN WITH (FORMAT binary)
 """
 
 _COUNT_CHUNK_TERMS: LiteralString = """
@@ -107,10 +113,7 @@ async def read_stored_chunks(session: Session, document_ids: list[UUID]) -> dict
 
 async def find_vectors(session: Session, new: dict[UUID, ChunkRow]) -> dict[UUID, ChunkVectors]:
     """Return the vectors of new chunks: those that come with the content, else those of a stored chunk of the document
-    with the same content.
-
-    Raises `DatabaseUnavailable` if there are neither.
-    """
+    with the same content. Chunks without either are left out."""
     vectors = {
         chunk_id: row.content.embeddings[row.chunk.content_hash]
         for chunk_id, row in new.items()
@@ -127,9 +130,8 @@ async def find_vectors(session: Session, new: dict[UUID, ChunkRow]) -> dict[UUID
             (row["document_id"], row["content_hash"]): ChunkVectors(row["embedding"], row["tokens"]) for row in rows
         }
         for chunk_id, row in repeated.items():
-            if (place := (row.document_id, row.chunk.content_hash)) not in found:
-                raise DatabaseUnavailable("The document was changed by somebody else at the same time. Try again.")
-            vectors[chunk_id] = found[place]
+            if (place := (row.document_id, row.chunk.content_hash)) in found:
+                vectors[chunk_id] = found[place]
     return vectors
 
 
@@ -161,7 +163,8 @@ async def move_chunks(session: Session, kept: dict[UUID, Chunk]) -> None:
 
 
 async def insert_chunks(session: Session, new: dict[UUID, ChunkRow], vectors: dict[UUID, ChunkVectors]) -> Counter[int]:
-    """Store new chunks. Returns the number of them that hold each term."""
+    """Store new chunks; those without vectors are to be embedded later. Returns the number of them that hold each
+    term."""
     workspace_id = session.workspace_id
     # In a thread, because a large document takes a second.
     impacts = await asyncio.to_thread(_weigh, workspace_id, new)
@@ -177,7 +180,7 @@ async def insert_chunks(session: Session, new: dict[UUID, ChunkRow], vectors: di
                 list(row.chunk.heading_path),
                 row.chunk.text,
                 Jsonb(_describe(row)),
-                vectors[chunk_id].embedding,
+                vectors[chunk_id].embedding if chunk_id in vectors else None,
             )
             for chunk_id, row in new.items()
         ),
@@ -201,8 +204,18 @@ async def insert_chunks(session: Session, new: dict[UUID, ChunkRow], vectors: di
     await session.copy(
         _COPY_TOKENS,
         ["uuid", "text", "bytea"],
-        ((chunk_id, workspace_id, tokens) for chunk_id in new if (tokens := vectors[chunk_id].tokens)),
+        ((chunk_id, workspace_id, stored.tokens) for chunk_id, stored in vectors.items() if stored.tokens),
     )
+    if len(vectors) < len(new):
+        await session.copy(
+            _COPY_TO_EMBED,
+            ["uuid", "text", "uuid", "int4"],
+            (
+                (chunk_id, workspace_id, row.document_id, row.chunk.index // ROUND)
+                for chunk_id, row in new.items()
+                if chunk_id not in vectors
+            ),
+        )
     return Counter(chain.from_iterable(impacts.values()))
 
 

@@ -28,6 +28,7 @@ from app.adapters.postgres.library.vocabulary import list_words, update_vocabula
 from app.adapters.postgres.pool import Integers, Pool, Session, open_session
 from app.adapters.postgres.queue.leases import HOLD_LEASE
 from app.adapters.postgres.vectors import vector_index
+from app.adapters.postgres.vectors.backlog import ASK_FOR_WORKER
 from app.adapters.postgres.vectors.embedding_model import hold_index
 from domain.documents import Arrival, Document
 from domain.errors import Superseded, UnknownDocument
@@ -141,7 +142,9 @@ _CLEAR_WORKSPACE: tuple[LiteralString, ...] = (
 
 # Includes the embedding model, because another model finds other chunks of the same documents.
 _FINGERPRINT: LiteralString = """
-    SELECT document_id, content_hash, updated_at, (SELECT name FROM embedding_model) AS model FROM documents
+    SELECT document_id, content_hash, updated_at, (SELECT name FROM embedding_model) AS model,
+        (SELECT count(*) FROM chunks_to_embed AS c WHERE c.document_id = documents.document_id) AS to_embed
+    FROM documents
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
 """
 
@@ -247,8 +250,6 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
                 await add_original(session, content_hash, original)
 
     async def replace(self, workspace_id: str, content: DocumentContent) -> Document:
-        """Implements the port. Raises `DatabaseUnavailable` also if another change of the document has meanwhile
-        removed a chunk whose vectors were to be reused."""
         [document], index_is_due = await self._replace_batch(workspace_id, [content])
         if index_is_due:
             self._indexes.tend()
@@ -337,10 +338,15 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
             await delete_chunks(session, gone)
             await move_chunks(session, kept)
             changed_terms.update(await insert_chunks(session, new, vectors))
+            is_embedded = len(vectors) == len(new)
             words = await asyncio.to_thread(list_words, workspace_id, (row.text for row in new.values()))
             index_is_due = await _finish(session, changed_terms, words, chunks=len(new) - len(gone))
+            if not is_embedded:
+                await session.execute(ASK_FOR_WORKER)
         documents = {row["document_id"]: read_document(row) for row in rows}
-        return [document for i in contents if (document := documents[i]) is not None], index_is_due
+        # An index is built faster than it grows, so it waits for the last embedding.
+        stored = [document for i in contents if (document := documents[i]) is not None]
+        return stored, index_is_due and is_embedded
 
     async def delete(self, workspace_id: str, document_id: str) -> bool:
         ids = parse_ids([document_id])
@@ -388,7 +394,8 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
             if not found.intersection(parse_ids([document_id])):
                 raise UnknownDocument(f"There is no document {document_id!r} in this workspace.")
         states = sorted(
-            (str(row["document_id"]), row["content_hash"], row["updated_at"].isoformat(), row["model"]) for row in rows
+            (str(row["document_id"]), row["content_hash"], row["updated_at"].isoformat(), row["model"], row["to_embed"])
+            for row in rows
         )
         return f"documents {blake2b(repr(states).encode(), digest_size=16).hexdigest()}"
 

@@ -34,7 +34,7 @@ _SEARCH: LiteralString = """
     exact AS (
         SELECT id, document_id, embedding <=> %(embedding)s AS distance
         FROM chunks
-        WHERE workspace_id = %(workspace_id)s {in_documents} AND (SELECT exact FROM way)
+        WHERE workspace_id = %(workspace_id)s {in_documents} AND (SELECT exact FROM way) AND embedding IS NOT NULL
         ORDER BY distance, id
         LIMIT %(limit)s
     ),
@@ -49,6 +49,7 @@ _SEARCH: LiteralString = """
     )
     SELECT id::text AS chunk_id, document_id::text, 1 - distance AS score
     FROM (SELECT * FROM exact UNION ALL SELECT * FROM approximate) AS found
+    WHERE distance IS NOT NULL
     ORDER BY distance, id
     LIMIT %(limit)s
 """
@@ -92,7 +93,7 @@ _SEARCH_TITLED: LiteralString = rf"""
     nearest AS (
         SELECT DISTINCT ON (known_as) c.id, document_id, c.embedding <=> %(embedding)s AS distance
         FROM titled JOIN chunks c USING (document_id)
-        WHERE c.workspace_id = %(workspace_id)s AND {_SAME_EMBEDDER}
+        WHERE c.workspace_id = %(workspace_id)s AND {_SAME_EMBEDDER} AND c.embedding IS NOT NULL
         ORDER BY known_as, distance, c.id
     )
     SELECT id::text AS chunk_id, document_id::text, 1 - distance AS score FROM nearest ORDER BY distance, id
@@ -103,6 +104,7 @@ _SCORE: LiteralString = f"""
     SELECT id::text AS chunk_id, document_id::text, 1 - (embedding <=> %(embedding)s) AS score
     FROM chunks
     WHERE (workspace_id = %(workspace_id)s) IS TRUE AND id = ANY(%(chunk_ids)s::uuid[]) AND {_SAME_EMBEDDER}
+      AND embedding IS NOT NULL
 """
 
 

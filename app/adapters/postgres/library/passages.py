@@ -48,7 +48,13 @@ _READ_AROUND: LiteralString = f"""
 # The cast drops the dimension from the result's type: a prepared statement would fail once that has changed.
 _READ_EMBEDDINGS: LiteralString = """
     SELECT id AS chunk_id, embedding::vector AS embedding FROM chunks
-    WHERE workspace_id = %(workspace_id)s AND id = ANY(%(chunk_ids)s::uuid[])
+    WHERE workspace_id = %(workspace_id)s AND id = ANY(%(chunk_ids)s::uuid[]) AND embedding IS NOT NULL
+      AND (%(document_ids)s::uuid[] IS NULL OR document_id = ANY(%(document_ids)s::uuid[]))
+"""
+
+_COUNT_UNEMBEDDED: LiteralString = """
+    SELECT count(DISTINCT document_id) AS documents FROM chunks_to_embed
+    WHERE workspace_id = %(workspace_id)s
       AND (%(document_ids)s::uuid[] IS NULL OR document_id = ANY(%(document_ids)s::uuid[]))
 """
 
@@ -119,6 +125,11 @@ class PassageReader:
                 _READ_EMBEDDINGS, chunk_ids=parse_ids(chunk_ids), document_ids=await self._filtered.find(session, scope)
             )
         return {str(row["chunk_id"]): row["embedding"] for row in rows}
+
+    async def count_unembedded(self, scope: Scope) -> int:
+        async with open_session(self._pool, scope.workspace_id) as session:
+            row = await session.fetch_one(_COUNT_UNEMBEDDED, document_ids=await self._filtered.find(session, scope))
+        return 0 if row is None else int(row["documents"])
 
     async def read_titles(self, scope: Scope, limit: int) -> list[str]:
         async with open_session(self._pool, scope.workspace_id) as session:

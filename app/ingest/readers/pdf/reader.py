@@ -2,6 +2,7 @@
 
 import re
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pypdfium2
@@ -102,21 +103,25 @@ def _assemble(source: str, pages: list[Page], metadata: str) -> ParsedDocument:
     for number, (page, found) in enumerate(zip(pages, levels, strict=True), start=1):
         heading, opened = "", 0
         level: int | None = None
+        is_marked = False
         for index, (line, following) in enumerate(zip(page.lines, [*page.lines[1:], None], strict=False)):
             before, level = level, found.get(index)
             continued = level is not None and level == before and line.gap != "\n\n" and len(heading) < LONGEST_HEADING
             text = _BULLET.sub("- ", _rejoin_word(line.text, following, words))
             mark, gap = "", line.gap
             if continued:
-                gap = gap and " "
-            elif level is not None:
-                mark, gap = "#" * min(level, _DEEPEST) + " ", "\n\n"
-            elif before is not None:
-                gap = "\n\n"
+                gap = " " if is_marked and gap else gap
+            else:
+                gap = "\n\n" if is_marked else gap
+                # A heading between two rows is a label within their table, which a mark would cut.
+                is_marked = level is not None and not _stands_in_table(page.lines, index)
+                if is_marked and level is not None:
+                    mark, gap = "#" * min(level, _DEEPEST) + " ", "\n\n"
             start = assembly.add_block(mark + text, gap=gap)
-            placed.append(Line(start + len(mark), start + len(mark) + len(text), number, line.box))
+            end = start + len(mark) + len(text)
+            placed.append(Line(start + len(mark), end, number, line.box))
             if running.holds(page.lines, index, number):
-                margins.append((start, start + len(text)))
+                margins.append((start, end))
             if level is not None:
                 heading, opened = (f"{heading} {line.text}", opened) if continued else (line.text, start)
                 assembly.open_section(level, heading, opened)
@@ -125,6 +130,10 @@ def _assemble(source: str, pages: list[Page], metadata: str) -> ParsedDocument:
     sections = tuple(part for section in document.sections for part in leave_out(section, margins))
     unseen = sum(page.unseen_words for page in pages)
     return replace(document, sections=sections, lines=tuple(placed), pages=len(pages), unseen_words=unseen)
+
+
+def _stands_in_table(lines: Sequence[PageLine], index: int) -> bool:
+    return 0 < index < len(lines) - 1 and lines[index - 1].has_cells and lines[index + 1].has_cells
 
 
 def _collect_words(pages: list[Page]) -> frozenset[str]:

@@ -3,7 +3,6 @@
 import io
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from docx import Document
@@ -40,7 +39,7 @@ def read_docx(source: str, data: bytes) -> ParsedDocument:
     reader = _Reader(document)
     reader.read()
     title = reader.shown_title or document.core_properties.title
-    return replace(reader.assembly.finish(title, source), unseen_words=reader.words.unseen_words)
+    return reader.assembly.finish(title, source)
 
 
 class _Reader:

@@ -33,7 +33,6 @@ class WordReader:
         self._assembly = assembly
         self._addresses = addresses
         self._hidden_styles = hidden_styles
-        self.unseen_words = 0
 
     def spell(self, paragraph: Any, *, on_white: bool = True) -> str:
         """Return the words of a `w:p` element, also those in links and insertions, without those of text boxes, which
@@ -86,7 +85,7 @@ class WordReader:
         return is_white and on_white and not has_shading(properties) and properties.find(qn("w:highlight")) is None
 
     def _note(self, text: str) -> None:
-        self.unseen_words += len(text.split())
+        self._assembly.unseen_words += len(text.split())
 
 
 def is_bold(element: Any) -> bool:
