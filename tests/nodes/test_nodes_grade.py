@@ -27,12 +27,13 @@ async def test_a_retry_has_to_be_clearly_better(
             query=QUESTION,
             queries_tried=[],
             retries=0,
+            focus=[],
             **scope,  # type: ignore[typeddict-item]
         ),
         runtime,
     )
     ranked = await rerank(
-        RerankInput(**found, **scope),  # type: ignore[typeddict-item]
+        RerankInput(**found, focus=[], **scope),  # type: ignore[typeddict-item]
         runtime,
     )
     sources = ranked["sources"]
