@@ -462,7 +462,7 @@ async def test_questions_are_answered_from_it(
         assert (citation["document_id"], citation["page"], citation["bbox"]) == ("falke.pdf", 1, None)
         assert citation["chunk_id"] == ids[0]
 
-        chosen = await ask("How long is the warranty?", scope=Scope("default", ("amsel.pdf",)))
+        chosen = await ask("How long is the warranty of the Amsel?", scope=Scope("default", ("amsel.pdf",)))
         assert "24 months" in chosen["answer"]
         assert {c["document_id"] for c in chosen["citations"]} == {"amsel.pdf"}
 

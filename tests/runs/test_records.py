@@ -24,7 +24,7 @@ def step(node: str, ms: float, *usage: dict[str, Any], warnings: tuple[str, ...]
     return {"node": node, "ms": ms, "warnings": list(warnings), "usage": list(usage)}
 
 
-CITATION: Any = {"marker": 1, "title": "Handbook"}
+CITATION: Any = {"marker": 1, "document_id": "d", "title": "Handbook", "heading_path": ["Warranty"]}
 DEGRADED: Any = {"node": "grade", "code": "model_failed", "given_up": "m", "instead": "local", "message": "x"}
 TURN: Any = {
     "run_id": "r", "question": "How long?", "scope": {"workspace_id": "w", "document_ids": ["d"]}, "mode": "fast",

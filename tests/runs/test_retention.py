@@ -66,11 +66,10 @@ async def replay(services: Services, run_id: str, **options: Any) -> tuple[Any, 
 async def converse(services: Services, turns: int) -> list[Done]:
     """Questions in one thread, none of which is answered from the cache."""
     said: list[Done] = []
+    questions = ["How long is the warranty of the Falke", "How long does the battery of the Falke last"]
     for number in range(turns):
         thread = said[0]["thread_id"] if said else None
-        said.append(
-            await ask(services, f"How long is the warranty of the Falke, for customer {number}?", thread_id=thread)
-        )
+        said.append(await ask(services, questions[number % 2] + "?" * (number + 1), thread_id=thread))
     assert not any(ended["cached"] for ended in said)
     return said
 

@@ -70,7 +70,10 @@ async def test_reformulates_into_something_new(model: OpenAIChat) -> None:
 
 async def answer(model: OpenAIChat, question: str) -> str:
     messages = [
-        Message("system", generate.PROMPT.format(abstention=ABSTENTION, checked="")),
+        Message(
+            "system",
+            generate.PROMPT.format(abstention=ABSTENTION, checked="", length="brief", tone="plain", instructions=""),
+        ),
         Message("user", f"{SOURCES}\n\nQuestion: {question}"),
     ]
     return "".join([piece async for piece in model.stream(messages, Sink(), temperature=0, max_tokens=100)])
