@@ -9,7 +9,7 @@ from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
 from domain.citations import cite
-from domain.documents import Citation, Source, TextLine
+from domain.documents import Citation, Source
 from domain.events import Sources
 from domain.outcome import Choice, Framing, NothingFound, Outcome, Reason
 from domain.profile import CitationStyle
@@ -19,6 +19,7 @@ from domain.text.markers import render_marker, strip_markers
 from nodes.answerers import LOCAL
 from nodes.context import Context
 from nodes.scope import profile_of, scope_of
+from nodes.sourcing import make_source
 from nodes.subjects import find_subject, read_document
 from nodes.summary import Extract, clean_item, name_section, summarise
 from nodes.wording import wording_of
@@ -76,7 +77,7 @@ async def describe(state: DescribeInput, runtime: Runtime[Context]) -> DescribeU
         ]
         writer.write(wording.library.not_found.format(subject=state["subject"]))
         return _finish(state, writer, "abstained", reasons, [])
-    sources = [_make_source(number, extract) for number, extract in enumerate(extracts, 1)]
+    sources = [_show_section(number, extract) for number, extract in enumerate(extracts, 1)]
     runtime.stream_writer(Sources(type="sources", citations=[cite(source) for source in sources]))
     writer.write(wording.library.about.format(title=wording.name([subject.title])))
     for source, extract in zip(sources, extracts, strict=True):
@@ -84,28 +85,16 @@ async def describe(state: DescribeInput, runtime: Runtime[Context]) -> DescribeU
     return _finish(state, writer, "answered", [], sources)
 
 
-def _make_source(number: int, extract: Extract) -> Source:
+def _show_section(number: int, extract: Extract) -> Source:
     """Return the section as a source."""
-    passage = extract.section.passage
-    source = Source(
-        number=number,
-        chunk_id=passage.chunk_id,
-        chunk_index=passage.chunk_index,
-        document_id=passage.document_id,
-        title=passage.title,
-        heading_path=list(extract.section.heading_path),
-        text=extract.section.text,
-        start=extract.section.start,
-        end=extract.section.start + len(extract.section.text),
-        page=passage.page,
-        lines=[TextLine(start=x.start, end=x.end, page=x.page, box=x.box) for x in passage.lines],
-        score=1.0,
-        dense=None,
-        lexical=None,
-    )
-    if passage.source:
-        source["source"] = passage.source
-    return source
+    section = extract.section
+    return {
+        **make_source(number, section.passage, score=1.0),
+        "heading_path": list(section.heading_path),
+        "text": section.text,
+        "start": section.start,
+        "end": section.start + len(section.text),
+    }
 
 
 def _quote(writer: AnswerWriter, source: Source, extract: Extract, title: str, style: CitationStyle) -> None:

@@ -11,12 +11,13 @@ from collections.abc import Iterable, Sequence
 from functools import reduce
 from itertools import pairwise
 
-from domain.documents import Passage, SectionStart, Source, TextLine
+from domain.documents import Passage, SectionStart, Source
 from domain.ports.library import Library
 from domain.scope import Scope
 from domain.text.blocks import find_fence, find_item, read_blocks
 from domain.text.sentences import split_sentences
 from domain.text.tables import is_row
+from nodes.sourcing import make_line
 
 BUDGET = 1500
 """The characters to which a source grows."""
@@ -82,11 +83,7 @@ def widen(source: Source, passages: Iterable[Passage]) -> Source:
     first, last = _complete(text, source["start"] - start, source["end"] - start)
     for those in ([p for p in near if list(p.heading_path) == source["heading_path"]], near):
         first, last = _grow(first, last, [(p.start - start, p.end - start) for p in those])
-    lines = {
-        line.start: TextLine(start=line.start, end=line.end, page=line.page, box=line.box)
-        for p in near
-        for line in p.lines
-    }
+    lines = {line.start: make_line(line) for p in near for line in p.lines}
     lines |= {line["start"]: line for line in source["lines"]}
     widened: Source = {
         **source,

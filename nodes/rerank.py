@@ -7,7 +7,7 @@ import numpy as np
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
-from domain.documents import Candidate, FoundSpan, Passage, Source, TextLine
+from domain.documents import Candidate, FoundSpan, Passage, Source
 from domain.errors import EmbedderUnavailable, ModelError, ModelUnavailable
 from domain.profile import RerankKnobs
 from domain.scope import Scope, ScopeJson
@@ -20,6 +20,7 @@ from nodes.model_ranking import rank
 from nodes.neighbours import SPARE, widen_sources
 from nodes.optional import query_or_default
 from nodes.scope import profile_of, scope_of
+from nodes.sourcing import make_source
 
 
 class RerankInput(TypedDict):
@@ -80,7 +81,7 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
     spare = [pair for pair in ranked if pair not in best][:SPARE]
     by_similarity = scores is None and profile.retrieval.fusion == "dense"
     sources = [
-        _make_source(number, passage, candidates[passage.chunk_id], score, by_similarity=by_similarity)
+        _show(number, passage, candidates[passage.chunk_id], score, by_similarity=by_similarity)
         for number, (passage, score) in enumerate([*best, *spare], 1)
     ]
     return RerankUpdate(
@@ -147,7 +148,7 @@ async def _score(
     if not is_reranked(question, knobs):
         return None
     if knobs.method == "model":
-        shown = [_make_source(n, passage, candidates[passage.chunk_id], 0.0) for n, passage in enumerate(passages, 1)]
+        shown = [_show(n, passage, candidates[passage.chunk_id], 0.0) for n, passage in enumerate(passages, 1)]
         return await rank(question, shown, context)
     reranker = context.rerankers.get(knobs.method)
     if reranker is None:
@@ -194,33 +195,12 @@ async def _choose(
     return [ranked[index] for index in sorted(chosen)]
 
 
-def _make_source(
-    number: int, passage: Passage, candidate: Candidate, score: float, *, by_similarity: bool = False
-) -> Source:
-    """Make the source. With `by_similarity` it shows the similarity that it was found by, where that is known."""
+def _show(number: int, passage: Passage, candidate: Candidate, score: float, *, by_similarity: bool = False) -> Source:
+    """Make a source of a candidate. With `by_similarity` it shows the similarity that it was found by, if known."""
     if by_similarity and candidate["dense"] is not None:
         score = max(0.0, candidate["dense"])
-    source = Source(
-        number=number,
-        chunk_id=passage.chunk_id,
-        chunk_index=passage.chunk_index,
-        document_id=passage.document_id,
-        title=passage.title,
-        heading_path=list(passage.heading_path),
-        text=passage.text,
-        start=passage.start,
-        end=passage.end,
-        page=passage.page,
-        lines=[TextLine(start=x.start, end=x.end, page=x.page, box=x.box) for x in passage.lines],
-        score=round(score, 4),
-        dense=candidate["dense"],
-        lexical=candidate["lexical"],
-        found=[FoundSpan(start=passage.start, end=passage.end, score=round(score, 4))],
-    )
-    if passage.source:
-        source["source"] = passage.source
+    source = make_source(number, passage, score=score, dense=candidate["dense"], lexical=candidate["lexical"])
+    source["found"] = [FoundSpan(start=passage.start, end=passage.end, score=source["score"])]
     if passage.lead:
         source["lead"] = passage.lead
-    if passage.revision:
-        source["revision"], source["updated_at"] = passage.revision, passage.updated_at
     return source
