@@ -94,6 +94,13 @@ def read_library(language: Language) -> LibraryPhrases:
     )
 
 
+@cache
+def read_questions(language: Language) -> Mapping[str, re.Pattern[str]]:
+    """Read how questions of a language say what they ask for, by kind. `nodes/local/data/en/questions.toml` says what
+    each is for."""
+    return {name: _compile(text) for name, text in _read(language, "questions").items()}
+
+
 def match_whole(patterns: Iterable[re.Pattern[str]], text: str) -> re.Match[str] | None:
     """Return the match of the first pattern that matches all of the text but its final punctuation."""
     bare = _END.sub("", text.replace("’", "'"))

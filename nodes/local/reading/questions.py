@@ -1,14 +1,11 @@
 """Tells from its wording what a question asks for. The words are in `nodes/local/data/LANGUAGE/questions.toml`."""
 
 import re
-import tomllib
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 
 from domain.text.languages import LANGUAGES, Language, fold, read_words
+from nodes.local.phrases import read_questions
 
-_DATA = Path(__file__).parents[1] / "data"
 _SEVERAL = ("steps", "list", "comparison", "parts")
 _WORD = re.compile(r"[^\W\d_]+")
 
@@ -25,7 +22,7 @@ class Asked:
 
 def read_question(question: str) -> Asked:
     """Return what a question asks for, by the words of its language."""
-    patterns = _read_patterns(guess_language(question))
+    patterns = read_questions(guess_language(question))
     return Asked(
         several=any(patterns[name].search(question) for name in _SEVERAL),
         amount=patterns["amount"].search(question) is not None,
@@ -36,9 +33,3 @@ def guess_language(question: str) -> Language:
     """Return the language with the most function words in the question; English where none has more."""
     words = [fold(word) for word in _WORD.findall(question)]
     return max(LANGUAGES, key=lambda each: sum(word in read_words(each).stop_words for word in words))
-
-
-@cache
-def _read_patterns(language: Language) -> dict[str, re.Pattern[str]]:
-    data = tomllib.loads((_DATA / language / "questions.toml").read_text(encoding="utf-8"))
-    return {name: re.compile(text, re.IGNORECASE) for name, text in data.items()}
