@@ -104,8 +104,9 @@ class DocumentBody(TypedDict):
     revision: int
     """Counts the contents that the document has had."""
     revised_at: datetime | None
-    to_embed: int
     """When this content came; null where that is not known."""
+    to_embed: int
+    """Chunks that are still to be embedded: until then only their words find them."""
 
 
 class RevisionBody(TypedDict):

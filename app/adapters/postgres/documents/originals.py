@@ -26,15 +26,20 @@ _ADD_PART: LiteralString = """
     VALUES (%(workspace_id)s, %(content_hash)s, %(part)s, %(bytes)s)
 """
 
-_DROP: LiteralString = """
-    DELETE FROM originals
-    WHERE workspace_id = %(workspace_id)s AND content_hash = %(content_hash)s
-        AND NOT EXISTS (
-            SELECT FROM documents WHERE workspace_id = %(workspace_id)s AND content_hash = %(content_hash)s
-        )
-        AND NOT EXISTS (
-            SELECT FROM document_revisions WHERE workspace_id = %(workspace_id)s AND content_hash = %(content_hash)s
-        )
+_IS_UNNEEDED: LiteralString = """
+            NOT EXISTS (
+                SELECT FROM documents AS document
+                WHERE document.workspace_id = original.workspace_id AND document.content_hash = original.content_hash
+            )
+            AND NOT EXISTS (
+                SELECT FROM document_revisions AS revision
+                WHERE revision.workspace_id = original.workspace_id AND revision.content_hash = original.content_hash
+            )
+"""
+
+_DROP: LiteralString = f"""
+    DELETE FROM originals AS original
+    WHERE workspace_id = %(workspace_id)s AND content_hash = %(content_hash)s AND {_IS_UNNEEDED}
 """
 
 _LIST_NEEDED: LiteralString = """
@@ -45,37 +50,23 @@ _LIST_NEEDED: LiteralString = """
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
 """
 
-LOCK_UNNEEDED: LiteralString = """
+LOCK_UNNEEDED: LiteralString = f"""
     SELECT pg_advisory_xact_lock(hashtextextended(gone.workspace_id || ' original ' || gone.content_hash, 0))
     FROM (
         SELECT DISTINCT workspace_id, content_hash FROM originals AS original
         WHERE (%(only)s::text IS NULL OR workspace_id = %(only)s)
-            AND NOT EXISTS (
-                SELECT FROM documents AS document
-                WHERE document.workspace_id = original.workspace_id AND document.content_hash = original.content_hash
-            )
-            AND NOT EXISTS (
-                SELECT FROM document_revisions AS revision
-                WHERE revision.workspace_id = original.workspace_id AND revision.content_hash = original.content_hash
-            )
+            AND {_IS_UNNEEDED}
         ORDER BY workspace_id, content_hash
     ) AS gone
 """
 """Hold the files that neither a document nor a revision needs, of one workspace (`only`) or of all. What is found is
 checked again by `DROP_UNNEEDED`, in a statement of its own."""
 
-DROP_UNNEEDED: LiteralString = """
+DROP_UNNEEDED: LiteralString = f"""
     WITH gone AS (
         DELETE FROM originals AS original
         WHERE (%(only)s::text IS NULL OR workspace_id = %(only)s)
-            AND NOT EXISTS (
-                SELECT FROM documents AS document
-                WHERE document.workspace_id = original.workspace_id AND document.content_hash = original.content_hash
-            )
-            AND NOT EXISTS (
-                SELECT FROM document_revisions AS revision
-                WHERE revision.workspace_id = original.workspace_id AND revision.content_hash = original.content_hash
-            )
+            AND {_IS_UNNEEDED}
         RETURNING octet_length(bytes) AS size
     )
     SELECT count(*) AS rows, coalesce(sum(size), 0)::bigint AS bytes FROM gone
