@@ -28,7 +28,6 @@ class LanguageWords:
     """Function words, question words, auxiliaries and light verbs."""
     meaningful_elsewhere: frozenset[str]
     """Those of them that are words of meaning in another of our languages, such as the English "die"."""
-    question_words: frozenset[str]
     telling_words: frozenset[str]
     """Further words that tell the language of a short text, such as greetings."""
     kinds: frozenset[str]

@@ -3,8 +3,6 @@
 import re
 from collections.abc import Sequence
 
-BAR = " | "
-
 _VALUE = re.compile(r"[$€£¥(\s+−–—-]*\d(?!.*/)(?!\d{3}\s*$)(?!\d*(?:st|nd|rd|th)\b)|[—–-]$")
 """The beginning of a cell that holds a value. Years, dates and ordinals stand in headers, so they do not count."""
 _RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*")
