@@ -1,4 +1,5 @@
-"""A network between the tests and the server, which can fail, and models that are asked again sooner."""
+"""A pool of connections, a network between the tests and the server, which can fail, and models that are asked again
+sooner."""
 
 import asyncio
 import socket
@@ -7,6 +8,14 @@ from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
+
+from app.adapters.postgres.pool import Pool, open_pool
+
+
+@pytest_asyncio.fixture
+async def pool(database_url: str) -> AsyncIterator[Pool]:
+    async with open_pool(database_url) as pool:
+        yield pool
 
 
 @pytest.fixture

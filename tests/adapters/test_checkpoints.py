@@ -34,12 +34,6 @@ Do = Callable[[], Awaitable[None]]
 
 
 @pytest_asyncio.fixture
-async def pool(database_url: str) -> AsyncIterator[Pool]:
-    async with open_pool(database_url) as opened:
-        yield opened
-
-
-@pytest_asyncio.fixture
 async def saver(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[PackedSaver]:
     """A saver that stores nothing before it is asked to."""
     monkeypatch.setattr(buffer, "FLUSH_SECONDS", 3600.0)

@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.postgres.documents.store import PostgresDocumentStore
-from app.adapters.postgres.pool import Pool, open_pool
+from app.adapters.postgres.pool import Pool
 from app.adapters.postgres.queue import ingestions as ingestion_queue
 from app.adapters.postgres.queue import presence
 from app.adapters.postgres.queue.ingestions import PostgresIngestionQueue
@@ -28,12 +28,6 @@ from domain.runs import Lease
 from tests.conftest import HANDBOOK, MANUAL
 
 CONTENT = bytes(range(256))
-
-
-@pytest_asyncio.fixture
-async def pool(database_url: str) -> AsyncIterator[Pool]:
-    async with open_pool(database_url) as pool:
-        yield pool
 
 
 @pytest.fixture

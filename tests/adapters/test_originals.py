@@ -2,14 +2,12 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
 
 import pytest
-import pytest_asyncio
 
 from app.adapters.postgres.documents.originals import PART_BYTES, PostgresOriginals
 from app.adapters.postgres.documents.store import PostgresDocumentStore
-from app.adapters.postgres.pool import Pool, open_pool
+from app.adapters.postgres.pool import Pool
 from app.adapters.postgres.retention.store import PostgresRetention
 from domain.ports.documents import DocumentContent, DocumentStore
 from domain.retention import Cuts
@@ -18,12 +16,6 @@ from tests.contracts.corpus import content_of, digest, store
 FILE = os.urandom(2 * PART_BYTES + 17)
 TEXTS = ["Alpha comes first."]
 HASH = digest(TEXTS[0])
-
-
-@pytest_asyncio.fixture
-async def pool(database_url: str) -> AsyncIterator[Pool]:
-    async with open_pool(database_url) as pool:
-        yield pool
 
 
 @pytest.fixture

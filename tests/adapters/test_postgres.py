@@ -6,17 +6,11 @@ from app.adapters.postgres.conversations.run_log import PostgresRunLog
 from app.adapters.postgres.conversations.threads import PostgresThreadStore
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library.library import PostgresLibrary
-from app.adapters.postgres.pool import Pool, open_pool
+from app.adapters.postgres.pool import Pool
 from app.adapters.postgres.queue.runs import PostgresRunQueue
 from tests.contracts.conversations import CostContract, RunLogContract, ThreadStoreContract
 from tests.contracts.document_store import DocumentStoreContract
 from tests.contracts.library import LibraryContract
-
-
-@pytest_asyncio.fixture
-async def pool(database_url: str) -> AsyncIterator[Pool]:
-    async with open_pool(database_url) as pool:
-        yield pool
 
 
 @pytest_asyncio.fixture

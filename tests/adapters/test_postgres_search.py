@@ -20,7 +20,7 @@ from app.adapters.postgres import pool as pool_module
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library import bm25, dense, lexical
 from app.adapters.postgres.library.library import PostgresLibrary
-from app.adapters.postgres.pool import Pool, open_pool, open_session
+from app.adapters.postgres.pool import Pool, open_session
 from app.adapters.postgres.vectors import vector_index
 from domain.scope import Scope
 from domain.text.terms import analyse
@@ -33,12 +33,6 @@ def paragraph(number: int) -> str:
     """Texts whose words follow Zipf's law, as in real texts."""
     draws = np.random.default_rng(number).zipf(1.5, 20) % len(WORDS)
     return " ".join(WORDS[draw] for draw in draws) + f" paragraph{number}"
-
-
-@pytest_asyncio.fixture
-async def pool(database_url: str) -> AsyncIterator[Pool]:
-    async with open_pool(database_url) as pool:
-        yield pool
 
 
 @pytest_asyncio.fixture

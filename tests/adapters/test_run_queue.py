@@ -17,12 +17,6 @@ from domain.runs import Lease, RunStatus
 from tests.contracts.run_queue import FAILED, RunQueueContract, begin, end, record_of, request
 
 
-@pytest_asyncio.fixture
-async def pool(database_url: str) -> AsyncIterator[Pool]:
-    async with open_pool(database_url) as pool:
-        yield pool
-
-
 class Process:
     """A process: its queue, and the runs that it was told to stop or has lost."""
 

@@ -1,23 +1,15 @@
 """The cost of a correction, and the words that are stored. Its results are tested in the contract."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library.library import PostgresLibrary
 from app.adapters.postgres.library.vocabulary import FIND_SIMILAR_WORDS, count_edits
-from app.adapters.postgres.pool import Pool, Session, open_pool
+from app.adapters.postgres.pool import Pool, Session
 from domain.scope import Scope
 from tests.contracts.corpus import store
-
-
-@pytest_asyncio.fixture
-async def pool(database_url: str) -> AsyncIterator[Pool]:
-    async with open_pool(database_url) as pool:
-        yield pool
 
 
 @pytest.mark.parametrize(

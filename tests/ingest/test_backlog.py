@@ -1,7 +1,7 @@
 """Documents that are stored first and embedded later, on a real database with the real model."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import pytest
@@ -10,7 +10,7 @@ import pytest_asyncio
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library.library import PostgresLibrary
-from app.adapters.postgres.pool import Pool, open_pool
+from app.adapters.postgres.pool import Pool
 from app.adapters.postgres.vectors import backlog as backlog_module
 from app.adapters.postgres.vectors.backlog import PostgresEmbeddingBacklog
 from app.adapters.redis.answers import RedisAnswerCache
@@ -53,17 +53,6 @@ class Switch:
             raise EmbedderUnavailable
         self.texts += texts
         return await self.encoder.encode(texts)
-
-
-@pytest_asyncio.fixture
-async def pool(database_url: str) -> AsyncIterator[Pool]:
-    async with open_pool(database_url, max_size=4) as pool:
-        yield pool
-
-
-@pytest.fixture
-def store(pool: Pool) -> PostgresDocumentStore:
-    return PostgresDocumentStore(pool)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -42,17 +41,6 @@ Snow depth is measured with ultrasound; the sensor hangs three metres above the 
 
 Wind is measured ten metres above the ground, far away from houses and trees, and averaged over ten minutes.
 """
-
-
-@pytest_asyncio.fixture
-async def pool(database_url: str) -> AsyncIterator[Pool]:
-    async with open_pool(database_url, max_size=4) as pool:
-        yield pool
-
-
-@pytest.fixture
-def store(pool: Pool) -> PostgresDocumentStore:
-    return PostgresDocumentStore(pool)
 
 
 @pytest_asyncio.fixture

@@ -13,7 +13,7 @@ from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.embeddings.openai import OpenAIEmbedder
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library.library import PostgresLibrary
-from app.adapters.postgres.pool import Pool, open_pool
+from app.adapters.postgres.pool import Pool
 from app.adapters.postgres.vectors import reembedding, vector_index
 from app.adapters.postgres.vectors.embedding_model import find_problem, pin_embedder
 from app.adapters.postgres.vectors.reembedding import open_reembedding
@@ -38,12 +38,6 @@ SUBJECTS = ["rain", "snow", "wind", "fog", "hail", "dew", "frost", "heat", "smok
 
 def describe(subject: str) -> bytes:
     return f"# The {subject} gauge\n\nThe amount of {subject} is measured at seven, by the person on duty.\n".encode()
-
-
-@pytest_asyncio.fixture
-async def pool(database_url: str) -> AsyncIterator[Pool]:
-    async with open_pool(database_url, max_size=4) as pool:
-        yield pool
 
 
 @pytest_asyncio.fixture
