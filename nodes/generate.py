@@ -38,7 +38,7 @@ from nodes.missing import find_missing_names
 from nodes.neighbours import merge_touching
 from nodes.prompting import Prompt, ask, fit_sources, instruct, show_sources, show_turns, write
 from nodes.quoting import render_quote
-from nodes.scope import profile_of
+from nodes.scope import profile_of, scope_of
 from nodes.wording import wording_of
 from nodes.writing import AbstentionListener, AnsweringInput, AnswerWriter, Prose, finish_turn, hold_back
 
@@ -198,6 +198,7 @@ async def _quote(
     quotes = await context.judges.finder.find(
         state["standalone_question"],
         sources,
+        scope=scope_of(state),
         most=knobs.max_sentences,
         typed=state["question"],
         last=before[-1] if before else None,

@@ -12,13 +12,14 @@ from typing_extensions import TypedDict
 
 from domain.documents import Candidate, Source
 from domain.ports.models import ChatModel
+from domain.scope import ScopeJson
 from domain.state import Attempt, Level, Turn
 from nodes.context import Context
 from nodes.fusion import weigh_by_rank
 from nodes.judgement import ask_or_none
 from nodes.prompting import ask, instruct, show_sources
 from nodes.rerank import is_reranked
-from nodes.scope import profile_of
+from nodes.scope import profile_of, scope_of
 
 PROMPT = """You judge whether sources from a team's documents contain the answer to a question.
 
@@ -43,6 +44,7 @@ class GradeInput(TypedDict):
     candidates: list[Candidate]
     sources: list[Source]
     previous: Attempt | None
+    scope: ScopeJson
     profile: dict[str, Any]
 
 
@@ -114,6 +116,7 @@ async def _judge(state: GradeInput, context: Context) -> Attempt:
         local = await context.judges.grader.grade(
             question,
             context.read_cosines(_restore_relevance(sources, state["candidates"])),
+            scope=scope_of(state),
             typed=state["question"],
             last=state["turns"][-1] if state["turns"] else None,
         )

@@ -20,6 +20,7 @@ from domain.ports.judgement import Judges
 from domain.ports.library import Library
 from domain.ports.models import ChatModel, ModelUsage, TokenCounter, UsageSink
 from domain.ports.reranking import Reranker
+from domain.ports.unit_scoring import UnitScorer
 from domain.scope import Scope
 from domain.tapes import Call, Tape
 from nodes.context import Context, Ledger, Models
@@ -29,6 +30,9 @@ _DIFF_LINES = 40
 
 _SINGLE: dict[str, type] = {"library": Library, "embedder": Embedder}
 """The fields of a context that hold one port, and the protocol of each."""
+
+_CALLED_BY_JUDGES: tuple[type, ...] = (Embedder, UnitScorer)
+"""The protocols that a field of a judge may have."""
 
 Ports = dict[str, Any]
 
@@ -253,13 +257,15 @@ def _map_ports(context: Context, wrap: Callable[[type, Any], Any]) -> Context:
 
 
 def _map_judges(judges: Judges, wrap: Callable[[type, Any], Any]) -> Judges:
-    """Return `judges` with the embedder of each wrapped."""
+    """Return `judges` with the ports that each calls wrapped."""
     mapped = {}
     for part in fields(judges):
         judge = getattr(judges, part.name)
         if is_dataclass(judge) and not isinstance(judge, type):
-            ports = [held.name for held in fields(judge) if held.type is Embedder]
-            judge = replace(judge, **{name: wrap(Embedder, getattr(judge, name)) for name in ports})
+            held = [(part.name, part.type) for part in fields(judge) if part.type in _CALLED_BY_JUDGES]
+            judge = replace(
+                judge, **{name: wrap(cast(type, protocol), getattr(judge, name)) for name, protocol in held}
+            )
         mapped[part.name] = judge
     return Judges(**mapped)
 

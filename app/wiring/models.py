@@ -11,6 +11,7 @@ from app.adapters.chat.tokens import O200kCounter
 from app.adapters.prices import PriceTable
 from app.adapters.rerankers.cross_encoder import OnnxCrossEncoder
 from app.adapters.rerankers.late_interaction import LateInteractionReranker
+from app.adapters.rerankers.unit_scorer import LateInteractionUnitScorer
 from app.settings import Settings, reveal
 from app.wiring.library import LibraryServices
 from domain.errors import ConfigurationError
@@ -56,7 +57,7 @@ async def open_models(
             chat=chat.models,
             rerankers=rerankers.rerankers,
             tokens=O200kCounter(),
-            judges=build_local_judges(library.sentences),
+            judges=build_local_judges(library.sentences, LateInteractionUnitScorer(library.sentences, library.search)),
             checks={**chat.checks, **rerankers.checks},
             parts=chat.parts,
         )

@@ -3,7 +3,7 @@
 A node asks a port and never knows who judges. `nodes/local` implements every port without a language model; a learned
 judge takes the place of one of them with `dataclasses.replace(judges, grader=LearnedGrader(reader))`.
 
-A judge is a frozen dataclass. A field annotated with `Embedder` holds a model that the judge calls:
+A judge is a frozen dataclass. A field annotated with `Embedder` or `UnitScorer` holds a port that the judge calls:
 `app/runs/taping.py` records those calls on the run's tape, and a replay answers them from there.
 
 Where a question leans on its conversation, a judge is given three things: `question` with the words that the
@@ -16,6 +16,7 @@ from typing import Protocol
 
 from domain.documents import Source, Verdict
 from domain.outcome import Choice
+from domain.scope import Scope
 from domain.state import Route, Turn
 from domain.text.languages import Language
 
@@ -132,12 +133,13 @@ class AnswerFinder(Protocol):
         question: str,
         sources: Sequence[Source],
         *,
+        scope: Scope,
         most: int,
         typed: str | None = None,
         last: Turn | None = None,
     ) -> list[Quote]:
         """Return at most `most` quotes, the best first; fewer where few passages answer, none where there are no
-        sources."""
+        sources. `scope` is where these are from."""
         ...
 
 
@@ -145,9 +147,16 @@ class SourceGrader(Protocol):
     """Estimates whether sources answer a question."""
 
     async def grade(
-        self, question: str, sources: Sequence[Source], *, typed: str | None = None, last: Turn | None = None
+        self,
+        question: str,
+        sources: Sequence[Source],
+        *,
+        scope: Scope,
+        typed: str | None = None,
+        last: Turn | None = None,
     ) -> Grade:
-        """Grade `sources`, which come most relevant first. Without sources the confidence is 0."""
+        """Grade `sources`, which are from `scope` and come most relevant first. Without sources the confidence is
+        0."""
         ...
 
 

@@ -1,6 +1,7 @@
 """The searchable library: what retrieval and the local judgement read."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from domain.documents import DocumentList, Match, Passage
@@ -80,6 +81,20 @@ class Library(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class TokenChunk:
+    """A chunk at `start` of its document, with its token vectors."""
+
+    document_id: str
+    start: int
+    text: str
+    title: str
+    heading_path: tuple[str, ...]
+    lead: str
+    """With title and headings, what was embedded with the text; see `domain.documents.embedding_text`."""
+    tokens: bytes
+
+
 class TokenVectors(Protocol):
     """The token vectors that ingestion stored (`ChunkVectors.tokens`).
 
@@ -88,4 +103,9 @@ class TokenVectors(Protocol):
 
     async def read_tokens(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, bytes]:
         """Return the stored bytes by chunk id, without the chunks that have none."""
+        ...
+
+    async def read_token_chunks(self, scope: Scope, places: Sequence[tuple[str, int, int]]) -> list[TokenChunk]:
+        """Return the chunks with token vectors that overlap one of these places (document id, start, end), in no
+        particular order."""
         ...

@@ -49,7 +49,7 @@ _ITEM = re.compile(
 _MARKS = re.compile(
     r"^[ \t]*(?:`{3,}|~{3,})[^`\n]*(?:\n|\Z)"  # a fence, with the language that it names
     r"|^[ \t]*\|?(?:[ \t]*:?-{3,}:?[ \t]*\|)+[ \t:|-]*(?:\n|\Z)"
-    r"|^[ \t]{0,3}(?:#{1,6}|>|:)[ \t]+|`",
+    r"|^[ \t]{0,3}(?:#{1,6}|>|:)[ \t]+|`|\\(?=\|)",
     re.MULTILINE,
 )
 
@@ -104,7 +104,39 @@ def read_blocks(text: str) -> list[Block]:
 def plain_text(text: str) -> str:
     """Return the text without the marks that say nothing by themselves: fences, hashes of headings, rows that rule off
     a header, marks of quotes and definitions, backticks."""
-    return _MARKS.sub("", text).replace("\\|", "|").strip("\n")
+    return "".join(text[start:end] for start, end in find_plain(text))
+
+
+def find_plain(text: str) -> list[Span]:
+    """Return the spans of `text` that `plain_text` keeps, in order."""
+    kept: list[Span] = []
+    position = 0
+    for mark in _MARKS.finditer(text):
+        if mark.start() > position:
+            kept.append((position, mark.start()))
+        position = mark.end()
+    if position < len(text):
+        kept.append((position, len(text)))
+    return _strip_breaks(text, kept)
+
+
+def _strip_breaks(text: str, kept: list[Span]) -> list[Span]:
+    """Return the spans without line breaks at the beginning of the first and the end of the last."""
+    while kept:
+        start, end = kept[0]
+        stripped = text[start:end].lstrip("\n")
+        if stripped:
+            kept[0] = (end - len(stripped), end)
+            break
+        kept.pop(0)
+    while kept:
+        start, end = kept[-1]
+        stripped = text[start:end].rstrip("\n")
+        if stripped:
+            kept[-1] = (start, start + len(stripped))
+            break
+        kept.pop()
+    return kept
 
 
 def find_item(line: str) -> int:

@@ -18,10 +18,6 @@ _RARE = 1 / 200
 """Share of such letters, of all characters, from which they are no longer a name's. German, French and Spanish prose
 has 1.5 to 4 %."""
 
-JUDGED = 300
-"""Limit, in characters, of a sentence that is embedded for comparison with a question. Anything longer is a list or
-text without stops, and would take several times as long."""
-
 _KEPT = re.compile(
     r"`[^`\n]+`"
     r"|\[\^?\s*(?:(?:sources?|citations?|cite)[\s:]*)?[\w\s,;:#&.–-]{0,200}\d[^\[\]\n]{0,200}\]"

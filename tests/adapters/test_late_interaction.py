@@ -15,6 +15,7 @@ from domain.documents import Passage, embedding_text
 from domain.scope import Scope
 from nodes.context import Ledger
 from tests.contracts.reranker import RerankerContract
+from tests.unit_scorers import NoTokens
 
 SCOPE = Scope("default")
 QUESTION = "How often must the smoke detectors be tested?"
@@ -23,7 +24,7 @@ RELATED = "The smoke detectors in the east wing were bought from Halden Ltd. in 
 UNRELATED = "Knead the dough for ten minutes and let it rise in a warm place."
 
 
-class Shelf:
+class Shelf(NoTokens):
     """Token vectors in memory, and what was asked for."""
 
     def __init__(self, stored: dict[str, bytes]) -> None:

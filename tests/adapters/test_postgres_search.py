@@ -351,3 +351,23 @@ async def test_token_vectors_stay_with_their_chunk(pool: Pool) -> None:
     assert sorted(texts.values()) == [b"blue", b"green", b"red", b"red"]
     assert await stored.read_tokens(Scope("a"), [*ids, "no id"]) == texts
     assert await stored.read_tokens(Scope("b"), ids) == {}
+
+
+async def test_token_vectors_are_found_by_the_place_of_their_chunk(pool: Pool) -> None:
+    documents, stored = PostgresDocumentStore(pool), PostgresLibrary(pool)
+    document = await store(documents, "a", "x", ["green", "red", "blue", "red"])
+    other = await store(documents, "a", "y", ["green"])
+    chunks = await stored.read_around(
+        Scope("a"), [m.chunk_id for m in await stored.search_dense(Scope("a"), vector_of("red"), 1)], 9, 9
+    )
+    _, second, third, _ = sorted(chunks, key=lambda chunk: chunk.start)
+    places = [(document.id, second.end - 1, third.start + 1), (document.id, second.start, second.end), ("no id", 0, 9)]
+    found = await stored.read_token_chunks(Scope("a"), places)
+    assert {(each.document_id, each.start, each.text, each.title, each.tokens) for each in found} == {
+        (document.id, second.start, "red", document.title, b"red"),
+        (document.id, third.start, "blue", document.title, b"blue"),
+    }
+    assert len(found) == 2
+    assert [each.text for each in await stored.read_token_chunks(Scope("a"), [(other.id, 0, 5)])] == ["green"]
+    assert await stored.read_token_chunks(Scope("b"), places) == []
+    assert await stored.read_token_chunks(Scope("a"), []) == []

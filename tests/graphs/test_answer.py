@@ -28,6 +28,7 @@ from domain.where import Where
 from graphs.answer import build_answer_graph
 from nodes.local.judges import build_local_judges
 from tests.asking import with_search
+from tests.unit_scorers import DownUnitScorer
 
 
 async def ask(services: Services, question: str, **options: object) -> tuple[Done, list[Event]]:
@@ -235,7 +236,7 @@ async def test_without_the_embedder_the_lexical_leg_answers_alone_with_a_warning
     broken = replace(
         services,
         library=replace(services.library, embedder=BrokenEmbedder()),
-        models=replace(services.models, judges=build_local_judges(BrokenEmbedder())),
+        models=replace(services.models, judges=build_local_judges(BrokenEmbedder(), DownUnitScorer())),
     )
     done, _ = await ask(broken, "How long is the warranty of the Falke?")
     assert "36 months" in done["answer"]

@@ -8,6 +8,7 @@ from app.wiring.services import Services
 from domain.documents import Source
 from domain.outcome import Choice
 from domain.ports.judgement import Check, Grade, Quote, Rewrite, Routed
+from domain.scope import Scope
 from domain.state import Turn
 from domain.text.languages import Language
 from tests.asking import QUESTION, ask
@@ -26,7 +27,13 @@ class Doubtful:
     asked: list[str] = field(default_factory=list)
 
     async def grade(
-        self, question: str, sources: Sequence[Source], *, typed: str | None = None, last: Turn | None = None
+        self,
+        question: str,
+        sources: Sequence[Source],
+        *,
+        scope: Scope,
+        typed: str | None = None,
+        last: Turn | None = None,
     ) -> Grade:
         self.asked.append(question)
         return Grade(self.confidence, ["warranty"])
@@ -96,6 +103,7 @@ class LastWords:
         question: str,
         sources: Sequence[Source],
         *,
+        scope: Scope,
         most: int,
         typed: str | None = None,
         last: Turn | None = None,

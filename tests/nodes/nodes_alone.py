@@ -6,9 +6,11 @@ from typing import Any, cast
 from langgraph.runtime import Runtime
 
 from domain.profile import Profile
+from domain.scope import DEFAULT_SCOPE
 from domain.state import blank_question
 from nodes.context import Context, Models
 from nodes.local.judges import build_local_judges
+from tests.unit_scorers import make_unit_scorer
 
 
 def make_state(question: str = "What does it cost?", profile: Profile | None = None, **fields: Any) -> Any:
@@ -19,6 +21,7 @@ def make_state(question: str = "What does it cost?", profile: Profile | None = N
         "question": question,
         "standalone_question": question,
         "profile": (profile or Profile(name="own")).model_dump(),
+        "scope": DEFAULT_SCOPE.to_json(),
         "turns": [],
         **fields,
     }
@@ -29,7 +32,7 @@ def make_runtime(embedder: Any, events: list[Any], models: Models | None = None,
     context = Context(
         library=cast(Any, None),
         embedder=embedder,
-        judges=replace(build_local_judges(embedder), **judges),
+        judges=replace(build_local_judges(embedder, make_unit_scorer(embedder)), **judges),
         tokens=cast(Any, _Words()),
         models=models or Models(),
     )

@@ -1,24 +1,19 @@
 """Finding the passages that answer, and quoting them exactly."""
 
-from collections.abc import Sequence
-
-import numpy as np
 import pytest
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.documents import Source
-from domain.errors import EmbedderUnavailable
-from domain.ports.embedding import Vector
 from domain.ports.judgement import Quote
-from domain.ports.models import UsageSink
+from domain.scope import Scope
 from domain.state import Turn
 from nodes.local.extraction.finder import LocalFinder
 from nodes.local.extraction.passages import BRIEF, LONG
 from nodes.local.reading.questions import read_question
-from nodes.local.reading.scoring import EMBEDDED
 from nodes.local.reading.units import split_units
 from nodes.quoting import render_quote
 from tests.sources import make_source
+from tests.unit_scorers import DownUnitScorer, make_unit_scorer
 
 
 def source(
@@ -51,7 +46,9 @@ PRICES = (
 async def quotes_of(
     question: str, sources: list[Source], embedder: OnnxEmbedder, *, typed: str | None = None, last: Turn | None = None
 ) -> list[Quote]:
-    quotes = await LocalFinder(embedder).find(question, sources, most=2, typed=typed, last=last)
+    quotes = await LocalFinder(make_unit_scorer(embedder)).find(
+        question, sources, scope=Scope("default"), most=2, typed=typed, last=last
+    )
     for quote in quotes:
         origin = next(s for s in sources if s["number"] == quote.number)
         assert origin["text"][quote.start - origin["start"] : quote.end - origin["start"]] == quote.text
@@ -153,30 +150,9 @@ async def test_no_sources_and_headings_alone_give_no_quotes(embedder: OnnxEmbedd
     assert await quotes_of("When does the canteen open?", [source(1, "## The canteen")], embedder) == []
 
 
-class Counting:
-    """An embedder that notes what it embeds."""
-
-    name, dimension = "counting", 2
-
-    def __init__(self, fails: bool = False) -> None:
-        self.seen: list[str] = []
-        self.fails = fails
-
-    async def embed_query(self, text: str, sink: UsageSink | None = None) -> Vector:
-        if self.fails:
-            raise EmbedderUnavailable
-        return np.array([1, 0], dtype=np.float32)
-
-    async def embed_passages(self, texts: Sequence[str], sink: UsageSink | None = None) -> Vector:
-        self.seen += texts
-        return np.ones((len(texts), 2), dtype=np.float32)
-
-
-async def test_few_units_are_embedded_and_without_the_model_words_decide() -> None:
-    counting = Counting()
-    await LocalFinder(counting).find("When was it founded?", [source(1, RESERVES)], most=2)
-    assert len(counting.seen) == EMBEDDED
-    [quote, *_] = await LocalFinder(Counting(fails=True)).find("When does the canteen open?", [CANTEEN], most=2)
+async def test_without_the_model_words_decide() -> None:
+    finder = LocalFinder(DownUnitScorer())
+    [quote, *_] = await finder.find("When does the canteen open?", [CANTEEN], scope=Scope("default"), most=2)
     assert "11:30" in quote.text
 
 

@@ -1,21 +1,21 @@
 """Estimating whether sources hold the answer."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import pytest
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.rerankers.late_interaction import LateInteractionReranker
 from domain.documents import Match, Passage, Source
-from domain.errors import EmbedderUnavailable
-from domain.ports.embedding import Vector
-from domain.ports.models import UsageSink
 from domain.profile import RetrievalKnobs
 from domain.scope import Scope
 from nodes.context import Ledger
 from nodes.fusion import blend, fuse
 from nodes.local.grading.grader import LocalGrader, Signs, estimate_confidence, find_missing
 from tests.sources import make_source
+from tests.unit_scorers import DownUnitScorer, NoTokens, make_unit_scorer
+
+SCOPE = Scope("default")
 
 HANDBOOK = [
     "Employees get 28 days of paid leave a year. Unused days lapse on 31 March of the following year.",
@@ -25,22 +25,6 @@ HANDBOOK = [
     "New colleagues meet their mentor, Ada Brandt, on the first day.",
     "Expenses up to 50 euros need no approval; larger ones are approved by the team lead.",
 ]
-
-
-class NoTokens:
-    async def read_tokens(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, bytes]:
-        return {}
-
-
-class DownEmbedder:
-    name = "down"
-    dimension = 384
-
-    async def embed_query(self, text: str, sink: UsageSink | None = None) -> Vector:
-        raise EmbedderUnavailable
-
-    async def embed_passages(self, texts: Sequence[str], sink: UsageSink | None = None) -> Vector:
-        raise EmbedderUnavailable
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +62,9 @@ async def find_sources(question: str, embedder: OnnxEmbedder) -> list[Source]:
     ],
 )
 async def test_answerable_questions_pass(question: str, embedder: OnnxEmbedder) -> None:
-    graded = await LocalGrader(embedder).grade(question, await find_sources(question, embedder))
+    graded = await LocalGrader(make_unit_scorer(embedder)).grade(
+        question, await find_sources(question, embedder), scope=SCOPE
+    )
     assert graded.confidence >= 0.6
 
 
@@ -93,12 +79,14 @@ async def test_answerable_questions_pass(question: str, embedder: OnnxEmbedder) 
     ],
 )
 async def test_questions_about_other_things_do_not_pass(question: str, embedder: OnnxEmbedder) -> None:
-    graded = await LocalGrader(embedder).grade(question, await find_sources(question, embedder))
+    graded = await LocalGrader(make_unit_scorer(embedder)).grade(
+        question, await find_sources(question, embedder), scope=SCOPE
+    )
     assert graded.confidence < 0.4
 
 
 async def test_no_sources_no_confidence(embedder: OnnxEmbedder) -> None:
-    graded = await LocalGrader(embedder).grade("How long is the warranty?", [])
+    graded = await LocalGrader(make_unit_scorer(embedder)).grade("How long is the warranty?", [], scope=SCOPE)
     assert graded.confidence == 0
     assert graded.missing == ["long", "warranty"]
 
@@ -106,7 +94,11 @@ async def test_no_sources_no_confidence(embedder: OnnxEmbedder) -> None:
 async def test_confidence_follows_relevance_and_similarity(embedder: OnnxEmbedder) -> None:
     question = "How many days of leave?"
     weak, relevant, similar = [
-        (await LocalGrader(embedder).grade(question, [source(HANDBOOK[0], score, dense)])).confidence
+        (
+            await LocalGrader(make_unit_scorer(embedder)).grade(
+                question, [source(HANDBOOK[0], score, dense)], scope=SCOPE
+            )
+        ).confidence
         for score, dense in ((0.3, 0.4), (0.8, 0.4), (0.3, 0.8))
     ]
     assert weak < relevant
@@ -115,15 +107,19 @@ async def test_confidence_follows_relevance_and_similarity(embedder: OnnxEmbedde
 
 async def test_similarity_of_a_source_found_by_words_alone_is_computed(embedder: OnnxEmbedder) -> None:
     question = "When is the office in Lyon open?"
-    close = await LocalGrader(embedder).grade(question, [source(HANDBOOK[2], dense=None)])
-    far = await LocalGrader(embedder).grade(question, [source(HANDBOOK[5], dense=None)])
+    close = await LocalGrader(make_unit_scorer(embedder)).grade(
+        question, [source(HANDBOOK[2], dense=None)], scope=SCOPE
+    )
+    far = await LocalGrader(make_unit_scorer(embedder)).grade(question, [source(HANDBOOK[5], dense=None)], scope=SCOPE)
     assert close.confidence > far.confidence + 0.2
 
 
 async def test_a_dead_embedder_leaves_a_grade() -> None:
     question = "When is the office in Lyon open?"
-    high = await LocalGrader(DownEmbedder()).grade(question, [source(HANDBOOK[2], score=0.9, dense=None)])
-    low = await LocalGrader(DownEmbedder()).grade(question, [source(HANDBOOK[2], score=0.1, dense=None)])
+    high = await LocalGrader(DownUnitScorer()).grade(
+        question, [source(HANDBOOK[2], score=0.9, dense=None)], scope=SCOPE
+    )
+    low = await LocalGrader(DownUnitScorer()).grade(question, [source(HANDBOOK[2], score=0.1, dense=None)], scope=SCOPE)
     assert 0 < low.confidence < 0.4 < high.confidence < 1
 
 
@@ -131,14 +127,17 @@ async def test_sources_about_the_subject_that_do_not_answer_get_less(embedder: O
     question = "How many days of paid leave do employees get?"
     answers = [source(HANDBOOK[0], 0.5, 0.6)]
     merely_about = [source("Paid leave is planned with the team lead and entered into the calendar.", 0.5, 0.6)]
-    one, other = [(await LocalGrader(embedder).grade(question, each)).confidence for each in (answers, merely_about)]
+    one, other = [
+        (await LocalGrader(make_unit_scorer(embedder)).grade(question, each, scope=SCOPE)).confidence
+        for each in (answers, merely_about)
+    ]
     assert one > other + 0.1
 
 
 async def test_a_question_that_turns_the_nearest_sentence_round_gets_less(embedder: OnnxEmbedder) -> None:
-    grader = LocalGrader(embedder)
-    plain = await grader.grade("Which journeys under five hours are made by train?", [source(HANDBOOK[1])])
-    turned = await grader.grade("Which journeys over five hours are made by train?", [source(HANDBOOK[1])])
+    grader = LocalGrader(make_unit_scorer(embedder))
+    plain = await grader.grade("Which journeys under five hours are made by train?", [source(HANDBOOK[1])], scope=SCOPE)
+    turned = await grader.grade("Which journeys over five hours are made by train?", [source(HANDBOOK[1])], scope=SCOPE)
     assert turned.confidence < plain.confidence - 0.2
 
 

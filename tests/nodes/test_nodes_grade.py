@@ -37,7 +37,7 @@ async def test_a_retry_has_to_be_clearly_better(
         runtime,
     )
     sources = ranked["sources"]
-    confidence = (await services.models.judges.grader.grade(QUESTION, sources)).confidence
+    confidence = (await services.models.judges.grader.grade(QUESTION, sources, scope=Scope("default"))).confidence
     earlier = Attempt(
         query="earlier",
         candidates=ranked["candidates"][:1],
@@ -54,6 +54,7 @@ async def test_a_retry_has_to_be_clearly_better(
             candidates=ranked["candidates"],
             sources=sources,
             previous=earlier,
+            scope=Scope("default").to_json(),
             profile=MODES["standard"].model_dump(),
         ),
         runtime,

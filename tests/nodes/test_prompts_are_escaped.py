@@ -33,6 +33,7 @@ from nodes.reformulate import reformulate
 from nodes.route import route
 from nodes.verify import verify
 from tests.sources import make_source
+from tests.unit_scorers import make_unit_scorer
 
 CONTROL = [
     "<|im_start|>system", "<|im_end|>", "<|endoftext|>",  # ChatML: Qwen, Yi, SmolLM
@@ -172,7 +173,7 @@ async def recorded() -> list[Sequence[Message]]:
     context = Context(
         library=library,
         embedder=embedder,
-        judges=replace(build_local_judges(embedder), verifier=Denier()),
+        judges=replace(build_local_judges(embedder, make_unit_scorer(embedder)), verifier=Denier()),
         tokens=WordCounter(),
         models=Models(small=chat, large=chat, judge=chat),
     )

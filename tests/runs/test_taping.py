@@ -13,6 +13,7 @@ from app.runs.taping import Player, describe, fill, play, record
 from domain.ports.embedding import Embedder
 from domain.ports.judgement import Judges
 from domain.ports.models import TokenCounter
+from domain.ports.unit_scoring import UnitScorer
 from domain.tapes import Tape
 from nodes.context import Context
 from nodes.local.judges import build_local_judges
@@ -30,7 +31,7 @@ def holds_port(hint: Any) -> bool:
 def make(hint: Any) -> Any:
     """Something of this type, with a stand-in for each port in it. Judges are code: the ports are what they call."""
     if hint is Judges:
-        return build_local_judges(make(Embedder))
+        return build_local_judges(make(Embedder), make(UnitScorer))
     if is_dataclass(hint):
         parts = {name: each for name, each in get_type_hints(hint).items() if holds_port(each)}
         return hint(**{name: make(each) for name, each in parts.items()})  # type: ignore[operator]
@@ -72,7 +73,14 @@ def context() -> Context:
 def test_every_port_of_a_context_is_recorded_and_played(context: Context) -> None:
     given = list_ports(context)
     calls = {place for place, port in given.items() if port.stands_for not in NO_CALLS}
-    assert {".library", ".judges.grader.embedder", ".rerankers.name", ".models.large", ".models.fallbacks.0"} <= calls
+    assert {
+        ".library",
+        ".judges.verifier.embedder",
+        ".judges.grader.unit_scorer",
+        ".rerankers.name",
+        ".models.large",
+        ".models.fallbacks.0",
+    } <= calls
     tape = Tape(ports=unpack(pack(describe(context))), calls=[], events=[])
     player = Player(tape, "run")
     for taped in (record(context, []), play(tape, player, context.tokens, context.judges), fill(context, player)):

@@ -46,6 +46,8 @@ WEIGHTS = "weights"
 
 REMEMBERED_QUERIES = 256
 REMEMBERED_SENTENCES = 1024
+REMEMBERED_PLACES = 2048
+"""Chunks of which the places of tokens are kept, about 1 kB each; finding them takes .15 ms."""
 
 _Encoded = tuple[Vector, Vector]
 
@@ -76,6 +78,7 @@ class OnnxEmbedder:
             if token in ("[CLS]", "[SEP]", "[PAD]") or token in string.punctuation:
                 self._is_word[index] = False
         self._recall = lru_cache(maxsize=REMEMBERED_QUERIES)(self._encode_query)
+        self._locate = lru_cache(maxsize=REMEMBERED_PLACES)(self._find_words)
         self._sentences: dict[str, Vector] = {}
         self._queries = ThreadPoolExecutor(1, thread_name_prefix="embed-query")
         self._passages = ThreadPoolExecutor(workers, thread_name_prefix="embed-passages")
@@ -126,6 +129,10 @@ class OnnxEmbedder:
             del self._sentences[oldest]
         return np.array([known[text] for text in texts], dtype=np.float32).reshape(len(texts), self.dimension)
 
+    def locate_words(self, text: str) -> NDArray[np.int32]:
+        """Return where in `text` each token begins that has a token vector, in the order of the vectors."""
+        return self._locate(text)
+
     def stream_passages(self, texts: Sequence[str]) -> AsyncIterator[tuple[int, Vector, Vector]]:
         """Yield the position in `texts`, the embedding (dimension,) and the token vectors (tokens, dimension) of each
         text, in order.
@@ -160,7 +167,7 @@ class OnnxEmbedder:
         self._passages.shutdown(cancel_futures=True)
         # A cached bound method is a reference cycle, and a model's memory is too large to wait for the garbage
         # collector.
-        del self._recall, self._session, self._bulk
+        del self._recall, self._locate, self._session, self._bulk
 
     async def _embed_query(self, text: str) -> _Encoded:
         return await asyncio.get_running_loop().run_in_executor(self._queries, self._recall, text)
@@ -176,6 +183,12 @@ class OnnxEmbedder:
         # Extracted text contains lone surrogates, which the tokenizer refuses.
         encodable = [replace_surrogates(text) for text in texts]
         return [encoding.ids for encoding in self._tokenizer.encode_batch(encodable)]
+
+    def _find_words(self, text: str) -> NDArray[np.int32]:
+        encoding = self._tokenizer.encode(replace_surrogates(text))
+        places = np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2)[self._is_word[encoding.ids], 0]
+        places.setflags(write=False)
+        return places
 
     def _run(self, session: ort.InferenceSession, ids: list[int]) -> _Encoded:
         inputs = {"input_ids": np.array([ids], dtype=np.int64)}

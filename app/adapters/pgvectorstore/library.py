@@ -12,6 +12,7 @@ from psycopg.rows import DictRow
 from app.adapters.pgvectorstore.table import Table
 from domain.documents import Box, DocumentList, Line, ListedDocument, Match, Passage
 from domain.ports.embedding import Vector
+from domain.ports.library import TokenChunk
 from domain.scope import Scope
 
 _TITLE_ROWS = 2_000
@@ -185,6 +186,10 @@ class PgVectorStoreLibrary:
     async def read_tokens(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, bytes]:
         """Return nothing: the table has no token vectors, so late interaction runs the model on every passage."""
         return {}
+
+    async def read_token_chunks(self, scope: Scope, places: Sequence[tuple[str, int, int]]) -> list[TokenChunk]:
+        """Return nothing, like `read_tokens`."""
+        return []
 
     def _read_passage(self, row: DictRow) -> Passage:
         position = row["position"] or 0

@@ -39,7 +39,7 @@ class LateInteractionEncoder:
 
     def __init__(self, embedder: OnnxEmbedder) -> None:
         self._embedder = embedder
-        self._projection = _read_projection()
+        self._projection = read_projection()
 
     async def encode(self, texts: Sequence[str]) -> list[ChunkVectors]:
         """Return the embedding and the stored form of the token vectors of each text, in order.
@@ -48,7 +48,7 @@ class LateInteractionEncoder:
         """
         vectors: dict[int, ChunkVectors] = {}
         async for position, embedding, tokens in self._embedder.stream_passages(texts):
-            vectors[position] = ChunkVectors(embedding, compress(_project(tokens, self._projection)))
+            vectors[position] = ChunkVectors(embedding, compress(project(tokens, self._projection)))
         return [vectors[position] for position in range(len(texts))]
 
 
@@ -63,7 +63,7 @@ class LateInteractionReranker:
         self._embedder = embedder
         self._token_vectors = token_vectors
         self._encoder = LateInteractionEncoder(embedder)
-        self._projection = _read_projection()
+        self._projection = read_projection()
 
     async def score(self, scope: Scope, question: str, passages: Sequence[Passage], sink: UsageSink) -> list[float]:
         """Return the mean of the highest similarities, 0-1. Unrelated text scores about 0.3, an answer 0.6 and more."""
@@ -79,7 +79,7 @@ class LateInteractionReranker:
         encoded = await self._encoder.encode([embedding_text(p.title, p.heading_path, p.text) for p in missing])
         stored |= {passage.chunk_id: vectors.tokens for passage, vectors in zip(missing, encoded, strict=True)}
         compared = [passage.chunk_id for passage in passages if passage.chunk_id not in left_out]
-        scores = compare(_project(tokens, self._projection), [stored[chunk_id] for chunk_id in compared])
+        scores = compare(project(tokens, self._projection), [stored[chunk_id] for chunk_id in compared])
         known = dict(zip(compared, scores, strict=True))
         average = sum(scores) / len(scores)
         return [known.get(passage.chunk_id, average) for passage in passages]
@@ -111,11 +111,22 @@ def compare(question: Vector, stored: Sequence[bytes]) -> list[float]:
     return clipped
 
 
-def _read_projection() -> Vector:
+def decompress(stored: bytes) -> Vector:
+    """Return the vectors that `compress` made the bytes of, shape (tokens, DIMENSIONS), about as long as they were."""
+    pairs = np.frombuffer(stored, dtype=np.uint8).reshape(-1, DIMENSIONS // 2)
+    levels = np.empty((len(pairs), DIMENSIONS), dtype=np.float32)
+    levels[:, 0::2], levels[:, 1::2] = pairs >> 4, pairs & 0x0F
+    levels += 0.5 - LEVELS // 2
+    levels *= STEP
+    return levels
+
+
+def read_projection() -> Vector:
     """Read the projection, shape (model dimension, DIMENSIONS), made by benchmarks/fit_projection.py."""
     return cast(NDArray[np.float16], np.load(PROJECTION_PATH)).astype(np.float32)
 
 
-def _project(tokens: Vector, projection: Vector) -> Vector:
+def project(tokens: Vector, projection: Vector) -> Vector:
+    """Return the token vectors in the form that is stored, before it is quantised: unit rows of `DIMENSIONS`."""
     projected = tokens @ projection
     return cast(Vector, projected / np.linalg.norm(projected, axis=1, keepdims=True))

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from domain.documents import Source
-from domain.ports.embedding import Embedder, Vector
+from domain.ports.embedding import Vector
 from domain.ports.judgement import Quote
+from domain.ports.unit_scoring import UnitScorer
+from domain.scope import Scope
 from domain.state import Turn
 from domain.text.markers import strip_markers
 from domain.text.ranges import compare, read_amounts
@@ -28,18 +30,19 @@ class LocalFinder:
     quoted.
     """
 
-    embedder: Embedder
+    unit_scorer: UnitScorer
 
     async def find(
         self,
         question: str,
         sources: Sequence[Source],
         *,
+        scope: Scope,
         most: int,
         typed: str | None = None,
         last: Turn | None = None,
     ) -> list[Quote]:
-        scored = await score_units(question, sources, self.embedder, typed=typed)
+        scored = await score_units(question, sources, self.unit_scorer, scope, typed=typed)
         shares = _drop_excluding(question, scored)
         if last is not None and typed not in (None, question):
             shares = _lower_said(scored.units, shares, last["answer"])

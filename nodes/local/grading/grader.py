@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 
 from domain.documents import Source, name_place
-from domain.ports.embedding import Embedder
 from domain.ports.judgement import Grade
+from domain.ports.unit_scoring import UnitScorer
+from domain.scope import Scope
 from domain.state import Turn
 from domain.text.terms import analyse, content_words
 from nodes.local.grading.contrast import find_departure, share_wording
@@ -51,14 +52,20 @@ class Signs:
 class LocalGrader:
     """Implements `SourceGrader`."""
 
-    embedder: Embedder
+    unit_scorer: UnitScorer
 
     async def grade(
-        self, question: str, sources: Sequence[Source], *, typed: str | None = None, last: Turn | None = None
+        self,
+        question: str,
+        sources: Sequence[Source],
+        *,
+        scope: Scope,
+        typed: str | None = None,
+        last: Turn | None = None,
     ) -> Grade:
         if not sources:
             return Grade(0.0, content_words(question))
-        signs = await read_signs(question, sources, self.embedder, typed=typed)
+        signs = await read_signs(question, sources, self.unit_scorer, scope, typed=typed)
         return Grade(estimate_confidence(signs), find_missing(question, sources))
 
 
@@ -69,10 +76,10 @@ def estimate_confidence(signs: Signs) -> float:
 
 
 async def read_signs(
-    question: str, sources: Sequence[Source], embedder: Embedder, *, typed: str | None = None
+    question: str, sources: Sequence[Source], unit_scorer: UnitScorer, scope: Scope, *, typed: str | None = None
 ) -> Signs:
     """Compute the signs of a question and at least one source."""
-    scored = await score_units(question, sources, embedder, typed=typed)
+    scored = await score_units(question, sources, unit_scorer, scope, typed=typed)
     known = sources[0]["dense"]
     return Signs(
         merit=float(scored.merits.max(initial=0.0)),

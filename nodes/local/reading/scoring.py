@@ -9,19 +9,22 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
 
 import numpy as np
 
-from domain.documents import Source
-from domain.errors import EmbedderUnavailable
-from domain.ports.embedding import Embedder, Vector
-from domain.text.sentences import JUDGED
+from domain.documents import Source, name_place
+from domain.errors import DatabaseUnavailable, EmbedderUnavailable
+from domain.ports.embedding import Vector
+from domain.ports.unit_scoring import Closeness, Stretch, UnitScorer
+from domain.scope import Scope
 from domain.text.terms import analyse
 from nodes.local.reading.questions import read_question
 from nodes.local.reading.units import Unit, split_units
 
-EMBEDDED = 16
-"""Number of units that are embedded, about 5 ms each: those that promise most by their words and source."""
+REMEMBERED = 64
+"""Number of questions whose units are kept: grade and generate read the same ones."""
 
 CARRIED = 0.3
 """Factor on the weight of a word that comes from the conversation and not from the user's question."""
@@ -35,7 +38,7 @@ _BRIEF = 6
 
 _FIGURE = re.compile(r"\d")
 
-WEIGHTS = np.array([3.96, 4.45, 1.86, 2.26, 0.82, 1.08, -1.08, -0.91, 0.18, 3.0])
+WEIGHTS = np.array([3.96, 1.0, 4.45, 1.86, 2.26, 0.82, 1.08, -1.08, -0.91, 0.18, 3.0])
 """One weight for each feature of `describe`. All but the last are fitted on public questions by
 `benchmarks/fit_reading.py`; the last was chosen on the practical set, because the fit has no widened sources
 (docs/decisions/11-quotes-and-verification.md)."""
@@ -53,38 +56,106 @@ class ScoredUnits:
     wanted: Mapping[str, float]
     """The question's terms with their weights, which add up to 1."""
     similarity: float
-    """The highest cosine of the question with a unit."""
+    """The highest `Closeness.whole` of a unit, or relevance of a source where that is not known."""
 
 
 async def score_units(
-    question: str, sources: Sequence[Source], embedder: Embedder, *, typed: str | None = None
+    question: str, sources: Sequence[Source], unit_scorer: UnitScorer, scope: Scope, *, typed: str | None = None
 ) -> ScoredUnits:
-    """Score the units of the sources, which come most relevant first. Where the embedder is down, words and sources
-    decide. `typed` is the question as the user wrote it, where `question` carries words of the conversation."""
-    units = [unit for source in sources for unit in split_units(source)]
-    held = [frozenset(analyse(unit.text)) for unit in units]
-    wanted = weigh_terms(question, typed or question, held)
-    features = describe(question, units, held, wanted)
-    promise = features @ WEIGHTS
-    chosen = sorted(range(len(units)), key=lambda i: -promise[i])[:EMBEDDED]
-    similarities = await _compare(question, [units[i].shown[:JUDGED] for i in chosen], embedder)
-    if similarities is not None and chosen:
-        features[:, 0] = similarities.min()
-        features[chosen, 0] = similarities
+    """Score the units of the sources, which come from `scope`, most relevant first. Without the scorer, words and
+    sources decide. `typed` is the question as the user wrote it, where `question` carries words of the
+    conversation."""
+    described = _describe_sources(question, typed or question, _Sources(tuple(sources)))
+    units, features = described.units, described.features.copy()
+    closeness = await _compare(question, units, unit_scorer, scope)
+    fill_closeness(features, closeness)
     merits = (features[:, :-1] @ WEIGHTS[:-1]).astype(np.float32)
     choice = merits + features[:, -1] * np.float32(WEIGHTS[-1])
     odds = np.exp(choice - choice.max(initial=-np.inf)) if units else choice
-    highest = float(features[:, 0].max(initial=0.0))
-    return ScoredUnits(units, odds / odds.sum() if units else odds, merits, wanted, highest)
+    highest = float(features[:, 1].max(initial=0.0))
+    return ScoredUnits(list(units), odds / odds.sum() if units else odds, merits, described.wanted, highest)
+
+
+@dataclass(frozen=True, slots=True)
+class _Described:
+    """The part of scoring that depends on nothing but the question and the sources."""
+
+    units: Sequence[Unit]
+    wanted: Mapping[str, float]
+    features: Vector
+
+
+class _Sources:
+    """Sources as a key: equal where they have the same content."""
+
+    def __init__(self, sources: tuple[Source, ...]) -> None:
+        self.sources = sources
+        self._hash = hash(tuple((source["number"], source["text"]) for source in sources))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Sources) and self.sources == other.sources
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _describe_sources(question: str, typed: str, key: _Sources) -> _Described:
+    units = [unit for source in key.sources for unit in split_units(source)]
+    held = [frozenset(analyse(unit.text)) for unit in units]
+    wanted = weigh_terms(question, typed, held)
+    return _Described(units, wanted, describe(question, units, held, wanted))
+
+
+def list_stretches(units: Sequence[Unit]) -> list[Stretch]:
+    """Return the sources that the units are from, in order, with the spans of each unit."""
+    return [
+        Stretch(
+            document_id=source["document_id"],
+            start=source["start"],
+            text=source["text"],
+            place=name_place(source["title"], source["heading_path"]),
+            units=tuple(((unit.start, unit.end), *([unit.lead] if unit.lead else [])) for unit in of_source),
+        )
+        for source, of_source in ((group[0].source, group) for group in _group(units))
+    ]
+
+
+def _group(units: Sequence[Unit]) -> list[list[Unit]]:
+    """Return the units by their source, in order."""
+    return [list(group) for _, group in groupby(units, key=lambda unit: unit.source["number"])]
+
+
+def fill_closeness(features: Vector, closeness: Sequence[Closeness | None]) -> None:
+    """Put how close the units are to the question into their features. Where it is not known of some, they are taken
+    for the least close; where of none, the relevance of their sources stays."""
+    known = np.array([(each.tokens, each.whole) for each in closeness if each is not None], dtype=np.float32)
+    if len(known):
+        lowest = known.min(axis=0)
+        features[:, :2] = [lowest if each is None else (each.tokens, each.whole) for each in closeness]
+
+
+async def _compare(
+    question: str, units: Sequence[Unit], unit_scorer: UnitScorer, scope: Scope
+) -> Sequence[Closeness | None]:
+    """Return how close the question is to each unit; None where that is not known."""
+    if not units:
+        return []
+    try:
+        scored = await unit_scorer.score(scope, question, list_stretches(units))
+    except (EmbedderUnavailable, DatabaseUnavailable):
+        return [None] * len(units)
+    return [each for stretch in scored for each in stretch]
 
 
 def describe(
     question: str, units: Sequence[Unit], held: Sequence[frozenset[str]], wanted: Mapping[str, float]
 ) -> Vector:
-    """Return the features of each unit, shape (units, features): cosine with the question (until it is known, the
-    relevance of the source), share of the question's terms that it holds, share that only its context holds, relevance
-    of its source, being in the first source, having a figure where one is asked for, lacking it, brevity, share that a
-    neighbour holds, relevance of the chunk that it stands in, 0 for what the source was widened by."""
+    """Return the features of each unit, shape (units, features): closeness of its tokens and of the whole (until they
+    are known, the relevance of the source), share of the question's terms that it holds, share that only its context
+    holds, relevance of its source, being in the first source, having a figure where one is asked for, lacking it,
+    brevity, share that a neighbour holds, relevance of the chunk that it stands in, 0 for what the source was widened
+    by."""
     asks_amount = read_question(question).amount
     own = [cover(wanted, terms) for terms in held]
     rows = []
@@ -94,6 +165,7 @@ def describe(
         figure = _FIGURE.search(unit.text) is not None
         rows.append(
             (
+                unit.source["score"],
                 unit.source["score"],
                 own[i],
                 around - own[i],
@@ -149,12 +221,3 @@ def _hold(term: str, terms: Collection[str]) -> float:
     )
     best = max(shares, default=0.0)
     return best if best >= _PART else 0.0
-
-
-async def _compare(question: str, texts: Sequence[str], embedder: Embedder) -> Vector | None:
-    """Return the cosine of the question with each text; None where the embedder is down."""
-    try:
-        vector = await embedder.embed_query(question)
-        return (await embedder.embed_passages(texts)) @ vector
-    except EmbedderUnavailable:
-        return None

@@ -11,6 +11,7 @@ from app.adapters.postgres.library.ids import join_ids, parse_ids, split_ids
 from app.adapters.postgres.pool import Pool, open_session
 from domain.documents import DocumentList, ListedDocument, Passage
 from domain.ports.embedding import Vector
+from domain.ports.library import TokenChunk
 from domain.scope import Scope
 
 _COLUMNS: LiteralString = (
@@ -90,6 +91,16 @@ _READ_TOKENS: LiteralString = """
     WHERE workspace_id = %(workspace_id)s AND chunk_id = ANY(%(chunk_ids)s::uuid[])
 """
 
+# All chunks of a document are found by an index; their places decide.
+_READ_TOKEN_CHUNKS: LiteralString = """
+    SELECT DISTINCT ON (c.id) c.document_id, c.content, c.heading_path, c.metadata ->> 'title' AS title,
+        c.metadata ->> 'lead' AS lead, p.start_offset, t.tokens
+    FROM unnest(%(document_ids)s::uuid[], %(starts)s::int[], %(ends)s::int[]) AS asked (document_id, start, ends)
+    JOIN chunks c ON c.workspace_id = %(workspace_id)s AND c.document_id = asked.document_id
+    JOIN chunk_places p ON p.chunk_id = c.id AND p.start_offset < asked.ends AND p.end_offset > asked.start
+    JOIN chunk_tokens t ON t.chunk_id = c.id
+"""
+
 
 class PassageReader:
     """The part of `Library` that reads what is stored of chunks and documents."""
@@ -160,6 +171,28 @@ class PassageReader:
         async with open_session(self._pool, scope.workspace_id) as session:
             rows = await session.fetch(_READ_TOKENS, chunk_ids=join_ids(chunk_ids))
         return {str(row["chunk_id"]): row["tokens"] for row in rows}
+
+    async def read_token_chunks(self, scope: Scope, places: Sequence[tuple[str, int, int]]) -> list[TokenChunk]:
+        known = [(ids[0], start, end) for document_id, start, end in places if (ids := parse_ids([document_id]))]
+        async with open_session(self._pool, scope.workspace_id) as session:
+            rows = await session.fetch(
+                _READ_TOKEN_CHUNKS,
+                document_ids=[document_id for document_id, _, _ in known],
+                starts=[start for _, start, _ in known],
+                ends=[end for _, _, end in known],
+            )
+        return [
+            TokenChunk(
+                document_id=str(row["document_id"]),
+                start=row["start_offset"],
+                text=row["content"],
+                title=row["title"],
+                heading_path=tuple(row["heading_path"]),
+                lead=row["lead"] or "",
+                tokens=row["tokens"],
+            )
+            for row in rows
+        ]
 
 
 def _read_passage(row: DictRow) -> Passage:
