@@ -13,7 +13,8 @@ import time
 from pathlib import Path
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
-from benchmarks.retrieval import Query, load_corpus
+from app.adapters.rerankers.unit_scorer import LateInteractionUnitScorer
+from benchmarks.retrieval import SCOPE, Query, load_corpus
 from domain.documents import Source
 from nodes.local.extraction.finder import LocalFinder
 
@@ -32,13 +33,13 @@ def has_gold(query: Query, sources: list[Source]) -> bool:
 
 
 async def measure(
-    asked: list[tuple[Query, list[Source]]], embedder: OnnxEmbedder, limit: int
+    asked: list[tuple[Query, list[Source]]], finder: LocalFinder, limit: int
 ) -> tuple[float, float, float, float]:
     """Share with an answer, characters, quotes, and milliseconds of one question."""
     hits = characters = count = 0
     started = time.perf_counter()
     for query, sources in asked:
-        quotes = await LocalFinder(embedder).find(query["question"], sources, most=limit)
+        quotes = await finder.find(query["question"], sources, scope=SCOPE, most=limit)
         joined = level(" ".join(quote.text for quote in quotes))
         hits += any(level(answer) in joined for answer in query["answers"])
         characters += sum(len(quote.text) for quote in quotes)
@@ -54,8 +55,9 @@ async def main() -> None:
     found = [(query, await corpus.find_sources(query["question"])) for query in answerable]
     asked = [(query, sources) for query, sources in found if has_gold(query, sources)]
     print(f"{len(asked)} of {len(answerable)} questions have the answer among their sources")
+    finder = LocalFinder(LateInteractionUnitScorer(embedder, corpus))
     for limit in (1, 2):
-        hit, characters, quotes, ms = await measure(asked, embedder, limit)
+        hit, characters, quotes, ms = await measure(asked, finder, limit)
         print(f"at most {limit}: answered {hit:.3f}, {characters:.0f} characters in {quotes:.2f} quotes, {ms:.0f} ms")
     embedder.close()
 

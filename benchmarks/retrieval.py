@@ -34,7 +34,7 @@ from app.ingest.chunking import split
 from domain.documents import Candidate, Match, ParsedDocument, Passage, Section, Source, embedding_text
 from domain.ports.documents import ChunkVectors
 from domain.ports.embedding import Vector
-from domain.ports.library import Library
+from domain.ports.library import Library, TokenChunk
 from domain.profile import RetrievalKnobs
 from domain.scope import Scope
 from nodes.context import Ledger
@@ -69,12 +69,33 @@ class Corpus:
     def __post_init__(self) -> None:
         self._embeddings = np.array([v.embedding for v in self.vectors])
         self._tokens = {p.chunk_id: v.tokens for p, v in zip(self.passages, self.vectors, strict=True)}
+        self._of_document: defaultdict[str, list[Passage]] = defaultdict(list)
+        for passage in self.passages:
+            self._of_document[passage.document_id].append(passage)
         self._impacts = [weigh_chunk(SCOPE.workspace_id, _text(p)) for p in self.passages]
         self._frequencies = Counter(term for terms in self._impacts for term in terms)
         self._reranker = LateInteractionReranker(self.embedder, self)
 
     async def read_tokens(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, bytes]:
         return {chunk_id: self._tokens[chunk_id] for chunk_id in chunk_ids}
+
+    async def read_token_chunks(self, scope: Scope, places: Sequence[tuple[str, int, int]]) -> list[TokenChunk]:
+        return [
+            TokenChunk(p.document_id, p.start, p.text, p.title, p.heading_path, p.lead, self._tokens[p.chunk_id])
+            for document_id, start, end in places
+            for p in self._of_document[document_id]
+            if p.start < end and start < p.end
+        ]
+
+    async def read_around(self, scope: Scope, chunk_ids: Sequence[str], before: int, after: int) -> list[Passage]:
+        named = [self.passages[int(chunk_id)] for chunk_id in chunk_ids]
+        places = {(p.document_id, p.chunk_index + by) for p in named for by in range(-before, after + 1)}
+        return [
+            p
+            for document_id in {p.document_id for p in named}
+            for p in self._of_document[document_id]
+            if (p.document_id, p.chunk_index) in places
+        ]
 
     async def search(self, question: str) -> tuple[list[Match], list[Match]]:
         dense = self._embeddings @ await self.embedder.embed_query(question)
@@ -156,7 +177,7 @@ KNOBS = RetrievalKnobs(leg_limit=LEG)
 
 
 def _text(passage: Passage) -> str:
-    return embedding_text(passage.title, passage.heading_path, passage.text)
+    return embedding_text(passage.title, passage.heading_path, passage.text, passage.lead)
 
 
 def _sort(candidates: Sequence[Candidate], relevance: Sequence[float]) -> list[tuple[Candidate, float]]:
@@ -171,15 +192,20 @@ async def load_corpus(folder: Path, embedder: OnnxEmbedder) -> Corpus:
     random.Random(7).shuffle(others)
     kept = [d for d in documents if d["id"] in relevant]
     kept += others[: max(0, SAMPLE - len(kept))]
+    return await make_corpus(folder.name, kept, queries, embedder)
+
+
+async def make_corpus(
+    name: str, documents: Sequence[Mapping[str, str]], queries: list[Query], embedder: OnnxEmbedder
+) -> Corpus:
+    """Cut the documents (id, title, text) to chunks and embed them. `name` tells the kept vectors of sets apart."""
     passages: list[Passage] = []
-    for document in kept:
+    for document in documents:
         text = document["text"]
         for chunk in split(ParsedDocument(document["title"], text, "text/plain", (Section(0, len(text), ()),))):
             place = (str(len(passages)), chunk.index, document["id"], document["title"])
-            passages.append(Passage(*place, chunk.text, chunk.start, chunk.end))
-    cache = (
-        Path(os.environ.get("BENCH_CACHE", tempfile.gettempdir())) / f"askgraph-{folder.name}-{len(passages)}.pickle"
-    )
+            passages.append(Passage(*place, chunk.text, chunk.start, chunk.end, lead=chunk.lead))
+    cache = Path(os.environ.get("BENCH_CACHE", tempfile.gettempdir())) / f"askgraph-{name}-{len(passages)}-2.pickle"
     if not cache.exists():
         encoded = await LateInteractionEncoder(embedder).encode([_text(p) for p in passages])
         cache.write_bytes(pickle.dumps(encoded))

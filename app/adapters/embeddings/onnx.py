@@ -131,7 +131,8 @@ class OnnxEmbedder:
 
     def locate_words(self, text: str) -> NDArray[np.int32]:
         """Return where in `text` each token begins that has a token vector, in the order of the vectors."""
-        return self._locate(text)
+        places: NDArray[np.int32] = self._locate(text)
+        return places
 
     def stream_passages(self, texts: Sequence[str]) -> AsyncIterator[tuple[int, Vector, Vector]]:
         """Yield the position in `texts`, the embedding (dimension,) and the token vectors (tokens, dimension) of each
