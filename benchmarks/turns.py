@@ -1,4 +1,4 @@
-"""Measures a turn over real documents without a language model: CPU of the service, and the first word for many at once.
+"""Measures a turn over real documents without a language model: CPU, and the first word for many at once.
 
     python -m benchmarks.turns SET HOME [MODE]     # `standard` by default; a minute, and minutes where HOME is new
 
