@@ -31,7 +31,7 @@ from benchmarks.retrieval import SCOPE, Corpus, make_corpus
 from domain.documents import FoundSpan, Passage, Source
 from domain.ports.library import Library
 from domain.scope import Scope
-from domain.text.terms import analyse
+from domain.text.terms import find_terms
 from nodes.fusion import blend
 from nodes.local.grading.grader import read_signs
 from nodes.local.reading.scoring import WEIGHTS, describe, fill_closeness, list_stretches, weigh_terms
@@ -150,7 +150,7 @@ async def _search(question: str, library: Without) -> list[Source]:
 
 async def _describe(question: str, sources: list[Source], gold: Gold, scorer: LateInteractionUnitScorer) -> Example:
     units = [unit for source in sources for unit in split_units(source)]
-    held = [frozenset(analyse(unit.text)) for unit in units]
+    held = [find_terms(unit.text) for unit in units]
     features = describe(question, units, held, weigh_terms(question, question, held))
     scored = await scorer.score(SCOPE, question, list_stretches(units))
     fill_closeness(features, [each for stretch in scored for each in stretch])
@@ -228,7 +228,7 @@ async def main() -> None:
     embedder = OnnxEmbedder.load()
     examples = await read_examples(sys.argv[1], embedder)
     seen, unseen = [each for each in examples if not each.held_out], [each for each in examples if each.held_out]
-    everything = range(len(NAMES))
+    everything = list(range(len(NAMES)))
     print(f"{len(examples)} examples, {sum(each.answers.any() for each in examples)} with an answer")
     print("held out:", sum(each.answers.any() for each in unseen), "questions: best unit, MRR, share")
     print("  today's weights", _show(measure_units(unseen, WEIGHTS.astype(float))))

@@ -222,6 +222,13 @@ def _append(left: _Stretch, right: _Stretch) -> _Stretch:
     if gap < 0:
         return start, text + right[1][-gap:]
     before, after = text.rsplit("\n", 1)[-1], right[1].split("\n", 1)[0]
-    is_code = sum(find_fence(line) != "" for line in text.split("\n")) % 2 == 1
-    is_broken = gap > 1 or is_code or find_item(after) > 0 or is_row(before) or is_row(after) or after[:1].isspace()
+    is_broken = (
+        gap > 1 or _ends_in_code(text) or find_item(after) > 0 or is_row(before) or is_row(after) or after[:1].isspace()
+    )
     return start, text + ("\n" if is_broken else " ") * gap + right[1]
+
+
+def _ends_in_code(text: str) -> bool:
+    """Return True where the text opens code that it does not close."""
+    is_fenced = "```" in text or "~~~" in text
+    return is_fenced and sum(find_fence(line) != "" for line in text.split("\n")) % 2 == 1

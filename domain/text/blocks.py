@@ -15,6 +15,7 @@ Text that is not canonical can be read too: wrapped paragraphs, tables in outer 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from domain.text.tables import find_header, is_label, is_row, is_rule
@@ -26,6 +27,8 @@ Span = tuple[int, int]
 LONGEST_LEAD = 300
 """Limit, in characters, of a lead-in or caption. Of a longer paragraph only the last sentence is one."""
 
+_RECALLED = 5000
+"""Limit, in characters, of a text whose blocks are kept: sources are shorter, documents longer."""
 _NARROWEST = 40
 """Length, in characters, below which no line was broken by a margin."""
 _MOST_LABELS = 2
@@ -90,6 +93,16 @@ class _Line:
 
 def read_blocks(text: str) -> list[Block]:
     """Return the blocks of a text in order, without overlap. Only white space lies outside them. Takes linear time."""
+    return list(_recall_blocks(text)) if len(text) <= _RECALLED else _find_blocks(text)
+
+
+@lru_cache(maxsize=256)
+def _recall_blocks(text: str) -> tuple[Block, ...]:
+    """Return the blocks of a short text. Cached, because the steps of a turn read the same sources."""
+    return tuple(_find_blocks(text))
+
+
+def _find_blocks(text: str) -> list[Block]:
     lines = list(_read_lines(text))
     blocks: list[Block] = []
     position = 0

@@ -6,6 +6,7 @@ code are units of their own, as `domain/text/blocks.py` reads them.
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from sentencex import get_sentence_boundaries
 
@@ -17,6 +18,9 @@ _LETTERS = {"de": "äöüß", "fr": "éèêàçœ", "es": "ñáíó¿¡"}
 _RARE = 1 / 200
 """Share of such letters, of all characters, from which they are no longer a name's. German, French and Spanish prose
 has 1.5 to 4 %."""
+
+_RECALLED = 2000
+"""Limit, in characters, of a paragraph whose sentences are kept."""
 
 _KEPT = re.compile(
     r"`[^`\n]+`"
@@ -79,9 +83,19 @@ def _cover(kept: re.Match[str]) -> str:
     return f"[{'1' * (len(kept[0]) - 2)}]" if kept[0][0] == "[" else "x" * len(kept[0])
 
 
-def _find_ends(words: str, language: str) -> list[int]:
+def _find_ends(words: str, language: str) -> tuple[int, ...]:
     """Return where sentences end within a paragraph."""
-    return [end for found in get_sentence_boundaries(language, words) if (end := found["end_index"]) < len(words)]
+    return _recall_ends(words, language) if len(words) <= _RECALLED else _cut(words, language)
+
+
+@lru_cache(maxsize=2048)
+def _recall_ends(words: str, language: str) -> tuple[int, ...]:
+    """Return the ends in a short paragraph. Cached, because the steps of a turn read the same sources."""
+    return _cut(words, language)
+
+
+def _cut(words: str, language: str) -> tuple[int, ...]:
+    return tuple(end for found in get_sentence_boundaries(language, words) if (end := found["end_index"]) < len(words))
 
 
 def _split_runs(text: str, block: Block) -> Iterator[Span]:

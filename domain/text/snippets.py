@@ -2,11 +2,11 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain
 
 from domain.text.sentences import split_sentences
-from domain.text.terms import analyse
+from domain.text.terms import analyse, find_terms
 
 
 def make_snippet(text: str, statements: Sequence[str] = (), limit: int = 200) -> str:
@@ -19,13 +19,13 @@ def make_snippet(text: str, statements: Sequence[str] = (), limit: int = 200) ->
     if len(text) <= limit:
         return text
     sentences = split_sentences(text)
-    terms = [set(analyse(text[start:end])) for start, end in sentences]
+    terms = [find_terms(text[start:end]) for start, end in sentences]
     spread = Counter(chain.from_iterable(terms))
     wanted = [set(analyse(statement)) for statement in statements]
 
-    def weigh(place: int, words: set[str]) -> float:
+    def weigh(place: int, words: Collection[str]) -> float:
         # A term of many sentences distinguishes none of them.
-        return sum(1 / spread[term] for term in terms[place] & words)
+        return sum(1 / spread[term] for term in terms[place].intersection(words))
 
     def show(places: set[int]) -> str:
         return _show(text, [sentences[place] for place in sorted(places)])

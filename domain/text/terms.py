@@ -84,6 +84,12 @@ def analyse(text: str) -> list[str]:
     return [_stem(term) for terms in _split(text) for term in terms]
 
 
+@lru_cache(maxsize=2048)
+def find_terms(text: str) -> frozenset[str]:
+    """Return the text's index terms without order. Cached, because the steps of a turn read the same sentences."""
+    return frozenset(analyse(text))
+
+
 def content_words(text: str) -> list[str]:
     """Return the text's meaningful words, levelled but not stemmed, in order and with repeats. A compound with a digit
     is one word."""

@@ -395,7 +395,7 @@ async def test_turns_that_another_version_wrote_differently_cost_their_thread_no
 async def test_a_quoted_table_holds_when_it_is_checked(services: Services) -> None:
     table = b"# Care\n\n| Part | What to do | How often |\n|---|---|---|\n| Rain gauge | rinse | every month |\n| Solar panel | wipe | every 3 months |\n"
     await services.library.ingestion.add("default", "care.md", table)
-    done, _ = await ask(services, "How often must the rain gauge be rinsed?", mode="thorough")
+    done, _ = await ask(services, "How often is the rain gauge rinsed?", mode="thorough")
     assert "Rain gauge | rinse | every month" in done["answer"]
     assert done["verification"]["status"] == "supported"
 

@@ -10,7 +10,7 @@ from domain.state import Turn
 from nodes.local.extraction.finder import LocalFinder
 from nodes.local.extraction.passages import BRIEF, LONG
 from nodes.local.reading.questions import read_question
-from nodes.local.reading.units import split_units
+from nodes.local.reading.units import Unit, split_units
 from nodes.quoting import render_quote
 from tests.sources import make_source
 from tests.unit_scorers import DownUnitScorer, make_unit_scorer
@@ -129,11 +129,17 @@ def test_a_question_shows_what_it_asks_for(question: str, several: bool, amount:
 
 
 def test_units_carry_what_they_cannot_be_read_without() -> None:
-    units = split_units(source(1, f"{STEPS}\n\n{PRICES}"))
+    text = f"{STEPS}\n\n{PRICES}"
+    units = split_units(source(1, text))
+
+    def show(unit: Unit) -> list[str]:
+        return [text[start:end] for start, end in unit.spans]
+
     assert [unit.kind for unit in units] == ["steps"] * 3 + ["paragraph", "code"] + ["table"] * 3
-    assert units[1].shown == "Resetting the router\nTo reset the router:\n2. Wait ten seconds."
-    assert "Resetting the router" in units[4].context
-    assert units[5].shown.startswith("Resetting the router\nPrices in euros, 2026\n\nMachine | Price | Warranty")
+    assert show(units[1]) == ["2. Wait ten seconds.", "To reset the router:", "## Resetting the router"]
+    assert "## Resetting the router" in units[4].context
+    assert show(units[5])[1].startswith("Prices in euros, 2026\n\nMachine | Price | Warranty")
+    assert show(units[5])[2] == "## Resetting the router"
 
 
 async def test_of_questions_and_answers_the_answer_is_quoted_under_its_question(embedder: OnnxEmbedder) -> None:

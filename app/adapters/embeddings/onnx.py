@@ -189,7 +189,7 @@ class OnnxEmbedder:
         encoding = self._tokenizer.encode(replace_surrogates(text))
         places = np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2)[self._is_word[encoding.ids], 0]
         places.setflags(write=False)
-        return places
+        return cast(NDArray[np.int32], places)
 
     def _run(self, session: ort.InferenceSession, ids: list[int]) -> _Encoded:
         inputs = {"input_ids": np.array([ids], dtype=np.int64)}

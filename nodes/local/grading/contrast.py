@@ -98,8 +98,12 @@ def _has_swap(asked: _Words, said: _Words, missing: set[str], unasked: set[str])
 
 def _read_words(text: str) -> _Words:
     """Return all words with their terms; a function word is its own term."""
-    words = _WORD.findall(text.lower())
-    return [(word, (*analyse(word), word)[0]) for word in words]
+    return [(word, _find_term(word)) for word in _WORD.findall(text.lower())]
+
+
+@lru_cache(maxsize=20_000)
+def _find_term(word: str) -> str:
+    return (*analyse(word), word)[0]
 
 
 def _strip_prefix(word: str) -> str | None:

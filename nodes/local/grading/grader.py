@@ -14,12 +14,12 @@ from domain.ports.judgement import Grade
 from domain.ports.unit_scoring import UnitScorer
 from domain.scope import Scope
 from domain.state import Turn
-from domain.text.terms import analyse, content_words
+from domain.text.terms import analyse, content_words, find_terms
 from nodes.local.grading.contrast import find_departure, share_wording
 from nodes.local.reading.scoring import cover, score_units
 from nodes.local.reading.units import Unit
 
-_WEIGHTS = (-5.66, 0.46, 0.38, 3.72, -2.87)
+_WEIGHTS = (-5.64, 0.61, -0.02, 1.50, -2.87)
 """Log-odds: intercept, then one weight per sign. That of the departure is of an earlier fit, because the public
 questions with their paragraph taken away never depart from one."""
 
@@ -106,5 +106,5 @@ def find_missing(question: str, sources: Sequence[Source]) -> list[str]:
 
 def _read_terms(sources: Sequence[Source]) -> frozenset[str]:
     """Return the terms of the sources, titles and headings included."""
-    texts = (f"{name_place(s['title'], s['heading_path'])} {s['text']}" for s in sources)
-    return frozenset(term for text in texts for term in analyse(text))
+    texts = (text for s in sources for text in (name_place(s["title"], s["heading_path"]), s["text"]))
+    return frozenset[str]().union(*map(find_terms, texts))

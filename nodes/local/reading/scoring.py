@@ -7,7 +7,7 @@ turns them into odds against the other units of the same sources.
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
@@ -19,7 +19,7 @@ from domain.errors import DatabaseUnavailable, EmbedderUnavailable
 from domain.ports.embedding import Vector
 from domain.ports.unit_scoring import Closeness, Stretch, UnitScorer
 from domain.scope import Scope
-from domain.text.terms import analyse
+from domain.text.terms import analyse, find_terms
 from nodes.local.reading.questions import read_question
 from nodes.local.reading.units import Unit, split_units
 
@@ -38,9 +38,8 @@ _BRIEF = 6
 
 _FIGURE = re.compile(r"\d")
 
-WEIGHTS = np.array([3.96, 1.0, 4.45, 1.86, 2.26, 0.82, 1.08, -1.08, -0.91, 0.18, 3.0])
-"""One weight for each feature of `describe`. All but the last are fitted on public questions by
-`benchmarks/fit_reading.py`; the last was chosen on the practical set, because the fit has no widened sources
+WEIGHTS = np.array([2.34, 2.51, 2.92, 0.28, 2.55, 0.40, 0.71, -0.71, -0.22, 0.26, 1.85])
+"""One weight for each feature of `describe`, fitted on public questions by `benchmarks/fit_reading.py`
 (docs/decisions/11-quotes-and-verification.md)."""
 
 
@@ -52,7 +51,7 @@ class ScoredUnits:
     shares: Vector
     """Shape (units,); their sum is 1."""
     merits: Vector
-    """Shape (units,). Log-odds that are comparable between questions, as the fit had them: without the last feature."""
+    """Shape (units,). Log-odds that are comparable between questions."""
     wanted: Mapping[str, float]
     """The question's terms with their weights, which add up to 1."""
     similarity: float
@@ -69,9 +68,8 @@ async def score_units(
     units, features = described.units, described.features.copy()
     closeness = await _compare(question, units, unit_scorer, scope)
     fill_closeness(features, closeness)
-    merits = (features[:, :-1] @ WEIGHTS[:-1]).astype(np.float32)
-    choice = merits + features[:, -1] * np.float32(WEIGHTS[-1])
-    odds = np.exp(choice - choice.max(initial=-np.inf)) if units else choice
+    merits = (features @ WEIGHTS).astype(np.float32)
+    odds = np.exp(merits - merits.max(initial=-np.inf)) if units else merits
     highest = float(features[:, 1].max(initial=0.0))
     return ScoredUnits(list(units), odds / odds.sum() if units else odds, merits, described.wanted, highest)
 
@@ -102,7 +100,7 @@ class _Sources:
 @lru_cache(maxsize=REMEMBERED)
 def _describe_sources(question: str, typed: str, key: _Sources) -> _Described:
     units = [unit for source in key.sources for unit in split_units(source)]
-    held = [frozenset(analyse(unit.text)) for unit in units]
+    held = [find_terms(unit.text) for unit in units]
     wanted = weigh_terms(question, typed, held)
     return _Described(units, wanted, describe(question, units, held, wanted))
 
@@ -115,7 +113,7 @@ def list_stretches(units: Sequence[Unit]) -> list[Stretch]:
             start=source["start"],
             text=source["text"],
             place=name_place(source["title"], source["heading_path"]),
-            units=tuple(((unit.start, unit.end), *([unit.lead] if unit.lead else [])) for unit in of_source),
+            units=tuple(unit.spans for unit in of_source),
         )
         for source, of_source in ((group[0].source, group) for group in _group(units))
     ]
@@ -157,10 +155,12 @@ def describe(
     brevity, share that a neighbour holds, relevance of the chunk that it stands in, 0 for what the source was widened
     by."""
     asks_amount = read_question(question).amount
-    own = [cover(wanted, terms) for terms in held]
+    contexts = [frozenset[str]().union(*map(find_terms, unit.context)) for unit in units]
+    alike = _find_alike(wanted, frozenset[str]().union(*held, *contexts))
+    own = [_cover(wanted, terms, alike) for terms in held]
     rows = []
     for i, unit in enumerate(units):
-        around = cover(wanted, held[i].union(analyse(unit.context)))
+        around = _cover(wanted, held[i] | contexts[i], alike)
         near = [own[j] for j in (i - 1, i + 1) if 0 <= j < len(units) and units[j].source is unit.source]
         figure = _FIGURE.search(unit.text) is not None
         rows.append(
@@ -206,18 +206,25 @@ def _find_relevance(unit: Unit) -> float:
 
 def cover(wanted: Mapping[str, float], terms: Collection[str]) -> float:
     """Return the share of the wanted terms, by weight, that are among `terms`, some of them in part."""
-    return math.fsum(weight * _hold(term, terms) for term, weight in wanted.items())
+    return _cover(wanted, terms, _find_alike(wanted, terms))
 
 
-def _hold(term: str, terms: Collection[str]) -> float:
-    if term in terms:
-        return 1.0
-    if len(term) < _SHORTEST:
-        return 0.0
-    shares = (
-        min(len(term), len(other)) / max(len(term), len(other))
-        for other in terms
-        if len(other) >= _SHORTEST and (term in other or other in term)
+def _cover(wanted: Mapping[str, float], terms: Collection[str], alike: Mapping[str, Mapping[str, float]]) -> float:
+    return math.fsum(
+        weight * max((share for other, share in alike[term].items() if other in terms), default=0.0)
+        for term, weight in wanted.items()
     )
-    best = max(shares, default=0.0)
-    return best if best >= _PART else 0.0
+
+
+def _find_alike(wanted: Iterable[str], terms: Iterable[str]) -> dict[str, dict[str, float]]:
+    """Return, for each wanted term, those of `terms` that hold it, and to what degree: 1 for the term itself."""
+    alike: dict[str, dict[str, float]] = {term: {term: 1.0} for term in wanted}
+    long = {term: others for term, others in alike.items() if len(term) >= _SHORTEST}
+    for other in terms:
+        if len(other) >= _SHORTEST:
+            for term, others in long.items():
+                if term in other or other in term:
+                    share = min(len(term), len(other)) / max(len(term), len(other))
+                    if share >= _PART:
+                        others[other] = share
+    return alike

@@ -37,19 +37,16 @@ class Unit:
         return self.source["text"][self.start : self.end]
 
     @property
-    def shown(self) -> str:
-        """The text with its heading and lead-in, as it is compared with a question."""
-        path = self.source["heading_path"]
-        heading = self.source["text"][slice(*self.heading)].lstrip("# ") if self.heading else path[-1] if path else ""
-        lead = self.source["text"][slice(*self.lead)] if self.lead else ""
-        return "\n".join(part for part in (heading, lead, self.text) if part)
+    def spans(self) -> tuple[Span, ...]:
+        """Its own span, its lead-in and its heading, as they are compared with a question."""
+        return ((self.start, self.end), *(span for span in (self.lead, self.heading) if span))
 
     @property
-    def context(self) -> str:
+    def context(self) -> list[str]:
         """The title, the headings, the lead-in and the sentence before."""
         spans = (*self.above, self.lead) if self.lead else self.above
         near = (self.source["text"][slice(*span)] for span in spans)
-        return " ".join([name_place(self.source["title"], self.source["heading_path"]), *near])
+        return [name_place(self.source["title"], self.source["heading_path"]), *near]
 
 
 def split_units(source: Source) -> list[Unit]:
