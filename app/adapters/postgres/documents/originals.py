@@ -123,11 +123,14 @@ _ANNOUNCE: LiteralString = """
 """
 
 _KEEP: LiteralString = """
-    UPDATE original_objects SET state = 'kept' WHERE key = %(key)s AND state = 'pending' RETURNING key
+    UPDATE original_objects SET state = 'kept'
+    WHERE workspace_id = %(workspace_id)s AND key = %(key)s AND state = 'pending'
+    RETURNING key
 """
 
 _GIVE_UP: LiteralString = """
-    UPDATE original_objects SET state = 'dropped' WHERE key = ANY(%(keys)s::text[]) AND state = 'pending'
+    UPDATE original_objects SET state = 'dropped'
+    WHERE workspace_id = %(workspace_id)s AND key = ANY(%(keys)s::text[]) AND state = 'pending'
 """
 
 _TAKE_DROPPED: LiteralString = """
