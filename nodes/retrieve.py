@@ -14,6 +14,7 @@ from domain.ports.embedding import Vector
 from domain.profile import RetrievalKnobs
 from domain.scope import Scope, ScopeJson
 from domain.text.abbreviations import add_other_forms
+from domain.text.languages import Language, detect_language
 from domain.text.spelling import correct
 from nodes.abbreviations import spell_out
 from nodes.context import Context
@@ -35,6 +36,7 @@ class RetrieveInput(TypedDict):
     focus: list[str]
     retries: int
     scope: ScopeJson
+    language: Language
     profile: dict[str, Any]
 
 
@@ -63,7 +65,7 @@ async def retrieve(state: RetrieveInput, runtime: Runtime[Context]) -> RetrieveU
     # Side by side: most questions need no correction, and then no time is lost.
     candidates, (question, spelt, spelt_background), long_forms, _ = await asyncio.gather(
         search(core, background, scope, knobs, context),
-        _correct([state["standalone_question"], core, background], scope, knobs, context),
+        _correct([state["standalone_question"], core, background], state["language"], scope, knobs, context),
         _spell_out(core, scope, knobs, context),
         _warn_of_unembedded(scope, context),
     )
@@ -141,9 +143,13 @@ async def _spell_out(text: str, scope: Scope, knobs: RetrievalKnobs, context: Co
     return await spell_out(text, scope, context) if knobs.expand_abbreviations else {}
 
 
-async def _correct(texts: Sequence[str], scope: Scope, knobs: RetrievalKnobs, context: Context) -> Sequence[str]:
+async def _correct(
+    texts: Sequence[str], spoken: Language, scope: Scope, knobs: RetrievalKnobs, context: Context
+) -> Sequence[str]:
+    language = detect_language(texts[0]) or spoken
+
     async def suggest(words: Sequence[str], unfinished: str | None) -> Mapping[str, str]:
-        return await context.library.suggest_words(scope, words, unfinished)
+        return await context.library.suggest_words(scope, words, unfinished, language)
 
     if not knobs.correct_spelling:
         return texts

@@ -217,7 +217,7 @@ async def test_what_it_cannot_do_finds_nothing_and_does_no_harm(
 ) -> None:
     await store(documents, "a", "falke.md", [WARRANTY, BATTERY], title="Falke")
     assert await library.search_titled(Scope("a"), ["Falke"], vector_of(BATTERY)) == []
-    assert await library.suggest_words(Scope("a"), ["waranty"], None) == {}
+    assert await library.suggest_words(Scope("a"), ["waranty"], None, "en") == {}
     ids = [match.chunk_id for match in await library.search_dense(Scope("a"), vector_of(BATTERY), 2)]
     assert await library.score_related(Scope("a"), "battery", {ids[0]: 1.0}, ids) == []
     assert await library.read_tokens(Scope("a"), ids) == {}

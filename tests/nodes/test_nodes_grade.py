@@ -28,6 +28,7 @@ async def test_a_retry_has_to_be_clearly_better(
             queries_tried=[],
             retries=0,
             focus=[],
+            language="en",
             **scope,  # type: ignore[typeddict-item]
         ),
         runtime,

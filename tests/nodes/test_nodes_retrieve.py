@@ -20,6 +20,7 @@ async def search(services: Services, query: str, question: str, standalone: str 
         queries_tried=[],
         parts=[],
         focus=[],
+        language="en",
         retries=0,
         scope=Scope.within("default", None).to_json(),
         profile=services.modes["standard"].model_dump(),
