@@ -160,7 +160,7 @@ async def generate(state: GenerateInput, runtime: Runtime[Context]) -> GenerateU
         confidence=state["confidence"] if stands else 0.0,
         level=state["level"] if stands else "none",
         failure=None,
-        turns=finish_turn(state, writer.text, writer.citations, result.outcome),
+        turns=finish_turn(state, writer.text, writer.citations, result.outcome, result.framing),
     )
 
 

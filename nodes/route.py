@@ -23,8 +23,8 @@ from domain.text.languages import Language, detect_language
 from domain.text.terms import analyse
 from nodes.context import Context
 from nodes.judgement import ask_or_none
-from nodes.prompting import ask, instruct, show_list, show_turns
 from nodes.optional import query_or_default
+from nodes.prompting import ask, instruct, show_list, show_turns
 from nodes.scope import profile_of, scope_of
 from nodes.titles import read_titles
 

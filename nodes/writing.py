@@ -6,7 +6,7 @@ from typing import Any
 from domain.citations import cite
 from domain.documents import Citation, Source
 from domain.events import CitationUsed, Content, Correction
-from domain.outcome import Outcome
+from domain.outcome import Framing, Outcome
 from domain.profile import CitationStyle
 from domain.state import Route, Turn, TurnInput, remember
 from domain.text.claims import split_claims
@@ -144,7 +144,11 @@ class AnsweringInput(TurnInput):
 
 
 def finish_turn(
-    state: AnsweringInput, answer: str, citations: Sequence[Citation], outcome: Outcome | None
+    state: AnsweringInput,
+    answer: str,
+    citations: Sequence[Citation],
+    outcome: Outcome | None,
+    framing: Framing | None = None,
 ) -> list[Turn]:
     """Return the conversation with this turn added."""
     return remember(
@@ -159,5 +163,6 @@ def finish_turn(
             document_ids=list(dict.fromkeys(citation["document_id"] for citation in citations)),
             headings=[list(path) for path in dict.fromkeys(tuple(citation["heading_path"]) for citation in citations)],
             outcome=outcome,
+            **({"framing": framing} if framing and any(framing.values()) else {}),
         ),
     )

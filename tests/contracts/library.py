@@ -306,6 +306,19 @@ class LibraryContract:
             found |= await library.suggest_words(Scope("a"), ["station", word], None, "en")
         assert found == misspelt
 
+    async def test_words_of_the_language_are_right(self, library: Library, documents: DocumentStore) -> None:
+        await store(documents, "a", "a.md", ["Chats with each Fahrer about access to his Kosten on Urlaubstagen."])
+        words = ["kostet", "fahre", "acces", "urlaubstage"]
+        assert await library.suggest_words(Scope("a"), words, None, "de") == {"acces": "access"}
+        assert await library.suggest_words(Scope("a"), words, None, "en") == {
+            "kostet": "kosten", "fahre": "fahrer", "acces": "access", "urlaubstage": "urlaubstagen",
+        }  # fmt: skip
+
+    async def test_function_words_are_suggested(self, library: Library, documents: DocumentStore) -> None:
+        await store(documents, "a", "a.md", [WARRANTY, "Mann"])
+        meant = await library.suggest_words(Scope("a"), ["wich", "manny", "betwen"], None, "en")
+        assert meant == {"wich": "which", "manny": "many", "betwen": "between"}
+
     async def test_of_equally_near_words_the_most_common_is_suggested(
         self, library: Library, documents: DocumentStore
     ) -> None:

@@ -16,7 +16,7 @@ from app.adapters.postgres.library.bm25 import term_id
 from app.adapters.postgres.pool import Session
 from domain.text.dictionary import is_word
 from domain.text.languages import Language, read_words
-from domain.text.terms import analyse, content_words
+from domain.text.terms import analyse, analyse_in, content_words
 
 SHORTEST, LONGEST = 4, 30
 """Smallest and largest number of letters of a word that is stored or completed."""
@@ -153,7 +153,12 @@ async def suggest_words(
     known = {row["word"]: row["chunks"] for row in rows}
     function_words = read_words(language).stop_words
     meant = {word: _choose(word, known, function_words, unfinished=word == prefix) for word in unknown}
-    return {word: chosen for word, chosen in meant.items() if chosen is not None}
+    # Another form of the same word corrects nothing: dictionaries lack forms, of compounds above all.
+    return {
+        word: chosen
+        for word, chosen in meant.items()
+        if chosen is not None and analyse_in(language, chosen) != analyse_in(language, word)
+    }
 
 
 def count_edits(one: str, other: str) -> int:
