@@ -151,18 +151,17 @@ def finish_turn(
     framing: Framing | None = None,
 ) -> list[Turn]:
     """Return the conversation with this turn added."""
-    return remember(
-        state["turns"],
-        Turn(
-            run_id=state["run_id"],
-            question=state["question"],
-            standalone_question=state["standalone_question"],
-            route=state["route"],
-            answer=answer,
-            documents=list(dict.fromkeys(citation["title"] for citation in citations)),
-            document_ids=list(dict.fromkeys(citation["document_id"] for citation in citations)),
-            headings=[list(path) for path in dict.fromkeys(tuple(citation["heading_path"]) for citation in citations)],
-            outcome=outcome,
-            **({"framing": framing} if framing and any(framing.values()) else {}),
-        ),
+    turn = Turn(
+        run_id=state["run_id"],
+        question=state["question"],
+        standalone_question=state["standalone_question"],
+        route=state["route"],
+        answer=answer,
+        documents=list(dict.fromkeys(citation["title"] for citation in citations)),
+        document_ids=list(dict.fromkeys(citation["document_id"] for citation in citations)),
+        headings=[list(path) for path in dict.fromkeys(tuple(citation["heading_path"]) for citation in citations)],
+        outcome=outcome,
     )
+    if framing and any(framing.values()):
+        turn["framing"] = framing
+    return remember(state["turns"], turn)
