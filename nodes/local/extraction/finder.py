@@ -70,14 +70,9 @@ def _lower_said(units: Sequence[Unit], shares: Vector, said: str) -> Vector:
 def _quote(units: Sequence[Unit], passage: Passage) -> Quote:
     first, last = units[passage.first], units[passage.last]
     source = first.source
-    start, lead = first.start, ""
-    if first.lead is not None:
-        if source["text"][first.lead[1] : start].isspace():
-            start = first.lead[0]
-        else:
-            lead = source["text"][slice(*first.lead)]
-    elif first.kind == "table":
-        lead = source.get("lead", "")
+    start, lead = first.start, first.introduction
+    if first.lead is not None and source["text"][first.lead[1] : start].isspace():
+        start, lead = first.lead[0], ""
     return Quote(
         number=source["number"],
         start=source["start"] + start,

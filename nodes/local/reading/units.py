@@ -38,19 +38,25 @@ class Unit:
         return self.source["text"][self.start : self.end]
 
     @property
+    def introduction(self) -> str:
+        """The lead-in or header. That of a long list or table stands further up in the document than its source."""
+        if self.lead:
+            return self.source["text"][slice(*self.lead)]
+        return self.source.get("lead", "") if self.block == 0 and self.kind in ("table", "list", "steps") else ""
+
+    @property
     def shown(self) -> str:
         """The text with its heading and lead-in, as it is compared with a question."""
         path = self.source["heading_path"]
         heading = self.source["text"][slice(*self.heading)].lstrip("# ") if self.heading else path[-1] if path else ""
-        lead = self.source["text"][slice(*self.lead)] if self.lead else ""
-        return "\n".join(part for part in (heading, lead, self.text) if part)
+        return "\n".join(part for part in (heading, self.introduction, self.text) if part)
 
     @property
     def context(self) -> str:
         """The title, the headings, the lead-in and the sentence before."""
-        spans = (*self.above, self.lead) if self.lead else self.above
-        near = (self.source["text"][slice(*span)] for span in spans)
-        return " ".join([name_place(self.source["title"], self.source["heading_path"]), *near])
+        near = (self.source["text"][slice(*span)] for span in self.above)
+        place = name_place(self.source["title"], self.source["heading_path"])
+        return " ".join(filter(None, (place, *near, self.introduction)))
 
 
 def split_units(source: Source) -> list[Unit]:
