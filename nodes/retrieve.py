@@ -23,6 +23,7 @@ from nodes.fusion import fuse, prefer
 from nodes.legs import score_across_legs
 from nodes.optional import query_or_default
 from nodes.scope import profile_of, scope_of
+from nodes.wording import Wording, wording_of
 
 
 class RetrieveInput(TypedDict):
@@ -59,7 +60,8 @@ FOCUSED = 10
 async def retrieve(state: RetrieveInput, runtime: Runtime[Context]) -> RetrieveUpdate:
     """Search both legs and fuse them. Where the embedder fails, use the lexical leg alone, with a warning."""
     context = runtime.context
-    knobs = profile_of(state).retrieval
+    profile = profile_of(state)
+    knobs = profile.retrieval
     scope = scope_of(state)
     core, background = _part_query(state)
     # Side by side: most questions need no correction, and then no time is lost.
@@ -67,7 +69,7 @@ async def retrieve(state: RetrieveInput, runtime: Runtime[Context]) -> RetrieveU
         search(core, background, scope, knobs, context),
         _correct([state["standalone_question"], core, background], state["language"], scope, knobs, context),
         _spell_out(core, scope, knobs, context),
-        _warn_of_unembedded(scope, context),
+        _warn_of_unembedded(scope, wording_of(profile, state["language"]), context),
     )
     spelt = add_other_forms(spelt, long_forms)
     if (spelt, spelt_background) != (core, background):
@@ -131,12 +133,11 @@ async def search(core: str, background: str, scope: Scope, knobs: RetrievalKnobs
     return fuse(dense, lexical, knobs)
 
 
-async def _warn_of_unembedded(scope: Scope, context: Context) -> None:
+async def _warn_of_unembedded(scope: Scope, wording: Wording, context: Context) -> None:
     counting = context.library.count_unembedded(scope)
     waiting = await query_or_default(counting, 0, context.ledger, "It is not known what is still being indexed")
     if waiting:
-        documents = "1 document is" if waiting == 1 else f"{waiting:,} documents are"
-        context.ledger.warn(f"{documents} still being indexed by meaning, and found by words alone until then.")
+        context.ledger.warn(wording.warn_of_unembedded(waiting))
 
 
 async def _spell_out(text: str, scope: Scope, knobs: RetrievalKnobs, context: Context) -> Mapping[str, str]:
