@@ -12,6 +12,7 @@ from docx.opc.part import Part
 from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls
 
+from app.ingest.readers.plain import read_plain
 from app.ingest.reading import read_document
 from domain.documents import ParsedDocument
 from domain.errors import UnreadableDocument
