@@ -100,6 +100,8 @@ class Turn(TypedDict):
     """The headings above what was cited, outermost first, one path per section."""
     outcome: Outcome | None
     """None where the turn was stopped before it had one."""
+    framing: NotRequired[Framing]
+    """What in the answer is no statement of the documents. Absent where all of it is one."""
     choices: NotRequired[list[Choice]]
     """What was offered to choose from, where the outcome is `asked_back`."""
     stopped: NotRequired[bool]

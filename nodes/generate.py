@@ -160,7 +160,7 @@ async def generate(state: GenerateInput, runtime: Runtime[Context]) -> GenerateU
         confidence=state["confidence"] if stands else 0.0,
         level=state["level"] if stands else "none",
         failure=None,
-        turns=finish_turn(state, writer.text, writer.citations, result.outcome),
+        turns=finish_turn(state, writer.text, writer.citations, result.outcome, result.framing),
     )
 
 
@@ -279,11 +279,12 @@ async def _write_with_model(
         opening = ""
         prose.feed(held)
     prose.finish()
+    warnings = wording.warnings
     if any(used.full for used in context.ledger.usage):
         # The warning keeps the answer out of the cache.
-        context.ledger.warn(f"The answer reached its limit of {knobs.answer_tokens} tokens before it was finished.")
+        context.ledger.warn(warnings.cut.format(tokens=knobs.answer_tokens))
     if prose.lost_links:
-        context.ledger.warn("A link that none of the sources holds was taken out of the answer.")
+        context.ledger.warn(warnings.lost_link)
     framing = Framing(opening=listener.length or len(opening), closing=0)
     if listener.heard_abstention:
         abstained: list[Reason] = [ModelAbstained(code="model_abstained", model=model.name)]
@@ -294,7 +295,7 @@ async def _write_with_model(
         reasons.append(Uncited(code="uncited"))
         if not profile.verify:
             # Verification would withdraw the answer.
-            context.ledger.warn("The answer cites no source, so nothing shows that it comes from the documents.")
+            context.ledger.warn(warnings.uncited)
     return _Result(judge_answer(reasons), reasons, framing)
 
 

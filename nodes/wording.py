@@ -91,6 +91,16 @@ class Question(_Texts):
     which: str
 
 
+class Warnings(_Texts):
+    """Warnings that come with an answer."""
+
+    one_unembedded: str
+    unembedded: str
+    cut: str
+    lost_link: str
+    uncited: str
+
+
 Reply = Literal[
     "greeting", "wellbeing", "thanks", "goodbye", "abilities", "settings", "assistant", "entertainment", "life",
     "no", "yes", "other", "cannot_do", "cannot_help",
@@ -135,6 +145,7 @@ class Wording(_Texts):
     conclusion: Conclusion
     library: Library
     question: Question
+    warnings: Warnings
     small_talk: SmallTalk
 
     def adapt(self, sentence: str | None) -> Self:
@@ -211,6 +222,11 @@ class Wording(_Texts):
         more = total > len(titles)
         text = texts.one_document if total == 1 else texts.some_documents if more else texts.documents
         return text.format(total=total, titles=self.name(titles))
+
+    def warn_of_unembedded(self, documents: int) -> str:
+        """Return that so many documents, at least one, are found by their words only."""
+        texts = self.warnings
+        return texts.one_unembedded if documents == 1 else texts.unembedded.format(count=f"{documents:,}")
 
     def ask_back(self, labels: Sequence[str]) -> str:
         """Return the question back, with what may be meant as a numbered list."""

@@ -24,6 +24,7 @@ from domain.ports.library import Library
 from domain.ports.models import UsageSink
 from domain.profile import GradeKnobs, Profile, RerankKnobs, RetrievalKnobs
 from domain.scope import Scope
+from domain.text.languages import Language
 from domain.where import Where
 from graphs.answer import build_answer_graph
 from nodes.local.judges import build_local_judges
@@ -264,9 +265,11 @@ class DroppingLibrary(PostgresLibrary):
         self._pass("read_titles")
         return await super().read_titles(scope, limit)
 
-    async def suggest_words(self, scope: Scope, words: Sequence[str], unfinished: str | None) -> dict[str, str]:
+    async def suggest_words(
+        self, scope: Scope, words: Sequence[str], unfinished: str | None, language: Language
+    ) -> dict[str, str]:
         self._pass("suggest_words")
-        return await super().suggest_words(scope, words, unfinished)
+        return await super().suggest_words(scope, words, unfinished, language)
 
     async def search_titled(self, scope: Scope, names: Sequence[str], embedding: Vector) -> list[Match]:
         self._pass("search_titled")

@@ -29,6 +29,7 @@ async def test_a_retry_has_to_be_clearly_better(
             long_forms={},
             retries=0,
             focus=[],
+            language="en",
             **scope,  # type: ignore[typeddict-item]
         ),
         runtime,

@@ -38,6 +38,7 @@ async def search(services: Services, query: str, question: str, standalone: str 
         parts=[],
         focus=[],
         long_forms={},
+        language="en",
         retries=0,
         scope=Scope.within("default", None).to_json(),
         profile=services.modes["standard"].model_dump(),
@@ -95,6 +96,7 @@ async def test_a_retry_asks_neither_for_abbreviations_nor_for_what_is_indexed_ag
         focus=[],
         long_forms={},
         retries=0,
+        language="en",
         scope=Scope.within("default", None).to_json(),
         profile=services.modes["standard"].model_dump(),
     )

@@ -13,7 +13,8 @@ from domain.documents import Source, name_place
 from domain.ports.embedding import Embedder
 from domain.ports.judgement import Grade
 from domain.state import Turn
-from domain.text.terms import analyse, content_words
+from domain.text.languages import Language, detect_language
+from domain.text.terms import analyse_in, content_words
 from nodes.local.grading.contrast import find_departure, share_wording
 from nodes.local.reading.scoring import cover, score_units
 from nodes.local.reading.units import Unit
@@ -76,7 +77,7 @@ async def read_signs(
     known = sources[0]["dense"]
     return Signs(
         merit=float(scored.merits.max(initial=0.0)),
-        covered=cover(scored.wanted, _read_terms(sources)),
+        covered=cover(scored.wanted, _read_terms(sources, detect_language(question) or "en")),
         similarity=scored.similarity if known is None else known,
         departure=_find_departure(question, scored.units),
     )
@@ -93,11 +94,13 @@ def _find_departure(question: str, units: Sequence[Unit]) -> float:
 
 def find_missing(question: str, sources: Sequence[Source]) -> list[str]:
     """Return the question's meaningful words, names and numbers whose stem is in no source, in order."""
-    covered = _read_terms(sources)
-    return [word for word in dict.fromkeys(content_words(question)) if not covered.intersection(analyse(word))]
+    language = detect_language(question) or "en"
+    covered = _read_terms(sources, language)
+    own = {word: set(analyse_in(language, word)) for word in content_words(question)}
+    return [word for word, terms in own.items() if terms and not covered & terms]
 
 
-def _read_terms(sources: Sequence[Source]) -> frozenset[str]:
+def _read_terms(sources: Sequence[Source], language: Language) -> frozenset[str]:
     """Return the terms of the sources, titles and headings included."""
     texts = (f"{name_place(s['title'], s['heading_path'])} {s['text']}" for s in sources)
-    return frozenset(term for text in texts for term in analyse(text))
+    return frozenset(term for text in texts for term in analyse_in(language, text))

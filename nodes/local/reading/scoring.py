@@ -15,8 +15,9 @@ import numpy as np
 from domain.documents import Source
 from domain.errors import EmbedderUnavailable
 from domain.ports.embedding import Embedder, Vector
+from domain.text.languages import Language, detect_language
 from domain.text.sentences import JUDGED
-from domain.text.terms import analyse
+from domain.text.terms import analyse_in
 from nodes.local.reading.questions import read_question
 from nodes.local.reading.units import Unit, split_units
 
@@ -62,9 +63,10 @@ async def score_units(
     """Score the units of the sources, which come most relevant first. Where the embedder is down, words and sources
     decide. `typed` is the question as the user wrote it, where `question` carries words of the conversation."""
     units = [unit for source in sources for unit in split_units(source)]
-    held = [frozenset(analyse(unit.text)) for unit in units]
-    wanted = weigh_terms(question, typed or question, held)
-    features = describe(question, units, held, wanted)
+    language = detect_language(question) or "en"
+    held = [frozenset(analyse_in(language, unit.text)) for unit in units]
+    wanted = weigh_terms(question, typed or question, held, language)
+    features = describe(question, units, held, wanted, language)
     promise = features @ WEIGHTS
     chosen = sorted(range(len(units)), key=lambda i: -promise[i])[:EMBEDDED]
     similarities = await _compare(question, [units[i].shown[:JUDGED] for i in chosen], embedder)
@@ -79,7 +81,11 @@ async def score_units(
 
 
 def describe(
-    question: str, units: Sequence[Unit], held: Sequence[frozenset[str]], wanted: Mapping[str, float]
+    question: str,
+    units: Sequence[Unit],
+    held: Sequence[frozenset[str]],
+    wanted: Mapping[str, float],
+    language: Language = "en",
 ) -> Vector:
     """Return the features of each unit, shape (units, features): cosine with the question (until it is known, the
     relevance of the source), share of the question's terms that it holds, share that only its context holds, relevance
@@ -89,7 +95,7 @@ def describe(
     own = [cover(wanted, terms) for terms in held]
     rows = []
     for i, unit in enumerate(units):
-        around = cover(wanted, held[i].union(analyse(unit.context)))
+        around = cover(wanted, held[i].union(analyse_in(language, unit.context)))
         near = [own[j] for j in (i - 1, i + 1) if 0 <= j < len(units) and units[j].source is unit.source]
         figure = _FIGURE.search(unit.text) is not None
         rows.append(
@@ -109,12 +115,14 @@ def describe(
     return np.array(rows, dtype=np.float32).reshape(len(rows), len(WEIGHTS))
 
 
-def weigh_terms(question: str, typed: str, held: Sequence[Collection[str]]) -> dict[str, float]:
+def weigh_terms(
+    question: str, typed: str, held: Sequence[Collection[str]], language: Language = "en"
+) -> dict[str, float]:
     """Return the weights of the question's terms, which add up to 1: the idf of BM25 over the units, reduced for terms
     of the conversation. `held` are the terms of each unit."""
     # In the order of the question, because sums over a set differ between processes in the last bit.
-    terms = dict.fromkeys(analyse(question))
-    own = set(analyse(typed))
+    terms = dict.fromkeys(analyse_in(language, question))
+    own = set(analyse_in(language, typed))
     counts = Counter(term for each in held for term in terms.keys() & set(each))
     weights = {
         term: math.log(1 + (len(held) - counts[term] + 0.5) / (counts[term] + 0.5)) * (1 if term in own else CARRIED)

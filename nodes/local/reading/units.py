@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from domain.documents import Source, name_place
 from domain.text.blocks import Block, Kind, Span, read_blocks
-from domain.text.sentences import guess_language, split_block, split_paragraph
+from domain.text.languages import detect_language
+from domain.text.sentences import split_block, split_paragraph
 from domain.text.tables import is_row
 
 _LONGEST_QUESTION = 300
@@ -61,7 +62,7 @@ class Unit:
 def split_units(source: Source) -> list[Unit]:
     """Return the units of a source in order. Headings and lead-ins are none: they belong to what follows."""
     text = source["text"]
-    language = guess_language(text)
+    language = detect_language(text) or "en"
     units: list[Unit] = []
     headings: list[tuple[int, Span]] = []
     before: Span | None = None
