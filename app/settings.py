@@ -72,6 +72,9 @@ class Settings(BaseSettings):
     load_samples: bool = True
     """If true, `askgraph serve` loads the sample library into an empty default workspace."""
     max_document_mb: int = Field(50, ge=1)
+    originals: str = "database"
+    """The place of the files that documents were read from: `database`, or `s3://BUCKET/PREFIX` in S3-compatible
+    storage, whose keys and address are read from `AWS_*`."""
     answer_ttl_hours: float = Field(24, gt=0)
     """Hours that the cache keeps an answer."""
     tapes: bool = True
@@ -106,6 +109,15 @@ class Settings(BaseSettings):
                 "embeddings",
                 "{given} is none of local, openai:MODEL and openai:MODEL@DIMENSION",
                 {"given": repr(value)},
+            )
+        return value
+
+    @field_validator("originals")
+    @classmethod
+    def _check_originals(cls, value: str) -> str:
+        if not re.fullmatch(r"database|s3://[a-z0-9][a-z0-9.-]+[a-z0-9](/[^\s?#]+)?", value):
+            raise PydanticCustomError(
+                "originals", "{given} is none of database, s3://BUCKET and s3://BUCKET/PREFIX", {"given": repr(value)}
             )
         return value
 

@@ -36,6 +36,7 @@
     │   ├── DatabaseUnavailable
     │   │   └── LibraryChanged     the table of another application is not what it was; its owner has to look
     │   ├── CacheUnavailable
+    │   ├── StorageUnavailable     the S3-compatible storage that keeps original files
     │   ├── EmbedderUnavailable
     │   │   └── EmbedderReplaced   the documents were embedded anew, with a model that this process does not use
     │   └── ModelUnavailable
@@ -215,6 +216,10 @@ class LibraryChanged(DatabaseUnavailable):
 
 class CacheUnavailable(Unavailable):
     """The cache did not answer."""
+
+
+class StorageUnavailable(Unavailable):
+    """The storage of original files did not answer. Try again in a moment."""
 
 
 class EmbedderUnavailable(Unavailable):

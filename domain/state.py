@@ -100,6 +100,8 @@ class Turn(TypedDict):
     """The headings above what was cited, outermost first, one path per section."""
     outcome: Outcome | None
     """None where the turn was stopped before it had one."""
+    framing: NotRequired[Framing]
+    """What in the answer is no statement of the documents. Absent where all of it is one."""
     choices: NotRequired[list[Choice]]
     """What was offered to choose from, where the outcome is `asked_back`."""
     stopped: NotRequired[bool]
@@ -156,6 +158,8 @@ class PerQuestion(TypedDict):
     query: str
     """The query to search for: the standalone question, or its last reformulation."""
     queries_tried: list[str]
+    long_forms: dict[str, str]
+    """What the documents spell the question's abbreviations out with."""
     retries: int
     candidates: list[Candidate]
     sources: list[Source]
@@ -228,6 +232,7 @@ def blank_question() -> PerQuestion:
         choices=[],
         query="",
         queries_tried=[],
+        long_forms={},
         retries=0,
         candidates=[],
         sources=[],

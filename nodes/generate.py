@@ -37,7 +37,7 @@ from nodes.judgement import within
 from nodes.missing import find_missing_names
 from nodes.neighbours import merge_touching
 from nodes.prompting import Prompt, ask, fit_sources, instruct, show_sources, show_turns, write
-from nodes.quoting import render_quote
+from nodes.quoting import name_origins, render_quote
 from nodes.scope import profile_of, scope_of
 from nodes.wording import wording_of
 from nodes.writing import AbstentionListener, AnsweringInput, AnswerWriter, Prose, finish_turn, hold_back
@@ -160,7 +160,7 @@ async def generate(state: GenerateInput, runtime: Runtime[Context]) -> GenerateU
         confidence=state["confidence"] if stands else 0.0,
         level=state["level"] if stands else "none",
         failure=None,
-        turns=finish_turn(state, writer.text, writer.citations, result.outcome),
+        turns=finish_turn(state, writer.text, writer.citations, result.outcome, result.framing),
     )
 
 
@@ -209,11 +209,12 @@ async def _quote(
         return _Result("abstained", reasons, Framing(opening=0, closing=0))
     opening = wording.open(low)
     by_number = {source["number"]: source for source in sources}
+    origins = name_origins(quotes, by_number, wording, len(opening.split()))
     writer.write(opening)
-    for position, quote in enumerate(quotes):
+    for position, (quote, origin) in enumerate(zip(quotes, origins, strict=True)):
         source = by_number[quote.number]
         marker = render_marker(quote.number, source["chunk_id"], knobs.citation_style)
-        writer.write(("\n\n" if position else "") + render_quote(quote, marker))
+        writer.write(("\n\n" if position or (opening and origin) else "") + origin + render_quote(quote, marker))
         writer.cite(cite(source, _enclose(quote.number, quotes)))
     reasons = [*low, *_find_missing(state, quotes)]
     closing = wording.close(reasons)
@@ -279,11 +280,12 @@ async def _write_with_model(
         opening = ""
         prose.feed(held)
     prose.finish()
+    warnings = wording.warnings
     if any(used.full for used in context.ledger.usage):
         # The warning keeps the answer out of the cache.
-        context.ledger.warn(f"The answer reached its limit of {knobs.answer_tokens} tokens before it was finished.")
+        context.ledger.warn(warnings.cut.format(tokens=knobs.answer_tokens))
     if prose.lost_links:
-        context.ledger.warn("A link that none of the sources holds was taken out of the answer.")
+        context.ledger.warn(warnings.lost_link)
     framing = Framing(opening=listener.length or len(opening), closing=0)
     if listener.heard_abstention:
         abstained: list[Reason] = [ModelAbstained(code="model_abstained", model=model.name)]
@@ -294,7 +296,7 @@ async def _write_with_model(
         reasons.append(Uncited(code="uncited"))
         if not profile.verify:
             # Verification would withdraw the answer.
-            context.ledger.warn("The answer cites no source, so nothing shows that it comes from the documents.")
+            context.ledger.warn(warnings.uncited)
     return _Result(judge_answer(reasons), reasons, framing)
 
 

@@ -113,7 +113,7 @@ async def reconcile(state: ReconcileInput, runtime: Runtime[Context]) -> Reconci
         verification=verification,
         confidence=state["confidence"] if citations else 0.0,
         level=state["level"] if citations else "none",
-        turns=finish_turn(state, answer, citations, outcome),
+        turns=finish_turn(state, answer, citations, outcome, framing),
     )
 
 

@@ -19,6 +19,7 @@ from nodes.links import find_linked, place_linked
 from nodes.model_ranking import rank
 from nodes.neighbours import SPARE, widen_sources
 from nodes.optional import query_or_default
+from nodes.retrieve import search
 from nodes.scope import profile_of, scope_of
 from nodes.sourcing import make_source
 
@@ -53,6 +54,11 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
     candidates = {c["chunk_id"]: c for c in state["candidates"]}
     scope = scope_of(state)
     passages = await context.library.read_passages(scope, list(candidates))
+    if candidates and not passages:
+        # The documents have been read anew since the state was saved.
+        found = await search(state["standalone_question"], "", scope, profile.retrieval, context)
+        candidates = {c["chunk_id"]: c for c in found}
+        passages = await context.library.read_passages(scope, list(candidates))
     if not passages:
         return RerankUpdate(candidates=state["candidates"], sources=[], queries_tried=state["queries_tried"])
 

@@ -14,6 +14,7 @@ from domain.ports.embedding import Vector
 from domain.profile import RetrievalKnobs
 from domain.scope import Scope, ScopeJson
 from domain.text.abbreviations import add_other_forms
+from domain.text.languages import Language, detect_language
 from domain.text.spelling import correct
 from nodes.abbreviations import spell_out
 from nodes.context import Context
@@ -22,6 +23,7 @@ from nodes.fusion import fuse, prefer
 from nodes.legs import score_across_legs
 from nodes.optional import query_or_default
 from nodes.scope import profile_of, scope_of
+from nodes.wording import Wording, wording_of
 
 
 class RetrieveInput(TypedDict):
@@ -33,8 +35,10 @@ class RetrieveInput(TypedDict):
     queries_tried: list[str]
     parts: list[str]
     focus: list[str]
+    long_forms: dict[str, str]
     retries: int
     scope: ScopeJson
+    language: Language
     profile: dict[str, Any]
 
 
@@ -48,6 +52,7 @@ class RetrieveUpdate(TypedDict):
     candidates: list[Candidate]
     queries_tried: list[str]
     """The queries so far, and every further query or hypothetical answer that was searched for."""
+    long_forms: dict[str, str]
 
 
 FOCUSED = 10
@@ -57,15 +62,16 @@ FOCUSED = 10
 async def retrieve(state: RetrieveInput, runtime: Runtime[Context]) -> RetrieveUpdate:
     """Search both legs and fuse them. Where the embedder fails, use the lexical leg alone, with a warning."""
     context = runtime.context
-    knobs = profile_of(state).retrieval
+    profile = profile_of(state)
+    knobs = profile.retrieval
     scope = scope_of(state)
     core, background = _part_query(state)
     # Side by side: most questions need no correction, and then no time is lost.
     candidates, (question, spelt, spelt_background), long_forms, _ = await asyncio.gather(
         search(core, background, scope, knobs, context),
-        _correct([state["standalone_question"], core, background], scope, knobs, context),
-        _spell_out(core, scope, knobs, context),
-        _warn_of_unembedded(scope, context),
+        _correct([state["standalone_question"], core, background], state["language"], scope, knobs, context),
+        _find_long_forms(state, core, scope, context),
+        _warn_of_unembedded(state, wording_of(profile, state["language"]), scope, context),
     )
     spelt = add_other_forms(spelt, long_forms)
     if (spelt, spelt_background) != (core, background):
@@ -83,6 +89,7 @@ async def retrieve(state: RetrieveInput, runtime: Runtime[Context]) -> RetrieveU
         query=spelt + spelt_background,
         candidates=fuse_rankings([candidates, *rankings], knobs.rrf_k)[: knobs.candidates],
         queries_tried=[*state["queries_tried"], spelt + spelt_background, *added],
+        long_forms=long_forms,
     )
 
 
@@ -129,21 +136,28 @@ async def search(core: str, background: str, scope: Scope, knobs: RetrievalKnobs
     return fuse(dense, lexical, knobs)
 
 
-async def _warn_of_unembedded(scope: Scope, context: Context) -> None:
+async def _warn_of_unembedded(state: RetrieveInput, wording: Wording, scope: Scope, context: Context) -> None:
+    if state["retries"]:
+        return  # said already
     counting = context.library.count_unembedded(scope)
     waiting = await query_or_default(counting, 0, context.ledger, "It is not known what is still being indexed")
     if waiting:
-        documents = "1 document is" if waiting == 1 else f"{waiting:,} documents are"
-        context.ledger.warn(f"{documents} still being indexed by meaning, and found by words alone until then.")
+        context.ledger.warn(wording.warn_of_unembedded(waiting))
 
 
-async def _spell_out(text: str, scope: Scope, knobs: RetrievalKnobs, context: Context) -> Mapping[str, str]:
-    return await spell_out(text, scope, context) if knobs.expand_abbreviations else {}
+async def _find_long_forms(state: RetrieveInput, text: str, scope: Scope, context: Context) -> dict[str, str]:
+    if state["retries"] or not profile_of(state).retrieval.expand_abbreviations:
+        return state["long_forms"]
+    return await spell_out(text, scope, context)
 
 
-async def _correct(texts: Sequence[str], scope: Scope, knobs: RetrievalKnobs, context: Context) -> Sequence[str]:
+async def _correct(
+    texts: Sequence[str], spoken: Language, scope: Scope, knobs: RetrievalKnobs, context: Context
+) -> Sequence[str]:
+    language = detect_language(texts[0]) or spoken
+
     async def suggest(words: Sequence[str], unfinished: str | None) -> Mapping[str, str]:
-        return await context.library.suggest_words(scope, words, unfinished)
+        return await context.library.suggest_words(scope, words, unfinished, language)
 
     if not knobs.correct_spelling:
         return texts

@@ -11,6 +11,7 @@ from typing import Literal
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 
+from domain.documents import Passage, name_place
 from domain.errors import EmbedderUnavailable, UnknownMode
 from domain.outcome import Choice
 from domain.ports.models import ChatModel
@@ -19,10 +20,12 @@ from domain.question import add_carried, clean_question
 from domain.scope import Scope
 from domain.state import PerQuestion, Turn, TurnInput, blank_question, read_turns
 from domain.text.languages import Language, detect_language
+from domain.text.terms import analyse
 from nodes.context import Context
 from nodes.judgement import ask_or_none
+from nodes.optional import query_or_default
 from nodes.prompting import ask, instruct, show_list, show_turns
-from nodes.scope import profile_of
+from nodes.scope import profile_of, scope_of
 from nodes.titles import read_titles
 
 PROMPT = """You prepare questions for a search over a team's documents.
@@ -41,6 +44,12 @@ Titles of some of the documents:
 
 _TURNS_SHOWN = 6
 _TITLES_SHOWN = 20
+
+_PASSAGES_READ = 3
+_COVERED = 2 / 3
+_FEWEST_TERMS = 2
+"""A question is for the documents, whatever it resembles, if one of the best passages holds this share of its terms, of
+which there are at least so many."""
 
 
 class RouteInput(TurnInput):
@@ -114,6 +123,8 @@ async def route(state: RouteInput, runtime: Runtime[Context]) -> RouteUpdate:
         except EmbedderUnavailable as error:
             context.ledger.warn(f"The question was searched for without being classified: {error.message}")
             kind, reason = "needs_retrieval", "it could not be classified"
+        if kind == "out_of_scope" and await _is_covered(question, update, context):
+            kind, reason = "needs_retrieval", "the documents have its words"
         standalone = question
         if kind == "needs_retrieval":
             rewrite = await context.judges.rewriter.rewrite(question, turns)
@@ -149,6 +160,22 @@ def _follow_choice(update: RouteUpdate, asked: Turn, choice: Choice) -> RouteUpd
 def find_last_cited(turns: Sequence[Turn]) -> list[str]:
     """Return the ids of the documents that the last answer which cites any was taken from."""
     return next((turn["document_ids"] for turn in reversed(turns) if turn.get("document_ids")), [])
+
+
+async def _is_covered(question: str, state: RouteUpdate, context: Context) -> bool:
+    """Return True where a passage holds nearly all words of a question that resembles none for documents."""
+    terms = set(analyse(question))
+    if len(terms) < _FEWEST_TERMS:
+        return False
+    scope = scope_of(state)
+
+    async def read() -> list[Passage]:
+        matches = await context.library.search_lexical(scope, question, _PASSAGES_READ)
+        return await context.library.read_passages(scope, [match.chunk_id for match in matches])
+
+    passages = await query_or_default(read(), [], context.ledger, "The question's words were not looked for")
+    texts = (f"{name_place(passage.title, passage.heading_path)} {passage.text}" for passage in passages)
+    return any(len(terms & set(analyse(text))) >= _COVERED * len(terms) for text in texts)
 
 
 async def _choose_language(profile: Profile, question: str, state: RouteUpdate, context: Context) -> Language:

@@ -61,6 +61,13 @@ class Lists(_Texts):
     also_others: str
 
 
+class Origin(_Texts):
+    """The texts that say which document is quoted, and of which date, where several are."""
+
+    document: str
+    date: str
+
+
 class Conclusion(_Texts):
     """The texts of conclusions."""
 
@@ -82,6 +89,16 @@ class Question(_Texts):
     """The texts of questions back."""
 
     which: str
+
+
+class Warnings(_Texts):
+    """Warnings that come with an answer."""
+
+    one_unembedded: str
+    unembedded: str
+    cut: str
+    lost_link: str
+    uncited: str
 
 
 Reply = Literal[
@@ -124,9 +141,11 @@ class Wording(_Texts):
     caveat: Caveat
     correction: Correction
     lists: Lists
+    origin: Origin
     conclusion: Conclusion
     library: Library
     question: Question
+    warnings: Warnings
     small_talk: SmallTalk
 
     def adapt(self, sentence: str | None) -> Self:
@@ -166,6 +185,14 @@ class Wording(_Texts):
                 said += f" {self.caveat.missing_words.format(words=words)}"
         return said
 
+    def name_origin(self, title: str, updated_at: str | None) -> str:
+        """Return the title of a quoted document and the date of its revision, in ISO 8601, if that is known."""
+        if updated_at is None:
+            return title
+        year, month, day = updated_at[:10].split("-")
+        date = self.origin.date.format(year=year, month=month, day=day)
+        return self.origin.document.format(title=title, date=date)
+
     def correct(self, *, statements: int, rewritten: int, withdrawn: int) -> str:
         """Return why an answer was corrected after its statements were verified."""
         texts = self.correction
@@ -195,6 +222,11 @@ class Wording(_Texts):
         more = total > len(titles)
         text = texts.one_document if total == 1 else texts.some_documents if more else texts.documents
         return text.format(total=total, titles=self.name(titles))
+
+    def warn_of_unembedded(self, documents: int) -> str:
+        """Return that so many documents, at least one, are found by their words only."""
+        texts = self.warnings
+        return texts.one_unembedded if documents == 1 else texts.unembedded.format(count=f"{documents:,}")
 
     def ask_back(self, labels: Sequence[str]) -> str:
         """Return the question back, with what may be meant as a numbered list."""

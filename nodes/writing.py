@@ -6,7 +6,7 @@ from typing import Any
 from domain.citations import cite
 from domain.documents import Citation, Source
 from domain.events import CitationUsed, Content, Correction
-from domain.outcome import Outcome
+from domain.outcome import Framing, Outcome
 from domain.profile import CitationStyle
 from domain.state import Route, Turn, TurnInput, remember
 from domain.text.claims import split_claims
@@ -144,20 +144,24 @@ class AnsweringInput(TurnInput):
 
 
 def finish_turn(
-    state: AnsweringInput, answer: str, citations: Sequence[Citation], outcome: Outcome | None
+    state: AnsweringInput,
+    answer: str,
+    citations: Sequence[Citation],
+    outcome: Outcome | None,
+    framing: Framing | None = None,
 ) -> list[Turn]:
     """Return the conversation with this turn added."""
-    return remember(
-        state["turns"],
-        Turn(
-            run_id=state["run_id"],
-            question=state["question"],
-            standalone_question=state["standalone_question"],
-            route=state["route"],
-            answer=answer,
-            documents=list(dict.fromkeys(citation["title"] for citation in citations)),
-            document_ids=list(dict.fromkeys(citation["document_id"] for citation in citations)),
-            headings=[list(path) for path in dict.fromkeys(tuple(citation["heading_path"]) for citation in citations)],
-            outcome=outcome,
-        ),
+    turn = Turn(
+        run_id=state["run_id"],
+        question=state["question"],
+        standalone_question=state["standalone_question"],
+        route=state["route"],
+        answer=answer,
+        documents=list(dict.fromkeys(citation["title"] for citation in citations)),
+        document_ids=list(dict.fromkeys(citation["document_id"] for citation in citations)),
+        headings=[list(path) for path in dict.fromkeys(tuple(citation["heading_path"]) for citation in citations)],
+        outcome=outcome,
     )
+    if framing and any(framing.values()):
+        turn["framing"] = framing
+    return remember(state["turns"], turn)

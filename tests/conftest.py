@@ -9,12 +9,13 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import cache
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 # Before anything of ours is imported, so that no test reaches the developer's own data or a paid provider.
 for _name in list(os.environ):
     if _name.startswith(
-        ("ASKGRAPH_", "OPENAI_", "ANTHROPIC_", "GOOGLE_", "GEMINI_", "COHERE_", "LANGSMITH_", "LANGCHAIN_")
+        ("ASKGRAPH_", "OPENAI_", "ANTHROPIC_", "GOOGLE_", "GEMINI_", "COHERE_", "LANGSMITH_", "LANGCHAIN_", "AWS_")
     ) or _name in ("DATABASE_URL", "REDIS_URL"):
         del os.environ[_name]
 os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from app.adapters.redis.connection import RedisServer
     from app.settings import Settings
     from app.wiring.services import Services
+    from tests.wire.s3 import Bucket
 
 TEMPLATE = "template_of_tests"
 
@@ -165,6 +167,17 @@ def embedder() -> "OnnxEmbedder":
     from app.adapters.embeddings.onnx import OnnxEmbedder
 
     return OnnxEmbedder.load(threads=2)
+
+
+@pytest_asyncio.fixture
+async def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator["Bucket"]:
+    """An empty bucket of S3-compatible storage, which the environment names."""
+    from tests.wire.s3 import Bucket
+
+    bucket = Bucket(tmp_path, monkeypatch)
+    await bucket.start()
+    yield bucket
+    await bucket.stop()
 
 
 @pytest.fixture

@@ -227,6 +227,7 @@ HEALTH: dict[str, Any] = {
     "answering": {},
     "embeddings": "ok",
     "rerank": "ok",
+    "originals": "ok",
     "problem": None,
     "parts": {"database": "embedded Postgres in /home/me/.askgraph"},
     "modes": ["fast", "standard", "thorough"],

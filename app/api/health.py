@@ -34,6 +34,7 @@ async def healthz(checks: ChecksDep, parts: PartsDep, modes: ModesDep) -> JSONRe
         "answering": {model: problem or "ok" for model, problem in answering.items()},
         "embeddings": problems.get("embeddings") or "ok",
         "rerank": problems.get("rerank") or "ok",
+        "originals": problems.get("originals") or "ok",
         "problem": database,
         "parts": dict(parts),
         "modes": list(modes),

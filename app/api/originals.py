@@ -1,7 +1,7 @@
 """Documents as people see them: the file, pictures of its pages, and its text in blocks."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import PurePath
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -56,7 +56,13 @@ async def get_file(
     if _is_known(request, headers):
         return _say_unchanged(headers)
     content = originals.read(workspace, content_hash)
-    return StreamingResponse(content, media_type=None, headers=headers | {"Content-Type": document.media_type})
+    # Before the headers are sent: that the storage does not answer, or has lost the file, needs a status.
+    first = await anext(content, None)
+    if first is None and size:
+        raise MissingOriginal
+    return StreamingResponse(
+        _go_on(first or b"", content), media_type=None, headers=headers | {"Content-Type": document.media_type}
+    )
 
 
 @router.get(
@@ -128,6 +134,12 @@ async def _find_content(documents: DocumentStore, document: Document, revision: 
         if kept.revision == revision:
             return kept.content_hash
     raise UnknownDocument(f"Revision {revision} of this document is not kept.")
+
+
+async def _go_on(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for part in rest:
+        yield part
 
 
 async def _read(originals: OriginalStore, workspace: str, content_hash: str) -> bytes:

@@ -223,6 +223,7 @@ class HealthBody(TypedDict):
     answering: dict[str, str]
     embeddings: str
     rerank: str
+    originals: str
     problem: str | None
     parts: dict[str, str]
     modes: list[str]

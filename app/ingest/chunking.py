@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from domain.documents import Chunk, Line, ParsedDocument
 from domain.text.blocks import Block, Span, read_blocks
-from domain.text.sentences import guess_language, split_block, split_paragraph
+from domain.text.languages import detect_language
+from domain.text.sentences import split_block, split_paragraph
 from domain.text.tables import is_row
 
 SIZE = 500
@@ -56,7 +57,7 @@ def split(parsed: ParsedDocument, *, size: int = SIZE) -> list[Chunk]:
     chunks: list[Chunk] = []
     line_ends = [line.end for line in parsed.lines]
     line_starts = [line.start for line in parsed.lines]
-    language = guess_language(parsed.text)
+    language = detect_language(parsed.text) or "en"
     for piece in _merge(_cut(parsed), parsed.text, size):
         for start, end, lead in _pack(parsed.text, _split_piece(parsed.text, piece, size, language), size):
             text = parsed.text[start:end]

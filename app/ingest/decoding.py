@@ -1,6 +1,8 @@
 """Decoding text files of unknown encoding."""
 
 from charset_normalizer import from_bytes
+from ftfy import fix_encoding
+from ftfy.badness import is_bad
 
 _BOMS = (
     (b"\xef\xbb\xbf", "utf-8-sig"),
@@ -12,11 +14,19 @@ _BOMS = (
 
 
 def decode(data: bytes, *, declared: str | None = None) -> str:
-    """Decode by byte order mark, else as UTF-8, else in the declared encoding, else in the likeliest one.
+    """Decode by byte order mark, else as UTF-8, else in the declared encoding, else in the likeliest one; what was
+    decoded wrongly and encoded again before ("3â€“1") is set right, line by line.
 
     UTF-8 comes before the declared encoding because text in another encoding is hardly ever valid UTF-8, while wrong
     declarations are common. Undecodable bytes become U+FFFD.
     """
+    text = _decode(data, declared)
+    if not is_bad(text):
+        return text
+    return "\n".join(map(fix_encoding, text.split("\n")))
+
+
+def _decode(data: bytes, declared: str | None) -> str:
     for mark, encoding in _BOMS:
         if data.startswith(mark):
             return data.decode(encoding, errors="replace")

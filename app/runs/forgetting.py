@@ -6,9 +6,13 @@ from dataclasses import dataclass
 from app.runs.hit_log import HitLog
 from domain.erasure import CacheEraser, Eraser, Erasure
 from domain.errors import UnknownDocument
+from domain.ports.originals import OriginalStore
 
 CACHE = "cache"
 """The name of the cache server among the tables."""
+
+FILES = "files in S3-compatible storage"
+"""The name, among the tables, of files that could not be erased yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +24,7 @@ class Forgetting:
     hit_log: HitLog
     delete_document: Callable[[str, str], Awaitable[bool]]
     """Deletes a document with its chunks, its revisions and its file, by workspace and id."""
+    originals: OriginalStore
 
     async def forget_document(self, workspace_id: str, document_id: str) -> Erasure:
         """Erase a document, and what runs, states, tapes and cached answers hold of it. The conversations stay, with a
@@ -34,7 +39,10 @@ class Forgetting:
         deleted = await self.delete_document(workspace_id, document_id)
         erasure = await self.eraser.erase_document(workspace_id, document_id, needles)
         erasure.rows["documents"] += deleted
-        return await self._finish(workspace_id, erasure)
+        await self._finish(workspace_id, erasure)
+        if left := await self.originals.erase_dropped(workspace_id):
+            erasure.found[FILES] = left
+        return erasure
 
     async def forget_thread(self, workspace_id: str, thread_id: str) -> Erasure:
         """Delete a thread, its branches, and all that is stored of them. What their runs cost stays known.

@@ -23,6 +23,7 @@ from domain.outcome import (
     judge_answer,
 )
 from domain.state import gather_scope
+from domain.text.blocks import read_blocks
 
 _FALLBACK = "The documents do not answer this."
 _CAVEAT = "The documents may answer this only in part. "
@@ -139,9 +140,29 @@ def _note_cited(values: dict[str, Any]) -> dict[str, Any]:
     return values | {"turns": [*turns[:-1], turns[-1] | cited]}
 
 
+def _mark_blocks(values: dict[str, Any]) -> dict[str, Any]:
+    """Make blocks of the sources' text, which had bare headings and wrapped lines before version 4: its headings are in
+    `heading_path`, and a paragraph is one line. Offsets stay right."""
+    if not values.get("sources"):
+        return values
+    return values | {"sources": [_mark_blocks_of_source(source) for source in values["sources"]]}
+
+
+def _mark_blocks_of_source(source: dict[str, Any]) -> dict[str, Any]:
+    text: str = source["text"]
+    for heading in source["heading_path"]:
+        if text.startswith(f"{heading}\n"):
+            text = text[len(heading) :].lstrip()
+    start = source["start"] + len(source["text"]) - len(text)
+    for block in read_blocks(text):
+        if block.kind == "paragraph":
+            text = text[: block.start] + text[block.start : block.end].replace("\n", " ") + text[block.end :]
+    return source | {"text": text, "start": start}
+
+
 UPGRADES: Mapping[int, tuple[Callable[[dict[str, Any]], dict[str, Any]], ...]] = {
     1: (_keep_what_was_found,),
     2: (gather_scope, _note_outcome),
-    3: (_note_cited,),
+    3: (_note_cited, _mark_blocks),
 }
 """By the version that they start from; the functions of one version run in order."""

@@ -28,12 +28,13 @@ from app.ingest.encoding import TwoModelEncoder
 from app.ingest.pipeline import Ingestion
 from app.settings import Settings, reveal
 from app.wiring.servers import Servers, open_servers
-from domain.errors import AskgraphError, ConfigurationError, EmbedderUnavailable
+from app.wiring.stores import open_object_storage
+from domain.errors import AskgraphError, ConfigurationError, EmbedderUnavailable, StorageUnavailable
 from domain.health import Check
 from domain.ports.answers import AnswerCache
 from domain.ports.documents import DocumentStore, EmbeddingBacklog, PassageEncoder
 from domain.ports.embedding import Embedder
-from domain.ports.originals import OriginalStore
+from domain.ports.originals import ObjectStorage, OriginalStore
 from domain.synced import SyncedFiles
 
 if TYPE_CHECKING:
@@ -95,7 +96,12 @@ async def open_library(
                 replaced = None if settings.pgvectorstore else await find_problem(pool, embedder)
             return replaced or embedder.problem
 
-        own_documents = PostgresDocumentStore(pool, embedder, answers.changing)
+        storage = open_object_storage(settings)
+        if storage is not None:
+            await _check_storage(storage)
+            parts["originals"] = settings.originals
+        originals = PostgresOriginals(pool, storage)
+        own_documents = PostgresDocumentStore(pool, embedder, answers.changing, originals)
         stack.push_async_callback(own_documents.close)
         backlog = PostgresEmbeddingBacklog(pool, embedder, answers.changing, own_documents.tend_indexes)
         search: PostgresLibrary | PgVectorStoreLibrary = PostgresLibrary(pool, embedder)
@@ -118,13 +124,22 @@ async def open_library(
             ingestions=PostgresIngestionQueue(pool),
             backlog=backlog,
             encoder=encoder,
-            originals=PostgresOriginals(pool),
+            originals=originals,
             synced=PostgresSyncedFiles(pool),
             tend_indexes=own_documents.tend_indexes,
             wait_for_indexes=own_documents.wait_for_indexes,
-            checks={"embeddings": check_embeddings},
+            checks={"embeddings": check_embeddings} | ({"originals": storage.find_problem} if storage else {}),
             parts=parts,
         )
+
+
+async def _check_storage(storage: ObjectStorage) -> None:
+    """Raise `ConfigurationError` where files can never be kept there. Storage that does not answer is logged: questions
+    are answered without it."""
+    try:
+        await storage.check_access()
+    except StorageUnavailable as error:
+        logger.error("%s Until it does, no document can be added.", error.message)
 
 
 @asynccontextmanager

@@ -97,7 +97,7 @@ async def open_runs(
     """
     pool = servers.database.pool
     async with AsyncExitStack() as stack:
-        retention = PostgresRetention(pool)
+        retention = PostgresRetention(pool, library.originals)
         tasks = [
             library.ingestions.task(partial(library.ingestion.add, later=True)),
             _make_embedding(library),

@@ -79,7 +79,13 @@ class Services:
 
     def make_forgetting(self) -> Forgetting:
         """Make what forgets documents and threads."""
-        return Forgetting(self.runs.eraser, self.runs.cache_eraser, self.runs.hit_log, self.library.ingestion.delete)
+        return Forgetting(
+            self.runs.eraser,
+            self.runs.cache_eraser,
+            self.runs.hit_log,
+            self.library.ingestion.delete,
+            self.library.originals,
+        )
 
     def make_cached_answers(self, recorder: HitRecorder) -> CachedAnswers:
         """Make what finds cached answers; `recorder` records the hits."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     # The ports import NumPy for their types.
     from domain.ports.documents import DocumentCatalog, EmbeddingBacklog
     from domain.ports.ingestions import IngestionQueue
+    from domain.ports.originals import ObjectStorage
     from domain.ports.retention import Retention
     from domain.ports.runs import RunLog
     from domain.synced import SyncedFiles
@@ -78,8 +79,19 @@ async def open_synced_files(settings: Settings) -> AsyncIterator[tuple["SyncedFi
 async def open_retention(settings: Settings) -> AsyncIterator["Retention"]:
     """Open the store that deletes old conversations."""
     from app.adapters.postgres.checkpoints.saver import open_saver
+    from app.adapters.postgres.documents.originals import PostgresOriginals
     from app.adapters.postgres.retention.store import PostgresRetention
 
     # The saver creates the tables of saved states.
     async with open_database(settings) as database, open_saver(database.pool):
-        yield PostgresRetention(database.pool)
+        yield PostgresRetention(database.pool, PostgresOriginals(database.pool, open_object_storage(settings)))
+
+
+def open_object_storage(settings: Settings) -> "ObjectStorage | None":
+    """Open the storage of original files outside of the database, where the settings name one. It is not asked for
+    anything yet. Raises `ConfigurationError`."""
+    if settings.originals == "database":
+        return None
+    from app.adapters.s3 import S3Storage
+
+    return S3Storage(settings.originals)

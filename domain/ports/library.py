@@ -7,6 +7,7 @@ from typing import Protocol
 from domain.documents import DocumentList, Match, Passage
 from domain.ports.embedding import Vector
 from domain.scope import Scope
+from domain.text.languages import Language
 
 
 class Library(Protocol):
@@ -29,10 +30,13 @@ class Library(Protocol):
         names none."""
         ...
 
-    async def suggest_words(self, scope: Scope, words: Sequence[str], unfinished: str | None) -> dict[str, str]:
-        """Suggest corrections of words that no document of the workspace has: the nearest word that one has, or one
-        that begins with `unfinished`, the last of the words. `words` are normalised as by
-        `domain.text.terms.content_words`. Words that are right, or that resemble none, are left out."""
+    async def suggest_words(
+        self, scope: Scope, words: Sequence[str], unfinished: str | None, language: Language
+    ) -> dict[str, str]:
+        """Suggest corrections of words that neither a document of the workspace nor the dictionary of the language has:
+        the nearest word that a document has, or one that begins with `unfinished`, the last of the words, or a function
+        word. `words` are normalised as by `domain.text.terms.content_words`. Words that are right, or that resemble
+        none, are left out."""
         ...
 
     async def score_dense(self, scope: Scope, embedding: Vector, chunk_ids: Sequence[str]) -> list[Match]:

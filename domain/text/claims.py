@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from domain.text.blocks import find_item, read_blocks
+from domain.text.blocks import Block, read_blocks
 from domain.text.markers import find_markers, strip_markers
 from domain.text.sentences import split_sentences
-from domain.text.tables import is_row
 from domain.text.terms import analyse
 
 DOCUMENT_NOUN = r"(?:documents?|sources?|passages?|texts?|context|articles?)"
@@ -34,11 +33,12 @@ def split_claims(answer: str, chunk_ids: Sequence[str]) -> list[ClaimSpan]:
     markers = find_markers(answer, chunk_ids)
     claims: list[ClaimSpan] = []
     uncited: list[int] = []
-    for start, end in _split_prose(answer):
+    blocks = read_blocks(answer)
+    for start, end in _split_prose(answer, blocks):
         numbers = tuple(dict.fromkeys(n for span in markers if start <= span.start < end for n in span.numbers))
         sentence = strip_markers(answer[start:end]).strip()
         # Markers alone stand below a table, whose rows have no room for them.
-        if claims and sentence and _begins_paragraph(answer[claims[-1].end : start], answer[start:end]):
+        if claims and sentence and _begins_paragraph(answer, blocks, claims[-1].end, start):
             uncited.clear()
         if not numbers and (not is_statement(sentence) or _ABOUT_DOCUMENTS.match(sentence)):
             continue
@@ -53,16 +53,17 @@ def split_claims(answer: str, chunk_ids: Sequence[str]) -> list[ClaimSpan]:
     return claims
 
 
-def _begins_paragraph(gap: str, sentence: str) -> bool:
-    """Return True where a sentence after `gap` is neither in the paragraph of the one before nor in its list or
-    table."""
-    return "\n\n" in gap or ("\n" in gap and not find_item(sentence) and not is_row(sentence))
+def _begins_paragraph(answer: str, blocks: Sequence[Block], before: int, start: int) -> bool:
+    """Return True where the sentence at `start` is neither in the paragraph of the one that ends at `before` nor in its
+    list or table. A paragraph goes on behind a line break."""
+    gap = answer[before:start]
+    return "\n\n" in gap or ("\n" in gap and any(before <= block.start <= start for block in blocks))
 
 
-def _split_prose(answer: str) -> Iterator[tuple[int, int]]:
+def _split_prose(answer: str, blocks: Sequence[Block]) -> Iterator[tuple[int, int]]:
     """Yield the sentences outside of code."""
     position = 0
-    code = [(block.start, block.end) for block in read_blocks(answer) if block.kind == "code"]
+    code = [(block.start, block.end) for block in blocks if block.kind == "code"]
     for start, end in [*code, (len(answer), len(answer))]:
         for sentence_start, sentence_end in split_sentences(answer[position:start]):
             yield position + sentence_start, position + sentence_end

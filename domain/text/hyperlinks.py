@@ -13,19 +13,25 @@ REMOVED = "(link removed)"
 _LONGEST = 2000
 """Limit, in characters, held back while they may become a link."""
 
+_BEFORE = 2
+"""Characters that were sent and stay in the buffer, because they decide whether "!" begins an image."""
+
 _STARTS = ("http://", "https://", "ftp://", "www.")
 _BARE = r"(?:(?<![a-z])(?:https?://|ftp://|www\.)|(?<=[=(\"'])//)"
 """Whole addresses, and those without a scheme where HTML or Markdown would take them for one: `src=//host/`."""
 _ADDRESS = r"[^\s<>\"'`|\\^{}]"
+_MARKS = r"(?:(?<![\w!])|(?<=\w!))!+"
+"""Exclamation marks that may begin an image: all of a run, but for one that ends a word. A run is read from its start
+alone, so that a long one takes linear time."""
 _LINK = re.compile(
-    rf"(?P<image>(?<!\w)!(?=\[))"
+    rf"(?P<image>{_MARKS}(?=\[))"
     rf"|\]\([ \t]*(?P<target>(?:[^()\n]|\([^()\n]*\))*)\)"
     rf"|(?P<bare>{_BARE}{_ADDRESS}+)",
     re.IGNORECASE,
 )
 _PREFIXES = sorted({start[:length] for start in _STARTS for length in range(1, len(start) + 1)}, key=len, reverse=True)
 _UNDECIDED = re.compile(
-    rf"(?:(?<!\w)!|\](?:\((?:[^()\n]|\([^()\n]*\))*(?:\([^()\n]*)?)?"
+    rf"(?:{_MARKS}|\](?:\((?:[^()\n]|\([^()\n]*\))*(?:\([^()\n]*)?)?"
     rf"|(?<![a-z])(?:{'|'.join(map(re.escape, _PREFIXES))})"
     rf"|{_BARE}{_ADDRESS}*|(?<=[=(\"'])/)$",
     re.IGNORECASE,
@@ -58,7 +64,7 @@ class LinkStream:
     def feed(self, text: str) -> str:
         """Return what can be sent now."""
         if self._start == len(self._buffer) and _PLAIN.fullmatch(text):
-            self._buffer = (self._buffer + text)[-1:]
+            self._buffer = (self._buffer + text)[-_BEFORE:]
             self._start = len(self._buffer)
             return text
         return self._take(text, final=False)
@@ -68,14 +74,17 @@ class LinkStream:
         return self._take("", final=True)
 
     def _take(self, text: str, *, final: bool) -> str:
-        # The last character sent stays in the buffer, because it decides whether "!" begins an image.
-        buffer = self._buffer = self._buffer[max(self._start - 1, 0) :] + text
-        position = self._start = min(self._start, 1)
-        final = final or len(buffer) > _LONGEST
+        buffer = self._buffer[max(self._start - _BEFORE, 0) :] + text
+        position = self._start = min(self._start, _BEFORE)
+        recent = max(position, len(buffer) - _LONGEST)
+        if not final and buffer.endswith("!!") and not _UNDECIDED.search(buffer, recent):
+            # More marks than are held back. Nobody needs as many, and they may begin an image all the same.
+            buffer = buffer.rstrip("!")
+        self._buffer = buffer
         out = ""
         while True:
             link = _LINK.search(buffer, position)
-            undecided = None if final else _UNDECIDED.search(buffer, position)
+            undecided = None if final else _UNDECIDED.search(buffer, max(position, recent))
             if undecided and (link is None or undecided.start() <= link.start()):
                 self._start = undecided.start()
                 return out + buffer[position : self._start]

@@ -11,13 +11,8 @@ from functools import lru_cache
 from sentencex import get_sentence_boundaries
 
 from domain.text.blocks import Block, Span, closes_fence, find_fence, find_item, is_wrapped, read_blocks
+from domain.text.languages import detect_language
 from domain.text.tables import is_row
-
-_LETTERS = {"de": "äöüß", "fr": "éèêàçœ", "es": "ñáíó¿¡"}
-"""Letters by which a language is told from English, where all of its text has more of them than a few names bring."""
-_RARE = 1 / 200
-"""Share of such letters, of all characters, from which they are no longer a name's. German, French and Spanish prose
-has 1.5 to 4 %."""
 
 _RECALLED = 2000
 """Limit, in characters, of a paragraph whose sentences are kept."""
@@ -37,17 +32,10 @@ def split_sentences(text: str, language: str | None = None) -> list[Span]:
     """Return the sentences of `text` as (start, end), in order, without overlap and without surrounding white space.
 
     A heading, a table row and a block of code count as one sentence each. An item begins one, marker included. Only
-    white space lies outside the spans. `language` is an ISO 639 code; without one it is guessed.
+    white space lies outside the spans. `language` is an ISO 639 code; without one it is detected.
     """
-    language = language or guess_language(text)
+    language = language or detect_language(text) or "en"
     return [span for block in read_blocks(text) for span in split_block(text, block, language)]
-
-
-def guess_language(text: str) -> str:
-    """Return the code of the language whose abbreviations count in a text: English unless its letters say otherwise."""
-    counts = {code: sum(map(text.count, letters)) for code, letters in _LETTERS.items()}
-    likeliest = max(counts, key=lambda code: counts[code])
-    return likeliest if counts[likeliest] > _RARE * len(text) else "en"
 
 
 def split_block(text: str, block: Block, language: str = "en") -> Iterator[Span]:

@@ -14,7 +14,7 @@ from itertools import chain
 
 import Stemmer
 
-from domain.text.languages import LANGUAGES, fold, read_words
+from domain.text.languages import LANGUAGES, Language, fold, read_words
 
 STOP_WORDS = read_words("en").stop_words.union(
     word
@@ -45,11 +45,11 @@ _stemmers = threading.local()
 
 
 @lru_cache(maxsize=200_000)
-def _stem(word: str) -> str:
+def _stem(word: str, language: Language = "en") -> str:
     # A Snowball stemmer keeps a buffer, so each thread has its own.
-    if not hasattr(_stemmers, "english"):
-        _stemmers.english = Stemmer.Stemmer("english")
-    stem: str = _stemmers.english.stemWord(word)
+    if not hasattr(_stemmers, language):
+        setattr(_stemmers, language, Stemmer.Stemmer(language))
+    stem: str = getattr(_stemmers, language).stemWord(word)
     return stem
 
 
@@ -80,14 +80,23 @@ def _split(text: str) -> Iterator[tuple[str, ...]]:
 
 
 def analyse(text: str) -> list[str]:
-    """Return the text's index terms, stemmed, in order and with repeats. The same for passages and queries."""
+    """Return the text's index terms, stemmed, in order and with repeats. The same for passages and queries of any
+    language, because an index is asked in all of them."""
     return [_stem(term) for terms in _split(text) for term in terms]
 
 
+def analyse_in(language: Language, text: str) -> list[str]:
+    """Return the text's terms as `analyse` does, but stemmed as words of `language`, and without all of its function
+    words. To compare a question with texts that are read at the time of the question."""
+    stop_words = read_words(language).stop_words
+    return [_stem(term, language) for terms in _split(text) for term in terms if term not in stop_words]
+
+
 @lru_cache(maxsize=2048)
-def find_terms(text: str) -> frozenset[str]:
-    """Return the text's index terms without order. Cached, because the steps of a turn read the same sentences."""
-    return frozenset(analyse(text))
+def find_terms(text: str, language: Language | None = None) -> frozenset[str]:
+    """Return the text's terms without order: those of the index, or as `analyse_in` has them. Cached, because the steps
+    of a turn read the same sentences."""
+    return frozenset(analyse(text) if language is None else analyse_in(language, text))
 
 
 def content_words(text: str) -> list[str]:

@@ -50,6 +50,7 @@ class FollowUpPhrases:
     requests: re.Pattern[str]
     whole: re.Pattern[str]
     dangling: re.Pattern[str]
+    measures: re.Pattern[str]
     ordinals: tuple[re.Pattern[str], ...]
     parts: tuple[re.Pattern[str], ...]
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from domain.outcome import Choice
+from domain.outcome import Choice, Framing, find_claimed
 from domain.ports.judgement import Rewrite
 from domain.question import add_carried, split_carried
 from domain.state import Turn
@@ -38,12 +38,11 @@ LONGEST_FRAGMENT = 8
 """Words of a fragment that takes the place of a part of the last question."""
 
 _WORD = re.compile(r"\w[\w'’./-]*")
-_MEASURE = re.compile(r"\bhow\s+(?:long|many|much|often|far|old|big|large|high|fast)\b", re.IGNORECASE)
-"""Belongs to the earlier question only."""
-
 
 _SEARCHED = ("needs_retrieval", "about_library")
 """Routes of the turns that are about documents."""
+
+_UNANSWERED = ("abstained", "asked_back", "declined")
 
 LONGEST_PICK = 8
 """Words of a reply that picks a choice; a longer one is a question of its own."""
@@ -81,11 +80,18 @@ def make_standalone(question: str, turns: Sequence[Turn]) -> str:
         return exchanged
     points_back = bool(phrases.pronouns.search(question) or phrases.pointers.search(question))
     said = [
-        (split_carried(turn["standalone_question"] or turn["question"])[0], strip_markers(turn["answer"]))
-        for turn in searched
+        (split_carried(turn["standalone_question"] or turn["question"])[0], _read_statements(turn)) for turn in searched
     ]
     likeliest = weigh_words(question, said[-CARRYING_TURNS:], points_back=points_back)[:CONTEXT_WORDS]
     return add_carried(question, [word for word, _ in likeliest])
+
+
+def _read_statements(turn: Turn) -> str:
+    """Return what an earlier answer says from documents: nothing where it only says that there is no answer."""
+    if turn["outcome"] in _UNANSWERED:
+        return ""
+    start, end = find_claimed(turn["answer"], turn.get("framing") or Framing(opening=0, closing=0))
+    return strip_markers(turn["answer"][start:end])
 
 
 def pick_choice(question: str, choices: Sequence[Choice]) -> Choice | None:
@@ -171,5 +177,6 @@ def _count_words(text: str) -> int:
 
 def name_topics(question: str) -> list[str]:
     """Return the meaningful words of a question as written, in order."""
-    words = (word.rstrip(".'’/-") for word in _WORD.findall(_MEASURE.sub("", question)))
+    measures = read_follow_ups(detect_language(question) or "en").measures
+    words = (word.rstrip(".'’/-") for word in _WORD.findall(measures.sub("", question)))
     return [word for word in words if content_words(word)]

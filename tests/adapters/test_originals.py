@@ -1,120 +1,137 @@
 """Files are kept with their documents, once for each content, and go when no document needs them."""
 
-import asyncio
-import os
-
 import pytest
 
-from app.adapters.postgres.documents.originals import PART_BYTES, PostgresOriginals
+from app.adapters.postgres.documents.originals import PostgresOriginals
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.pool import Pool
 from app.adapters.postgres.retention.store import PostgresRetention
-from domain.ports.documents import DocumentContent, DocumentStore
+from app.adapters.s3 import S3Storage
+from domain.errors import ConfigurationError, StorageUnavailable
+from domain.ports.documents import DocumentStore
 from domain.retention import Cuts
-from tests.contracts.corpus import content_of, digest, store
-
-FILE = os.urandom(2 * PART_BYTES + 17)
-TEXTS = ["Alpha comes first."]
-HASH = digest(TEXTS[0])
+from tests.contracts.corpus import store
+from tests.contracts.originals import FILE, HASH, TEXTS, OriginalStoreContract, read
+from tests.wire.s3 import BUCKET, SECRET_KEY, Bucket
 
 
 @pytest.fixture
-def documents(pool: Pool) -> DocumentStore:
-    return PostgresDocumentStore(pool)
+def documents(pool: Pool, originals: PostgresOriginals) -> DocumentStore:
+    return PostgresDocumentStore(pool, originals=originals)
 
 
-@pytest.fixture
-def originals(pool: Pool) -> PostgresOriginals:
-    return PostgresOriginals(pool)
+class TestInTheDatabase(OriginalStoreContract):
+    @pytest.fixture
+    def originals(self, pool: Pool) -> PostgresOriginals:
+        return PostgresOriginals(pool)
 
 
-async def read(originals: PostgresOriginals, workspace_id: str = "a", content_hash: str = HASH) -> bytes:
-    return b"".join([part async for part in originals.read(workspace_id, content_hash)])
+class TestInABucket(OriginalStoreContract):
+    @pytest.fixture
+    def originals(self, pool: Pool, bucket: Bucket) -> PostgresOriginals:
+        return PostgresOriginals(pool, S3Storage(f"s3://{BUCKET}/files/of-ours"))
 
+    async def test_the_bucket_holds_what_documents_need_and_nothing_else(
+        self, documents: DocumentStore, originals: PostgresOriginals, pool: Pool, bucket: Bucket
+    ) -> None:
+        first = await store(documents, "Team Ö/1", "one.md", TEXTS, original=FILE)
+        await store(documents, "Team Ö/1", "two.md", TEXTS, original=FILE)
+        [kept] = bucket.list_objects()
+        assert kept.read_bytes() == FILE
+        assert kept.relative_to(bucket.folder).parts[:3] == (BUCKET, "files", "of-ours")
+        assert kept.name.startswith(HASH)
+        async with pool.connection() as connection:
+            stored = await connection.execute("SELECT count(*) AS parts FROM originals")
+            assert (await stored.fetchone()) == {"parts": 0}
+        await documents.delete("Team Ö/1", first.id)
+        assert bucket.list_objects() == [kept]
+        await documents.clear("Team Ö/1")
+        assert bucket.list_objects() == []
 
-async def test_a_file_is_kept_in_its_workspace_alone(documents: DocumentStore, originals: PostgresOriginals) -> None:
-    await store(documents, "a", "greek.md", TEXTS, original=FILE)
-    assert await originals.measure("a", HASH) == len(FILE)
-    assert await read(originals) == FILE
-    assert await originals.measure("b", HASH) is None
-    assert await read(originals, "b") == b""
-
-
-async def test_a_file_goes_with_the_last_document_that_needs_it(
-    documents: DocumentStore, originals: PostgresOriginals
-) -> None:
-    first = await store(documents, "a", "one.md", TEXTS, original=FILE)
-    second = await store(documents, "a", "two.md", TEXTS, original=FILE)
-    await documents.delete("a", first.id)
-    assert await read(originals) == FILE
-    await documents.delete("a", second.id)
-    assert await originals.measure("a", HASH) is None
-
-
-async def test_the_file_of_a_revision_stays_as_long_as_the_revision(
-    documents: DocumentStore, originals: PostgresOriginals, pool: Pool
-) -> None:
-    await store(documents, "a", "one.md", TEXTS, original=FILE)
-    document = await store(documents, "a", "one.md", ["Beta."], original=b"beta")
-    assert await read(originals) == FILE
-    assert await read(originals, content_hash=digest("Beta.")) == b"beta"
-    retention = PostgresRetention(pool)
-    await retention.delete_revisions(Cuts(None, {}), after="", dry_run=False)
-    assert await read(originals) == FILE, "the revision is young"
-    async with pool.connection() as connection:
-        await connection.execute("UPDATE document_revisions SET superseded_at = now() - interval '1 day'")
-    await retention.delete_revisions(Cuts(None, {}), after="", dry_run=True)
-    assert await read(originals) == FILE
-    await retention.delete_revisions(Cuts(None, {}), after="", dry_run=False)
-    assert await originals.measure("a", HASH) is None
-    assert await read(originals, content_hash=digest("Beta.")) == b"beta"
-    await documents.delete("a", document.id)
-    assert await originals.measure("a", digest("Beta.")) is None
-
-
-async def test_the_files_of_all_revisions_go_with_their_document(
-    documents: DocumentStore, originals: PostgresOriginals
-) -> None:
-    await store(documents, "a", "one.md", TEXTS, original=FILE)
-    document = await store(documents, "a", "one.md", ["Beta."], original=b"beta")
-    await documents.delete("a", document.id)
-    assert await originals.measure("a", HASH) is None
-    assert await originals.measure("a", digest("Beta.")) is None
-
-
-async def test_files_go_with_their_workspace(documents: DocumentStore, originals: PostgresOriginals) -> None:
-    await store(documents, "a", "one.md", TEXTS, original=FILE)
-    await store(documents, "b", "one.md", TEXTS, original=FILE)
-    await documents.clear("a")
-    assert await originals.measure("a", HASH) is None
-    assert await originals.measure("b", HASH) == len(FILE)
-
-
-async def test_the_file_of_an_older_document_is_kept_when_it_comes_again(
-    documents: DocumentStore, originals: PostgresOriginals
-) -> None:
-    await documents.keep_original("a", HASH, FILE)
-    assert await originals.measure("a", HASH) is None, "no document needs it"
-    await store(documents, "a", "one.md", TEXTS)
-    await documents.keep_original("a", HASH, FILE)
-    await documents.keep_original("a", HASH, FILE)
-    assert await read(originals) == FILE
-
-
-async def test_a_file_that_is_dropped_and_needed_at_the_same_time_stays(
-    documents: DocumentStore, originals: PostgresOriginals
-) -> None:
-    def content(source: str) -> DocumentContent:
-        made = content_of(source, TEXTS)
-        return DocumentContent(source, HASH, made.parsed, made.chunks, made.embeddings, original=b"file")
-
-    for turn in range(10):
-        going = await documents.replace("a", content(f"going-{turn}.md"))
-        await asyncio.gather(
-            documents.delete("a", going.id),
-            documents.replace("a", content(f"staying-{turn}.md")),
-        )
-        assert await read(originals) == b"file"
-        [staying] = await documents.list("a")
-        await documents.delete("a", staying.id)
+    async def test_files_stay_where_they_are_when_the_setting_changes(
+        self, originals: PostgresOriginals, documents: DocumentStore, pool: Pool, bucket: Bucket
+    ) -> None:
+        in_database = PostgresOriginals(pool)
+        earlier = await store(PostgresDocumentStore(pool), "a", "one.md", TEXTS, original=FILE)
+        assert await read(originals) == FILE
+        await documents.delete("a", earlier.id)
         assert await originals.measure("a", HASH) is None
+        later = await store(documents, "a", "one.md", TEXTS, original=FILE)
+        assert await in_database.measure("a", HASH) == len(FILE)
+        with pytest.raises(StorageUnavailable, match="ASKGRAPH_ORIGINALS does not name"):
+            await read(in_database)
+        await PostgresDocumentStore(pool).delete("a", later.id)
+        assert await in_database.erase_dropped("a") == 1
+        assert await originals.erase_dropped("a") == 0
+        assert bucket.list_objects() == []
+
+    async def test_without_storage_nothing_is_added_and_what_is_deleted_goes_later(
+        self, originals: PostgresOriginals, documents: DocumentStore, pool: Pool, bucket: Bucket
+    ) -> None:
+        document = await store(documents, "a", "one.md", TEXTS, original=FILE)
+        await bucket.stop()
+        with pytest.raises(StorageUnavailable):
+            await read(originals)
+        with pytest.raises(StorageUnavailable, match="did not answer"):
+            await store(documents, "a", "two.md", ["Beta."], original=b"beta")
+        assert await documents.find("a", "two.md") is None
+        assert await documents.delete("a", document.id)
+        assert await originals.erase_dropped("a") == 2
+        assert await originals.erase_dropped("b") == 0
+        await bucket.start()
+        again = PostgresOriginals(pool, S3Storage(f"s3://{BUCKET}/files/of-ours"))
+        retention = PostgresRetention(pool, again)
+        await retention.delete_revisions(Cuts(None, {}), after="", dry_run=True)
+        assert len(bucket.list_objects()) == 1
+        await retention.delete_revisions(Cuts(None, {}), after="", dry_run=False)
+        assert bucket.list_objects() == []
+        assert await again.erase_dropped() == 0
+
+    async def test_an_object_whose_process_died_is_erased_after_an_hour(
+        self, originals: PostgresOriginals, pool: Pool, bucket: Bucket
+    ) -> None:
+        staging = originals.stage("a", {HASH: FILE})
+        await staging.__aenter__()
+        assert await originals.erase_dropped() == 0
+        assert len(bucket.list_objects()) == 1, "its document may still be stored"
+        async with pool.connection() as connection:
+            await connection.execute("UPDATE original_objects SET created_at = now() - interval '61 minutes'")
+        assert await originals.erase_dropped() == 0
+        assert bucket.list_objects() == []
+
+    async def test_a_file_that_vanished_from_the_bucket_is_empty(
+        self, originals: PostgresOriginals, documents: DocumentStore, bucket: Bucket
+    ) -> None:
+        document = await store(documents, "a", "one.md", TEXTS, original=FILE)
+        [kept] = bucket.list_objects()
+        kept.unlink()
+        assert await read(originals) == b""
+        assert await documents.delete("a", document.id)
+        assert await originals.erase_dropped() == 0
+
+
+async def test_a_bucket_that_is_there_has_no_problem(bucket: Bucket) -> None:
+    storage = S3Storage(f"s3://{BUCKET}")
+    await storage.check_access()
+    assert await storage.find_problem() is None
+    await bucket.stop()
+    problem = await storage.find_problem()
+    assert problem is not None
+    assert "did not answer" in problem
+    with pytest.raises(StorageUnavailable, match="did not answer"):
+        await storage.check_access()
+
+
+@pytest.mark.parametrize(
+    ("address", "key", "says"),
+    [
+        ("s3://nowhere/x", SECRET_KEY, "There is no bucket for s3://nowhere/x. Create it, or correct"),
+        (f"s3://{BUCKET}", "another-secret", "is not allowed. Check AWS_ACCESS_KEY_ID"),
+    ],
+)
+async def test_storage_that_can_never_work_says_what_to_do(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch, address: str, key: str, says: str
+) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", key)
+    with pytest.raises(ConfigurationError, match=says):
+        await S3Storage(address).check_access()

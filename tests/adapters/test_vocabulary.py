@@ -35,7 +35,7 @@ async def test_two_statements_suffice_for_any_number_of_words(
         return await execute(session, query, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Session, "execute", count)
-    await PostgresLibrary(pool).suggest_words(Scope("a"), words, None)
+    await PostgresLibrary(pool).suggest_words(Scope("a"), words, None, "en")
     assert len(run) == statements
 
 

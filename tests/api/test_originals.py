@@ -11,9 +11,11 @@ from PIL import Image
 from app.ingest.rendering import PageRenderer
 from app.library import FOLDER
 from app.serving.application import make_app
-from app.wiring.services import Services
-from domain.errors import RenderingBusy, UnreadableDocument
+from app.settings import Settings
+from app.wiring.services import Services, open_services
+from domain.errors import ConfigurationError, RenderingBusy, UnreadableDocument
 from tests.http_client import open_client
+from tests.wire.s3 import BUCKET, Bucket
 
 MANUAL = (FOLDER / "ws-400-manual.pdf").read_bytes()
 NOTES = b"# Notes\n\nBring these:\n\n- tent\n- map\n\n## Food\n\nWater is there.\n"
@@ -107,6 +109,47 @@ async def test_the_file_and_text_of_an_earlier_revision_stay(client: httpx.Async
     blocks = (await client.get(f"/api/documents/{document}/text?revision=1")).json()["blocks"]
     assert any("tent" in block["text"] for block in blocks)
     assert (await client.get(f"/api/documents/{document}/file?revision=9")).status_code == 404
+
+
+async def test_files_in_a_bucket_are_served_missed_and_erased(settings: Settings, bucket: Bucket) -> None:
+    in_bucket = settings.model_copy(update={"originals": f"s3://{BUCKET}/team"})
+    async with open_services(in_bucket) as services, open_client(make_app(services)) as client:
+        document = await add(client, "manual.pdf", MANUAL)
+        assert len(bucket.list_objects()) == 1
+        assert (await client.get("/healthz")).json()["originals"] == "ok"
+        assert (await client.get("/healthz")).json()["parts"]["originals"] == f"s3://{BUCKET}/team"
+        assert (await client.get(f"/api/documents/{document}/file")).content == MANUAL
+        assert (await client.get(f"/api/documents/{document}/pages/1.png")).status_code == 200
+        await bucket.stop()
+        health = (await client.get("/healthz")).json()
+        assert health["status"] == "degraded"
+        assert "did not answer" in health["originals"]
+        for path in ("file", "pages/1.png?dpi=50"):
+            response = await client.get(f"/api/documents/{document}/{path}")
+            assert (response.status_code, response.json()["error"]["code"]) == (503, "storage_unavailable")
+        forgotten = (await client.delete(f"/api/documents/{document}", params={"everywhere": True})).json()
+        assert forgotten["found"] == {"files in S3-compatible storage": 1}
+        assert len(bucket.list_objects()) == 1
+        await bucket.start()
+    async with open_services(in_bucket) as services:
+        assert await services.library.originals.erase_dropped() == 0
+    assert bucket.list_objects() == []
+
+
+async def test_a_file_that_vanished_from_the_bucket_is_missing(settings: Settings, bucket: Bucket) -> None:
+    in_bucket = settings.model_copy(update={"originals": f"s3://{BUCKET}"})
+    async with open_services(in_bucket) as services, open_client(make_app(services)) as client:
+        document = await add(client, "notes.md", NOTES)
+        [kept] = bucket.list_objects()
+        kept.unlink()
+        response = await client.get(f"/api/documents/{document}/file")
+        assert (response.status_code, response.json()["error"]["code"]) == (404, "missing_original")
+
+
+async def test_a_service_without_its_bucket_does_not_start(settings: Settings, bucket: Bucket) -> None:
+    with pytest.raises(ConfigurationError, match="There is no bucket"):
+        async with open_services(settings.model_copy(update={"originals": "s3://elsewhere"})):
+            pass
 
 
 async def test_a_deleted_document_has_no_file(client: httpx.AsyncClient) -> None:

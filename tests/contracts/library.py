@@ -303,44 +303,57 @@ class LibraryContract:
         strange = ["xylophon", "fkael", "lats", "nod", "il7"]
         found: dict[str, str] = {}
         for word in [*misspelt, *right, *strange]:
-            found |= await library.suggest_words(Scope("a"), ["station", word], None)
+            found |= await library.suggest_words(Scope("a"), ["station", word], None, "en")
         assert found == misspelt
+
+    async def test_words_of_the_language_are_right(self, library: Library, documents: DocumentStore) -> None:
+        await store(documents, "a", "a.md", ["Chats with each Fahrer about access to his Kosten on Urlaubstagen."])
+        words = ["kostet", "fahre", "acces", "urlaubstage"]
+        assert await library.suggest_words(Scope("a"), words, None, "de") == {"acces": "access"}
+        assert await library.suggest_words(Scope("a"), words, None, "en") == {
+            "kostet": "kosten", "fahre": "fahrer", "acces": "access", "urlaubstage": "urlaubstagen",
+        }  # fmt: skip
+
+    async def test_function_words_are_suggested(self, library: Library, documents: DocumentStore) -> None:
+        await store(documents, "a", "a.md", [WARRANTY, "Mann"])
+        meant = await library.suggest_words(Scope("a"), ["wich", "manny", "betwen"], None, "en")
+        assert meant == {"wich": "which", "manny": "many", "betwen": "between"}
 
     async def test_of_equally_near_words_the_most_common_is_suggested(
         self, library: Library, documents: DocumentStore
     ) -> None:
         await store(documents, "a", "a.md", ["Zandel one.", "Zondel two.", "Zondel three.", "Wundel: four, five."])
-        assert await library.suggest_words(Scope("a"), ["zundel"], None) == {"zundel": "zondel"}
+        assert await library.suggest_words(Scope("a"), ["zundel"], None, "en") == {"zundel": "zondel"}
 
     async def test_an_unfinished_word_is_completed_to_the_most_common_one(
         self, library: Library, documents: DocumentStore
     ) -> None:
         await store(documents, "a", "a.md", ["Interleukin one.", "Interleukin two.", "Interlaken three."])
-        assert await library.suggest_words(Scope("a"), ["interl"], "interl") == {"interl": "interleukin"}
-        assert await library.suggest_words(Scope("a"), ["interla"], "interla") == {"interla": "interlaken"}
-        assert await library.suggest_words(Scope("a"), ["interl"], None) == {}
+        assert await library.suggest_words(Scope("a"), ["interl"], "interl", "en") == {"interl": "interleukin"}
+        assert await library.suggest_words(Scope("a"), ["interla"], "interla", "en") == {"interla": "interlaken"}
+        assert await library.suggest_words(Scope("a"), ["interl"], None, "en") == {}
 
     async def test_only_words_that_the_workspace_holds_now_are_suggested(
         self, library: Library, documents: DocumentStore
     ) -> None:
         await store(documents, "b", "falke.md", [WARRANTY])
-        assert await library.suggest_words(Scope("a"), ["waranty"], None) == {}
+        assert await library.suggest_words(Scope("a"), ["waranty"], None, "en") == {}
         document = await store(documents, "a", "falke.md", [WARRANTY, BATTERY])
-        assert await library.suggest_words(Scope("a"), ["waranty", "battrey"], None) == {
+        assert await library.suggest_words(Scope("a"), ["waranty", "battrey"], None, "en") == {
             "waranty": "warranty",
             "battrey": "battery",
         }
         await store(documents, "a", "falke.md", [BATTERY])
-        assert await library.suggest_words(Scope("a"), ["waranty"], None) == {}
+        assert await library.suggest_words(Scope("a"), ["waranty"], None, "en") == {}
         await documents.delete("a", document.id)
-        assert await library.suggest_words(Scope("a"), ["battrey"], None) == {}
-        assert await library.suggest_words(Scope("b"), ["waranty"], None) == {"waranty": "warranty"}
+        assert await library.suggest_words(Scope("a"), ["battrey"], None, "en") == {}
+        assert await library.suggest_words(Scope("b"), ["waranty"], None, "en") == {"waranty": "warranty"}
 
     async def test_the_number_of_corrected_words_is_limited(self, library: Library, documents: DocumentStore) -> None:
         words = ["quorbel", "zandrik", "mulvane", "terquist", "holbrant", "wexlund", "pryzmot"]
         await store(documents, "a", "a.md", [" ".join(words)])
         misspelt = [f"{word[:3]}{word[4]}{word[3]}{word[5:]}" for word in words]
-        meant = await library.suggest_words(Scope("a"), misspelt, None)
+        meant = await library.suggest_words(Scope("a"), misspelt, None, "en")
         assert meant == dict(zip(misspelt[:5], words[:5], strict=True))
 
     async def test_titles_come_most_recent_first(self, library: Library, documents: DocumentStore) -> None:

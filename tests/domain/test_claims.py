@@ -33,7 +33,12 @@ def test_questions_headings_and_remarks_about_the_documents_are_no_claims() -> N
 
 
 def test_a_paragraph_without_markers_takes_none_from_the_next() -> None:
-    assert claims("Rain falls.\nSnow melts [1].") == [("Rain falls.", ()), ("Snow melts [1].", (1,))]
+    assert claims("Rain falls.\n\nSnow melts [1].") == [("Rain falls.", ()), ("Snow melts [1].", (1,))]
+    assert claims("Rain falls.\n- Snow melts [1].") == [("Rain falls.", ()), ("- Snow melts [1].", (1,))]
+
+
+def test_a_paragraph_goes_on_behind_a_line_break() -> None:
+    assert claims("Rain falls.\nSnow melts [1].") == [("Rain falls.", (1,)), ("Snow melts [1].", (1,))]
 
 
 def test_only_markers_of_sources_count() -> None:

@@ -1,6 +1,7 @@
 """Removing images and unknown links."""
 
 import re
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -53,6 +54,26 @@ def test_the_output_does_not_depend_on_how_the_input_is_cut(pieces: list[str], l
 def test_nothing_that_is_left_can_be_loaded_or_followed(pieces: list[str]) -> None:
     out = strip_links("".join(pieces), [])
     assert not re.search(r"(?<!\w)!\[|(?<![a-z])(?:https?://|www\.)\w", out)
+
+
+def test_no_number_of_marks_makes_an_image() -> None:
+    for marks in (2, 5, 1999, 2001, 30_000):
+        links = LinkStream([])
+        out = "".join(links.feed(piece) for piece in ("Wow ", "!" * marks, "[x]", "(https://evil.example/y)"))
+        assert not re.search(r"(?<!\w)!\[", out + links.finish())
+    assert strip_links("a!![x] b![y] !!![z] really!!!", []) == "a![x] b![y] [z] really!!!"
+    assert strip_links("long " * 1000 + "end!", []).endswith("long end!")
+
+
+@pytest.mark.parametrize("piece", ["!", "!a", "http://", "](", "]((", "www."])
+def test_hostile_text_takes_linear_time(piece: str) -> None:
+    def measure(times: int) -> float:
+        began = process_time()
+        strip_links(piece * times, [])
+        return process_time() - began
+
+    short = min(measure(5_000) for _ in range(3))
+    assert min(measure(50_000) for _ in range(2)) < 40 * short + 0.05
 
 
 def test_plain_words_are_not_held_back() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.text.terms import STOP_WORDS, analyse, content_words
+from domain.text.terms import STOP_WORDS, analyse, analyse_in, content_words
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,12 @@ from domain.text.terms import STOP_WORDS, analyse, content_words
 )
 def test_analyse(text: str, terms: list[str]) -> None:
     assert analyse(text) == terms
+
+
+def test_words_of_a_language_are_stemmed_as_its_words() -> None:
+    assert analyse_in("de", "Ab wann gelten die Stunden?") == analyse_in("de", "Stunde")
+    assert analyse_in("de", "Kündigungen") == analyse_in("de", "Kündigung")
+    assert analyse_in("en", "Batteries of it") == analyse("battery")
 
 
 def test_content_words_are_not_stemmed_and_keep_codes_whole() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from app.adapters.postgres.library.library import PostgresLibrary
 from app.runs.requests import Ask, collect
 from app.wiring.services import Services
-from domain.documents import Match, Passage
+from domain.documents import Match, Passage, Source
 from domain.errors import (
     DatabaseUnavailable,
     EmbedderUnavailable,
@@ -20,10 +21,12 @@ from domain.errors import (
 )
 from domain.events import Done, Event
 from domain.ports.embedding import Vector
+from domain.ports.judgement import Grade
 from domain.ports.library import Library
 from domain.ports.models import UsageSink
 from domain.profile import GradeKnobs, Profile, RerankKnobs, RetrievalKnobs
 from domain.scope import Scope
+from domain.text.languages import Language
 from domain.where import Where
 from graphs.answer import build_answer_graph
 from nodes.local.judges import build_local_judges
@@ -265,9 +268,11 @@ class DroppingLibrary(PostgresLibrary):
         self._pass("read_titles")
         return await super().read_titles(scope, limit)
 
-    async def suggest_words(self, scope: Scope, words: Sequence[str], unfinished: str | None) -> dict[str, str]:
+    async def suggest_words(
+        self, scope: Scope, words: Sequence[str], unfinished: str | None, language: Language
+    ) -> dict[str, str]:
         self._pass("suggest_words")
-        return await super().suggest_words(scope, words, unfinished)
+        return await super().suggest_words(scope, words, unfinished, language)
 
     async def search_titled(self, scope: Scope, names: Sequence[str], embedding: Vector) -> list[Match]:
         self._pass("search_titled")
@@ -392,10 +397,17 @@ async def test_turns_that_another_version_wrote_differently_cost_their_thread_no
     assert "14 months" in again["answer"]
 
 
+class Sure:
+    async def grade(self, question: str, sources: Sequence[Source], **_: Any) -> Grade:
+        return Grade(0.9, [])
+
+
 async def test_a_quoted_table_holds_when_it_is_checked(services: Services) -> None:
     table = b"# Care\n\n| Part | What to do | How often |\n|---|---|---|\n| Rain gauge | rinse | every month |\n| Solar panel | wipe | every 3 months |\n"
     await services.library.ingestion.add("default", "care.md", table)
-    done, _ = await ask(services, "How often is the rain gauge rinsed?", mode="thorough")
+    judges = replace(services.models.judges, grader=Sure())
+    sure = replace(services, models=replace(services.models, judges=judges))
+    done, _ = await ask(sure, "How often must the rain gauge be rinsed?", mode="thorough")
     assert "Rain gauge | rinse | every month" in done["answer"]
     assert done["verification"]["status"] == "supported"
 

@@ -88,7 +88,7 @@ class Literalist:
 
 
 async def test_another_rewriter_says_what_a_follow_up_means(services: Services, library: dict[str, str]) -> None:
-    plugged = plug(services, rewriter=Literalist())
+    plugged = plug(services, rewriter=Literalist(), grader=Doubtful(0.9))
     first = await ask(plugged)
     assert "36 months" in first["answer"]
     done = await ask(plugged, "And the battery?", thread_id=first["thread_id"])

@@ -12,6 +12,7 @@ from docx.opc.part import Part
 from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls
 
+from app.ingest.readers.plain import read_plain
 from app.ingest.reading import read_document
 from domain.documents import ParsedDocument
 from domain.errors import UnreadableDocument
@@ -485,3 +486,10 @@ def test_words_of_a_page_that_may_be_seen_are_kept() -> None:
     dark = '<div class="dark"><p style="color:#fff">word</p></div>'
     document = read_document("a.html", f"<html><body>{shown}{dark}</body></html>".encode())
     assert (document.text.count("word"), document.unseen_words) == (len(styles) + 1, 0)
+
+
+def test_text_that_was_encoded_twice_is_set_right() -> None:
+    data = "Won 3–1 in Café Ü.\nThe menu: 3 €, naïve.".encode().decode("latin-1").encode()
+    assert read_plain("a.txt", data).text == "Won 3–1 in Café Ü.\nThe menu: 3 €, naïve."
+    right = "Zoë paid 3 € – “naïve”. Â is a letter."
+    assert read_plain("a.txt", right.encode()).text == right

@@ -192,3 +192,15 @@ async def test_a_follow_up_prefers_what_was_not_said(embedder: OnnxEmbedder) -> 
     typed = "And how many may be carried over?"
     quotes = await quotes_of(f"{typed} (days holiday employee)", [sick, carried], embedder, typed=typed, last=last)
     assert quotes[0].number == 2
+
+
+async def test_a_row_far_down_a_long_table_is_read_and_quoted_under_its_header(embedder: OnnxEmbedder) -> None:
+    lead = "Prices in euros, 2026\n\nMachine | Price | Warranty\n--- | --- | ---"
+    part = source(1, "\n".join(f"W{n} | {n + 110} | {n} months" for n in range(300, 303))) | {"lead": lead}
+    bare = source(2, "W301 | 9 pieces | shelf 4")
+    [first, *_] = split_units(part)
+    assert first.introduction == lead
+    quotes = await quotes_of("What is the price of the W301 in euros?", [bare, part], embedder)
+    assert quotes[0].number == 1
+    assert render_quote(quotes[0], "[1]").startswith(lead)
+    assert split_units(source(1, "It opens at nine.") | {"lead": lead})[0].introduction == ""

@@ -141,9 +141,9 @@ async def test_a_question_that_turns_the_nearest_sentence_round_gets_less(embedd
     assert turned.confidence < plain.confidence - 0.2
 
 
-def test_a_better_unit_and_a_closer_source_raise_the_confidence() -> None:
+def test_every_sign_raises_the_confidence() -> None:
     base = Signs(merit=6, covered=0.5, similarity=0.4)
-    for changed in (Signs(8, 0.5, 0.4), Signs(6, 0.5, 0.7)):
+    for changed in (Signs(8, 0.5, 0.4), Signs(6, 1, 0.4), Signs(6, 0.5, 0.7)):
         assert estimate_confidence(base) < estimate_confidence(changed)
 
 

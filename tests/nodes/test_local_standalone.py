@@ -2,6 +2,7 @@
 
 import pytest
 
+from domain.outcome import Framing
 from domain.state import Route, Turn
 from nodes.local.standalone import add_background, make_standalone
 
@@ -129,3 +130,12 @@ def test_a_search_takes_along_what_the_last_two_questions_were_about() -> None:
 def test_a_search_takes_eight_words_along_at_most() -> None:
     long = turn(" ".join(f"word{number}" for number in range(20)))
     assert add_background("Who?", [long]) == "Who? (word0 word1 word2 word3 word4 word5 word6 word7)"
+
+
+def test_nothing_is_carried_over_from_what_an_answer_says_of_itself() -> None:
+    said = "The documents may answer this only in part. "
+    abstained, framed = turn("How long is the warranty?"), turn("How long is the warranty?")
+    abstained |= {"answer": "The documents do not answer this.", "outcome": "abstained"}
+    framed |= {"answer": f"{said}24 months.", "framing": Framing(opening=len(said), closing=0)}
+    assert make_standalone("Does it end?", [abstained]) == "Does it end? (long warranty)"
+    assert make_standalone("Does it end?", [framed]) == "Does it end? (24 months long warranty)"

@@ -97,3 +97,8 @@ def test_a_profile_has_a_language_and_may_have_a_sentence_of_its_own() -> None:
     assert wording_of(german, "de") == read_catalogue("de")
     assert wording_of(own, "en").abstain([found([])]) == "Not in our files."
     assert wording_of(own, "en").caveat == ENGLISH.caveat
+
+
+def test_documents_without_vectors_are_counted() -> None:
+    assert read_catalogue("de").warn_of_unembedded(1).startswith("1 Dokument wird")
+    assert read_catalogue("de").warn_of_unembedded(1200).startswith("1,200 Dokumente werden")

@@ -160,14 +160,7 @@ async def test_a_version_2_state_is_read_with_its_scope_gathered(
     assert status.request.turn["scope"] == asked[0]
 
 
-_MIXED = pytest.mark.xfail(
-    reason="sources saved before blocks have bare headings, which are read as sentences", strict=True
-)
-
-
-@pytest.mark.parametrize(
-    "node", ["__start__", "route", pytest.param("retrieve", marks=_MIXED), pytest.param("grade", marks=_MIXED)]
-)
+@pytest.mark.parametrize("node", ["__start__", "route", "retrieve", "rerank", "grade"])
 async def test_a_version_2_state_is_run_on_from(services: Services, packed_thread: str, node: str) -> None:
     step = next(
         step for step in await services.make_history_reader().read("default", packed_thread) if step["node"] == node

@@ -14,6 +14,7 @@ from domain.documents import Box, DocumentList, Line, ListedDocument, Match, Pas
 from domain.ports.embedding import Vector
 from domain.ports.library import TokenChunk
 from domain.scope import Scope
+from domain.text.languages import Language
 
 _TITLE_ROWS = 2_000
 """Rows that are searched for titles: no index leads to them."""
@@ -77,7 +78,9 @@ class PgVectorStoreLibrary:
     async def search_titled(self, scope: Scope, names: Sequence[str], embedding: Vector) -> list[Match]:
         return []
 
-    async def suggest_words(self, scope: Scope, words: Sequence[str], unfinished: str | None) -> dict[str, str]:
+    async def suggest_words(
+        self, scope: Scope, words: Sequence[str], unfinished: str | None, language: Language
+    ) -> dict[str, str]:
         return {}
 
     async def score_dense(self, scope: Scope, embedding: Vector, chunk_ids: Sequence[str]) -> list[Match]:

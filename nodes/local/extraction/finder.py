@@ -14,6 +14,7 @@ from domain.state import Turn
 from domain.text.markers import strip_markers
 from domain.text.ranges import compare, read_amounts
 from nodes.local.extraction.passages import Passage, choose_passages
+from nodes.local.extraction.rivals import find_rival
 from nodes.local.reading.questions import read_question
 from nodes.local.reading.scoring import ScoredUnits, score_units
 from nodes.local.reading.units import Unit
@@ -48,6 +49,9 @@ class LocalFinder:
             shares = _lower_said(scored.units, shares, last["answer"])
         several = read_question(typed or question).several
         passages = choose_passages(scored.units, shares, most, several=several)
+        if passages and (rival := find_rival(scored.units, shares, passages[0])) is not None:
+            is_new = all(not p.first <= rival.first <= p.last for p in passages)
+            passages = [passages[0], rival, *passages[1:]][:most] if is_new else passages
         return [_quote(scored.units, passage) for passage in passages]
 
 
@@ -73,14 +77,9 @@ def _lower_said(units: Sequence[Unit], shares: Vector, said: str) -> Vector:
 def _quote(units: Sequence[Unit], passage: Passage) -> Quote:
     first, last = units[passage.first], units[passage.last]
     source = first.source
-    start, lead = first.start, ""
-    if first.lead is not None:
-        if source["text"][first.lead[1] : start].isspace():
-            start = first.lead[0]
-        else:
-            lead = source["text"][slice(*first.lead)]
-    elif first.kind == "table":
-        lead = source.get("lead", "")
+    start, lead = first.start, first.introduction
+    if first.lead is not None and source["text"][first.lead[1] : start].isspace():
+        start, lead = first.lead[0], ""
     return Quote(
         number=source["number"],
         start=source["start"] + start,

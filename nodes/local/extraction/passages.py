@@ -105,7 +105,7 @@ def _find_best(
 
 def _count_lead(unit: Unit) -> int:
     """Return the words of a lead-in that does not stand right before the unit."""
-    return len(unit.source["text"][slice(*unit.lead)].split()) if unit.lead else 0
+    return len(unit.introduction.split())
 
 
 def _count_words(units: Sequence[Unit]) -> list[Span]:

@@ -19,7 +19,8 @@ from domain.errors import DatabaseUnavailable, EmbedderUnavailable
 from domain.ports.embedding import Vector
 from domain.ports.unit_scoring import Closeness, Stretch, UnitScorer
 from domain.scope import Scope
-from domain.text.terms import analyse, find_terms
+from domain.text.languages import Language, detect_language
+from domain.text.terms import analyse_in, find_terms
 from nodes.local.reading.questions import read_question
 from nodes.local.reading.units import Unit, split_units
 
@@ -100,9 +101,10 @@ class _Sources:
 @lru_cache(maxsize=REMEMBERED)
 def _describe_sources(question: str, typed: str, key: _Sources) -> _Described:
     units = [unit for source in key.sources for unit in split_units(source)]
-    held = [find_terms(unit.text) for unit in units]
-    wanted = weigh_terms(question, typed, held)
-    return _Described(units, wanted, describe(question, units, held, wanted))
+    language = detect_language(question) or "en"
+    held = [find_terms(unit.text, language) for unit in units]
+    wanted = weigh_terms(question, typed, held, language)
+    return _Described(units, wanted, describe(question, units, held, wanted, language))
 
 
 def list_stretches(units: Sequence[Unit]) -> list[Stretch]:
@@ -147,7 +149,11 @@ async def _compare(
 
 
 def describe(
-    question: str, units: Sequence[Unit], held: Sequence[frozenset[str]], wanted: Mapping[str, float]
+    question: str,
+    units: Sequence[Unit],
+    held: Sequence[frozenset[str]],
+    wanted: Mapping[str, float],
+    language: Language = "en",
 ) -> Vector:
     """Return the features of each unit, shape (units, features): closeness of its tokens and of the whole (until they
     are known, the relevance of the source), share of the question's terms that it holds, share that only its context
@@ -155,7 +161,7 @@ def describe(
     brevity, share that a neighbour holds, relevance of the chunk that it stands in, 0 for what the source was widened
     by."""
     asks_amount = read_question(question).amount
-    contexts = [frozenset[str]().union(*map(find_terms, unit.context)) for unit in units]
+    contexts = [frozenset[str]().union(*(find_terms(text, language) for text in unit.context)) for unit in units]
     alike = _find_alike(wanted, frozenset[str]().union(*held, *contexts))
     own = [_cover(wanted, terms, alike) for terms in held]
     rows = []
@@ -181,12 +187,14 @@ def describe(
     return np.array(rows, dtype=np.float32).reshape(len(rows), len(WEIGHTS))
 
 
-def weigh_terms(question: str, typed: str, held: Sequence[Collection[str]]) -> dict[str, float]:
+def weigh_terms(
+    question: str, typed: str, held: Sequence[Collection[str]], language: Language = "en"
+) -> dict[str, float]:
     """Return the weights of the question's terms, which add up to 1: the idf of BM25 over the units, reduced for terms
     of the conversation. `held` are the terms of each unit."""
     # In the order of the question, because sums over a set differ between processes in the last bit.
-    terms = dict.fromkeys(analyse(question))
-    own = set(analyse(typed))
+    terms = dict.fromkeys(analyse_in(language, question))
+    own = set(analyse_in(language, typed))
     counts = Counter(term for each in held for term in terms.keys() & set(each))
     weights = {
         term: math.log(1 + (len(held) - counts[term] + 0.5) / (counts[term] + 0.5)) * (1 if term in own else CARRIED)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from domain.documents import Source, name_place
 from domain.text.blocks import Block, Kind, Span, read_blocks
-from domain.text.sentences import guess_language, split_block, split_paragraph
+from domain.text.languages import detect_language
+from domain.text.sentences import split_block, split_paragraph
 from domain.text.tables import is_row
 
 _LONGEST_QUESTION = 300
@@ -37,6 +38,13 @@ class Unit:
         return self.source["text"][self.start : self.end]
 
     @property
+    def introduction(self) -> str:
+        """The lead-in or header. That of a long list or table stands further up in the document than its source."""
+        if self.lead:
+            return self.source["text"][slice(*self.lead)]
+        return self.source.get("lead", "") if self.block == 0 and self.kind in ("table", "list", "steps") else ""
+
+    @property
     def spans(self) -> tuple[Span, ...]:
         """Its own span, its lead-in and its heading, as they are compared with a question."""
         return ((self.start, self.end), *(span for span in (self.lead, self.heading) if span))
@@ -44,15 +52,15 @@ class Unit:
     @property
     def context(self) -> list[str]:
         """The title, the headings, the lead-in and the sentence before."""
-        spans = (*self.above, self.lead) if self.lead else self.above
-        near = (self.source["text"][slice(*span)] for span in spans)
-        return [name_place(self.source["title"], self.source["heading_path"]), *near]
+        near = (self.source["text"][slice(*span)] for span in self.above)
+        place = name_place(self.source["title"], self.source["heading_path"])
+        return [text for text in (place, *near, self.introduction) if text]
 
 
 def split_units(source: Source) -> list[Unit]:
     """Return the units of a source in order. Headings and lead-ins are none: they belong to what follows."""
     text = source["text"]
-    language = guess_language(text)
+    language = detect_language(text) or "en"
     units: list[Unit] = []
     headings: list[tuple[int, Span]] = []
     before: Span | None = None

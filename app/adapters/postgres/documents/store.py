@@ -21,7 +21,14 @@ from app.adapters.postgres.documents.chunks import (
     move_chunks,
     read_stored_chunks,
 )
-from app.adapters.postgres.documents.originals import add_original, drop_unneeded, hold_originals, list_needed
+from app.adapters.postgres.documents.originals import (
+    DROP_ALL,
+    PostgresOriginals,
+    add_original,
+    drop_unneeded,
+    hold_originals,
+    list_needed,
+)
 from app.adapters.postgres.documents.revisions import keep_superseded
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.library.vocabulary import list_words, update_vocabulary
@@ -133,7 +140,7 @@ _FIND_DELETED: LiteralString = """
 _CLEAR_WORKSPACE: tuple[LiteralString, ...] = (
     "DELETE FROM chunks WHERE workspace_id = %(workspace_id)s",
     "DELETE FROM documents WHERE workspace_id = %(workspace_id)s",
-    "DELETE FROM originals WHERE workspace_id = %(workspace_id)s",
+    *DROP_ALL,
     "DELETE FROM term_frequencies WHERE workspace_id = %(workspace_id)s",
     "DELETE FROM vocabulary WHERE workspace_id = %(workspace_id)s",
     """UPDATE workspaces SET generation = generation + 1, corpus = gen_random_uuid(), chunks = 0
@@ -184,11 +191,17 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
     """
 
     def __init__(
-        self, pool: Pool, embedder: Embedder | None = None, changing: Changing = lambda _: nullcontext()
+        self,
+        pool: Pool,
+        embedder: Embedder | None = None,
+        changing: Changing = lambda _: nullcontext(),
+        originals: PostgresOriginals | None = None,
     ) -> None:
         """`embedder` is the model of the vectors that are stored; without one, any index is accepted. `changing` is
-        entered with the workspace's id around every change and its commit."""
+        entered with the workspace's id around every change and its commit. `originals` keeps the files; without it the
+        database does."""
         super().__init__(pool)
+        self._originals = originals or PostgresOriginals(pool)
         self._changing = changing
         self._embedder = None if embedder is None else embedder.name
         self._indexes = vector_index.VectorIndexes(pool)
@@ -244,10 +257,15 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
         return read_document(row)
 
     async def keep_original(self, workspace_id: str, content_hash: str, original: bytes) -> None:
-        async with open_session(self._pool, workspace_id, transaction=True) as session:
+        if await self._originals.measure(workspace_id, content_hash) is not None:
+            return
+        async with (
+            self._originals.stage(workspace_id, {content_hash: original}) as staged,
+            open_session(self._pool, workspace_id, transaction=True) as session,
+        ):
             await hold_originals(session, [content_hash])
             if await session.fetch_one(_HAS_CONTENT, content_hash=content_hash) is not None:
-                await add_original(session, content_hash, original)
+                await add_original(session, content_hash, staged[content_hash])
 
     async def replace(self, workspace_id: str, content: DocumentContent) -> Document:
         [document], index_is_due = await self._replace_batch(workspace_id, [content])
@@ -291,7 +309,8 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
             for document_id, content in contents.items()
             for chunk_id, chunk in identify_chunks(document_id, content.chunks).items()
         }
-        async with self._change(workspace_id) as session:
+        files = {each.content_hash: each.original for each in batch if each.original is not None}
+        async with self._originals.stage(workspace_id, files) as staged, self._change(workspace_id) as session:
             for content in batch:
                 await _hold_lease(session, content.arrival)
             await hold_index(session, self._embedder)
@@ -323,10 +342,9 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
                 raise Superseded
             if await session.fetch_one(_FIND_DELETED, document_ids=list(contents), arrivals=arrivals) is not None:
                 raise Superseded("This document was deleted after the file came. Add it again to have it back.")
-            originals = {each.content_hash: each.original for each in batch if each.original is not None}
-            await hold_originals(session, replaced | originals.keys())
-            for content_hash, original in originals.items():
-                await add_original(session, content_hash, original)
+            await hold_originals(session, replaced | staged.keys())
+            for content_hash, file in staged.items():
+                await add_original(session, content_hash, file)
             await drop_unneeded(session, replaced)
             known = await read_stored_chunks(session, list(contents))
             new = {chunk_id: row for chunk_id, row in wanted.items() if chunk_id not in known}
@@ -362,6 +380,7 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
             await hold_originals(session, originals)
             await drop_unneeded(session, originals)
             index_is_due = await _finish(session, changed_terms, {}, chunks=-len(gone))
+        await self._originals.tidy()
         if index_is_due:
             self._indexes.tend()
         return True
@@ -371,6 +390,7 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
             await hold_index(session)
             for statement in _CLEAR_WORKSPACE:
                 await session.execute(statement)
+        await self._originals.tidy()
         self._indexes.tend()
         await self._indexes.wait()
 

@@ -9,6 +9,7 @@ from app.adapters.postgres.library.vocabulary import suggest_words
 from app.adapters.postgres.pool import Pool, open_session
 from domain.ports.embedding import Embedder
 from domain.scope import Scope
+from domain.text.languages import Language
 
 
 class PostgresLibrary(DenseSearch, LexicalSearch, PassageReader):
@@ -20,6 +21,9 @@ class PostgresLibrary(DenseSearch, LexicalSearch, PassageReader):
         LexicalSearch.__init__(self, pool)
         PassageReader.__init__(self, pool)
 
-    async def suggest_words(self, scope: Scope, words: Sequence[str], unfinished: str | None) -> dict[str, str]:
+    async def suggest_words(
+        self, scope: Scope, words: Sequence[str], unfinished: str | None, language: Language
+    ) -> dict[str, str]:
         async with open_session(self._pool, scope.workspace_id) as session:
-            return await suggest_words(session, words, unfinished, await self._filtered.find(session, scope))
+            document_ids = await self._filtered.find(session, scope)
+            return await suggest_words(session, words, unfinished, language, document_ids)

@@ -6,24 +6,24 @@ edits away is found by its trigrams. Figures: docs/measurements/follow-ups-and-s
 """
 
 import asyncio
-import json
+import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
-from importlib import resources
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from string import ascii_lowercase
 from typing import LiteralString
 
 from app.adapters.postgres.library.bm25 import term_id
 from app.adapters.postgres.pool import Session
-from domain.text.terms import analyse, content_words
+from domain.text.dictionary import is_word
+from domain.text.languages import Language, read_words
+from domain.text.terms import analyse, analyse_in, content_words
 
 SHORTEST, LONGEST = 4, 30
 """Smallest and largest number of letters of a word that is stored or completed."""
 
 CORRECTED = 5
-"""Smallest number of letters of a word that is corrected. Shorter words have too many neighbours: in the questions of
-five public sets, none of them was corrected to the word that was meant."""
+"""Smallest number of letters of a word that is corrected to a word of the documents. Shorter words have too many
+neighbours: in the questions of five public sets, none of them was corrected to the word that was meant."""
 
 LONG = 8
 """Smallest number of letters of a word that may have two errors."""
@@ -117,10 +117,15 @@ async def update_vocabulary(session: Session, words: Mapping[str, int], changed_
 
 
 async def suggest_words(
-    session: Session, words: Sequence[str], unfinished: str | None, document_ids: str | None = None
+    session: Session,
+    words: Sequence[str],
+    unfinished: str | None,
+    language: Language,
+    document_ids: str | None = None,
 ) -> dict[str, str]:
     """Return the likely correction of each misspelt word of `words`, and a completion of `unfinished`, which is one of
-    them. Words that are correct, or similar to none, are left out. What is suggested stands in one of the documents."""
+    them. Words that are correct, or similar to none, are left out. What is suggested stands in one of the documents, or
+    is a function word of the language."""
     doubtful = [word for word in dict.fromkeys(words) if _is_plain(word)]
     if not doubtful:
         return {}
@@ -128,10 +133,10 @@ async def suggest_words(
     found = {row["word"] for row in await session.fetch(_FIND_UNKNOWN_WORDS, words=doubtful, terms=terms)}
     if not found:
         return {}
-    # In a thread, because the first call takes 0.2 s.
-    common = await asyncio.to_thread(_read_common_stems)
-    # A form of a common English word is correct even if the documents do not use it.
-    unknown = [word for word in doubtful if word in found and common.isdisjoint(analyse(word))][:CORRECTED_WORDS]
+    # A common word of the language is correct even if the documents do not use it. In a thread, because the first call
+    # reads the dictionary.
+    common = await asyncio.to_thread(lambda: {word for word in found if is_word(word, language)})
+    unknown = [word for word in doubtful if word in found - common][:CORRECTED_WORDS]
     if not unknown:
         return {}
     prefix = unfinished if unfinished in unknown else None
@@ -146,8 +151,14 @@ async def suggest_words(
         prefix_end=prefix and f"{prefix}\U0010ffff",
     )
     known = {row["word"]: row["chunks"] for row in rows}
-    meant = {word: _choose(word, known, unfinished=word == prefix) for word in unknown}
-    return {word: chosen for word, chosen in meant.items() if chosen is not None}
+    function_words = read_words(language).stop_words
+    meant = {word: _choose(word, known, function_words, unfinished=word == prefix) for word in unknown}
+    # Another form of the same word corrects nothing: dictionaries lack forms, of compounds above all.
+    return {
+        word: chosen
+        for word, chosen in meant.items()
+        if chosen is not None and analyse_in(language, chosen) != analyse_in(language, word)
+    }
 
 
 def count_edits(one: str, other: str) -> int:
@@ -166,17 +177,25 @@ def count_edits(one: str, other: str) -> int:
     return row[-1]
 
 
-def _choose(word: str, known: Mapping[str, int], *, unfinished: bool) -> str | None:
-    """Return the nearest of the `known` words, which are given with the number of chunks that hold each."""
+def _choose(word: str, known: Mapping[str, int], function_words: Collection[str], *, unfinished: bool) -> str | None:
+    """Return the nearest of the `known` words, which are given with the number of chunks that hold each, or of the
+    function words, which no index has."""
     if unfinished and (completions := [other for other in known if other.startswith(word)]):
         return max(completions, key=lambda other: (known[other], other))
-    if len(word) < CORRECTED:
-        return None
+    others = [*known, *function_words] if len(word) >= CORRECTED else function_words
     # The first letter is seldom wrong (Yannakoudakis & Fawthrop, 1983): where it differs, only one error is allowed.
     allowed = 2 if len(word) >= LONG else 1
-    edits = {other: count_edits(word, other) for other in known if abs(len(other) - len(word)) <= allowed}
+    edits = {other: count_edits(word, other) for other in others if abs(len(other) - len(word)) <= allowed}
     near = [other for other, count in edits.items() if count <= (allowed if other[0] == word[0] else 1)]
-    return min(near, key=lambda other: (edits[other], other[0] != word[0], -known[other], other), default=None)
+    letters = set(word)
+
+    def rank(other: str) -> tuple[int, bool, bool, float, str]:
+        # Letters are left out, doubled and swapped more often than others are put in their place: "wich" is "which",
+        # not "with". Function words are commoner than any word of the documents.
+        often = math.inf if other in function_words else known[other]
+        return edits[other], other[0] != word[0], not letters <= set(other), -often, other
+
+    return min(near, key=rank, default=None)
 
 
 def _vary(word: str) -> set[str]:
@@ -199,10 +218,3 @@ def _is_plain(word: str) -> bool:
 def _term_of(workspace_id: str, word: str) -> int:
     [stem] = analyse(word)
     return term_id(workspace_id, stem)
-
-
-@cache
-def _read_common_stems() -> frozenset[str]:
-    """Return the stems of the embedding model's vocabulary, which holds the most common English words whole."""
-    data = (resources.files("app.adapters") / "data" / "minilm_tokenizer.json").read_text(encoding="utf-8")
-    return frozenset(stem for word in json.loads(data)["model"]["vocab"] if word.isalpha() for stem in analyse(word))

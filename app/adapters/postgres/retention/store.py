@@ -24,6 +24,7 @@ from app.adapters.postgres.retention.deletion import (
     spread,
 )
 from app.adapters.postgres.retention.steps import KEEP_IDLE, LOCK_LONG, thin_thread
+from domain.ports.originals import OriginalStore
 from domain.retention import Cuts, Pruned
 
 BATCH = 200
@@ -137,8 +138,9 @@ _FIND_ORPHANS: LiteralString = f"""
 class PostgresRetention:
     """Implements `Retention` in PostgreSQL."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, originals: OriginalStore) -> None:
         self._pool = pool
+        self._originals = originals
 
     async def delete_threads(self, cuts: Cuts, *, after: str, dry_run: bool) -> tuple[Pruned, str | None]:
         pruned, last = Pruned(), None
@@ -203,6 +205,8 @@ class PostgresRetention:
             files = await run(session, DROP_UNNEEDED, only=cuts.workspace_id)
             if dry_run:
                 raise psycopg.Rollback
+        if not dry_run:
+            await self._originals.erase_dropped()
         return Pruned(revisions=gone.rows, bytes=gone.bytes + files.bytes), None
 
 
