@@ -158,6 +158,8 @@ class PerQuestion(TypedDict):
     query: str
     """The query to search for: the standalone question, or its last reformulation."""
     queries_tried: list[str]
+    long_forms: dict[str, str]
+    """What the documents spell the question's abbreviations out with."""
     retries: int
     candidates: list[Candidate]
     sources: list[Source]
@@ -230,6 +232,7 @@ def blank_question() -> PerQuestion:
         choices=[],
         query="",
         queries_tried=[],
+        long_forms={},
         retries=0,
         candidates=[],
         sources=[],

@@ -1,7 +1,6 @@
 """Spell out the abbreviations of a question with the words of the documents."""
 
 import asyncio
-from collections.abc import Mapping
 
 from domain.scope import Scope
 from domain.text.abbreviations import find_abbreviations, list_abbreviations
@@ -12,7 +11,7 @@ _PASSAGES = 50
 """Passages with the abbreviation in which its long form is looked for, best first."""
 
 
-async def spell_out(question: str, scope: Scope, context: Context) -> Mapping[str, str]:
+async def spell_out(question: str, scope: Scope, context: Context) -> dict[str, str]:
     """Return the long forms of the question's abbreviations. One that the documents spell out in two ways is left
     alone."""
 
@@ -23,7 +22,7 @@ async def spell_out(question: str, scope: Scope, context: Context) -> Mapping[st
         forms = {long.casefold(): long for found, long in pairs if found in (short, f"{short}s")}
         return (short, next(iter(forms.values()))) if len(forms) == 1 else None
 
-    async def look_all() -> Mapping[str, str]:
+    async def look_all() -> dict[str, str]:
         found = await asyncio.gather(*(look(short) for short in list_abbreviations(question)))
         return dict(pair for pair in found if pair is not None)
 

@@ -1,11 +1,16 @@
 """Renders quoted passages as Markdown."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
+from domain.documents import Source
 from domain.ports.judgement import Quote
 from domain.text.blocks import read_blocks
 from domain.text.hyperlinks import strip_links
 from domain.text.markers import strip_markers
+from nodes.wording import Wording
+
+BRIEF = 80
+"""Words from which people call an answer to a short question too long."""
 
 
 def render_quote(quote: Quote, marker: str) -> str:
@@ -15,6 +20,23 @@ def render_quote(quote: Quote, marker: str) -> str:
     # A document's own footnote numbers would read as citations of ours.
     clean = strip_links(strip_markers(text), [text]).strip()
     return "\n\n".join(_mark_blocks(clean, marker))
+
+
+def name_origins(quotes: Sequence[Quote], sources: Mapping[int, Source], wording: Wording, words: int = 0) -> list[str]:
+    """Return what is written before each quote: where they are of several documents, which may disagree, a heading
+    with the document and its date; nothing where the answer, which has `words` already, would be too long with it."""
+    blank = [""] * len(quotes)
+    quoted = [sources[quote.number] for quote in quotes]
+    if len({source["document_id"] for source in quoted}) < 2:
+        return blank
+    named = [wording.name_origin(strip_links(strip_markers(s["title"]), []), s.get("updated_at")) for s in quoted]
+    headings = [
+        f"#### {name}\n\n" if position == 0 or quoted[position - 1]["document_id"] != source["document_id"] else ""
+        for position, (source, name) in enumerate(zip(quoted, named, strict=True))
+    ]
+    said = words + sum(len(f"{quote.lead} {quote.text}".split()) + 1 for quote in quotes)
+    named_words = sum(len(heading.split()) for heading in headings)
+    return headings if said > BRIEF or said + named_words <= BRIEF else blank
 
 
 def _mark_blocks(text: str, marker: str) -> Iterator[str]:

@@ -35,6 +35,7 @@ class RetrieveInput(TypedDict):
     queries_tried: list[str]
     parts: list[str]
     focus: list[str]
+    long_forms: dict[str, str]
     retries: int
     scope: ScopeJson
     language: Language
@@ -51,6 +52,7 @@ class RetrieveUpdate(TypedDict):
     candidates: list[Candidate]
     queries_tried: list[str]
     """The queries so far, and every further query or hypothetical answer that was searched for."""
+    long_forms: dict[str, str]
 
 
 FOCUSED = 10
@@ -68,8 +70,8 @@ async def retrieve(state: RetrieveInput, runtime: Runtime[Context]) -> RetrieveU
     candidates, (question, spelt, spelt_background), long_forms, _ = await asyncio.gather(
         search(core, background, scope, knobs, context),
         _correct([state["standalone_question"], core, background], state["language"], scope, knobs, context),
-        _spell_out(core, scope, knobs, context),
-        _warn_of_unembedded(scope, wording_of(profile, state["language"]), context),
+        _find_long_forms(state, core, scope, context),
+        _warn_of_unembedded(state, wording_of(profile, state["language"]), scope, context),
     )
     spelt = add_other_forms(spelt, long_forms)
     if (spelt, spelt_background) != (core, background):
@@ -87,6 +89,7 @@ async def retrieve(state: RetrieveInput, runtime: Runtime[Context]) -> RetrieveU
         query=spelt + spelt_background,
         candidates=fuse_rankings([candidates, *rankings], knobs.rrf_k)[: knobs.candidates],
         queries_tried=[*state["queries_tried"], spelt + spelt_background, *added],
+        long_forms=long_forms,
     )
 
 
@@ -133,15 +136,19 @@ async def search(core: str, background: str, scope: Scope, knobs: RetrievalKnobs
     return fuse(dense, lexical, knobs)
 
 
-async def _warn_of_unembedded(scope: Scope, wording: Wording, context: Context) -> None:
+async def _warn_of_unembedded(state: RetrieveInput, wording: Wording, scope: Scope, context: Context) -> None:
+    if state["retries"]:
+        return  # said already
     counting = context.library.count_unembedded(scope)
     waiting = await query_or_default(counting, 0, context.ledger, "It is not known what is still being indexed")
     if waiting:
         context.ledger.warn(wording.warn_of_unembedded(waiting))
 
 
-async def _spell_out(text: str, scope: Scope, knobs: RetrievalKnobs, context: Context) -> Mapping[str, str]:
-    return await spell_out(text, scope, context) if knobs.expand_abbreviations else {}
+async def _find_long_forms(state: RetrieveInput, text: str, scope: Scope, context: Context) -> dict[str, str]:
+    if state["retries"] or not profile_of(state).retrieval.expand_abbreviations:
+        return state["long_forms"]
+    return await spell_out(text, scope, context)
 
 
 async def _correct(

@@ -61,6 +61,13 @@ class Lists(_Texts):
     also_others: str
 
 
+class Origin(_Texts):
+    """The texts that say which document is quoted, and of which date, where several are."""
+
+    document: str
+    date: str
+
+
 class Conclusion(_Texts):
     """The texts of conclusions."""
 
@@ -134,6 +141,7 @@ class Wording(_Texts):
     caveat: Caveat
     correction: Correction
     lists: Lists
+    origin: Origin
     conclusion: Conclusion
     library: Library
     question: Question
@@ -176,6 +184,14 @@ class Wording(_Texts):
                 words = self.lists.alternative.join(map(self._quote, reason["words"]))
                 said += f" {self.caveat.missing_words.format(words=words)}"
         return said
+
+    def name_origin(self, title: str, updated_at: str | None) -> str:
+        """Return the title of a quoted document and the date of its revision, in ISO 8601, if that is known."""
+        if updated_at is None:
+            return title
+        year, month, day = updated_at[:10].split("-")
+        date = self.origin.date.format(year=year, month=month, day=day)
+        return self.origin.document.format(title=title, date=date)
 
     def correct(self, *, statements: int, rewritten: int, withdrawn: int) -> str:
         """Return why an answer was corrected after its statements were verified."""

@@ -65,6 +65,7 @@ def test_a_question_begins_with_nothing_known() -> None:
         "choices": [],
         "query": "",
         "queries_tried": [],
+        "long_forms": {},
         "retries": 0,
         "candidates": [],
         "sources": [],

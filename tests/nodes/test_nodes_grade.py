@@ -26,6 +26,7 @@ async def test_a_retry_has_to_be_clearly_better(
             standalone_question=QUESTION,
             query=QUESTION,
             queries_tried=[],
+            long_forms={},
             retries=0,
             focus=[],
             language="en",

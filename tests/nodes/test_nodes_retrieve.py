@@ -1,5 +1,9 @@
 """What retrieve makes of a query that adds something to the question."""
 
+from collections import Counter
+from dataclasses import replace
+from typing import Any, cast
+
 import pytest
 from langgraph.runtime import Runtime
 
@@ -7,6 +11,19 @@ from app.wiring.services import Services
 from domain.documents import Candidate
 from domain.scope import Scope
 from nodes.retrieve import RetrieveInput, retrieve
+
+
+class Counting:
+    """Counts the calls of a library by method."""
+
+    def __init__(self, library: Any) -> None:
+        self._library = library
+        self.calls = Counter[str]()
+
+    def __getattr__(self, name: str) -> Any:
+        self.calls[name] += 1
+        return getattr(self._library, name)
+
 
 QUESTION = "How long does the battery last?"
 BACKGROUND = "(Falke warranty)"
@@ -20,6 +37,7 @@ async def search(services: Services, query: str, question: str, standalone: str 
         queries_tried=[],
         parts=[],
         focus=[],
+        long_forms={},
         language="en",
         retries=0,
         scope=Scope.within("default", None).to_json(),
@@ -61,3 +79,32 @@ async def test_a_query_that_only_begins_with_the_same_letters_adds_nothing(
     query = "Which battery does the Falke take"
     assert await search(services, query, "Which battery does the") != await search(services, query, query)
     assert await search(services, query, query[:-2]) == await search(services, query, query)
+
+
+async def test_a_retry_asks_neither_for_abbreviations_nor_for_what_is_indexed_again(services: Services) -> None:
+    note = "# Pumps\n\nThe mean time between failures (MTBF) of the pump is nine years."
+    await services.library.ingestion.add("default", "a.md", note.encode())
+    context = services.make_context()
+    first, second = Counting(context.library), Counting(context.library)
+    question = "What is the MTBF of a pump?"
+    state = RetrieveInput(
+        question=question,
+        standalone_question=question,
+        query=question,
+        queries_tried=[],
+        parts=[],
+        focus=[],
+        long_forms={},
+        retries=0,
+        language="en",
+        scope=Scope.within("default", None).to_json(),
+        profile=services.modes["standard"].model_dump(),
+    )
+    found = await retrieve(state, Runtime(context=replace(context, library=cast(Any, first))))
+    again = state | {"retries": 1, "long_forms": found["long_forms"], "queries_tried": found["queries_tried"]}
+    repeated = await retrieve(again, Runtime(context=replace(context, library=cast(Any, second))))
+    assert found["long_forms"] == {"MTBF": "mean time between failures"}
+    assert repeated["query"] == found["query"] == "What is the MTBF mean time between failures of a pump?"
+    assert (first.calls["count_unembedded"], second.calls["count_unembedded"]) == (1, 0)
+    # It is searched for as it was asked, then with the long form.
+    assert first.calls["search_lexical"] == second.calls["search_lexical"] + 1

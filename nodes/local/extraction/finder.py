@@ -12,6 +12,7 @@ from domain.state import Turn
 from domain.text.markers import strip_markers
 from domain.text.ranges import compare, read_amounts
 from nodes.local.extraction.passages import Passage, choose_passages
+from nodes.local.extraction.rivals import find_rival
 from nodes.local.reading.questions import read_question
 from nodes.local.reading.scoring import ScoredUnits, score_units
 from nodes.local.reading.units import Unit
@@ -45,6 +46,9 @@ class LocalFinder:
             shares = _lower_said(scored.units, shares, last["answer"])
         several = read_question(typed or question).several
         passages = choose_passages(scored.units, shares, most, several=several)
+        if passages and (rival := find_rival(scored.units, shares, passages[0])) is not None:
+            is_new = all(not p.first <= rival.first <= p.last for p in passages)
+            passages = [passages[0], rival, *passages[1:]][:most] if is_new else passages
         return [_quote(scored.units, passage) for passage in passages]
 
 

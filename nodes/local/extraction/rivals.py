@@ -1,0 +1,36 @@
+"""Finds the sentence of another document that says otherwise."""
+
+from collections.abc import Sequence
+
+from domain.ports.embedding import Vector
+from domain.text.terms import analyse
+from nodes.local.extraction.passages import Passage
+from nodes.local.reading.units import Unit
+
+_SAME = 0.75
+"""Share of words that two sentences about the same thing have in common: one word in six may be another."""
+
+
+def find_rival(units: Sequence[Unit], shares: Vector, best: Passage) -> Passage | None:
+    """Return the sentence or item of another document that has the words of the one that answers best and other
+    numbers. Such a sentence is nearly as good an answer, and whoever reads one has to know of both."""
+    answer = max(range(best.first, best.last + 1), key=lambda position: float(shares[position]))
+    words, numbers = _read(units[answer])
+    if not numbers or not words:
+        return None
+    document = units[answer].source["document_id"]
+    for position, unit in enumerate(units):
+        if unit.source["document_id"] == document or unit.kind in ("table", "code"):
+            continue
+        other_words, other_numbers = _read(unit)
+        same = len(words & other_words) / len(words | other_words) if other_words else 0.0
+        if same >= _SAME and other_numbers and not numbers & other_numbers:
+            return Passage(position, position, len(unit.text.split()), float(shares[position]))
+    return None
+
+
+def _read(unit: Unit) -> tuple[set[str], set[str]]:
+    """Return the unit's terms without digits, and those with."""
+    terms = set(analyse(unit.text))
+    numbers = {term for term in terms if any(character.isdigit() for character in term)}
+    return terms - numbers, numbers

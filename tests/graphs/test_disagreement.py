@@ -1,0 +1,43 @@
+"""Documents that disagree are both quoted, each under its name and date."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from app.wiring.services import Services
+from domain.ports.judgement import Quote
+from nodes.quoting import name_origins
+from nodes.wording import read_catalogue
+from tests.asking import ask
+from tests.sources import make_source
+
+QUESTION = "How much may a hotel cost per night?"
+
+
+@pytest.mark.parametrize("mode", ["standard", "thorough"])
+async def test_documents_that_disagree_are_quoted_under_their_names_with_their_dates(
+    services: Services, mode: str
+) -> None:
+    for name, title, euros in (("a.md", "Travel policy", 130), ("b.md", "Rules? For staff", 150)):
+        text = f"# {title}\n\nA hotel may cost {euros} euros per night.\n\nMeals are paid for by the employee.\n"
+        await services.library.ingestion.add("default", name, text.encode())
+    today = datetime.now(UTC).date().isoformat()
+    answer = (await ask(services, QUESTION, mode=mode))["answer"]
+    for title, euros in (("Travel policy", 130), ("Rules? For staff", 150)):
+        assert f"#### {title} ({today})\n\nA hotel may cost {euros} euros per night." in answer
+
+
+async def test_one_document_is_not_named(services: Services) -> None:
+    await services.library.ingestion.add("default", "a.md", b"# Travel\n\nA hotel may cost 130 euros per night.\n")
+    assert "####" not in (await ask(services, QUESTION))["answer"]
+
+
+def test_a_name_is_left_out_where_the_answer_would_be_too_long() -> None:
+    sources = {n: make_source("Text.", number=n, document_id=f"d{n}", title="The [1] rules") for n in (1, 2, 3)}
+    sources[2]["updated_at"] = "2026-11-22T23:08:46+00:00"
+    quotes = [Quote(number, 0, 5, "word " * 30, 0.5) for number in (1, 2)]
+    german = read_catalogue("de")
+    assert name_origins(quotes, sources, german) == ["#### The rules\n\n", "#### The rules (22.11.2026)\n\n"]
+    assert name_origins(quotes, sources, german, words=12) == ["", ""]
+    assert name_origins(quotes * 2, sources, german)[3] == "#### The rules (22.11.2026)\n\n"
+    assert name_origins([quotes[0], quotes[0]], sources, german) == ["", ""]
