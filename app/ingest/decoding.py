@@ -22,6 +22,8 @@ def decode(data: bytes, *, declared: str | None = None) -> str:
     """
     text = _decode(data, declared)
     # What was decoded wrongly is never ASCII, and looking for it takes as long as reading the file.
+    # U+0085 ends a line; it is no ellipsis of another encoding.
+    text = text.replace("\u0085", "\n")
     lines = text.split("\n")
     if not any(is_bad(line) for line in lines if not line.isascii()):
         return text
