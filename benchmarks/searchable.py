@@ -35,7 +35,7 @@ MEANT = "Employees of branch {n} may bring their dogs to the office on Fridays."
 ASKED_OTHERWISE = "On which weekday are pets permitted at work?"
 INDEXING = "still being indexed"
 DEADLINE = 600.0
-PAUSE = 0.05
+PAUSE = 0.2
 
 
 def write_document(chunks: int) -> bytes:

@@ -21,9 +21,13 @@ def decode(data: bytes, *, declared: str | None = None) -> str:
     declarations are common. Undecodable bytes become U+FFFD.
     """
     text = _decode(data, declared)
-    if not is_bad(text):
+    # What was decoded wrongly is never ASCII, and looking for it takes as long as reading the file.
+    # U+0085 ends a line; it is no ellipsis of another encoding.
+    text = text.replace("\u0085", "\n")
+    lines = text.split("\n")
+    if not any(is_bad(line) for line in lines if not line.isascii()):
         return text
-    return "\n".join(map(fix_encoding, text.split("\n")))
+    return "\n".join(line if line.isascii() else fix_encoding(line) for line in lines)
 
 
 def _decode(data: bytes, declared: str | None) -> str:

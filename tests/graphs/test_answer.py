@@ -89,6 +89,18 @@ async def test_what_no_document_can_do_is_declined(services: Services, library: 
     assert done["citations"] == []
 
 
+async def test_what_a_passage_has_the_words_of_is_searched_for(services: Services, library: dict[str, str]) -> None:
+    question = "whats planned for family day?"
+    done, _ = await ask(services, question)
+    assert done["route"] == "out_of_scope"
+    await services.library.ingestion.add(
+        "default", "mail.txt", b"Family Day\n\nThere will be a petting zoo on that day."
+    )
+    done, _ = await ask(services, question)
+    assert done["route"] == "needs_retrieval"
+    assert "petting zoo" in done["answer"]
+
+
 async def test_what_the_documents_do_not_hold_is_said_after_bounded_retries(
     services: Services, library: dict[str, str]
 ) -> None:

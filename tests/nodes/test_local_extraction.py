@@ -8,7 +8,8 @@ from domain.ports.judgement import Quote
 from domain.scope import Scope
 from domain.state import Turn
 from nodes.local.extraction.finder import LocalFinder
-from nodes.local.extraction.passages import BRIEF, LONG
+from nodes.local.extraction.passages import BRIEF, LONG, Passage
+from nodes.local.extraction.rivals import add_rival
 from nodes.local.reading.questions import read_question
 from nodes.local.reading.units import Unit, split_units
 from nodes.quoting import render_quote
@@ -204,3 +205,22 @@ async def test_a_row_far_down_a_long_table_is_read_and_quoted_under_its_header(e
     assert quotes[0].number == 1
     assert render_quote(quotes[0], "[1]").startswith(lead)
     assert split_units(source(1, "It opens at nine.") | {"lead": lead})[0].introduction == ""
+
+
+async def test_a_sentence_of_another_document_with_another_number_is_quoted_too(embedder: OnnxEmbedder) -> None:
+    first = source(1, "A hotel may cost 130 euros per night.", score=0.9)
+    other = source(2, "A hotel may cost 150 euros per night.", title="Old rules", score=0.1)
+    same = source(3, "A hotel may cost 130 euros per night.", title="Copy", score=0.1)
+    question = "How much may a hotel cost per night?"
+    assert [q.number for q in await quotes_of(question, [first, other], embedder)] == [1, 2]
+    meals = source(4, "A meal may cost 40 euros per day.", title="Meals", score=0.1)
+    assert 4 not in [q.number for q in await quotes_of(question, [first, meals], embedder)]
+    assert [q.number for q in await quotes_of(question, [first, same, other], embedder)][:2] == [1, 2]
+
+
+def test_a_rival_does_not_make_an_answer_too_long() -> None:
+    best, second, rival = Passage(0, 3, 60, 0.8), Passage(5, 5, 10, 0.2), Passage(9, 9, 12, 0.01)
+    assert add_rival([best, second], rival, 2, 72) == [best, rival]
+    assert add_rival([best, second], rival, 3, 72) == [best, rival]
+    assert add_rival([best, second], rival, 3, 71) == [best, second]
+    assert add_rival([best, rival], rival, 2, 72) == [best, rival]

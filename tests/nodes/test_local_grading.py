@@ -11,7 +11,7 @@ from domain.profile import RetrievalKnobs
 from domain.scope import Scope
 from nodes.context import Ledger
 from nodes.fusion import blend, fuse
-from nodes.local.grading.grader import LocalGrader, Signs, estimate_confidence, find_missing
+from nodes.local.grading.grader import LocalGrader, Signs, estimate_confidence, find_missing, read_signs
 from tests.sources import make_source
 from tests.unit_scorers import DownUnitScorer, NoTokens, make_unit_scorer
 
@@ -152,3 +152,10 @@ def test_missing_are_the_words_that_no_source_holds() -> None:
     question = "Does Ada Brandt replace a lost iPhone-15 within 30 minutes?"
     assert find_missing(question, sources) == ["iphone15", "30", "minutes"]
     assert find_missing("Is the Handbook replacing laptops?", sources) == []
+
+
+async def test_words_of_a_german_question_are_found_in_other_forms(embedder: OnnxEmbedder) -> None:
+    german = source("Während der Arbeitszeiten sind Pausen von 30 Minuten einzuhalten.")
+    question = "Was gilt für die Pause bei einer Arbeitszeit?"
+    assert find_missing(f"{question} Und Stunden?", [german]) == ["stunden"]
+    assert (await read_signs(question, [german], embedder)).covered == pytest.approx(1)

@@ -1,16 +1,16 @@
-"""Record a small database with the code of an older commit, as the fixture of `test_upgrades`.
+"""Record a small database with the code of a commit, as a fixture of `test_upgrades`.
 
-Recipe, for a checkout of the commit in OLD (the script imports only the code on PYTHONPATH)::
+Recipe, in a checkout of the commit (the script of that commit knows its code)::
 
-    cd /tmp && PYTHONPATH=OLD python .../tests/upgrades/record.py HOME .../tests/upgrades/COMMIT.sql.xz
+    PYTHONPATH=. python tests/upgrades/record.py HOME COMMIT.sql.xz
 
 HOME is an empty folder for the embedded servers. `2e0204d.sql.xz` was recorded on 22 November 2026 from 2e0204d, the
-last commit before filters over metadata and outcomes (migration 0014, state version 2).
+last commit before filters over metadata and outcomes (migration 0014, state version 2), with the script of 161422e.
 The workspace `other` has no tapes.
-"""
 
-# The imports are of the older commit.
-# mypy: ignore-errors
+Record at a release, from its last commit: a strict replay of such a tape is identical as long as no step asks for
+anything else, which every change of a prompt, a search or a threshold may bring about.
+"""
 
 import asyncio
 import json
@@ -21,23 +21,21 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from app.runs.hits import record_hits
-from app.runs.turns import Ask, Turns, collect
-from app.services import Services, open_services
-
 from app.adapters.embedded import open_servers
 from app.library import FOLDER
-from app.runs.history import read_history
-from app.runs.replay import Replay, run_replay
+from app.runs.replay import Replay
+from app.runs.requests import Ask, collect
 from app.settings import read_settings
+from app.wiring.services import Services, open_services
+from domain.scope import Scope
 
 DOCUMENTS = ("handbook.md", "expenses.html", "ws-400-manual.pdf")
 """Those of the sample library that are ingested. More would only make the fixture larger."""
 
 
 async def ask(services: Services, question: str, **options: Any) -> dict[str, Any]:
-    async with Turns(services) as turns:
-        ended, _ = await collect(await turns.ask(Ask(question, **options)))
+    async with services.make_run_manager() as manager:
+        ended, _ = await collect(await manager.ask(Ask(question, **options)))
     assert ended["type"] == "done", ended
     print(options.get("mode", "standard"), "|", question, "|", ended["answer"][:90].replace("\n", " "), flush=True)
     return dict(ended)
@@ -46,8 +44,10 @@ async def ask(services: Services, question: str, **options: Any) -> dict[str, An
 async def fill(services: Services) -> dict[str, Any]:
     """Ask questions of every kind. Returns the ids that the test needs."""
     for name in DOCUMENTS:
-        await services.ingestion.add("default", name, (FOLDER / name).read_bytes())
-    await services.ingestion.add("other", "notes.md", b"# Notes\n\nThe cellar key hangs behind the door of room 12.\n")
+        await services.library.ingestion.add("default", name, (FOLDER / name).read_bytes())
+    await services.library.ingestion.add(
+        "other", "notes.md", b"# Notes\n\nThe cellar key hangs behind the door of room 12.\n"
+    )
     question = "How many days of paid holiday does an employee have?"
     standard = await ask(services, question)
     follow_up = await ask(services, "How many of them may be carried over?", thread_id=standard["thread_id"])
@@ -57,13 +57,13 @@ async def fill(services: Services) -> dict[str, Any]:
     small_talk = await ask(services, "Thank you very much!")
     cached = await ask(services, question)
     assert cached["cached"]
-    other = await ask(services, "Where does the cellar key hang?", workspace_id="other")
-    await record_hits(services)
-    steps = await read_history(services, "default", thorough["thread_id"])
+    other = await ask(services, "Where does the cellar key hang?", scope=Scope("other"))
+    await services.runs.hit_log.record_all()
+    steps = await services.make_history_reader().read("default", thorough["thread_id"])
     graded = next(step["checkpoint_id"] for step in steps if step["node"] == "grade")
     wanted = Replay("default", thorough["thread_id"], graded, changes={"profile.rerank.keep": 2}, mode="standard")
-    async with Turns(services) as turns:
-        branch, _ = await collect(await run_replay(services, turns, wanted))
+    async with services.make_run_manager() as manager:
+        branch, _ = await collect(await services.make_replayer(manager).run(wanted))
     assert branch["type"] == "done"
     runs = {
         "standard": standard,

@@ -13,8 +13,8 @@ from domain.scope import Scope
 from domain.state import Turn
 from domain.text.markers import strip_markers
 from domain.text.ranges import compare, read_amounts
-from nodes.local.extraction.passages import Passage, choose_passages
-from nodes.local.extraction.rivals import find_rival
+from nodes.local.extraction.passages import BRIEF, LONG, Passage, choose_passages
+from nodes.local.extraction.rivals import add_rival, find_rival
 from nodes.local.reading.questions import read_question
 from nodes.local.reading.scoring import ScoredUnits, score_units
 from nodes.local.reading.units import Unit
@@ -50,8 +50,7 @@ class LocalFinder:
         several = read_question(typed or question).several
         passages = choose_passages(scored.units, shares, most, several=several)
         if passages and (rival := find_rival(scored.units, shares, passages[0])) is not None:
-            is_new = all(not p.first <= rival.first <= p.last for p in passages)
-            passages = [passages[0], rival, *passages[1:]][:most] if is_new else passages
+            passages = add_rival(passages, rival, most, LONG if several else BRIEF)
         return [_quote(scored.units, passage) for passage in passages]
 
 

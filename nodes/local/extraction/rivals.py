@@ -29,6 +29,18 @@ def find_rival(units: Sequence[Unit], shares: Vector, best: Passage) -> Passage 
     return None
 
 
+def add_rival(passages: Sequence[Passage], rival: Passage, most: int, budget: int) -> list[Passage]:
+    """Return the passages with the rival behind the best, as many as there may be in `budget` words. Nothing changes
+    where it is quoted already or there is no room for it."""
+    kept = [passages[0]]
+    if any(p.first <= rival.first <= p.last for p in passages) or kept[0].words + rival.words > budget:
+        return list(passages)
+    for passage in (rival, *passages[1:]):
+        if len(kept) < most and sum(p.words for p in kept) + passage.words <= budget:
+            kept.append(passage)
+    return kept
+
+
 def _read(unit: Unit) -> tuple[set[str], set[str]]:
     """Return the unit's terms without digits, and those with."""
     terms = set(analyse(unit.text))

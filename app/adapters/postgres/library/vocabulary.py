@@ -152,7 +152,7 @@ async def suggest_words(
     )
     known = {row["word"]: row["chunks"] for row in rows}
     function_words = read_words(language).stop_words
-    meant = {word: _choose(word, known, function_words, unfinished=word == prefix) for word in unknown}
+    meant = {word: _choose(word, known, function_words & _vary(word), unfinished=word == prefix) for word in unknown}
     # Another form of the same word corrects nothing: dictionaries lack forms, of compounds above all.
     return {
         word: chosen
