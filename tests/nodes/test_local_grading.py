@@ -158,4 +158,4 @@ async def test_words_of_a_german_question_are_found_in_other_forms(embedder: Onn
     german = source("Während der Arbeitszeiten sind Pausen von 30 Minuten einzuhalten.")
     question = "Was gilt für die Pause bei einer Arbeitszeit?"
     assert find_missing(f"{question} Und Stunden?", [german]) == ["stunden"]
-    assert (await read_signs(question, [german], embedder)).covered == pytest.approx(1)
+    assert (await read_signs(question, [german], make_unit_scorer(embedder), SCOPE)).covered == pytest.approx(1)
