@@ -9,7 +9,7 @@ _RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t
 _ROW = re.compile(r"[ \t]*\|.*\||.*[ \t]\|(?:[ \t]|$)")
 _LONGEST_LABEL = 80
 """Limit, in characters, of a line without cells between two rows."""
-_LONGEST_HEADER = 300
+_LONGEST_HEADER = 160
 """Limit, in characters, of a header that no row rules off."""
 _MOST_HEADER_ROWS = 4
 

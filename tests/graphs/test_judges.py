@@ -34,6 +34,7 @@ class Doubtful:
         scope: Scope,
         typed: str | None = None,
         last: Turn | None = None,
+        read: bool = True,
     ) -> Grade:
         self.asked.append(question)
         return Grade(self.confidence, ["warranty"])
@@ -73,7 +74,7 @@ class Talker:
 
 async def test_another_router_and_other_small_talk(services: Services, library: dict[str, str]) -> None:
     assert (await ask(plug(services, small_talk=Talker()), "Hello!"))["answer"] == "Ahoy."
-    done = await ask(plug(services, router=FixedRouter(), small_talk=Talker()))
+    done = await ask(plug(services, router=FixedRouter(), small_talk=Talker()), "Who won the chess final?")
     assert (done["route"], done["answer"]) == ("out_of_scope", "Nay; there are 2 scrolls.")
 
 
@@ -107,6 +108,7 @@ class LastWords:
         most: int,
         typed: str | None = None,
         last: Turn | None = None,
+        read: bool = True,
     ) -> list[Quote]:
         source = sources[-1]
         start, end = source["end"] - 9, source["end"]

@@ -9,17 +9,17 @@ from domain.ports.embedding import Vector
 from domain.text.blocks import Span
 from nodes.local.reading.units import Unit
 
-BRIEF, LONG = 72, 185
+BRIEF, LONG = 70, 185
 """Words of an answer to a question for one thing, and for several. People call more than 80 and 200 too long."""
 
-_ADDED = 0.1
+_ADDED = 0.07
 """Probability that a further passage must have."""
 
 _LEAST = 12
 """Words below which nothing more is looked for."""
 
-_WORD_COST = 0.0005
-"""Probability that a further word must bring."""
+_BRIEF_COST, _LONG_COST = 0.002, 0.0005
+"""Probability that a further word must bring, where one thing is asked for, and several."""
 
 _WORD = re.compile(r"\S+")
 
@@ -42,12 +42,12 @@ def choose_passages(units: Sequence[Unit], shares: Vector, most: int, *, several
     Where several things are asked for, a list is quoted whole, and the best passage goes on with what follows it.
     """
     words = _count_words(units)
-    budget = LONG if several else BRIEF
+    budget, cost = (LONG, _LONG_COST) if several else (BRIEF, _BRIEF_COST)
     if several:
         shares = _even_out(units, shares)
     chosen: list[Passage] = []
     while len(chosen) < most and budget >= _LEAST:
-        best = _find_best(units, shares, words, budget, chosen)
+        best = _find_best(units, shares, words, budget, cost, chosen)
         if best is None or (chosen and best.share < _ADDED):
             break
         chosen.append(best)
@@ -83,7 +83,12 @@ def _extend(units: Sequence[Unit], passage: Passage, words: Sequence[Span], budg
 
 
 def _find_best(
-    units: Sequence[Unit], shares: Vector, words: Sequence[Span], budget: int, taken: Sequence[Passage]
+    units: Sequence[Unit],
+    shares: Vector,
+    words: Sequence[Span],
+    budget: int,
+    cost: float,
+    taken: Sequence[Passage],
 ) -> Passage | None:
     best: Passage | None = None
     most = 0.0
@@ -97,8 +102,8 @@ def _find_best(
             if count > budget and (last > first or taken):
                 break
             share += float(shares[last])
-            if best is None or share - _WORD_COST * count > most:
-                most = share - _WORD_COST * count
+            if best is None or share - cost * count > most:
+                most = share - cost * count
                 best = Passage(first, last, count, share)
     return best
 
