@@ -1,11 +1,13 @@
 """Fits the weights of units (`nodes/local/reading/scoring.py`) and of confidence (`nodes/local/grading/grader.py`).
 
-    python -m benchmarks.fit_reading ../shared/training/reading.jsonl.gz
+    python -m benchmarks.fit_reading ../shared/training/reading.jsonl.gz [reader]
 
 Each set is searched as one small library: chunks are found, ranked and widened as the graph does it. Paragraphs of one
 article are one document; other paragraphs are documents of their own. Every question is asked twice: as it is, and with
 its own paragraph taken away, so that what is left is about the matter and does not answer. Only sets whose licence
 allows it take part: SQuAD (CC BY-SA 4.0), QED (CC BY-SA 3.0), COVID-QA and the e-manuals (Apache-2.0).
+
+With a reader, only documents that it was not trained on are asked about, and only the weights of confidence are fitted.
 
 Prints the weights fitted on all questions, and how often the best unit answers where a third of the documents is held
 out. Takes five minutes on two cores; vectors are kept in BENCH_CACHE, as by `benchmarks/retrieval.py`.
@@ -18,7 +20,7 @@ import random
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 from zlib import crc32
 
@@ -26,10 +28,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
+from app.adapters.rerankers.cross_encoder import OnnxCrossEncoder
 from app.adapters.rerankers.unit_scorer import LateInteractionUnitScorer
 from benchmarks.retrieval import SCOPE, Corpus, make_corpus
 from domain.documents import FoundSpan, Passage, Source
 from domain.ports.library import Library
+from domain.ports.reading import Reader
 from domain.scope import Scope
 from domain.text.terms import find_terms
 from nodes.fusion import blend
@@ -38,11 +42,16 @@ from nodes.local.reading.scoring import WEIGHTS, describe, fill_closeness, list_
 from nodes.local.reading.units import split_units
 from nodes.neighbours import SPARE, widen_sources
 from nodes.sourcing import make_source
+from training.data import is_held_out
 
-ARTICLES = ("squad2_train_part", "squad1_train_part")
+ARTICLES = ("squad2_train_part", "squad1_train_part", "squadshifts_new_wiki")
 """Sets whose paragraphs come in the order of their articles."""
 SETS = {"squad2_train_part": 300, "squad1_train_part": 200, "qed_nq": 400, "emanual": 190, "covidqa": 250}
 """Questions asked of each set."""
+HELD_OUT_SETS = {
+    "squadshifts_new_wiki": 250, "squad1_paragraphs": 100, "qed_nq": 43, "covidqa": 42, "emanual": 10, "fairytaleqa": 60
+}  # fmt: skip
+"""The same where a reader takes part: of documents that it was not trained on."""
 PARAGRAPHS = 400
 """Paragraphs of a set that are searched."""
 KEEP = 5
@@ -67,12 +76,12 @@ class Gold:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """The units of a question's sources: features (units, weights), which of them answer, coverage and similarity, and
-    whether the question's document is held out."""
+    """The units of a question's sources: features (units, weights), which of them answer, coverage, similarity and,
+    with a reader, its log-odds, and whether the question's document is held out."""
 
     features: _Floats
     answers: NDArray[np.bool_]
-    signs: tuple[float, float]
+    signs: tuple[float, ...]
     held_out: bool
 
 
@@ -88,12 +97,17 @@ class Without:
         return [passage for passage in around if self.gold is None or not self.gold.touches(passage)]
 
 
-async def read_examples(path: str, embedder: OnnxEmbedder) -> list[Example]:
+async def read_examples(path: str, embedder: OnnxEmbedder, reader: Reader | None) -> list[Example]:
     """Return the examples of all sets, from the rows of `path`."""
+    sets = HELD_OUT_SETS if reader else SETS
     by_set: dict[str, list[dict[str, Any]]] = defaultdict(list)
     with gzip.open(path, "rt", encoding="utf-8") as file:
         for row in map(json.loads, file):
-            if row["set"] in SETS and row["answerable"]:
+            if (
+                row["set"] in sets
+                and row["answerable"]
+                and (reader is None or is_held_out(row["title"] or row["context"]))
+            ):
                 by_set[row["set"]].append(row)
     examples: list[Example] = []
     for name, rows in by_set.items():
@@ -101,14 +115,14 @@ async def read_examples(path: str, embedder: OnnxEmbedder) -> list[Example]:
         corpus = await make_corpus(name, documents, [], embedder)
         scorer = LateInteractionUnitScorer(embedder, corpus)
         known = [row for row in rows if row["context"] in places]
-        for row in random.Random(1).sample(known, min(SETS[name], len(known))):
+        for row in random.Random(1).sample(known, min(sets[name], len(known))):
             document_id, start = places[row["context"]]
             answers = tuple(start + each["start"] for each in row["answers"])
             gold = Gold(document_id, start, start + len(row["context"]), answers)
             for without in (None, gold):
                 sources = await _search(row["question"], Without(corpus, without))
                 if sources:
-                    examples.append(await _describe(row["question"], sources, gold, scorer))
+                    examples.append(await _describe(row["question"], sources, gold, scorer, reader))
         print(name, len(documents), "documents,", len(corpus.passages), "chunks,", len(examples), "examples")
     return examples
 
@@ -148,20 +162,25 @@ async def _search(question: str, library: Without) -> list[Source]:
     return await widen_sources(sources, KEEP, SCOPE, cast(Library, library))
 
 
-async def _describe(question: str, sources: list[Source], gold: Gold, scorer: LateInteractionUnitScorer) -> Example:
+async def _describe(
+    question: str, sources: list[Source], gold: Gold, scorer: LateInteractionUnitScorer, reader: Reader | None
+) -> Example:
     units = [unit for source in sources for unit in split_units(source)]
     held = [find_terms(unit.text) for unit in units]
     features = describe(question, units, held, weigh_terms(question, question, held))
     scored = await scorer.score(SCOPE, question, list_stretches(units))
     fill_closeness(features, [each for stretch in scored for each in stretch])
-    signs = await read_signs(question, sources, scorer, SCOPE)
+    signs = await read_signs(question, sources, scorer, SCOPE, reader=reader)
     answers = [
         unit.source["document_id"] == gold.document_id
         and any(unit.start <= at - unit.source["start"] < unit.end for at in gold.answers)
         for unit in units
     ]
     held_out = crc32(gold.document_id.encode()) % 3 == 0
-    return Example(features.astype(float), np.array(answers), (signs.covered, signs.similarity), held_out)
+    known: tuple[float, ...] = (signs.covered, signs.similarity)
+    if signs.answered is not None:
+        known += (signs.answered,)
+    return Example(features.astype(float), np.array(answers), known, held_out)
 
 
 def fit_units(examples: Sequence[Example], used: Sequence[int], steps: int = 3000, rate: float = 0.05) -> _Floats:
@@ -226,7 +245,11 @@ def _list_signs(examples: Sequence[Example], weights: _Floats) -> tuple[_Floats,
 
 async def main() -> None:
     embedder = OnnxEmbedder.load()
-    examples = await read_examples(sys.argv[1], embedder)
+    if len(sys.argv) > 2:
+        await _fit_with_reader(sys.argv[1], embedder, OnnxCrossEncoder.load_reader())
+        embedder.close()
+        return
+    examples = await read_examples(sys.argv[1], embedder, None)
     seen, unseen = [each for each in examples if not each.held_out], [each for each in examples if each.held_out]
     everything = list(range(len(NAMES)))
     print(f"{len(examples)} examples, {sum(each.answers.any() for each in examples)} with an answer")
@@ -243,6 +266,18 @@ async def main() -> None:
         print(f"units, {name}:", _show(weights, 2))
         print(f"confidence, {name}:", _show(fit_confidence(examples, weights), 2))
     embedder.close()
+
+
+async def _fit_with_reader(path: str, embedder: OnnxEmbedder, reader: OnnxCrossEncoder) -> None:
+    examples = [each for each in await read_examples(path, embedder, reader) if len(each.signs) == 3]
+    reader.close()
+    seen, unseen = [each for each in examples if not each.held_out], [each for each in examples if each.held_out]
+    weights = WEIGHTS.astype(float)
+    for name, signs in (("without", slice(2)), ("with", slice(3))):
+        some, others = ([replace(each, signs=each.signs[signs]) for each in part] for part in (seen, unseen))
+        fitted = fit_confidence(some, weights)
+        print(f"{name} the reader: AUC {measure_confidence(others, weights, fitted):.3f} of", len(others))
+        print("  fitted on all:", _show(fit_confidence([*some, *others], weights), 2))
 
 
 def _show(values: Sequence[float] | _Floats, digits: int = 3) -> str:

@@ -119,6 +119,7 @@ async def _judge(state: GradeInput, context: Context) -> Attempt:
             scope=scope_of(state),
             typed=state["question"],
             last=state["turns"][-1] if state["turns"] else None,
+            read=profile.grade.read,
         )
         grading = Grading(confidence=local.confidence, missing=local.missing[:10])
     return attempt | {"confidence": round(grading.confidence, 4), "missing": grading.missing}

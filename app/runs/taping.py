@@ -19,6 +19,7 @@ from domain.ports.embedding import Embedder
 from domain.ports.judgement import Judges
 from domain.ports.library import Library
 from domain.ports.models import ChatModel, ModelUsage, TokenCounter, UsageSink
+from domain.ports.reading import Reader
 from domain.ports.reranking import Reranker
 from domain.ports.unit_scoring import UnitScorer
 from domain.scope import Scope
@@ -31,8 +32,8 @@ _DIFF_LINES = 40
 _SINGLE: dict[str, type] = {"library": Library, "embedder": Embedder}
 """The fields of a context that hold one port, and the protocol of each."""
 
-_CALLED_BY_JUDGES: tuple[type, ...] = (Embedder, UnitScorer)
-"""The protocols that a field of a judge may have."""
+_CALLED_BY_JUDGES: tuple[type, ...] = (Embedder, Reader, UnitScorer)
+"""The protocols that a field of a judge may have, or may have None in the place of."""
 
 Ports = dict[str, Any]
 
@@ -262,10 +263,13 @@ def _map_judges(judges: Judges, wrap: Callable[[type, Any], Any]) -> Judges:
     for part in fields(judges):
         judge = getattr(judges, part.name)
         if is_dataclass(judge) and not isinstance(judge, type):
-            held = [(part.name, part.type) for part in fields(judge) if part.type in _CALLED_BY_JUDGES]
-            judge = replace(
-                judge, **{name: wrap(cast(type, protocol), getattr(judge, name)) for name, protocol in held}
-            )
+            models = {}
+            for held in fields(judge):
+                for protocol in _CALLED_BY_JUDGES:
+                    model = getattr(judge, held.name)
+                    if model is not None and held.type in (protocol, protocol | None):
+                        models[held.name] = wrap(protocol, model)
+            judge = replace(judge, **models)
         mapped[part.name] = judge
     return Judges(**mapped)
 

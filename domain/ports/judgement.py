@@ -3,7 +3,7 @@
 A node asks a port and never knows who judges. `nodes/local` implements every port without a language model; a learned
 judge takes the place of one of them with `dataclasses.replace(judges, grader=LearnedGrader(reader))`.
 
-A judge is a frozen dataclass. A field annotated with `Embedder` or `UnitScorer` holds a port that the judge calls:
+A judge is a frozen dataclass. A field annotated with `Embedder`, `Reader` or `UnitScorer` holds a port that it calls:
 `app/runs/taping.py` records those calls on the run's tape, and a replay answers them from there.
 
 Where a question leans on its conversation, a judge is given three things: `question` with the words that the
@@ -154,9 +154,10 @@ class SourceGrader(Protocol):
         scope: Scope,
         typed: str | None = None,
         last: Turn | None = None,
+        read: bool = True,
     ) -> Grade:
-        """Grade `sources`, which are from `scope` and come most relevant first. Without sources the confidence is
-        0."""
+        """Grade `sources`, which are from `scope` and come most relevant first. Without sources the confidence is 0.
+        `read`: a learned reader may be asked."""
         ...
 
 

@@ -2,6 +2,7 @@
 
 from domain.ports.embedding import Embedder
 from domain.ports.judgement import Judges
+from domain.ports.reading import Reader
 from domain.ports.unit_scoring import UnitScorer
 from nodes.local.extraction.finder import LocalFinder
 from nodes.local.grading.grader import LocalGrader
@@ -12,14 +13,14 @@ from nodes.local.standalone import LocalRewriter
 from nodes.local.verification.verifier import LocalVerifier
 
 
-def build_local_judges(embedder: Embedder, unit_scorer: UnitScorer) -> Judges:
+def build_local_judges(embedder: Embedder, unit_scorer: UnitScorer, reader: Reader | None = None) -> Judges:
     """Return the judges that need no language model. Their constants were fitted on the embedding model that ships, so
     `embedder` is that model, and `unit_scorer` runs it, whatever the index was made with."""
     return Judges(
         router=LocalRouter(embedder),
         rewriter=LocalRewriter(),
         finder=LocalFinder(unit_scorer),
-        grader=LocalGrader(unit_scorer),
+        grader=LocalGrader(unit_scorer, reader),
         reformulator=LocalReformulator(),
         verifier=LocalVerifier(embedder),
         small_talk=LocalSmallTalk(),

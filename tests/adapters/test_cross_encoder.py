@@ -136,3 +136,41 @@ def test_what_cannot_be_used_is_refused_at_load(tmp_path: Path, fault: str, says
     break_folder(folder, fault)
     with pytest.raises(ConfigurationError, match=says):
         OnnxCrossEncoder.load(folder)
+
+
+@pytest.fixture(scope="module")
+def reader() -> Iterator[OnnxCrossEncoder]:
+    loaded = OnnxCrossEncoder.load_reader(threads=1)
+    yield loaded
+    loaded.close()
+
+
+async def test_the_reader_tells_a_passage_that_answers_from_one_that_is_only_about_it(reader: OnnxCrossEncoder) -> None:
+    answers, about, other = await reader.read(
+        "When are the smoke detectors tested?",
+        [
+            "Safety\nThe smoke detectors are tested every year in May.",
+            "Safety\nThe smoke detectors were bought from Keller & Sons and hang in all corridors.",
+            "Bakery\nBread is baked at dawn.",
+        ],
+    )
+    assert answers > 0.7
+    assert about < 0.4
+    assert other < 0.2
+
+
+async def test_what_the_reader_gives_a_text_does_not_depend_on_the_others(reader: OnnxCrossEncoder) -> None:
+    texts = [f"The smoke {'detectors ' * n} are tested in May. {'Bread. ' * n}" for n in range(1, 200, 40)]
+    together = await reader.read(QUESTION, texts)
+    assert together == [(await reader.read(QUESTION, [text]))[0] for text in texts]
+    assert await reader.read(QUESTION, []) == []
+
+
+def test_another_reader_than_the_one_that_confidence_was_fitted_with_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "reader.onnx"
+    other.write_bytes(b"another model")
+    monkeypatch.setattr(cross_encoder, "READER_PATH", other)
+    with pytest.raises(ConfigurationError, match="is not the reader that ships"):
+        OnnxCrossEncoder.load_reader()

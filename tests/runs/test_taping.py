@@ -13,6 +13,7 @@ from app.runs.taping import Player, describe, fill, play, record
 from domain.ports.embedding import Embedder
 from domain.ports.judgement import Judges
 from domain.ports.models import TokenCounter
+from domain.ports.reading import Reader
 from domain.ports.unit_scoring import UnitScorer
 from domain.tapes import Tape
 from nodes.context import Context
@@ -31,7 +32,7 @@ def holds_port(hint: Any) -> bool:
 def make(hint: Any) -> Any:
     """Something of this type, with a stand-in for each port in it. Judges are code: the ports are what they call."""
     if hint is Judges:
-        return build_local_judges(make(Embedder), make(UnitScorer))
+        return build_local_judges(make(Embedder), make(UnitScorer), make(Reader))
     if is_dataclass(hint):
         parts = {name: each for name, each in get_type_hints(hint).items() if holds_port(each)}
         return hint(**{name: make(each) for name, each in parts.items()})  # type: ignore[operator]
@@ -77,6 +78,7 @@ def test_every_port_of_a_context_is_recorded_and_played(context: Context) -> Non
         ".library",
         ".judges.verifier.embedder",
         ".judges.grader.unit_scorer",
+        ".judges.grader.reader",
         ".rerankers.name",
         ".models.large",
         ".models.fallbacks.0",

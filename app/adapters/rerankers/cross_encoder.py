@@ -1,7 +1,9 @@
-"""Reranks with any ONNX cross-encoder in a local folder, which reads question and passage together.
+"""ONNX cross-encoders, which read question and passage together: any that a team brings as its reranker, and the
+reader that ships, which tells whether a passage holds the answer.
 
-The folder holds `model.onnx` and `tokenizer.json`, as Hugging Face exports both (sentence-transformers CrossEncoder, or
-a sequence classifier with one label). Nothing is downloaded.
+A team's folder holds `model.onnx` and `tokenizer.json`, as Hugging Face exports both (sentence-transformers
+CrossEncoder, or a sequence classifier with one label). Nothing is downloaded. The reader's data, licences, figures and
+limits: training/MODEL_CARD.md.
 """
 
 import asyncio
@@ -39,16 +41,23 @@ WINDOW = 512
 BATCH = 8
 """Pairs per run, of similar length."""
 
+READER_PATH = Path(__file__).parents[1] / "data" / "reader.onnx"
+READER_SHA256 = "0abc1493bff87ca8bb732fccb392e9ecf02106caf85784101aa81fb47dc1e379"
+"""Hash of the file that the thresholds and weights of confidence were fitted with."""
+READER_WINDOW = 256
+"""Tokens per pair in the reader's training."""
+
 _INPUTS = {"input_ids", "attention_mask", "token_type_ids"}
 
 
 class OnnxCrossEncoder:
-    """A `Reranker`. Runs in its own worker thread."""
+    """A `Reranker` and a `Reader`. Runs in its own worker thread."""
 
-    def __init__(self, name: str, session: ort.InferenceSession, tokenizer: Tokenizer) -> None:
+    def __init__(self, name: str, session: ort.InferenceSession, tokenizer: Tokenizer, batch: int = BATCH) -> None:
         self.name = name
         self._session = session
         self._tokenizer = tokenizer
+        self._batch = batch
         self._inputs = {given.name for given in session.get_inputs()}
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="cross-encoder")
 
@@ -66,13 +75,8 @@ class OnnxCrossEncoder:
                     f"{unusable}there is no file {file}. ASKGRAPH_CROSS_ENCODER names a folder that holds model.onnx "
                     "and tokenizer.json."
                 )
-        options = ort.SessionOptions()
-        options.intra_op_num_threads = threads or min(2, os.cpu_count() or 1)
-        options.inter_op_num_threads = 1
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        options.log_severity_level = 4
         try:
-            session = ort.InferenceSession(folder / "model.onnx", options, providers=["CPUExecutionProvider"])
+            session = _open_session(folder / "model.onnx", threads)
         except (Fail, InvalidArgument, InvalidGraph, InvalidProtobuf, NoSuchFile, NotImplemented) as error:
             raise ConfigurationError(f"{unusable}model.onnx is not a model that can be run ({error}).") from error
         inputs = {given.name for given in session.get_inputs()}
@@ -94,10 +98,24 @@ class OnnxCrossEncoder:
             )
         return reranker
 
+    @classmethod
+    def load_reader(cls, threads: int | None = None) -> "OnnxCrossEncoder":
+        """Load the reader that ships.
+
+        Raises `ConfigurationError` if it is another file than the one that confidence was fitted with.
+        """
+        if sha256(READER_PATH.read_bytes()).hexdigest() != READER_SHA256:
+            raise ConfigurationError(f"{READER_PATH} is not the reader that ships. Install askgraph again.")
+        tokenizer = _limit(Tokenizer.from_file(str(READER_PATH.with_name("minilm_tokenizer.json"))), READER_WINDOW)
+        # Its activations are 8-bit numbers with one scale a run, so a batch would change what a text is given.
+        return cls(f"reader/{READER_SHA256[:16]}", _open_session(READER_PATH, threads), tokenizer, batch=1)
+
     async def score(self, scope: Scope, question: str, passages: Sequence[Passage], sink: UsageSink) -> list[float]:
         """Return the model's scores as probabilities: the logistic function of its single logit."""
-        texts = [embedding_text(p.title, p.heading_path, p.text) for p in passages]
-        return await asyncio.get_running_loop().run_in_executor(self._worker, self._score, question, texts)
+        return await self.read(question, [embedding_text(p.title, p.heading_path, p.text) for p in passages])
+
+    async def read(self, question: str, texts: Sequence[str]) -> list[float]:
+        return await asyncio.get_running_loop().run_in_executor(self._worker, self._score, question, list(texts))
 
     def close(self) -> None:
         """End the worker thread."""
@@ -109,8 +127,8 @@ class OnnxCrossEncoder:
         encodings = self._tokenizer.encode_batch(pairs)
         order = sorted(range(len(pairs)), key=lambda position: len(encodings[position].ids))
         scores = np.zeros(len(pairs))
-        for first in range(0, len(order), BATCH):
-            positions = order[first : first + BATCH]
+        for first in range(0, len(order), self._batch):
+            positions = order[first : first + self._batch]
             logits = self._run([encodings[position] for position in positions])
             scores[positions] = 1 / (1 + np.exp(-logits[:, 0].astype(np.float64).clip(-50, 50)))
         listed: list[float] = scores.tolist()
@@ -141,9 +159,22 @@ def _read_tokenizer(path: Path, unusable: str) -> Tokenizer:
     except Exception as error:  # the library raises nothing narrower
         raise ConfigurationError(f"{unusable}tokenizer.json cannot be read ({error}).") from error
     named = tokenizer.truncation
-    tokenizer.enable_truncation(min(WINDOW, named["max_length"]) if named else WINDOW, strategy="longest_first")
+    return _limit(tokenizer, min(WINDOW, named["max_length"]) if named else WINDOW)
+
+
+def _limit(tokenizer: Tokenizer, tokens: int) -> Tokenizer:
+    tokenizer.enable_truncation(tokens, strategy="longest_first")
     tokenizer.no_padding()
     return tokenizer
+
+
+def _open_session(path: Path, threads: int | None) -> ort.InferenceSession:
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads or min(2, os.cpu_count() or 1)
+    options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.log_severity_level = 4
+    return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
 def _digest(folder: Path) -> str:

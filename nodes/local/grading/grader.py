@@ -7,16 +7,18 @@ about the same subject. Figures and rejected ideas: docs/decisions/10-grading.md
 
 import math
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 from domain.documents import Source, name_place
 from domain.ports.judgement import Grade
+from domain.ports.reading import Reader
 from domain.ports.unit_scoring import UnitScorer
 from domain.scope import Scope
 from domain.state import Turn
 from domain.text.languages import Language, detect_language
 from domain.text.terms import analyse_in, content_words, find_terms
 from nodes.local.grading.contrast import find_departure, share_wording
+from nodes.local.reading.learned import read_odds
 from nodes.local.reading.scoring import cover, score_units
 from nodes.local.reading.units import Unit
 
@@ -24,12 +26,13 @@ _WEIGHTS = (-5.66, 0.46, 0.38, 3.72, -2.87)
 """Log-odds: intercept, then one weight per sign, of an earlier fit: those of the units are newer. That of the
 departure is older still, because the public questions with their paragraph taken away never depart from one."""
 
+_READ_WEIGHTS = (-3.17, 0.45, -0.45, 0.14, -2.87, 0.40)
+"""The same where a reader has read the sources: the last weight is that of its log-odds. Fitted by
+`benchmarks/fit_reading.py` on documents that the reader was not trained on. The intercept has ln(3/2) added: three of
+five questions that people ask are answerable, of those of the fit every second."""
+
 _READ = 3
 """Number of sources in which the nearest sentence is looked for."""
-
-_FOREIGN = 0.09
-"""Added to similarities in other languages than English, the embedding model's own: with sources that answer them, the
-German questions of the practical set have a mean similarity of .55, the English ones one of .64."""
 
 _SWAPPED = 0.5
 """Sign of a word in the place of another, where an opposite has 1: it may be a synonym."""
@@ -48,6 +51,9 @@ class Signs:
     departure: float = 0.0
     """1 where the question says the opposite of its nearest sentence, `_SWAPPED` where it has one word in the place of
     another."""
+    answered: float | None = None
+    """Log-odds of the reader that the best of the most promising passages holds the answer; None where nothing was
+    read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,7 @@ class LocalGrader:
     """Implements `SourceGrader`."""
 
     unit_scorer: UnitScorer
+    reader: Reader | None = None
 
     async def grade(
         self,
@@ -64,21 +71,33 @@ class LocalGrader:
         scope: Scope,
         typed: str | None = None,
         last: Turn | None = None,
+        read: bool = True,
     ) -> Grade:
         if not sources:
             return Grade(0.0, content_words(question))
-        signs = await read_signs(question, sources, self.unit_scorer, scope, typed=typed)
+        reader = self.reader if read else None
+        signs = await read_signs(question, sources, self.unit_scorer, scope, typed=typed, reader=reader)
         return Grade(estimate_confidence(signs), find_missing(question, sources))
 
 
 def estimate_confidence(signs: Signs) -> float:
     """Return the probability (0-1) that the sources answer the question."""
-    log_odds = sum(weight * value for weight, value in zip(_WEIGHTS, (1.0, *astuple(signs)), strict=True))
+    known = (1.0, signs.merit, signs.covered, signs.similarity, signs.departure)
+    if signs.answered is None:
+        log_odds = sum(weight * value for weight, value in zip(_WEIGHTS, known, strict=True))
+    else:
+        log_odds = sum(weight * value for weight, value in zip(_READ_WEIGHTS, (*known, signs.answered), strict=True))
     return 1 / (1 + math.exp(-log_odds))
 
 
 async def read_signs(
-    question: str, sources: Sequence[Source], unit_scorer: UnitScorer, scope: Scope, *, typed: str | None = None
+    question: str,
+    sources: Sequence[Source],
+    unit_scorer: UnitScorer,
+    scope: Scope,
+    *,
+    typed: str | None = None,
+    reader: Reader | None = None,
 ) -> Signs:
     """Compute the signs of a question and at least one source."""
     scored = await score_units(question, sources, unit_scorer, scope, typed=typed)
@@ -87,8 +106,9 @@ async def read_signs(
     return Signs(
         merit=float(scored.merits.max(initial=0.0)),
         covered=cover(scored.wanted, _read_terms(sources, language)),
-        similarity=(scored.similarity if known is None else known) + (0 if language == "en" else _FOREIGN),
+        similarity=scored.similarity if known is None else known,
         departure=_find_departure(question, scored.units),
+        answered=await read_odds(question, scored.units, scored.shares, reader) if reader else None,
     )
 
 
