@@ -52,6 +52,11 @@ async def test_passages_are_read_under_their_title_and_header() -> None:
     assert reader.texts[1] == "Prices\nName | Price\n--- | ---\nRye | 3\nOat | 4"
 
 
+@pytest.mark.parametrize("question", ["How do I bake rye?", "Does rye rest?", "I have oat, is it baked?"])
+async def test_questions_that_no_few_words_answer_are_left_to_the_rules(question: str) -> None:
+    assert await read_odds(question, UNITS, PROMISE, Reader()) is None
+
+
 async def test_without_a_reader_or_in_another_language_the_rules_decide() -> None:
     assert await read_odds("How long?", UNITS, PROMISE, NoReader()) is None
     assert await read_odds("How long?", [], PROMISE[:0], Reader()) is None

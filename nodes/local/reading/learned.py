@@ -1,7 +1,7 @@
 """Reads the most promising passages of the sources with a learned reader: does one of them hold the answer?
 
 The reader reads a few windows, runs of neighbouring units, round the units that promise most by their words and
-source. It reads English only; elsewhere the rules decide alone.
+source. It was trained on English questions that a few words of the text answer; elsewhere the rules decide alone.
 """
 
 import math
@@ -14,6 +14,7 @@ from domain.errors import EmbedderUnavailable
 from domain.ports.embedding import Vector
 from domain.ports.reading import Reader
 from domain.text.languages import detect_language
+from nodes.local.reading.questions import read_question
 from nodes.local.reading.units import Unit
 
 WINDOWS, WINDOW = 5, 800
@@ -25,8 +26,13 @@ _CERTAIN = 6.0
 
 async def read_odds(question: str, units: Sequence[Unit], promise: Vector, reader: Reader) -> float | None:
     """Return the log-odds that one of the windows holds the answer: those of the best. `promise` has one number a unit.
-    Returns None where the reader is down, and for sources in another language than English."""
-    if not units or detect_language(units[int(promise.argmax())].source["text"]) not in ("en", None):
+    Returns None where the reader is down, for questions of how to do something and those of yes or no, and for sources
+    in another language than English."""
+    if (
+        not units
+        or not read_question(question).fact
+        or detect_language(units[int(promise.argmax())].source["text"]) not in ("en", None)
+    ):
         return None
     windows = choose_windows(units, promise)
     try:

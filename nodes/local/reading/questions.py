@@ -16,6 +16,8 @@ class Asked:
     """True for steps, a list, a comparison or several parts, whose answers are long."""
     amount: bool
     """True for an amount, a date or a span of time."""
+    fact: bool
+    """True where a few words of a text may answer: not for steps, and not for yes or no."""
 
 
 def read_question(question: str) -> Asked:
@@ -24,4 +26,5 @@ def read_question(question: str) -> Asked:
     return Asked(
         several=any(patterns[name].search(question) for name in _SEVERAL),
         amount=patterns["amount"].search(question) is not None,
+        fact=not any(patterns[name].search(question) for name in ("steps", "yes_no")),
     )
