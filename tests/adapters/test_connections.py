@@ -18,7 +18,9 @@ from tests.wire.openai import OpenAIServer, serve_openai
 
 
 @pytest_asyncio.fixture
-async def server() -> AsyncIterator[OpenAIServer]:
+async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[OpenAIServer]:
+    # The first client of a process takes seconds to build on a busy machine.
+    monkeypatch.setattr("app.adapters.chat.openai.CHECK_SECONDS", 30.0)
     async with serve_openai() as server:
         yield server
 
