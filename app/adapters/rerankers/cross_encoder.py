@@ -10,6 +10,7 @@ import asyncio
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import cast
@@ -104,11 +105,9 @@ class OnnxCrossEncoder:
 
         Raises `ConfigurationError` if it is another file than the one that confidence was fitted with.
         """
-        if sha256(READER_PATH.read_bytes()).hexdigest() != READER_SHA256:
-            raise ConfigurationError(f"{READER_PATH} is not the reader that ships. Install askgraph again.")
-        tokenizer = _limit(Tokenizer.from_file(str(READER_PATH.with_name("minilm_tokenizer.json"))), READER_WINDOW)
+        session, tokenizer = _open_reader(READER_PATH, threads)
         # Its activations are 8-bit numbers with one scale a run, so a batch would change what a text is given.
-        return cls(f"reader/{READER_SHA256[:16]}", _open_session(READER_PATH, threads), tokenizer, batch=1)
+        return cls(f"reader/{READER_SHA256[:16]}", session, tokenizer, batch=1)
 
     async def score(self, scope: Scope, question: str, passages: Sequence[Passage], sink: UsageSink) -> list[float]:
         """Return the model's scores as probabilities: the logistic function of its single logit."""
@@ -151,6 +150,15 @@ class OnnxCrossEncoder:
         if not np.isfinite(logits).all():
             raise EmbedderUnavailable("The cross-encoder failed: it returned scores that are no numbers.")
         return logits
+
+
+@lru_cache(maxsize=1)
+def _open_reader(path: Path, threads: int | None) -> tuple[ort.InferenceSession, Tokenizer]:
+    """Open the reader once a process: it takes 150 ms."""
+    if sha256(path.read_bytes()).hexdigest() != READER_SHA256:
+        raise ConfigurationError(f"{path} is not the reader that ships. Install askgraph again.")
+    tokenizer = _limit(Tokenizer.from_file(str(path.with_name("minilm_tokenizer.json"))), READER_WINDOW)
+    return _open_session(path, threads), tokenizer
 
 
 def _read_tokenizer(path: Path, unusable: str) -> Tokenizer:
