@@ -9,7 +9,7 @@ from domain.text.hyperlinks import strip_links
 from domain.text.markers import strip_markers
 from nodes.wording import Wording
 
-BRIEF, LONG = 80, 200
+SHORT_ANSWER, LONG_ANSWER = 80, 200
 """Words from which people call an answer too long, to a question for one thing and for several."""
 
 
@@ -36,7 +36,7 @@ def name_origins(quotes: Sequence[Quote], sources: Mapping[int, Source], wording
     ]
     said = words + sum(len(f"{quote.lead} {quote.text}".split()) + 1 for quote in quotes)
     named_words = sum(len(heading.split()) for heading in headings)
-    return headings if said + named_words <= (BRIEF if said <= BRIEF else LONG) else blank
+    return headings if said + named_words <= (SHORT_ANSWER if said <= SHORT_ANSWER else LONG_ANSWER) else blank
 
 
 def _mark_blocks(text: str, marker: str) -> Iterator[str]:

@@ -70,7 +70,7 @@ async def retrieve(state: RetrieveInput, runtime: Runtime[Context]) -> RetrieveU
     candidates, (question, spelt, spelt_background), long_forms, _ = await asyncio.gather(
         search(core, background, scope, knobs, context),
         _correct([state["standalone_question"], core, background], state["language"], scope, knobs, context),
-        _find_long_forms(state, core, scope, context),
+        _find_long_forms(state, core, scope, knobs, context),
         _warn_of_unembedded(state, wording_of(profile, state["language"]), scope, context),
     )
     spelt = add_other_forms(spelt, long_forms)
@@ -145,8 +145,10 @@ async def _warn_of_unembedded(state: RetrieveInput, wording: Wording, scope: Sco
         context.ledger.warn(wording.warn_of_unembedded(waiting))
 
 
-async def _find_long_forms(state: RetrieveInput, text: str, scope: Scope, context: Context) -> dict[str, str]:
-    if state["retries"] or not profile_of(state).retrieval.expand_abbreviations:
+async def _find_long_forms(
+    state: RetrieveInput, text: str, scope: Scope, knobs: RetrievalKnobs, context: Context
+) -> dict[str, str]:
+    if state["retries"] or not knobs.expand_abbreviations:
         return state["long_forms"]
     return await spell_out(text, scope, context)
 

@@ -263,13 +263,13 @@ def _map_judges(judges: Judges, wrap: Callable[[type, Any], Any]) -> Judges:
     for part in fields(judges):
         judge = getattr(judges, part.name)
         if is_dataclass(judge) and not isinstance(judge, type):
-            models = {}
-            for held in fields(judge):
-                for protocol in _CALLED_BY_JUDGES:
-                    model = getattr(judge, held.name)
-                    if model is not None and held.type in (protocol, protocol | None):
-                        models[held.name] = wrap(protocol, model)
-            judge = replace(judge, **models)
+            ports = {
+                held.name: wrap(protocol, port)
+                for held in fields(judge)
+                for protocol in _CALLED_BY_JUDGES
+                if held.type in (protocol, protocol | None) and (port := getattr(judge, held.name)) is not None
+            }
+            judge = replace(judge, **ports)
         mapped[part.name] = judge
     return Judges(**mapped)
 

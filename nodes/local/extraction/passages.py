@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from domain.ports.embedding import Vector
 from domain.text.blocks import Span
 from nodes.local.reading.units import Unit
+from nodes.quoting import LONG_ANSWER, SHORT_ANSWER
 
-BRIEF, LONG = 70, 185
-"""Words of an answer to a question for one thing, and for several. People call more than 80 and 200 too long."""
+BRIEF, LONG = SHORT_ANSWER - 10, LONG_ANSWER - 15
+"""Words of all quotes of an answer to a question for one thing, and for several. The rest is for a caveat and the
+markers."""
 
 _ADDED = 0.07
 """Probability that a further passage must have."""
@@ -94,7 +96,7 @@ def _find_best(
     most = 0.0
     for first, unit in enumerate(units):
         share = 0.0
-        lead = _count_lead(unit)
+        lead = len(unit.introduction.split())
         for last in range(first, len(units)):
             if units[last].source is not unit.source or any(p.first <= last <= p.last for p in taken):
                 break
@@ -106,11 +108,6 @@ def _find_best(
                 most = share - cost * count
                 best = Passage(first, last, count, share)
     return best
-
-
-def _count_lead(unit: Unit) -> int:
-    """Return the words of a lead-in that does not stand right before the unit."""
-    return len(unit.introduction.split())
 
 
 def _count_words(units: Sequence[Unit]) -> list[Span]:

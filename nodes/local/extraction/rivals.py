@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from domain.ports.embedding import Vector
-from domain.text.terms import analyse
+from domain.text.terms import find_terms
 from nodes.local.extraction.passages import Passage
 from nodes.local.reading.units import Unit
 
@@ -41,8 +41,8 @@ def add_rival(passages: Sequence[Passage], rival: Passage, most: int, budget: in
     return kept
 
 
-def _read(unit: Unit) -> tuple[set[str], set[str]]:
+def _read(unit: Unit) -> tuple[frozenset[str], frozenset[str]]:
     """Return the unit's terms without digits, and those with."""
-    terms = set(analyse(unit.text))
-    numbers = {term for term in terms if any(character.isdigit() for character in term)}
+    terms = find_terms(unit.text)
+    numbers = frozenset(term for term in terms if any(character.isdigit() for character in term))
     return terms - numbers, numbers

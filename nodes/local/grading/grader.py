@@ -7,7 +7,7 @@ about the same subject. Figures and rejected ideas: docs/decisions/10-grading.md
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from domain.documents import Source, name_place
 from domain.ports.judgement import Grade
@@ -22,11 +22,11 @@ from nodes.local.reading.learned import read_odds
 from nodes.local.reading.scoring import cover, score_units
 from nodes.local.reading.units import Unit
 
-_WEIGHTS = (-5.66, 0.46, 0.38, 3.72, -2.87)
+_WEIGHTS: tuple[float, ...] = (-5.66, 0.46, 0.38, 3.72, -2.87)
 """Log-odds: intercept, then one weight per sign, of an earlier fit: those of the units are newer. That of the
 departure is older still, because the public questions with their paragraph taken away never depart from one."""
 
-_READ_WEIGHTS = (-3.17, 0.45, -0.45, 0.14, -2.87, 0.40)
+_READ_WEIGHTS: tuple[float, ...] = (-3.17, 0.45, -0.45, 0.14, -2.87, 0.40)
 """The same where a reader has read the sources: the last weight is that of its log-odds. Fitted by
 `benchmarks/fit_reading.py` on documents that the reader was not trained on. The intercept has ln(3/2) added: three of
 five questions that people ask are answerable, of those of the fit every second."""
@@ -82,11 +82,9 @@ class LocalGrader:
 
 def estimate_confidence(signs: Signs) -> float:
     """Return the probability (0-1) that the sources answer the question."""
-    known = (1.0, signs.merit, signs.covered, signs.similarity, signs.departure)
-    if signs.answered is None:
-        log_odds = sum(weight * value for weight, value in zip(_WEIGHTS, known, strict=True))
-    else:
-        log_odds = sum(weight * value for weight, value in zip(_READ_WEIGHTS, (*known, signs.answered), strict=True))
+    known = [value for value in astuple(signs) if value is not None]
+    weights = _WEIGHTS if signs.answered is None else _READ_WEIGHTS
+    log_odds = sum(weight * value for weight, value in zip(weights, (1.0, *known), strict=True))
     return 1 / (1 + math.exp(-log_odds))
 
 
