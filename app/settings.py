@@ -75,6 +75,10 @@ class Settings(BaseSettings):
     originals: str = "database"
     """The place of the files that documents were read from: `database`, or `s3://BUCKET/PREFIX` in S3-compatible
     storage, whose keys and address are read from `AWS_*`."""
+    max_runs: int = Field(256, ge=1)
+    """Number of runs that a process takes on at once; further questions are refused with 503."""
+    max_runs_per_caller: int | None = Field(None, ge=1)
+    """The same for each caller, who is refused with 429; unset: no limit but the process's."""
     answer_ttl_hours: float = Field(24, gt=0)
     """Hours that the cache keeps an answer."""
     tapes: bool = True

@@ -34,6 +34,8 @@
     ├── ThreadBusy                 the thread's other question is not answered yet
     ├── Unavailable                a part we depend on did not answer; asking again may help
     │   ├── RenderingBusy          too many pages of PDFs are to be drawn
+    │   ├── Saturated              this process has as much to do as it can
+    │   │   └── TooManyRuns        ... for one caller
     │   ├── Draining               this process is about to end; another one takes questions
     │   ├── DatabaseUnavailable
     │   │   └── LibraryChanged     the table of another application is not what it was; its owner has to look
@@ -208,6 +210,17 @@ class Unavailable(AskgraphError):
 
 class RenderingBusy(Unavailable):
     """Too many pages are being drawn. Try again in a moment."""
+
+
+class Saturated(Unavailable):
+    """This server is answering as many questions as it can. Try again in a few seconds."""
+
+    again_in = 5
+    """Seconds after which to try again."""
+
+
+class TooManyRuns(Saturated):
+    """Too many of your questions are being answered at once. Wait for one of them."""
 
 
 class Draining(Unavailable):

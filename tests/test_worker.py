@@ -58,3 +58,43 @@ async def test_a_worker_reads_uploads_takes_over_runs_and_ends_in_order(services
         process.send_signal(signal.SIGTERM)
         _, code = await process.communicate(), process.returncode
     assert code == 0
+
+
+STUCK = """
+import asyncio, time, uvloop
+from app.serving import shutdown, worker
+
+shutdown.STOP_SECONDS = 2
+
+async def main():
+    asyncio.get_running_loop().run_in_executor(None, time.sleep, 300)
+    await worker.run_worker(1)
+
+uvloop.run(main())
+"""
+
+
+async def test_a_process_with_a_thread_that_never_returns_ends_in_time(settings: Settings) -> None:
+    assert settings.database_url
+    assert settings.redis_url
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        STUCK,
+        env={
+            "PATH": os.environ["PATH"],
+            "DATABASE_URL": settings.database_url.get_secret_value(),
+            "REDIS_URL": settings.redis_url.get_secret_value(),
+        },
+        cwd=Path(__file__).parents[1],
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        assert process.stdout
+        assert b"is ready" in await process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(process.wait(), 30) == -signal.SIGALRM
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()

@@ -18,7 +18,9 @@ from domain.errors import (
     ModelError,
     NotFound,
     OversizedDocument,
+    Saturated,
     ThreadBusy,
+    TooManyRuns,
     Unavailable,
 )
 from domain.events import Failed
@@ -31,6 +33,7 @@ _STATUS: list[tuple[type[AskgraphError], int]] = [
     (Forbidden, 403),
     (NotFound, 404),
     (ThreadBusy, 409),
+    (TooManyRuns, 429),
     (DamagedState, 409),
     (Unavailable, 503),
     (ModelError, 502),
@@ -60,15 +63,18 @@ def _kinds_of(kind: type[AskgraphError]) -> Iterator[type[AskgraphError]]:
         yield from _kinds_of(narrower)
 
 
-def respond_to(code: str, message: str, *, retryable: bool, status: int) -> JSONResponse:
-    """Make an error response."""
-    headers = {"Retry-After": "2"} if retryable else None
+def respond_to(code: str, message: str, *, retryable: bool, status: int, again_in: int = 2) -> JSONResponse:
+    """Make an error response. `again_in` are the seconds after which to try again, if that may help."""
+    headers = {"Retry-After": str(again_in)} if retryable else None
     return JSONResponse(error_body(code, message, retryable=retryable), status, headers)
 
 
 def respond_to_error(request: Request, error: AskgraphError) -> JSONResponse:
     """Make the response to a request that failed with this error."""
     status = status_of(error)
+    if isinstance(error, Saturated):
+        # Not an error of this process, and a log line for each refusal would make the load worse.
+        return respond_to(error.code, error.message, retryable=True, status=status, again_in=error.again_in)
     if status >= 500:
         logger.error("%s %s: %s", request.method, request.url.path, error.message, exc_info=error)
     return respond_to(error.code, error.message, retryable=error.retryable, status=status)

@@ -18,6 +18,7 @@ _ERRORS: dict[int, tuple[str, str, bool]] = {
     409: ("thread_busy", "Another question of this thread is still being answered.", True),
     413: ("oversized_document", "The file is larger than 50 MB. Split it.", False),
     422: ("invalid_request", "question: Field required", False),
+    429: ("too_many_runs", "8 of your questions are being answered, which is as many as you may ask at once.", True),
     502: ("model_rejected_key", "The model's provider did not accept the API key.", False),
     503: ("database_unavailable", "The database does not answer.", True),
 }

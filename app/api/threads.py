@@ -42,7 +42,7 @@ async def forget_thread(thread_id: ThreadId, request: Request, workspace: Worksp
 
 @router.post(
     "/{thread_id}/replay",
-    responses=respond_with_run(AnswerBody, examples.ANSWER) | fail_with(404, 409, 502),
+    responses=respond_with_run(AnswerBody, examples.ANSWER) | fail_with(404, 409, 429, 502),
 )
 async def replay(
     thread_id: ThreadId,
@@ -63,6 +63,7 @@ async def replay(
         changes=body.set,
         mode=body.mode,
         tape=body.tape,
+        caller=caller.name,
     )
     replayed = await replayer.open(wanted)
     if isinstance(replayed, StrictReplay):

@@ -25,7 +25,9 @@ logger = logging.getLogger("askgraph.runs")
 
 DRAIN_SECONDS = 5.0
 """Seconds that runs may take to finish once the process is told to end."""
-STEP_SECONDS = 3.0
+FROM_QUEUE = ""
+"""Stands for the caller of a run that was taken from the queue: whoever accepted it has counted it."""
+STEP_SECONDS = 2.0
 """Seconds that a draining process then waits for the current steps, before it hands their runs over as well."""
 
 
@@ -97,10 +99,11 @@ class RunManager:
         """Check the question and start its run, which continues whether anybody follows it or not.
 
         Raises everything that is wrong with the request, before it costs anything: `QuestionError`, `UnknownMode`,
-        `UnknownDocument`, `UnknownThread`, `ThreadBusy`, `Draining`, `DatabaseUnavailable`. Later faults end the run
-        with an `error` event.
+        `UnknownDocument`, `UnknownThread`, `ThreadBusy`, `Saturated`, `Draining`, `DatabaseUnavailable`. Later faults
+        end the run with an `error` event.
         """
         parts = self._parts
+        parts.admission.check(ask.caller)
         run_id = str(uuid4())
         turn = ask.as_turn(run_id, find_mode(parts.modes, ask.mode).model_dump())
         workspace_id = ask.scope.workspace_id
@@ -108,6 +111,7 @@ class RunManager:
             await parts.documents.corpus_fingerprint(ask.scope)
         started = await self._accept(
             RunRequest(run_id, ask.thread_id or str(uuid4()), workspace_id, turn, ask.thread_id is None),
+            ask.caller,
             wait=ask.when_busy != "reject",
         )
         if ask.thread_id is not None and ask.when_busy == "interrupt":
@@ -125,7 +129,7 @@ class RunManager:
         request = RunRequest(
             values["run_id"], branch.thread_id, values["scope"]["workspace_id"], turn, forked_from=branch.forked_from
         )
-        return await self._accept(request, wait=False, player=branch.player)
+        return await self._accept(request, branch.caller, wait=False, player=branch.player)
 
     async def ask(self, ask: Ask) -> AsyncGenerator[Event]:
         """Start a run and return its events. Raises what `start` raises."""
@@ -198,7 +202,8 @@ class RunManager:
             execution.stop()
         if self._draining is not None:
             execution.leave()
-        task = self._spawn(execution)
+        self._parts.admission.enter(FROM_QUEUE)
+        task = self._spawn(execution, FROM_QUEUE)
         try:
             await asyncio.wait({task})
         except asyncio.CancelledError:
@@ -206,10 +211,19 @@ class RunManager:
             await asyncio.wait({task})
             raise
 
-    async def _accept(self, request: RunRequest, *, wait: bool, player: Player | None = None) -> AcceptedRun:
+    async def _accept(
+        self, request: RunRequest, caller: str, *, wait: bool, player: Player | None = None
+    ) -> AcceptedRun:
         if self._draining is not None:
             raise Draining
-        lease = await self._parts.queue.accept(request, wait=wait)
+        admission, lease = self._parts.admission, None
+        admission.check(caller)
+        admission.enter(caller)
+        try:
+            lease = await self._parts.queue.accept(request, wait=wait)
+        finally:
+            if lease is None:
+                admission.leave(caller)
         if lease is None:
             # The run waits: make sure that some process will take it.
             await self.work()
@@ -218,7 +232,7 @@ class RunManager:
         if self._draining is not None:
             # The process was told to end while the run was being accepted: another one begins it.
             execution.leave()
-        self._spawn(execution)
+        self._spawn(execution, caller)
         return AcceptedRun(request.run_id, request.thread_id, request.workspace_id, execution.broadcast)
 
     def _begin(self, lease: Lease, player: Player | None) -> RunExecution:
@@ -226,10 +240,14 @@ class RunManager:
         self._executions[lease.request.run_id] = execution
         return execution
 
-    def _spawn(self, execution: RunExecution) -> asyncio.Task[None]:
+    def _spawn(self, execution: RunExecution, caller: str) -> asyncio.Task[None]:
+        def forget(task: asyncio.Task[None]) -> None:
+            self._tasks.discard(task)
+            self._parts.admission.leave(caller)
+
         task = asyncio.create_task(self._perform(execution))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(forget)
         return task
 
     async def _perform(self, execution: RunExecution) -> None:

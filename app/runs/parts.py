@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from app.runs.admission import Admission
 from app.runs.tapes import TapePolicy
 from app.runs.thread_states import ThreadStates
 from app.runs.threads import Threads
@@ -32,3 +33,4 @@ class RunParts:
     """Makes the context of one pass through the graph."""
     trace_url: Callable[[str], str | None]
     """Returns the address of a trace, by its id; None while tracing is off."""
+    admission: Admission

@@ -31,6 +31,7 @@ from app.runs.strict_replay import StrictReplay, repeat_measures
 from app.runs.tapes import read_tape
 from app.runs.taping import Player, play
 from app.runs.thread_states import ThreadStates
+from domain.access import OWNER
 from domain.errors import StateError, UnknownCheckpoint, UnknownRun, UnknownTape
 from domain.events import Event
 from domain.ports.runs import RunLog, ThreadStore
@@ -56,6 +57,8 @@ class Replay:
     mode: str | None = None
     """Run on in this mode."""
     tape: TapeUse = "off"
+    caller: str = OWNER.name
+    """Name of who asks."""
 
 
 class Replayer:
@@ -82,9 +85,12 @@ class Replayer:
 
         Raises everything that is wrong with the request, before the first event and before anything is written:
         `UnknownRun`, `UnknownThread`, `UnknownCheckpoint`, `UnknownTape`, `UnknownMode`, `UnknownDocument`,
-        `QuestionError`, `DatabaseUnavailable`, and `StateError` for a key that does not exist, a value that its field
-        cannot hold, a state that this version cannot run, or a checkpoint after which nothing is left to run.
+        `QuestionError`, `Saturated`, `DatabaseUnavailable`, and `StateError` for a key that does not exist, a value
+        that its field cannot hold, a state that this version cannot run, or a checkpoint after which nothing is left to
+        run.
         """
+        if replay.tape != "strict":
+            self._parts.admission.check(replay.caller)
         run: RunRecord | None = None
         thread_id = replay.thread_id
         await self._hit_log.record_all()
@@ -143,7 +149,7 @@ class Replayer:
         await self._thread_store.claim(replay.workspace_id, branch_id)
         marks = {"forked_from": json.dumps(forked_from), "forked_as": node}
         await _begin_thread(self._graph, branch_id, values, node, **marks)
-        return Branch(thread_id=branch_id, values=cast(AnswerState, values), forked_from=forked_from)
+        return Branch(branch_id, cast(AnswerState, values), forked_from, caller=replay.caller)
 
     async def _prepare_strict(
         self, run: RunRecord, tape: Tape, player: Player, start: StateSnapshot, replay: Replay

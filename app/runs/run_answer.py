@@ -206,8 +206,13 @@ class RunAnswer:
         )
         self._pass = graph_pass
         # Speculative work would use up what is on a tape.
-        async with aclosing(graph_pass.follow(graph_input, ahead=self._player is None)) as events:
+        async with (
+            parts.admission.take_turn() as end_turn,
+            aclosing(graph_pass.follow(graph_input, ahead=self._player is None)) as events,
+        ):
             async for event in events:
+                if event["type"] == "content":
+                    end_turn()
                 self.send(event)
         assert graph_pass.ended is not None
         return graph_pass.ended, graph_pass.state

@@ -16,6 +16,7 @@ from app.library import FOLDER
 from app.runs.manager import DRAIN_SECONDS, STEP_SECONDS
 from app.serving.address import format_url, publish_address
 from app.serving.application import make_app
+from app.serving.shutdown import end_in_time
 from app.settings import read_settings
 from app.wiring.services import Services, open_services
 from domain.errors import ConfigurationError
@@ -101,6 +102,8 @@ class _Server(uvicorn.Server):
                 loop.remove_signal_handler(number)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if not self.should_exit:
+            end_in_time()
         if self.started and not self.should_exit:
             self._drain()
         super().handle_exit(sig, frame)

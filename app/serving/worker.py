@@ -5,6 +5,7 @@ import signal
 from importlib.metadata import version
 
 from app.cli.terminal import count, out
+from app.serving.shutdown import end_in_time
 from app.settings import read_settings
 from app.wiring.services import open_services
 
@@ -26,5 +27,6 @@ async def run_worker(concurrency: int) -> int:
                 f"{services.parts['database']}"
             )
             await told.wait()
+            end_in_time()
             await manager.drain()
     return 0

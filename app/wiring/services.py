@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from app.adapters.prices import read_prices
 from app.modes import fit_modes, read_modes
+from app.runs.admission import Admission
 from app.runs.cached_answers import CachedAnswers
 from app.runs.forgetting import Forgetting
 from app.runs.history import HistoryReader
@@ -33,6 +34,7 @@ class Services:
     library: LibraryServices
     models: ModelServices
     runs: RunServices
+    admission: Admission
     checks: Mapping[str, Check]
     """Health checks by part; see `domain.health`."""
     parts: Mapping[str, str]
@@ -63,6 +65,7 @@ class Services:
             fingerprint=self.runs.fingerprint,
             make_context=self.make_context,
             trace_url=self.runs.trace_url,
+            admission=self.admission,
         )
 
     def make_run_manager(self) -> RunManager:
@@ -116,6 +119,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 library=library,
                 models=models,
                 runs=runs,
+                admission=Admission(settings.max_runs, settings.max_runs_per_caller),
                 checks={**servers.checks(), **models.checks, **library.checks},
                 parts={**servers.parts, **models.parts, **library.parts, **runs.parts},
             )

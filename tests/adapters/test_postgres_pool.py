@@ -11,7 +11,7 @@ from app.adapters.postgres.conversations.threads import PostgresThreadStore
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library.library import PostgresLibrary
 from app.adapters.postgres.pool import open_pool, open_session, ping
-from domain.errors import DatabaseUnavailable, InputError
+from domain.errors import DatabaseUnavailable, InputError, Saturated
 from domain.scope import Scope
 from tests.contracts.corpus import store
 
@@ -94,6 +94,40 @@ async def test_service_goes_on_after_an_outage_of_the_database(
         else:
             pytest.fail("the pool did not recover")
         await ping(pool)
+
+
+async def test_a_busy_pool_makes_its_borrowers_wait_and_is_no_outage(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool_module, "WAIT_SECONDS", 0.1)
+    async with open_pool(database_url, max_size=2) as pool:
+        threads = PostgresThreadStore(pool)
+        async with pool.connection() as one, pool.connection() as two:
+            waiting = [asyncio.create_task(threads.exists("a", "t")) for _ in range(5)]
+            # Far longer than a server may take.
+            await asyncio.gather(*(each.execute("SELECT pg_sleep(0.5)") for each in (one, two)))
+            assert pool.waiting == 5
+            waiting.pop().cancel()
+            assert not any(each.done() for each in waiting)
+        assert await asyncio.gather(*waiting) == [False] * 4
+        assert pool.waiting == 0
+        # Who gave up has not kept a turn.
+        async with pool.connection(), pool.connection():
+            pass
+        monkeypatch.setattr(pool_module, "TURN_SECONDS", 0.1)
+        async with pool.connection(), pool.connection():
+            with pytest.raises(Saturated):
+                await threads.exists("a", "t")
+
+
+async def test_borrowers_of_a_busy_pool_learn_of_an_outage(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool_module, "WAIT_SECONDS", 1.0)
+    async with open_pool(database_url, max_size=2) as pool:
+        threads = PostgresThreadStore(pool)
+        await administer(database_url, SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false"), DROP_ALL)
+        asked = await asyncio.gather(*(threads.exists("a", "t") for _ in range(20)), return_exceptions=True)
+        assert {type(error) for error in asked} == {DatabaseUnavailable}
+        await administer(database_url, SQL("ALTER DATABASE {} ALLOW_CONNECTIONS true"))
 
 
 async def test_a_connection_lost_in_the_middle_of_a_change_changes_nothing(database_url: str) -> None:

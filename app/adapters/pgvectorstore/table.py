@@ -112,7 +112,7 @@ class Table:
         params |= {"workspace_id": scope.workspace_id, "document_ids": documents, "metadata": metadata, "path": path}
         try:
             with translated_errors():
-                async with asyncio.timeout(QUERY_SECONDS), self._pool.connection() as connection:
+                async with self._pool.connection() as connection, asyncio.timeout(QUERY_SECONDS):
                     return await (await connection.execute(self._compose(query), params)).fetchall()
         except psycopg.ProgrammingError as error:
             logger.exception("The table %s.%s was dropped or changed", self.mapping.schema_name, self.mapping.table)

@@ -15,17 +15,18 @@ from psycopg.pq import Format
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
-from domain.errors import ConfigurationError, DatabaseUnavailable, InputError
+from domain.errors import ConfigurationError, DatabaseUnavailable, InputError, Saturated
 
 _IDENTITY: LiteralString = """
     SELECT (SELECT system_identifier FROM pg_control_system()) AS system, oid
     FROM pg_database WHERE datname = current_database()
 """
 
-Pool = AsyncConnectionPool[AsyncConnection[DictRow]]
-
 WAIT_SECONDS = 5.0
-"""Longest wait for a connection, and for the server, before the database counts as unavailable."""
+"""Longest wait for the server to answer before the database counts as unavailable."""
+
+TURN_SECONDS = 60.0
+"""Longest wait for one of the pool's connections while others use them."""
 
 QUERY_SECONDS = 10.0
 """Longest duration of a query before the database counts as unavailable."""
@@ -58,6 +59,60 @@ class _Connection(AsyncConnection[DictRow]):
     """A connection that records when it was last used."""
 
     used = 0.0
+
+
+class Pool(AsyncConnectionPool[AsyncConnection[DictRow]]):
+    """A pool that tells a server that does not answer from connections that are all in use.
+
+    Borrowers wait for their turn in front of psycopg's own line, so that no more of them enter it than there are
+    connections. `PoolTimeout` then means that the server does not answer, and a busy process only makes them wait.
+    """
+
+    def __init__(self, database_url: str, *, max_size: int, **options: Any) -> None:
+        super().__init__(database_url, max_size=max_size, **options)
+        self._turns = asyncio.Semaphore(max_size)
+        self._is_away = False
+        self.waiting = 0
+        """Number of borrowers that wait for their turn."""
+
+    async def getconn(self, timeout: float | None = None) -> AsyncConnection[DictRow]:
+        await self._wait_for_turn()
+        try:
+            connection = await super().getconn(timeout)
+        except BaseException as error:
+            self._is_away = isinstance(error, PoolTimeout)
+            self._turns.release()
+            raise
+        self._is_away = False
+        return connection
+
+    async def putconn(self, conn: AsyncConnection[DictRow]) -> None:
+        try:
+            await super().putconn(conn)
+        finally:
+            self._turns.release()
+
+    async def _wait_for_turn(self) -> None:
+        """Raise `PoolTimeout` where those whose turn it is get no connection either, and `Saturated` after
+        `TURN_SECONDS`."""
+        if not self._turns.locked():
+            await self._turns.acquire()
+            return
+        self.waiting += 1
+        turn = asyncio.ensure_future(self._turns.acquire())
+        try:
+            deadline = monotonic() + TURN_SECONDS
+            while not (await asyncio.wait({turn}, timeout=WAIT_SECONDS))[0]:
+                if self._is_away:
+                    raise PoolTimeout("the server does not answer")
+                if monotonic() > deadline:
+                    raise Saturated("Every connection to the database has been in use for a minute.")
+        except BaseException:
+            if not turn.cancel() and not turn.cancelled():
+                self._turns.release()
+            raise
+        finally:
+            self.waiting -= 1
 
 
 class Integers(list[int]):
@@ -232,11 +287,12 @@ class Session:
 async def open_session(pool: Pool, workspace_id: str, *, transaction: bool = False) -> AsyncIterator[Session]:
     """Borrow a connection. Each statement commits by itself, or all together with `transaction`.
 
-    Raises `DatabaseUnavailable`, and `InputError` for text that PostgreSQL cannot store, such as a NUL character.
+    Raises `DatabaseUnavailable`, `Saturated`, and `InputError` for text that PostgreSQL cannot store, such as a NUL
+    character.
     """
     with translated_errors():
         # Reads and small writes are bounded, in case the server hangs. A transaction may have much to write.
-        async with asyncio.timeout(None if transaction else QUERY_SECONDS), pool.connection() as connection:
+        async with pool.connection() as connection, asyncio.timeout(None if transaction else QUERY_SECONDS):
             if transaction:
                 async with connection.transaction():
                     yield Session(connection, workspace_id)

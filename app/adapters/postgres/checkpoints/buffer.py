@@ -171,9 +171,9 @@ class WriteBuffer:
                     parameters, size = thread.waiting[0]
                     with translated_errors():
                         async with (
-                            asyncio.timeout(QUERY_SECONDS),
                             self._writers,
                             self._pool.connection() as connection,
+                            asyncio.timeout(QUERY_SECONDS),
                         ):
                             await connection.execute(_STORE, parameters, binary=True)
                     thread.waiting.popleft()

@@ -37,6 +37,10 @@ TASK = "execute_run"
 DRAIN_SECONDS = 5.0
 """Time that runs taken from the queue get to finish when the process shuts down."""
 
+MOST_WAITING = 16
+"""Number of runs that may wait for another run of their thread. As the runs of a process are limited, this limits the
+queue as well."""
+
 # procrastinate's unique index on the locks of jobs in progress lets a thread have one run at a time; the second one
 # waits. The claim locks the thread's row, so that concurrent calls follow each other. Returns no row if another
 # workspace owns the thread, and no job if the thread is busy and the run is not to wait.
@@ -58,7 +62,9 @@ _ACCEPT: LiteralString = f"""
     ),
     waiting AS (
         INSERT INTO procrastinate_jobs (queue_name, task_name, lock, args)
-        SELECT job.* FROM job WHERE %(wait)s AND NOT EXISTS (SELECT FROM begun)
+        SELECT job.* FROM job WHERE %(wait)s AND NOT EXISTS (SELECT FROM begun) AND %(most_waiting)s > (
+            SELECT count(*) FROM accepted_runs WHERE thread_id = %(thread_id)s AND state = 'queued'
+        )
         RETURNING id
     ),
     run AS (
@@ -208,12 +214,13 @@ class PostgresRunQueue:
                     lock=f"thread {request.thread_id}",
                     worker_id=worker_id,
                     wait=wait,
+                    most_waiting=MOST_WAITING,
                 )
             if row is None:
                 raise UnknownThread
             if row["begun"] is None:
                 if row["waiting"] is None:
-                    raise ThreadBusy
+                    raise ThreadBusy(f"{MOST_WAITING} questions of this conversation are waiting." if wait else None)
                 return None
             self._held[request.run_id] = _Holding(row["begun"], 1, by_worker=False)
             return Lease(request, 1)

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from time import monotonic
 from typing import Any
 
 import procrastinate
@@ -41,8 +42,9 @@ class _Retry(retry.BaseRetryStrategy):
 async def open_worker(
     database_url: str, presence: Presence, tasks: Sequence[Task], *, drain_seconds: float
 ) -> AsyncIterator["Worker"]:
-    """Take jobs until the context ends. Jobs in progress then get `drain_seconds` to finish, after which they are
-    cancelled and put back into the queue. An outage of the database is waited out."""
+    """Take jobs until the context ends, or `stop` is called. Jobs in progress get `drain_seconds` from then to finish.
+    At the end of the context those that did not are cancelled and put back into the queue. An outage of the database is
+    waited out."""
     # procrastinate logs an outage at every attempt, with a traceback; `Presence` logs it once.
     logging.getLogger("procrastinate").setLevel(logging.CRITICAL)
     await presence.register()
@@ -67,8 +69,8 @@ async def open_worker(
             try:
                 yield workers
             finally:
-                workers.stop()
-                _, late = await asyncio.wait(running, timeout=drain_seconds)
+                stopped = workers.stop()
+                _, late = await asyncio.wait(running, timeout=max(0.0, stopped + drain_seconds - monotonic()))
                 if late:
                     workers.cancel()
                     await asyncio.wait(late, timeout=WAIT_SECONDS)
@@ -91,15 +93,19 @@ class Worker:
 
     def __init__(self, supervisors: Sequence["_Supervisor"]) -> None:
         self.supervisors = supervisors
+        self._stopped: float | None = None
 
     def list_ids(self) -> list[int]:
         """Return the ids under which they are registered."""
         return [number for supervisor in self.supervisors if (number := supervisor.worker_id) is not None]
 
-    def stop(self) -> None:
-        """Stop taking jobs."""
-        for supervisor in self.supervisors:
-            supervisor.stop()
+    def stop(self) -> float:
+        """Stop taking jobs. Returns the monotonic time of the first call."""
+        if self._stopped is None:
+            self._stopped = monotonic()
+            for supervisor in self.supervisors:
+                supervisor.stop()
+        return self._stopped
 
     def cancel(self) -> None:
         """Cancel the jobs in progress. They go back into the queue."""
