@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.adapters.chat.providers import Access
+from app.support.logs import LogFormat
 from app.support.toml_files import list_problems
 from domain.errors import ConfigurationError
 from domain.model_names import ModelName
@@ -75,6 +76,8 @@ class Settings(BaseSettings):
     originals: str = "database"
     """The place of the files that documents were read from: `database`, or `s3://BUCKET/PREFIX` in S3-compatible
     storage, whose keys and address are read from `AWS_*`."""
+    log_format: LogFormat = "text"
+    """`text` for people, or `json` for a log collector: one object a line, with ids of run, thread and workspace."""
     max_runs: int = Field(256, ge=1)
     """Number of runs that a process takes on at once; further questions are refused with 503."""
     max_runs_per_caller: int | None = Field(None, ge=1)

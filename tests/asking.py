@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from pydantic import SecretStr
 
-from app.api.health import healthz
+from app.api.health import readyz
 from app.runs.requests import Ask, collect
 from app.runs.thread_states import ThreadStates
 from app.settings import Settings
@@ -45,8 +45,10 @@ def with_search(services: Services, search: Any) -> Services:
 
 
 async def read_health(services: Services) -> dict[str, Any]:
-    """The body of /healthz."""
-    response = await healthz(services.checks, services.parts, services.modes)
+    """The body of /readyz."""
+    response = await readyz(
+        services.checks, services.parts, services.modes, services.admission, services.make_run_manager()
+    )
     return cast(dict[str, Any], json.loads(bytes(response.body)))
 
 

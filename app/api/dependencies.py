@@ -10,12 +10,14 @@ from starlette.responses import Response
 from app.api.schemas import WorkspaceId
 from app.ingest.pipeline import Ingestion
 from app.ingest.rendering import PageRenderer
+from app.runs.admission import Admission
 from app.runs.cached_answers import CachedAnswers
 from app.runs.history import HistoryReader
 from app.runs.manager import RunManager
 from app.runs.parts import RunParts
 from app.runs.replay import Replayer
 from app.settings import Settings
+from app.support.metrics import Gauge
 from app.wiring.services import Services
 from domain.access import OWNER, Caller, Right
 from domain.health import Check
@@ -106,6 +108,7 @@ async def _enter_workspace(
 Workspace = Annotated[str, Depends(_enter_workspace)]
 """The workspace of a request that names it in its address. The caller may enter it."""
 
+AdmissionDep = Annotated[Admission, Depends(_pick(lambda services: services.admission))]
 AnswersDep = Annotated[AnswerCache, Depends(_pick(lambda services: services.runs.answers))]
 ChecksDep = Annotated[Mapping[str, Check], Depends(_pick(lambda services: services.checks))]
 DocumentsDep = Annotated[DocumentStore, Depends(_pick(lambda services: services.library.documents))]
@@ -113,6 +116,7 @@ GraphDep = Annotated[AnswerGraph, Depends(_pick(lambda services: services.runs.g
 HistoryDep = Annotated[HistoryReader, Depends(_pick(lambda services: services.make_history_reader()))]
 IngestionDep = Annotated[Ingestion, Depends(_pick(lambda services: services.library.ingestion))]
 IngestionsDep = Annotated[IngestionQueue, Depends(_pick(lambda services: services.library.ingestions))]
+MeasureDep = Annotated[Callable[[], Awaitable[list[Gauge]]], Depends(_pick(lambda services: services.measure))]
 ModesDep = Annotated[Mapping[str, Profile], Depends(_pick(lambda services: services.modes))]
 OriginalsDep = Annotated[OriginalStore, Depends(_pick(lambda services: services.library.originals))]
 PartsDep = Annotated[Mapping[str, str], Depends(_pick(lambda services: services.parts))]

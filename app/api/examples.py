@@ -229,6 +229,8 @@ HEALTH: dict[str, Any] = {
     "rerank": "ok",
     "originals": "ok",
     "problem": None,
+    "ms": {"database": 6.2, "cache": 0.4, "embeddings": 0.01},
+    "runs": {"running": 3, "waiting": 0, "most": 256, "saturated": False},
     "parts": {"database": "embedded Postgres in /home/me/.askgraph"},
     "modes": ["fast", "standard", "thorough"],
 }

@@ -213,6 +213,21 @@ class CacheCountsBody(TypedDict):
     shared: int
 
 
+class LiveBody(TypedDict):
+    """The process is alive."""
+
+    status: Literal["ok"]
+
+
+class BusyBody(TypedDict):
+    """How many runs this process has."""
+
+    running: int
+    waiting: int
+    most: int
+    saturated: bool
+
+
 class HealthBody(TypedDict):
     """The health of the service and of each part."""
 
@@ -225,5 +240,7 @@ class HealthBody(TypedDict):
     rerank: str
     originals: str
     problem: str | None
+    ms: dict[str, float]
+    runs: BusyBody
     parts: dict[str, str]
     modes: list[str]

@@ -1,3 +1,6 @@
+from dataclasses import asdict
+
+import typer
 from rich.markup import escape
 
 from app.cli.options import AnyWorkspaceOption, JsonOption, new_cli
@@ -6,15 +9,41 @@ from app.cli.terminal import count, err, out, show_progress
 from app.runs import state_check
 from app.runs.state_check import StateCheck, describe_state_check
 from app.settings import read_settings
+from app.wiring.examination import examine
 from app.wiring.services import open_services
+from domain.health import Diagnosis
 from domain.state import STATE_VERSION
 
-cli = new_cli(no_args_is_help=True, help="Check what is stored.")
+cli = new_cli(invoke_without_command=True)
 
 
 @cli.callback()
-def doctor() -> None:
-    """Check what is stored."""
+def doctor(context: typer.Context, as_json: JsonOption = False) -> None:
+    """Check a deployment: home, disk, database, cache and models; or what is stored.
+
+    Changes nothing. The exit code is 1 if there is something to do.
+    """
+    if context.invoked_subcommand is not None:
+        return
+
+    async def work() -> int:
+        found = [diagnosis async for diagnosis in examine(read_settings())]
+        if as_json:
+            print_json([asdict(diagnosis) for diagnosis in found])
+        else:
+            print_diagnoses(found)
+        return 1 if any(diagnosis.remedy for diagnosis in found) else 0
+
+    run(work())
+
+
+def print_diagnoses(found: list[Diagnosis]) -> None:
+    """Print what was found of each part, and what to do."""
+    for diagnosis in found:
+        mark = "[red]![/red]" if diagnosis.remedy else "[green]✓[/green]"
+        out.print(f"{mark} {escape(diagnosis.part):<16} {escape(diagnosis.found)}")
+        if diagnosis.remedy:
+            out.print(f"  {'':<16} [bold]{escape(diagnosis.remedy)}[/bold]")
 
 
 @cli.command("states")

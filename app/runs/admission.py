@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from app.support.metrics import REFUSED
 from domain.errors import Saturated, TooManyRuns
 
 PREPARING = 32
@@ -32,11 +33,13 @@ class Admission:
     def check(self, caller: str) -> None:
         """Raise `Saturated` or `TooManyRuns` where the process has no room for another run of the caller."""
         if self._most_of_a_caller is not None and self._running[caller] >= self._most_of_a_caller:
+            REFUSED.labels(TooManyRuns().code).inc()
             raise TooManyRuns(
                 f"{self._running[caller]} of your questions are being answered, which is as many as you may ask at "
                 "once. Wait for one of them."
             )
         if self.running >= self.most:
+            REFUSED.labels(Saturated().code).inc()
             raise Saturated
 
     def enter(self, caller: str) -> None:

@@ -9,7 +9,7 @@ from typing import Self
 
 import orjson
 
-from app.runs.records import adopt, log_turn, make_record
+from app.runs.records import adopt, make_record, publish_record
 from app.runs.stored_answers import decode_done
 from domain.errors import AskgraphError, InputError
 from domain.ports.answers import AnswerCache, NotedHit
@@ -108,7 +108,7 @@ class HitLog:
                 await self._record([each])
         else:
             for each in served:
-                log_turn(each.record)
+                publish_record(each.record)
 
 
 class HitRecorder:

@@ -95,6 +95,11 @@ class RunManager:
         if self._tasks:
             await asyncio.wait(self._tasks.copy(), timeout=step_seconds)
 
+    @property
+    def is_draining(self) -> bool:
+        """True once the process is about to end."""
+        return self._draining is not None
+
     async def start(self, ask: Ask) -> AcceptedRun:
         """Check the question and start its run, which continues whether anybody follows it or not.
 

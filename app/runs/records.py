@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
+from app.support.metrics import count_run
 from domain.events import Done, Failed
 from domain.ports.models import ModelUsage
 from domain.runs import RunRecord
@@ -134,27 +135,29 @@ def find_alerts(record: RunRecord) -> list[str]:
     return alerts
 
 
-def log_turn(record: RunRecord) -> None:
-    """Log one line for every run, including small talk, refusals and cached answers."""
-    logger.info(
-        "turn run=%s thread=%s mode=%s route=%s outcome=%s confidence=%.2f sources=%d retries=%d verification=%s "
-        "cached=%s answered_by=%s degraded=%s total_ms=%.0f error=%s alerts=%s",
-        record.run_id,
-        record.thread_id,
-        record.mode,
-        record.route,
-        record.outcome,
-        record.confidence,
-        record.sources,
-        record.retries,
-        record.verification,
-        record.cached,
-        record.answered_by or None,
-        ",".join(f"{each['node']}:{each['code']}" for each in record.degraded) or None,
-        record.timings["total"],
-        record.error,
-        ",".join(find_alerts(record)) or None,
-    )
+def publish_record(record: RunRecord) -> None:
+    """Count a run that ended, and log one line for it, including small talk, refusals and cached answers."""
+    alerts = find_alerts(record)
+    count_run(record, alerts)
+    fields = {
+        "run_id": record.run_id,
+        "thread_id": record.thread_id,
+        "workspace_id": record.workspace_id,
+        "mode": record.mode,
+        "route": record.route,
+        "outcome": record.outcome,
+        "confidence": round(record.confidence, 2),
+        "sources": record.sources,
+        "retries": record.retries,
+        "verification": record.verification,
+        "cached": record.cached,
+        "answered_by": record.answered_by or None,
+        "degraded": ",".join(f"{each['node']}:{each['code']}" for each in record.degraded) or None,
+        "total_ms": round(record.timings["total"]),
+        "error": record.error,
+        "alerts": ",".join(alerts) or None,
+    }
+    logger.info("turn %s", " ".join(f"{name}={value}" for name, value in fields.items()), extra={"fields": fields})
 
 
 def merge_state(turn: Mapping[str, Any], changes: Mapping[str, Any]) -> AnswerState:

@@ -13,11 +13,12 @@ from langgraph.runtime import RunControl
 from app.runs.broadcast import Broadcast
 from app.runs.graph_pass import fail, milliseconds_since
 from app.runs.parts import RunParts
-from app.runs.records import log_turn, make_done, make_record
+from app.runs.records import make_done, make_record, publish_record
 from app.runs.run_answer import Follow, RunAnswer
 from app.runs.tapes import encode_tape
 from app.runs.taping import Player, describe
 from app.support.cancelling import end_tasks, keep_cancelling
+from app.support.logs import log_about
 from domain.errors import AskgraphError, Unavailable
 from domain.events import Done, Failed
 from domain.runs import Lease, RunRecord, RunState
@@ -58,6 +59,11 @@ class RunExecution:
         A run that fails raises nothing: that is its end. Raises the error where the end cannot be stored; then the run
         is handed back.
         """
+        request = self.request
+        with log_about(run_id=request.run_id, thread_id=request.thread_id, workspace_id=request.workspace_id):
+            await self._perform()
+
+    async def _perform(self) -> None:
         self._work = asyncio.create_task(self._answer.find())
         try:
             if self._given_up or self._left:
@@ -190,7 +196,7 @@ class RunExecution:
             self._record = self._make_record(ended, state)
         kept = await self._parts.queue.end(self._lease, run_state, ended, ended_id, *self._record)
         if kept:
-            log_turn(self._record[0])
+            publish_record(self._record[0])
         return kept
 
     def _make_record(self, ended: Done | Failed, state: AnswerState) -> tuple[RunRecord, bytes | None]:

@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from fastapi.responses import FileResponse
 from typing_extensions import TypedDict
 
-from app.api import cache, chat, costs, documents, graph, health, ingestions, originals, runs, threads
+from app.api import cache, chat, costs, documents, graph, health, ingestions, metrics, originals, runs, threads
 from app.api.errors import register_error_handlers
 from app.ingest.rendering import PageRenderer
 from app.runs.cached_answers import CachedAnswers
@@ -29,6 +29,7 @@ ROUTERS = (
     graph.router,
     costs.router,
     health.router,
+    metrics.router,
 )
 
 PAGE = Path(__file__).parents[1] / "api" / "page.html"

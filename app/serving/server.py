@@ -18,9 +18,10 @@ from app.serving.address import format_url, publish_address
 from app.serving.application import make_app
 from app.serving.shutdown import end_in_time
 from app.settings import read_settings
+from app.support.logs import configure_logs
 from app.wiring.services import Services, open_services
 from domain.errors import ConfigurationError
-from domain.health import ANSWERING, run_checks
+from domain.health import ANSWERING, Finding, run_checks
 
 SAMPLE_QUESTION = "How many days of holiday does an employee have?"
 
@@ -31,6 +32,7 @@ END_SECONDS = int(DRAIN_SECONDS + 2 * STEP_SECONDS) + 1
 async def run_server(host: str, port: int) -> int:
     """Serve until told to stop. Returns the exit code."""
     settings = read_settings()
+    configure_logs(settings.log_format)
     listener = _listen(host, port)
     host, port = listener.getsockname()[:2]
     async with open_services(settings) as services:
@@ -49,8 +51,8 @@ async def run_server(host: str, port: int) -> int:
         draining: list[asyncio.Future[None]] = []
         # Streams end with their runs, or when these are handed over; sse-starlette would cut them off at once.
         AppStatus.disable_automatic_graceful_drain()  # type: ignore[no-untyped-call]
-        problems = await run_checks(services.checks)
-        server = _Server(config, lambda: print_banner(services, problems, host, port), drain)
+        findings = await run_checks(services.checks)
+        server = _Server(config, lambda: print_banner(services, findings, host, port), drain)
         with publish_address(settings, host, port):
             await server.serve(sockets=[listener])
     return 0
@@ -64,15 +66,15 @@ async def load_samples(services: Services) -> None:
             err.print(f"[yellow]{failed.source}: {failed.error}[/yellow]")
 
 
-def print_banner(services: Services, problems: Mapping[str, str | None], host: str, port: int) -> None:
+def print_banner(services: Services, findings: Mapping[str, Finding], host: str, port: int) -> None:
     """Print the address, how to ask, how each part runs, and the problems found at start."""
     address = format_url(host, port)
     out.print(f"\n[bold]askgraph {version('askgraph')}[/bold] is ready: [bold]{address}/[/bold]\n")
     for part, running in services.parts.items():
         out.print(f"  {part:<11} {running}")
-    for part, problem in problems.items():
-        if problem and not part.startswith(ANSWERING):
-            out.print(f"  [red]{part:<11} {problem}[/red]")
+    for part, finding in findings.items():
+        if finding.problem and not part.startswith(ANSWERING):
+            out.print(f"  [red]{part:<11} {finding.problem}[/red]")
     out.print("\nAsk on the page, or here:\n")
     out.print(
         f"  curl -N {address}/api/chat -H 'Content-Type: application/json' "

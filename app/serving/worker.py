@@ -7,14 +7,20 @@ from importlib.metadata import version
 from app.cli.terminal import count, out
 from app.serving.shutdown import end_in_time
 from app.settings import read_settings
+from app.support.logs import configure_logs
+from app.support.metrics import serve_metrics
 from app.wiring.services import open_services
 
 
-async def run_worker(concurrency: int) -> int:
-    """Take runs and uploads from the queue until told to stop. Returns the exit code."""
+async def run_worker(concurrency: int, metrics_port: int | None = None) -> int:
+    """Take runs and uploads from the queue until told to stop, and serve metrics on the port. Returns the exit code."""
+    settings = read_settings()
+    configure_logs(settings.log_format)
+    if metrics_port is not None:
+        serve_metrics(metrics_port)
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
-    async with open_services(read_settings()) as services:
+    async with open_services(settings) as services:
         # Prepared now, so that the first run need not wait.
         await services.models.judges.prepare()
         services.library.tend_indexes()

@@ -15,7 +15,7 @@ from app.adapters.rerankers.unit_scorer import LateInteractionUnitScorer
 from app.settings import Settings, reveal
 from app.wiring.library import LibraryServices
 from domain.errors import ConfigurationError
-from domain.health import ANSWERING, Check
+from domain.health import ANSWERING, Check, run_checks
 from domain.ports.judgement import Judges
 from domain.ports.models import TokenCounter
 from domain.ports.reranking import Reranker
@@ -138,6 +138,14 @@ class _Chat:
     models: Models
     parts: dict[str, str]
     checks: dict[str, Check] = field(default_factory=dict)
+
+
+async def check_models(settings: Settings, modes: Mapping[str, Profile], prices: PriceTable) -> dict[str, str | None]:
+    """Ask each language model's server, where this is free, whether it knows key and model. Returns each problem."""
+    async with _open_chat(settings, modes, prices) as chat:
+        if not chat.checks:
+            return {"models": None}
+        return {name: finding.problem for name, finding in (await run_checks(chat.checks)).items()}
 
 
 @asynccontextmanager

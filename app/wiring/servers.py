@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
-from app.adapters.postgres.pool import ping
+from app.adapters.postgres.monitoring import try_to_write
 from app.adapters.redis.connection import RedisServer
 from app.settings import Settings, reveal
 from app.wiring.database import Database, connect, start_embedded
@@ -27,7 +27,7 @@ class Servers:
 
         async def check_database() -> str | None:
             try:
-                await ping(self.database.pool)
+                await try_to_write(self.database.url)
             except AskgraphError as error:
                 return error.message
             return None

@@ -1,9 +1,11 @@
 """Composition: opens all parts of the service in order, and closes them in reverse."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from operator import attrgetter
 
+from app.adapters.postgres.monitoring import measure_queues
 from app.adapters.prices import read_prices
 from app.modes import fit_modes, read_modes
 from app.runs.admission import Admission
@@ -16,11 +18,13 @@ from app.runs.parts import RunParts
 from app.runs.replay import Replayer
 from app.runs.tapes import TapePolicy
 from app.settings import Settings
+from app.support.metrics import Gauge
 from app.wiring.library import LibraryServices, open_library
 from app.wiring.models import ModelServices, open_models
 from app.wiring.runs import RunServices, connect_answers, open_runs
-from app.wiring.servers import open_servers
-from domain.health import Check
+from app.wiring.servers import Servers, open_servers
+from domain.errors import AskgraphError
+from domain.health import Check, QueueDepth
 from domain.profile import Profile
 from nodes.context import Context
 
@@ -30,6 +34,7 @@ class Services:
     """The open service, by concern."""
 
     settings: Settings
+    servers: Servers
     modes: Mapping[str, Profile]
     library: LibraryServices
     models: ModelServices
@@ -68,6 +73,27 @@ class Services:
             admission=self.admission,
         )
 
+    async def measure(self) -> list[Gauge]:
+        """Measure how busy this process is, and how full the queues of all processes are."""
+        database = self.servers.database
+        gauges = [
+            Gauge("runs_running", "Runs of this process.", self.admission.running),
+            Gauge("runs_waiting", "Runs of this process that wait for their turn.", self.admission.waiting),
+            Gauge("runs_limit", "Runs that this process takes on.", self.admission.most),
+            Gauge("connection_waiters", "Who waits for a connection to the database.", database.pool.waiting),
+        ]
+        try:
+            queues = await measure_queues(database.url)
+        except AskgraphError:
+            return [*gauges, Gauge("database_up", "1 while the database answers.", 0)]
+        return [
+            *gauges,
+            Gauge("database_up", "1 while the database answers.", 1),
+            _gauge_queues("queue_waiting", "What waits in the queues.", queues, attrgetter("waiting")),
+            _gauge_queues("queue_running", "What is taken from the queues.", queues, attrgetter("running")),
+            _gauge_queues("queue_oldest_seconds", "Age of what waits longest.", queues, attrgetter("oldest_seconds")),
+        ]
+
     def make_run_manager(self) -> RunManager:
         """Make a manager of this process's runs."""
         return RunManager(self.make_run_parts(), self.runs.hit_log)
@@ -97,6 +123,12 @@ class Services:
         )
 
 
+def _gauge_queues(
+    name: str, description: str, queues: Mapping[str, QueueDepth], pick: Callable[[QueueDepth], float]
+) -> Gauge:
+    return Gauge(name, description, {queue: pick(depth) for queue, depth in queues.items()}, label="queue")
+
+
 @asynccontextmanager
 async def open_services(settings: Settings) -> AsyncIterator[Services]:
     """Open everything, and close it in reverse order.
@@ -115,6 +147,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         ):
             yield Services(
                 settings=settings,
+                servers=servers,
                 modes=modes,
                 library=library,
                 models=models,

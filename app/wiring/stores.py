@@ -5,10 +5,12 @@ Each function imports its own adapter, so that a command does not pay for the ot
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from app.settings import Settings
 from app.wiring.database import open_database
+from domain.runs import RunStatistics
 
 if TYPE_CHECKING:
     # The ports import NumPy for their types.
@@ -85,6 +87,14 @@ async def open_retention(settings: Settings) -> AsyncIterator["Retention"]:
     # The saver creates the tables of saved states.
     async with open_database(settings) as database, open_saver(database.pool):
         yield PostgresRetention(database.pool, PostgresOriginals(database.pool, open_object_storage(settings)))
+
+
+async def read_run_statistics(settings: Settings, since: datetime) -> RunStatistics:
+    """Sum up the runs of all workspaces since then. Raises `ConfigurationError` and `DatabaseUnavailable`."""
+    from app.adapters.postgres.monitoring import read_statistics
+
+    async with open_database(settings) as database:
+        return await read_statistics(database.url, since)
 
 
 def open_object_storage(settings: Settings) -> "ObjectStorage | None":

@@ -10,7 +10,8 @@ from app.adapters.postgres import pool as pool_module
 from app.adapters.postgres.conversations.threads import PostgresThreadStore
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library.library import PostgresLibrary
-from app.adapters.postgres.pool import open_pool, open_session, ping
+from app.adapters.postgres.monitoring import try_to_write
+from app.adapters.postgres.pool import open_pool, open_session
 from domain.errors import DatabaseUnavailable, InputError, Saturated
 from domain.scope import Scope
 from tests.contracts.corpus import store
@@ -83,7 +84,7 @@ async def test_service_goes_on_after_an_outage_of_the_database(
             with pytest.raises(DatabaseUnavailable):
                 await threads.exists("a", "t")
         with pytest.raises(DatabaseUnavailable):
-            await ping(pool)
+            await try_to_write(database_url)
         await administer(database_url, SQL("ALTER DATABASE {} ALLOW_CONNECTIONS true"))
         for _ in range(20):
             try:
@@ -93,7 +94,14 @@ async def test_service_goes_on_after_an_outage_of_the_database(
                 continue
         else:
             pytest.fail("the pool did not recover")
-        await ping(pool)
+        await try_to_write(database_url)
+
+
+async def test_a_database_that_only_reads_is_noticed(database_url: str) -> None:
+    await try_to_write(database_url)
+    # As on a full disk, or on a standby.
+    with pytest.raises(DatabaseUnavailable, match=r"answers, but cannot write: .*read-only"):
+        await try_to_write(f"{database_url}&options=-c%20default_transaction_read_only%3Don")
 
 
 async def test_a_busy_pool_makes_its_borrowers_wait_and_is_no_outage(

@@ -186,7 +186,7 @@ async def test_health_says_that_models_answer(settings: Settings) -> None:
     async with serve_openai() as server:
         with_model = settings.model_copy(update={"openai_base_url": server.base_url})
         async with open_services(with_model) as services, open_client(make_app(services)) as client:
-            assert (await client.get("/healthz")).json()["models"] == "ok"
+            assert (await client.get("/readyz")).json()["models"] == "ok"
 
 
 @pytest.mark.parametrize(
@@ -280,12 +280,33 @@ async def test_the_graph_is_drawn(client: httpx.AsyncClient) -> None:
 
 
 async def test_health_says_what_runs(client: httpx.AsyncClient) -> None:
-    response = await client.get("/healthz")
+    response = await client.get("/readyz")
     assert response.status_code == 200
     body = response.json()
     assert (body["status"], body["database"], body["cache"]) == ("ok", "up", "up")
     assert body["models"] == "none"
     assert body["modes"][:3] == ["fast", "standard", "thorough"]
+    assert body["ms"]["database"] > 0
+    assert body["runs"] == {"running": 0, "waiting": 0, "most": 256, "saturated": False}
+    assert (await client.get("/healthz")).json() == {"status": "ok"}
+
+
+async def test_metrics_count_runs_as_their_records_do(client: httpx.AsyncClient) -> None:
+    async def read() -> dict[str, float]:
+        text = (await client.get("/metrics")).text
+        return {
+            name: float(value) for line in text.splitlines() if line[0] != "#" for name, value in [line.rsplit(" ", 1)]
+        }
+
+    before = await read()
+    answered = 'askgraph_runs_total{cached="false",mode="fast",outcome="answered"}'
+    assert (await client.post("/api/chat?stream=false", json=QUESTION | {"mode": "fast"})).status_code == 200
+    now = await read()
+    assert now[answered] == before.get(answered, 0) + 1
+    retrieved = 'askgraph_step_seconds_count{node="retrieve"}'
+    assert now[retrieved] == before.get(retrieved, 0) + 1
+    assert (now["askgraph_runs_limit"], now["askgraph_database_up"]) == (256, 1)
+    assert now['askgraph_queue_waiting{queue="runs"}'] == now['askgraph_queue_oldest_seconds{queue="ingestions"}'] == 0
 
 
 async def test_unknown_paths_and_methods_have_the_same_error_shape(client: httpx.AsyncClient) -> None:

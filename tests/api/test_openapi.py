@@ -121,6 +121,6 @@ async def test_real_responses_are_of_their_types(client: httpx.AsyncClient, libr
     check(CostsBody, (await client.get("/api/costs")).json())
     check(CacheCountsBody, (await client.get("/api/cache")).json())
     check(Explanation, (await client.get("/api/cache/explain", params={"question": QUESTION})).json())
-    check(HealthBody, (await client.get("/healthz")).json())
+    check(HealthBody, (await client.get("/readyz")).json())
     check(ErrorBody, (await client.get("/api/runs/none")).json())
     check(ErrorBody, (await client.post("/api/chat", json={})).json())

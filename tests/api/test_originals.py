@@ -116,12 +116,12 @@ async def test_files_in_a_bucket_are_served_missed_and_erased(settings: Settings
     async with open_services(in_bucket) as services, open_client(make_app(services)) as client:
         document = await add(client, "manual.pdf", MANUAL)
         assert len(bucket.list_objects()) == 1
-        assert (await client.get("/healthz")).json()["originals"] == "ok"
-        assert (await client.get("/healthz")).json()["parts"]["originals"] == f"s3://{BUCKET}/team"
+        assert (await client.get("/readyz")).json()["originals"] == "ok"
+        assert (await client.get("/readyz")).json()["parts"]["originals"] == f"s3://{BUCKET}/team"
         assert (await client.get(f"/api/documents/{document}/file")).content == MANUAL
         assert (await client.get(f"/api/documents/{document}/pages/1.png")).status_code == 200
         await bucket.stop()
-        health = (await client.get("/healthz")).json()
+        health = (await client.get("/readyz")).json()
         assert health["status"] == "degraded"
         assert "did not answer" in health["originals"]
         for path in ("file", "pages/1.png?dpi=50"):

@@ -113,7 +113,7 @@ async def serve_script() -> AsyncIterator[Script]:
     app = Starlette(
         routes=[
             Route("/", show_page),
-            Route("/healthz", health),
+            Route("/readyz", health),
             Route("/api/documents", documents),
             Route("/api/chat", script.chat, methods=["POST"]),
             Route("/api/runs/{run_id}/events", script.follow),

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from app.runs.records import adopt, find_alerts, log_turn, make_done, make_record, merge_state
+from app.runs.records import adopt, find_alerts, make_done, make_record, merge_state, publish_record
 from domain.ports.models import ModelUsage
 from domain.state import blank_question
 from graphs.prompts import VERSIONS
@@ -184,13 +184,13 @@ def test_somebody_on_call_is_told(fields: dict[str, Any], alerts: list[str]) -> 
 
 def test_every_turn_has_a_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="askgraph.runs")
-    log_turn(record(make_state(retries=2, citations=[], degraded=[DEGRADED, {**DEGRADED, "node": "verify"}])))
-    log_turn(record(make_state(degraded=[], answered_by="")))
+    publish_record(record(make_state(retries=2, citations=[], degraded=[DEGRADED, {**DEGRADED, "node": "verify"}])))
+    publish_record(record(make_state(degraded=[], answered_by="")))
     assert [line.getMessage() for line in caplog.records] == [
-        "turn run=r thread=t mode=fast route=needs_retrieval outcome=answered confidence=0.80 sources=2 retries=2 "
+        "turn run_id=r thread_id=t workspace_id=w mode=fast route=needs_retrieval outcome=answered confidence=0.8 sources=2 retries=2 "
         "verification=supported cached=False answered_by=m degraded=grade:model_failed,verify:model_failed total_ms=12 "
         "error=None alerts=no_citation,many_retries",
-        "turn run=r thread=t mode=fast route=needs_retrieval outcome=answered confidence=0.80 sources=2 retries=1 "
+        "turn run_id=r thread_id=t workspace_id=w mode=fast route=needs_retrieval outcome=answered confidence=0.8 sources=2 retries=1 "
         "verification=supported cached=False answered_by=None degraded=None total_ms=12 error=None alerts=None",
     ]
 

@@ -219,13 +219,6 @@ def _is_readable(descriptor: int) -> bool:
     return bool(poll.poll(0))
 
 
-async def ping(pool: Pool) -> None:
-    """Wait for an answer of the server. Raises `DatabaseUnavailable` if there is none."""
-    with translated_errors():
-        async with asyncio.timeout(WAIT_SECONDS), pool.connection() as connection:
-            await connection.execute("SELECT 1")
-
-
 async def read_identity(pool: Pool) -> str:
     """Return an id of this database that does not depend on its address. Raises `DatabaseUnavailable`."""
     with translated_errors():

@@ -26,7 +26,7 @@ async def upgrade(database_url: str, revision: str = "head") -> None:
 
 async def _is_current(database_url: str) -> bool:
     """Return True if the schema is the newest. Saves importing Alembic, the slowest part of a start."""
-    newest = await asyncio.to_thread(_find_newest)
+    newest = await asyncio.to_thread(find_newest)
     try:
         async with await psycopg.AsyncConnection.connect(database_url) as connection:
             cursor = await connection.execute("SELECT version_num FROM alembic_version")
@@ -36,7 +36,8 @@ async def _is_current(database_url: str) -> bool:
         return False
 
 
-def _find_newest() -> str:
+def find_newest() -> str:
+    """Return the revision that this version of askgraph needs."""
     return max(file.name for file in (Path(__file__).parent / "versions").glob("[0-9]*.py")).split("_")[0]
 
 

@@ -1,0 +1,139 @@
+"""Asks the database how it is and what it holds, over connections of its own: a pool that is in use is no outage."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any, LiteralString
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.rows import DictRow, dict_row
+
+from app.adapters.postgres.migrations import find_newest
+from app.adapters.postgres.pool import WAIT_SECONDS, translated_errors
+from domain.errors import DatabaseUnavailable
+from domain.health import Diagnosis, QueueDepth
+from domain.runs import RunStatistics
+
+# A new table needs space on the disk, and its commit waits for the write-ahead log. Reading works on a full disk.
+_WRITE: LiteralString = "CREATE TEMP TABLE askgraph_can_write ON COMMIT DROP AS SELECT 1 AS written"
+
+_FIND_EXTENSION: LiteralString = """
+    SELECT coalesce(installed_version, default_version) AS version FROM pg_available_extensions WHERE name = 'vector'
+"""
+
+OLDEST = 15
+"""The oldest major version of PostgreSQL that our statements run on."""
+
+_MEASURE_QUEUES: LiteralString = """
+    SELECT queue, count(*) FILTER (WHERE state = 'queued') AS waiting,
+        count(*) FILTER (WHERE state = 'running') AS running,
+        coalesce(extract(epoch FROM now() - min(accepted_at) FILTER (WHERE state = 'queued')), 0)::float8
+            AS oldest_seconds
+    FROM (
+        SELECT 'runs' AS queue, state, accepted_at FROM accepted_runs WHERE state IN ('queued', 'running')
+        UNION ALL
+        SELECT 'ingestions', state, accepted_at FROM ingestions WHERE state IN ('queued', 'running')
+    ) AS unfinished
+    GROUP BY queue
+"""
+
+# Cached answers have only the time `total`. What a run waited for its turn is part of `total` as well.
+_READ_STATISTICS: LiteralString = """
+    SELECT count(*) AS runs,
+        count(*) FILTER (WHERE cached) AS cached,
+        count(*) FILTER (WHERE error IS NOT NULL AND error <> 'stopped') AS failed,
+        count(*) FILTER (WHERE error = 'stopped') AS stopped,
+        count(*) FILTER (WHERE outcome IN ('answered', 'answered_with_caveat')) AS answered,
+        count(*) FILTER (WHERE outcome = 'abstained') AS abstained,
+        count(*) FILTER (WHERE degraded <> '[]') AS degraded,
+        count(*) FILTER (WHERE (
+            SELECT coalesce(sum((used ->> 'calls')::int), 0) FROM jsonb_array_elements(usage) AS used
+            WHERE used ->> 'cost' IS NULL
+        ) > 0) AS unpriced,
+        sum(cost)::float8 AS cost,
+        percentile_cont(0.95) WITHIN GROUP (ORDER BY (timings ->> 'retrieve')::float8) AS retrieval_ms,
+        percentile_cont(0.95) WITHIN GROUP (
+            ORDER BY (timings ->> 'total')::float8 - coalesce((timings ->> 'generate')::float8, 0)
+        ) FILTER (WHERE NOT cached AND error IS NULL) AS own_ms,
+        percentile_cont(0.95) WITHIN GROUP (ORDER BY (timings ->> 'total')::float8) FILTER (WHERE cached) AS cached_ms
+    FROM runs WHERE started_at >= %(since)s
+"""
+
+
+@asynccontextmanager
+async def _connect(database_url: str) -> AsyncIterator[AsyncConnection[DictRow]]:
+    with translated_errors():
+        async with (
+            asyncio.timeout(WAIT_SECONDS),
+            await AsyncConnection.connect(
+                database_url,
+                autocommit=True,
+                row_factory=dict_row,
+                connect_timeout=int(WAIT_SECONDS),
+                application_name="askgraph monitoring",
+            ) as connection,
+        ):
+            yield connection
+
+
+async def try_to_write(database_url: str) -> None:
+    """Write to the database. Raises `DatabaseUnavailable` where it does not answer or cannot write."""
+    async with _connect(database_url) as connection:
+        try:
+            async with connection.transaction():
+                await connection.execute(_WRITE)
+        except psycopg.Error as error:
+            raise DatabaseUnavailable(f"The database answers, but cannot write: {error}") from error
+
+
+async def examine(database_url: str) -> AsyncIterator[Diagnosis]:
+    """Examine a database without changing it. Raises `DatabaseUnavailable` where it does not answer."""
+    async with _connect(database_url) as connection:
+        version = connection.info.server_version // 10000
+        too_old = f"askgraph needs PostgreSQL {OLDEST} or newer." if version < OLDEST else None
+        yield Diagnosis("database", f"PostgreSQL {version} answers", too_old)
+        row = await (await connection.execute(_FIND_EXTENSION)).fetchone()
+        extension = row["version"] if row else None
+        yield Diagnosis(
+            "pgvector",
+            extension or "missing",
+            None if extension else "Install pgvector on the server; `CREATE EXTENSION vector` as its superuser.",
+        )
+        revision, newest = await _find_revision(connection), find_newest()
+        remedy = None
+        if revision is None or revision < newest:
+            remedy = "Start `askgraph serve` or `askgraph worker` once: it brings the schema up to date."
+        elif revision > newest:
+            remedy = "The database belongs to a newer askgraph. Upgrade this one."
+        yield Diagnosis("schema", f"revision {revision or 'none'} of {newest}", remedy)
+    try:
+        await try_to_write(database_url)
+        yield Diagnosis("write", "the database writes")
+    except DatabaseUnavailable as error:
+        yield Diagnosis("write", error.message, "Look at the disk of the database, and whether this is a standby.")
+
+
+async def _find_revision(connection: AsyncConnection[DictRow]) -> str | None:
+    try:
+        row = await (await connection.execute("SELECT version_num FROM alembic_version")).fetchone()
+    except psycopg.errors.UndefinedTable:
+        return None
+    return row["version_num"] if row else None
+
+
+async def measure_queues(database_url: str) -> dict[str, QueueDepth]:
+    """Return the depth of the queues `runs` and `ingestions`. Raises `DatabaseUnavailable`."""
+    async with _connect(database_url) as connection:
+        rows = await (await connection.execute(_MEASURE_QUEUES)).fetchall()
+    found = {row.pop("queue"): QueueDepth(**row) for row in rows}
+    return {queue: found.get(queue, QueueDepth(0, 0, 0.0)) for queue in ("runs", "ingestions")}
+
+
+async def read_statistics(database_url: str, since: datetime) -> RunStatistics:
+    """Sum up the runs of all workspaces since then. Raises `DatabaseUnavailable`."""
+    async with _connect(database_url) as connection:
+        row: dict[str, Any] | None = await (await connection.execute(_READ_STATISTICS, {"since": since})).fetchone()
+    assert row is not None
+    return RunStatistics(**row)
