@@ -10,6 +10,7 @@ import pytest_asyncio
 
 from app.serving import protocol
 from app.serving.protocol import MAX_ADDRESS, MAX_HEAD, LimitedProtocol
+from tests.wire.serving import serve_app
 
 HUGE = 50_000_000
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
