@@ -21,9 +21,10 @@ COMMANDS = {
     "history": "Show every saved step of a thread.",
     "replay": "Run a run again, or continue from a saved state, in a new thread.",
     "costs": "Show what answering has cost: runs, calls, tokens, dollars.",
+    "stats": "Show how the service did, each target beside what was measured, and what would alert.",
     "prune": "Delete old conversations: their states, runs and tapes.",
     "cache": "Inspect the answer cache.",
-    "doctor": "Check what is stored.",
+    "doctor": "Check a deployment: home, disk, database, cache and models; or what is stored.",
     "eval": "Measure how well questions are answered.",
     "graph": "Draw the graph.",
 }

@@ -76,7 +76,7 @@ async def _examine_redis(url: str) -> Diagnosis:
         return Diagnosis(
             "cache",
             "does not answer",
-            "Check REDIS_URL. Until it does, questions are answered without the cache, and streams cannot be resumed.",
+            "Check REDIS_URL. Until then questions are answered without the cache.",
         )
     finally:
         await redis.close()

@@ -37,7 +37,7 @@ TASK = "execute_run"
 DRAIN_SECONDS = 5.0
 """Time that runs taken from the queue get to finish when the process shuts down."""
 
-MOST_WAITING = 16
+MOST_WAITING = 32
 """Number of runs that may wait for another run of their thread. As the runs of a process are limited, this limits the
 queue as well."""
 

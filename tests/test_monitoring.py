@@ -1,0 +1,68 @@
+"""What an operator sees: statistics beside targets, and the examination of a deployment."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pydantic import SecretStr
+
+from app.adapters.postgres.monitoring import measure_queues, read_statistics
+from app.cli.doctor import print_diagnoses
+from app.cli.stats import print_statistics
+from app.runs.statistics import compare
+from app.settings import Settings
+from app.wiring.examination import examine
+from app.wiring.services import Services
+from domain.health import QueueDepth
+from domain.runs import RunStatistics
+from tests.asking import ask
+
+NOTHING = RunStatistics(
+    runs=0, cached=0, failed=0, stopped=0, answered=0, abstained=0, degraded=0, unpriced=0,
+    cost=None, retrieval_ms=None, own_ms=None, cached_ms=None,
+)  # fmt: skip
+
+
+def test_figures_are_compared_with_targets() -> None:
+    found = replace(
+        NOTHING, runs=10, answered=6, abstained=4, retrieval_ms=199.0, own_ms=700.0, cost=0.1, failed=1, cached_ms=2.0
+    )
+    verdicts = {row["name"]: row["verdict"] for row in compare(found)}
+    assert verdicts == {
+        "search, p95": "ok",
+        "all but writing, p95": "missed",
+        "cached answer, p95": "ok",
+        "abstained": "missed",
+        "degraded": "ok",
+        "failed": "alert",
+        "cost a question": "ok",
+    }
+    assert {row["verdict"] for row in compare(NOTHING)} == {"unknown"}
+
+
+async def test_statistics_and_examination_of_a_service(
+    services: Services, library: dict[str, str], settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await ask(services, mode="fast")
+    assert settings.database_url
+    url = settings.database_url.get_secret_value()
+    found = await read_statistics(url, datetime.now(UTC) - timedelta(hours=1))
+    assert (found.runs, found.answered, found.failed, found.cached) == (1, 1, 0, 0)
+    assert found.retrieval_ms is not None
+    assert found.own_ms is not None
+    assert found.own_ms > found.retrieval_ms > 0
+    assert (await measure_queues(url))["runs"] == QueueDepth(0, 0, 0.0)
+    print_statistics("today", found, compare(found))
+    assert "1 run, of which 0 from the cache" in capsys.readouterr().out
+
+    diagnoses = {each.part: each async for each in examine(settings)}
+    assert {"home", "disk", "database", "pgvector", "schema", "write", "cache", "models"} == set(diagnoses)
+    assert [each.part for each in diagnoses.values() if each.remedy and each.part != "disk"] == []
+
+    nowhere = {"database_url": "postgresql://127.0.0.1:1/none", "redis_url": "redis://127.0.0.1:1"}
+    away = settings.model_copy(update={name: SecretStr(url) for name, url in nowhere.items()})
+    diagnoses = {each.part: each async for each in examine(away)}
+    assert "DATABASE_URL" in str(diagnoses["database"].remedy)
+    assert "REDIS_URL" in str(diagnoses["cache"].remedy)
+    print_diagnoses(list(diagnoses.values()))
+    assert "DATABASE_URL" in capsys.readouterr().out
