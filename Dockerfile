@@ -1,15 +1,26 @@
-FROM python:3.13-slim
-RUN useradd --create-home --uid 10001 askgraph
-WORKDIR /srv/askgraph
-COPY constraints.txt pyproject.toml README.md ./
-RUN pip install --no-cache-dir --require-hashes --no-deps -r constraints.txt
+# Builds in one stage and ships only the result. BASE needs Python 3.11 to 3.13 with venv.
+ARG BASE=python:3.13-slim
+FROM ${BASE} AS build
+WORKDIR /src
+RUN python3 -m venv /opt/askgraph
+COPY constraints.txt ./
+RUN /opt/askgraph/bin/pip install --no-cache-dir --require-hashes --no-deps -r constraints.txt
+COPY pyproject.toml README.md ./
 COPY app app
 COPY graphs graphs
 COPY nodes nodes
 COPY domain domain
-RUN pip install --no-cache-dir --no-deps --no-build-isolation .
-USER askgraph
+RUN /opt/askgraph/bin/pip install --no-cache-dir --no-deps --no-build-isolation . \
+    && /opt/askgraph/bin/pip uninstall -y -q pip setuptools
+
+FROM ${BASE}
+RUN useradd --create-home --uid 10001 askgraph
+COPY --from=build /opt/askgraph /opt/askgraph
+ENV PATH=/opt/askgraph/bin:$PATH PYTHONUNBUFFERED=1 ASKGRAPH_LOG_FORMAT=json
+USER 10001
+WORKDIR /home/askgraph
 EXPOSE 8000
-HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
-    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/healthz', timeout=2)"]
+# Alive, not ready: what depends on other servers is the business of the proxy, which asks /readyz.
+HEALTHCHECK --interval=10s --timeout=3s --start-period=30s \
+    CMD ["python3", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/healthz', timeout=2)"]
 CMD ["askgraph", "serve", "--host", "0.0.0.0"]

@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev run test test-llm test-training check bench mutants lock clean
+.PHONY: help install install-dev run test test-llm test-training check bench load mutants lock clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -64,6 +64,9 @@ test-training: .venv-training/.installed ## the reader's recipe on 200 rows, in 
 
 bench: install-dev ## measure: ratios and counts, printed
 	@$(BIN)/python -m benchmarks
+
+load: install-dev ## 256 and 1,000 readers at once: none cut, none late, and what is too much is refused
+	@$(BIN)/python -m benchmarks.load
 
 mutants: install-dev ## change the code in thousands of ways and list the changes that no test notices
 	@$(BIN)/python -m benchmarks.mutation $(ARGS)

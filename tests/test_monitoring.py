@@ -1,9 +1,12 @@
 """What an operator sees: statistics beside targets, and the examination of a deployment."""
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
+import yaml
 from pydantic import SecretStr
 
 from app.adapters.postgres.monitoring import measure_queues, read_statistics
@@ -11,11 +14,14 @@ from app.cli.doctor import print_diagnoses
 from app.cli.stats import print_statistics
 from app.runs.statistics import compare
 from app.settings import Settings
+from app.support import metrics
 from app.wiring.examination import examine
 from app.wiring.services import Services
 from domain.health import QueueDepth
 from domain.runs import RunStatistics
 from tests.asking import ask
+
+OPERATIONS = Path(__file__).parents[1] / "docs" / "operations"
 
 NOTHING = RunStatistics(
     runs=0, cached=0, failed=0, stopped=0, answered=0, abstained=0, degraded=0, unpriced=0,
@@ -52,6 +58,12 @@ async def test_statistics_and_examination_of_a_service(
     assert found.own_ms is not None
     assert found.own_ms > found.retrieval_ms > 0
     assert (await measure_queues(url))["runs"] == QueueDepth(0, 0, 0.0)
+    text = metrics.render(await services.measure()).decode()
+    known = set(re.findall(r"^# HELP (\S+)", text, re.MULTILINE))
+    known |= {f"{name}_bucket" for name in known}
+    for file in ("alerts.yml", "dashboard.json"):
+        named = re.findall(r"\b(?:askgraph|process)_[a-z_]+", (OPERATIONS / file).read_text("utf-8"))
+        assert set(named) <= known, file
     print_statistics("today", found, compare(found))
     assert "1 run, of which 0 from the cache" in capsys.readouterr().out
 
@@ -66,3 +78,8 @@ async def test_statistics_and_examination_of_a_service(
     assert "REDIS_URL" in str(diagnoses["cache"].remedy)
     print_diagnoses(list(diagnoses.values()))
     assert "DATABASE_URL" in capsys.readouterr().out
+
+
+def test_every_alert_says_what_to_do() -> None:
+    rules = yaml.safe_load((OPERATIONS / "alerts.yml").read_text("utf-8"))["groups"][0]["rules"]
+    assert all({"summary", "action"} == set(rule["annotations"]) for rule in rules)
