@@ -97,7 +97,7 @@ async def run_phase(service: str, model: str, pid: int, readers: int, rate: int,
     late = int((gaps > 1 / rate + LATE_SECONDS).sum())
     refused = [reading.answered - reading.asked for reading in readings if reading.end.startswith("refused")]
     first_words = [reading.tokens[0] - reading.asked for reading in readings if reading.tokens]
-    memory = int(re.findall(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[0]) // 1024
+    memory = read_memory(pid)
     print(
         f"| {readers:,} × {rate}/s | {', '.join(f'{count} {end}' for end, count in ends.most_common())} | {late} "
         f"of {len(gaps):,} | {np.percentile(gaps, 99) * 1000:.0f} / {gaps.max() * 1000:.0f} ms "
@@ -106,6 +106,11 @@ async def run_phase(service: str, model: str, pid: int, readers: int, rate: int,
         flush=True,
     )
     return late == 0 and all(end == "done" or end.startswith("refused") for end in ends)
+
+
+def read_memory(pid: int) -> int:
+    """Megabytes that a process occupies."""
+    return int(re.findall(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text("utf-8"))[0]) // 1024
 
 
 async def main(service: str, model: str, pid: int) -> bool:
