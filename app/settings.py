@@ -1,6 +1,7 @@
 """The settings of a deployment. The entry points read them from the environment; nothing reads them at import."""
 
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,7 @@ from app.support.logs import LogFormat
 from app.support.toml_files import list_problems
 from domain.errors import ConfigurationError
 from domain.model_names import ModelName
-from domain.retention import STEPS_OF, Policy
+from domain.retention import KEEP, STEPS_OF, Policy, parse_age
 
 
 def _default_home() -> Path:
@@ -94,6 +95,9 @@ class Settings(BaseSettings):
     retention: Annotated[Policy, NoDecode] = Policy()
     """How long threads are kept after their last run, such as `90d`; workspaces may have spans of their own:
     `90d,acme=7d,legal=keep`."""
+    keep_steps: Annotated[timedelta | None, NoDecode] = timedelta(days=30)
+    """How long runs keep every step, such as `30d`; afterwards they keep their final state. `keep`: as long as their
+    thread is kept."""
     keep_steps_of: int = Field(STEPS_OF, ge=1)
     """Number of a thread's latest runs that keep every step; older ones keep only their final state."""
 
@@ -110,6 +114,17 @@ class Settings(BaseSettings):
     @classmethod
     def _read_policy(cls, value: Any) -> Any:
         return Policy.parse(value) if isinstance(value, str) else value
+
+    @field_validator("keep_steps", mode="before")
+    @classmethod
+    def _read_age(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        if value.strip() == KEEP:
+            return None
+        if (age := parse_age(value)) is None:
+            raise PydanticCustomError("age", "{given} is no span in h, d or w, nor keep", {"given": repr(value)})
+        return age
 
     @field_validator("embeddings")
     @classmethod

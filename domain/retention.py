@@ -1,7 +1,7 @@
 """Retention of conversations."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from typing import Any, Self
 
@@ -39,6 +39,8 @@ class Policy:
     by_workspace: Mapping[str, timedelta | None] = field(default_factory=dict)
     """Spans of workspaces that have their own."""
     steps_of: int = STEPS_OF
+    steps_for: timedelta | None = None
+    """The time that runs keep every step; None: as long as their thread is kept."""
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -60,6 +62,17 @@ class Policy:
         """Return the cut-off times of the policy at `now`."""
         by_workspace = {name: _go_back(now, span) for name, span in self.by_workspace.items()}
         return Cuts(_go_back(now, self.older_than), by_workspace, workspace_id)
+
+    def cut_steps(self, now: datetime, workspace_id: str | None = None) -> Cuts:
+        """Return the times before which runs keep only their final state. A workspace that keeps its threads for ever
+        by name keeps their steps as well."""
+        by_workspace = {name: span and self._shorten(span) for name, span in self.by_workspace.items()}
+        return replace(self, older_than=self._shorten(self.older_than), by_workspace=by_workspace).cut(
+            now, workspace_id
+        )
+
+    def _shorten(self, span: timedelta | None) -> timedelta | None:
+        return min((each for each in (span, self.steps_for) if each is not None), default=None)
 
 
 def _go_back(now: datetime, span: timedelta | None) -> datetime | None:

@@ -26,10 +26,11 @@ async def prune(
 
     Raises `DatabaseUnavailable`.
     """
-    cuts = policy.cut(datetime.now(UTC), workspace_id)
+    now = datetime.now(UTC)
+    cuts = policy.cut(now, workspace_id)
     stages: list[Callable[..., Awaitable[tuple[Pruned, str | None]]]] = [
         partial(retention.delete_threads, cuts),
-        partial(retention.thin_threads, cuts, policy.steps_of),
+        partial(retention.thin_threads, policy.cut_steps(now, workspace_id), policy.steps_of),
         partial(retention.delete_ingestions, cuts),
         partial(retention.delete_revisions, cuts),
     ]
@@ -46,7 +47,7 @@ async def prune(
 
 def read_policy(settings: Settings) -> Policy:
     """Return the deployment's retention policy."""
-    return replace(settings.retention, steps_of=settings.keep_steps_of)
+    return replace(settings.retention, steps_of=settings.keep_steps_of, steps_for=settings.keep_steps)
 
 
 def override_policy(policy: Policy, older_than: str | None, steps_of: int | None, workspace_id: str | None) -> Policy:

@@ -107,10 +107,10 @@ async def test_a_database_that_only_reads_is_noticed(database_url: str) -> None:
 async def test_a_busy_pool_makes_its_borrowers_wait_and_is_no_outage(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool_module, "WAIT_SECONDS", 0.1)
     async with open_pool(database_url, max_size=2) as pool:
         threads = PostgresThreadStore(pool)
         async with pool.connection() as one, pool.connection() as two:
+            monkeypatch.setattr(pool_module, "WAIT_SECONDS", 0.1)
             waiting = [asyncio.create_task(threads.exists("a", "t")) for _ in range(5)]
             # Far longer than a server may take.
             await asyncio.gather(*(each.execute("SELECT pg_sleep(0.5)") for each in (one, two)))

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -29,6 +30,16 @@ def test_a_policy_has_a_default_and_spans_by_workspace() -> None:
     policy = Policy.parse("90d, acme = 7d ,legal=keep")
     assert policy == Policy(timedelta(days=90), {"acme": timedelta(days=7), "legal": None})
     assert policy.steps_of == STEPS_OF == 100
+
+
+def test_steps_go_before_their_thread_unless_it_is_kept_by_name() -> None:
+    policy = replace(Policy.parse("90d,acme=7d,legal=keep"), steps_for=timedelta(days=30))
+    cuts = policy.cut_steps(NOW)
+    assert cuts.default == NOW - timedelta(days=30)
+    assert cuts.by_workspace == {"acme": NOW - timedelta(days=7), "legal": None}
+    assert policy.cut(NOW).default == NOW - timedelta(days=90)
+    assert replace(Policy(), steps_for=timedelta(days=30)).cut_steps(NOW).default == NOW - timedelta(days=30)
+    assert Policy().cut_steps(NOW).default is None
 
 
 def test_an_empty_policy_keeps_everything() -> None:
