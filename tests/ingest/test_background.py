@@ -20,7 +20,11 @@ async def test_files_are_handed_over_and_read_by_a_worker(services: Services, tm
         (folder / name).write_bytes(content)
     missing = str(tmp_path / "missing.md")
     handed = await hand_over(
-        services.library.ingestions, "default", [folder, folder / "a.md", missing], max_bytes=10_000
+        services.library.ingestions,
+        services.library.parsers,
+        "default",
+        [folder, folder / "a.md", missing],
+        max_bytes=10_000,
     )
     source = str(folder / "a.md")
     assert [(status.source, status.state) for status in handed.ingestions] == [(source, "queued")]
