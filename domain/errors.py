@@ -19,7 +19,9 @@
     │       ├── CostlyDocument         reading it takes too much time or memory
     │       ├── MistypedDocument       the content is not what the name says
     │       └── UnsupportedDocument
+    ├── Forbidden                  the caller lacks a right
     ├── NotFound
+    │   ├── UnknownWorkspace       or one that is not the caller's
     │   ├── UnknownDocument
     │   ├── MissingOriginal        the file of a document, or a page of it, is not there
     │   ├── UnknownThread
@@ -138,8 +140,16 @@ class UnsupportedDocument(DocumentError):
     """Files of this format are not supported."""
 
 
+class Forbidden(AskgraphError):
+    """Your key does not have the right to do this."""
+
+
 class NotFound(AskgraphError):
     """There is no such thing."""
+
+
+class UnknownWorkspace(NotFound):
+    """There is no such workspace."""
 
 
 class UnknownDocument(NotFound):
