@@ -24,7 +24,7 @@ MEMORY_MB = 1024
 """Address space of a worker. An empty one takes 60 MB, the largest files that are read about 700 MB."""
 MAX_REPLY = 128 * 2**20
 """Largest reply in bytes. Ten million characters of text with their chunks and links take 20 to 80 MB."""
-NICENESS = 10
+NICENESS = 5
 """Questions are answered first."""
 
 HEADER = 8

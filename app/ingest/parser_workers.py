@@ -21,10 +21,13 @@ from domain.errors import CostlyDocument, Draining
 
 SECONDS_PER_MB = 10.0
 """Computing time for each further megabyte of the file. The slowest format, reStructuredText, takes 4 s."""
-PATIENCE = 5
-"""A worker is also ended after this many times its computing time, in case it waits instead of computing."""
+PATIENCE = 10
+"""A worker is also ended after this many times its computing time, in case it waits instead of
+computing. A busy machine may give it a tenth of a processor."""
 IDLE_SECONDS = 60.0
 """Time after which an idle worker is ended."""
+DRAIN_SECONDS = 3.0
+"""Time that files in work get once the process is told to end."""
 WORN_MB = 256
 """A worker that has taken more memory is not used again: Python seldom gives memory back."""
 
@@ -43,7 +46,7 @@ class ParserWorkers:
         self._seconds = seconds
         self._memory_mb = memory_mb
         self._idle: list[_Worker] = []
-        self._busy: dict[asyncio.Task[Any], _Worker | None] = {}
+        self._busy: dict[asyncio.Task[Any], _Worker] = {}
         self._is_closed = False
 
     async def __aenter__(self) -> Self:
@@ -67,9 +70,10 @@ class ParserWorkers:
         async with self._free:
             try:
                 for is_last in (False, True):
-                    if self._is_closed:
-                        raise Draining
                     worker = self._idle.pop() if self._idle and not is_last else await _Worker.start(self._memory_mb)
+                    if self._is_closed:
+                        await worker.end()
+                        raise Draining
                     self._busy[task] = worker
                     try:
                         reply = await worker.perform(request, seconds * PATIENCE)
@@ -82,7 +86,11 @@ class ParserWorkers:
                         break
             finally:
                 self._busy.pop(task, None)
-            outcome, error, peak_mb = await asyncio.to_thread(pickle.loads, reply)
+            try:
+                outcome, error, peak_mb = await asyncio.to_thread(pickle.loads, reply)
+            except BaseException:
+                await worker.end()
+                raise
             if self._is_closed or peak_mb > WORN_MB:
                 await worker.end()
             else:
@@ -98,7 +106,7 @@ class ParserWorkers:
         self._is_closed = True
         if seconds and self._busy:
             await asyncio.wait(list(self._busy), timeout=seconds)
-        workers = [*self._idle, *(worker for worker in self._busy.values() if worker is not None)]
+        workers = [*self._idle, *self._busy.values()]
         self._idle.clear()
         await asyncio.gather(*(worker.end() for worker in workers))
 
