@@ -14,8 +14,8 @@ _LONGEST = 2000
 """Limit, in characters, held back while they may become a link."""
 
 _BEFORE = 100
-"""Characters that were sent and stay in the buffer: they decide whether "!" begins an image, and begin a word that turns
-out to be an address."""
+"""Characters that were sent and stay in the buffer: they decide whether "!" begins an image, and may begin a word that
+turns out to be an address."""
 
 _STARTS = ("http://", "https://", "ftp://", "www.")
 _ADDRESS = r"[^\s<>\"'`|\\^{}]"

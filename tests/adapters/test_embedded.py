@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 
 import psycopg
@@ -127,6 +127,15 @@ async def execute(url: str | None, statement: str) -> list[tuple[object, ...]]:
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
         cursor = await connection.execute(statement)
         return await cursor.fetchall() if cursor.description else []
+
+
+@contextlib.asynccontextmanager
+async def open_valkey(home: Path) -> AsyncIterator[redis.asyncio.Redis]:
+    async with (
+        open_servers(home, postgres=False) as servers,
+        redis.asyncio.Redis.from_url(servers.redis_url or "") as client,
+    ):
+        yield client
 
 
 async def read_notes(url: str | None) -> list[tuple[object, ...]]:
@@ -413,16 +422,14 @@ async def test_failure_shows_the_end_of_the_log(home: Path) -> None:
 
 
 async def test_cache_whose_file_is_damaged_starts_empty_and_keeps_the_file(tmp_path: Path) -> None:
-    async with open_servers(tmp_path, postgres=False) as servers:
-        async with redis.asyncio.Redis.from_url(servers.redis_url or "") as client:
-            await client.set("answer", "42")
+    async with open_valkey(tmp_path) as client:
+        await client.set("answer", "42")
     [log] = (tmp_path / "valkey").rglob("*.incr.aof")
     log.write_bytes(b"nonsense\r\n" + log.read_bytes())
     damaged = log.read_bytes()
-    async with open_servers(tmp_path, postgres=False) as servers:
-        async with redis.asyncio.Redis.from_url(servers.redis_url or "") as client:
-            assert await client.get("answer") is None
-            assert await client.set("answer", "43")
+    async with open_valkey(tmp_path) as client:
+        assert await client.get("answer") is None
+        assert await client.set("answer", "43")
     [kept] = (tmp_path / "valkey.damaged").rglob("*.incr.aof")
     assert kept.read_bytes() == damaged
 

@@ -105,8 +105,8 @@ def test_a_lone_backtick_does_not_hide_markers() -> None:
     ],
 )
 def test_html_is_escaped_unless_it_is_code(written: str, shown: str | None) -> None:
-    for cuts in ([], range(1, len(written))):
-        assert text_of(run(written, cuts=list(cuts))) == (shown or written)
+    for step in (len(written), 1):
+        assert text_of(run(written, cuts=list(range(step, len(written), step)))) == (shown or written)
     assert strip_markers(written).replace(" [1]", "") == (shown or written).replace(" [1]", "")
 
 
