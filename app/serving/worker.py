@@ -5,6 +5,7 @@ import signal
 from importlib.metadata import version
 
 from app.cli.terminal import count, out
+from app.ingest.parser_workers import DRAIN_SECONDS as PARSING_SECONDS
 from app.serving.shutdown import end_in_time
 from app.settings import read_settings
 from app.support.logs import configure_logs
@@ -34,5 +35,5 @@ async def run_worker(concurrency: int, metrics_port: int | None = None) -> int:
             )
             await told.wait()
             end_in_time()
-            await manager.drain()
+            await asyncio.gather(manager.drain(), services.library.parsers.close(PARSING_SECONDS))
     return 0

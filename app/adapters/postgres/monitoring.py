@@ -79,12 +79,12 @@ async def _connect(database_url: str) -> AsyncIterator[AsyncConnection[DictRow]]
 
 
 async def try_to_write(database_url: str) -> None:
-    """Write to the database. Raises `DatabaseUnavailable` where it does not answer or cannot write."""
+    """Write to the database. Raises `DatabaseUnavailable` where it does not answer or only reads, and `DatabaseFull`."""
     async with _connect(database_url) as connection:
         try:
             async with connection.transaction():
                 await connection.execute(_WRITE)
-        except psycopg.Error as error:
+        except psycopg.errors.ReadOnlySqlTransaction as error:
             raise DatabaseUnavailable(f"The database answers, but cannot write: {error}") from error
 
 
