@@ -79,7 +79,7 @@ async def _connect(database_url: str) -> AsyncIterator[AsyncConnection[DictRow]]
 
 
 async def try_to_write(database_url: str) -> None:
-    """Write to the database. Raises `DatabaseUnavailable` where it does not answer or only reads, and `DatabaseFull`."""
+    """Write to the database. Raises `DatabaseUnavailable` if it does not answer or only reads, and `DatabaseFull`."""
     async with _connect(database_url) as connection:
         try:
             async with connection.transaction():
