@@ -60,5 +60,6 @@ class Node:
                 ledger.budget_deadline, ledger.over_budget = now + left[0], profile.budget.explain(left[1])
         ledger.model_deadline = now + seconds
         started = perf_counter()
-        update = dict(await self.function(state, runtime.override(context=context)))
+        with context.span(self.name):
+            update = dict(await self.function(state, runtime.override(context=context)))
         return NodeResult(update, (perf_counter() - started) * 1000)

@@ -5,6 +5,7 @@ LangGraph does not checkpoint the context; `app/wiring/services.py` makes one pe
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
@@ -130,6 +131,8 @@ class Context:
     ledger: Ledger = field(default_factory=Ledger)
     measure: Callable[[Step], Step] = keep_measure
     """Returns the step as it is filed and counted against the budget. A replay on a tape puts in the recorded times."""
+    span: Callable[[str], AbstractContextManager[Any]] = nullcontext
+    """Opens the span of a node in the run's trace."""
 
     def read_cosines(self, found: Sequence[Found]) -> Sequence[Found]:
         """Return `found`, without its cosines where the index was made with another embedding model than the one that

@@ -19,6 +19,7 @@ from app.runs.tapes import encode_tape
 from app.runs.taping import Player, describe
 from app.support.cancelling import end_tasks, keep_cancelling
 from app.support.logs import log_about
+from app.support.spans import span
 from domain.errors import AskgraphError, Unavailable
 from domain.events import Done, Failed
 from domain.runs import Lease, RunRecord, RunState
@@ -60,7 +61,8 @@ class RunExecution:
         is handed back.
         """
         request = self.request
-        with log_about(run_id=request.run_id, thread_id=request.thread_id, workspace_id=request.workspace_id):
+        ids = {"run_id": request.run_id, "thread_id": request.thread_id, "workspace_id": request.workspace_id}
+        with log_about(**ids), span("answer", {f"askgraph.{name}": value for name, value in ids.items()}):
             await self._perform()
 
     async def _perform(self) -> None:

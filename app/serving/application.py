@@ -15,6 +15,7 @@ from app.api.body_limit import BodyLimit
 from app.api.errors import register_error_handlers
 from app.api.perimeter import Perimeter
 from app.api.reference import POLICY, render_reference
+from app.api.tracing import TraceRequests
 from app.ingest.rendering import PageRenderer
 from app.runs.cached_answers import CachedAnswers
 from app.runs.hit_log import HitRecorder
@@ -68,7 +69,7 @@ class Application(FastAPI):
 
     def build_middleware_stack(self) -> ASGIApp:
         """Wrap what FastAPI builds."""
-        return Perimeter(super().build_middleware_stack(), self._hosts)
+        return TraceRequests(Perimeter(super().build_middleware_stack(), self._hosts))
 
 
 def make_app(services: Services) -> FastAPI:

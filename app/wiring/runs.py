@@ -23,6 +23,7 @@ from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.redis.erasure import RedisEraser
 from app.adapters.redis.streams import RedisRunStreams
 from app.adapters.tracing.langsmith import open_tracing
+from app.adapters.tracing.otlp import open_otlp
 from app.ingest.embedding import embed_backlog
 from app.runs.hit_log import HitLog
 from app.runs.retention import prune, read_policy
@@ -108,6 +109,7 @@ async def open_runs(
         streams = RedisRunStreams(servers.redis, servers.redis_url)
         stack.push_async_callback(streams.close)
         tracing = stack.enter_context(open_tracing())
+        has_collector = stack.enter_context(open_otlp())
         saver = await stack.enter_async_context(open_saver(pool, rename_fields))
         graph = build_answer_graph(saver, settings.model_timeout)
         states = ThreadStates(graph, saver.flush, translated_errors)
@@ -132,7 +134,7 @@ async def open_runs(
             cache_eraser=RedisEraser(servers.redis, answers),
             fingerprint=await asyncio.to_thread(fingerprint_installation, library.embedder.name, *names),
             trace_url=lambda trace_id: tracing.trace_url(UUID(trace_id)) if tracing else None,
-            parts={"tracing": "LangSmith" if tracing else "off"},
+            parts={"tracing": ", ".join(["LangSmith"] * bool(tracing) + ["OpenTelemetry"] * has_collector) or "off"},
         )
 
 

@@ -19,6 +19,7 @@ from app.runs.replay import Replayer
 from app.runs.tapes import TapePolicy
 from app.settings import Settings
 from app.support.metrics import Gauge
+from app.support.spans import span
 from app.wiring.library import LibraryServices, open_library
 from app.wiring.models import ModelServices, open_models
 from app.wiring.runs import RunServices, connect_answers, open_runs
@@ -54,6 +55,7 @@ class Services:
             tokens=self.models.tokens,
             rerankers=self.models.rerankers,
             models=self.models.chat,
+            span=span,
         )
 
     def make_run_parts(self) -> RunParts:

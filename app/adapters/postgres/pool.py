@@ -15,6 +15,7 @@ from psycopg.pq import Format
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
+from app.support.spans import span
 from domain.errors import ConfigurationError, DatabaseFull, DatabaseUnavailable, InputError, Saturated
 
 _IDENTITY: LiteralString = """
@@ -268,7 +269,8 @@ class Session:
     async def execute(self, query: LiteralString, *, prepare: bool = True, **params: Any) -> AsyncCursor[DictRow]:
         """Run a statement and return its cursor."""
         parameters = params | {"workspace_id": self.workspace_id}
-        return await self._connection.execute(query, parameters, prepare=prepare, binary=True)
+        with span(query.split(None, 1)[0], {"db.system.name": "postgresql", "db.query.text": query}):
+            return await self._connection.execute(query, parameters, prepare=prepare, binary=True)
 
     async def copy(self, statement: LiteralString, types: list[str], rows: Iterable[tuple[Any, ...]]) -> None:
         """Insert rows with binary COPY, which is by far the fastest way."""
