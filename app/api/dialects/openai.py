@@ -179,6 +179,7 @@ async def complete(
         thread_id=metadata.get("thread_id") or await _find_thread(conversations, [key, exchanges]),
         mode=body.model,
         history=_make_turns(exchanges),
+        caller=caller.name,
     )
     completion = Completion(body.model, str(request.base_url), workspace_id)
     events, headers, stop = await _start(request, ask)
