@@ -264,11 +264,15 @@ async def test_a_branch_outlives_what_it_was_forked_from(
 
 
 def test_a_policy_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert read_policy(read_settings()) == Policy(None, {}, 100)
+    assert read_policy(read_settings()) == Policy(None, {}, 100, timedelta(days=30))
     monkeypatch.setenv("ASKGRAPH_RETENTION", "90d, acme=12h,legal=keep")
     monkeypatch.setenv("ASKGRAPH_KEEP_STEPS_OF", "7")
+    monkeypatch.setenv("ASKGRAPH_KEEP_STEPS", "keep")
     own = {"acme": timedelta(hours=12), "legal": None}
     assert read_policy(read_settings()) == Policy(timedelta(days=90), own, 7)
+    monkeypatch.setenv("ASKGRAPH_KEEP_STEPS", "3m")
+    with pytest.raises(ConfigurationError, match="'3m' is no span in h, d or w, nor keep"):
+        read_settings()
     monkeypatch.setenv("ASKGRAPH_RETENTION", "90")
     with pytest.raises(ConfigurationError, match="'90' names no span"):
         read_settings()
