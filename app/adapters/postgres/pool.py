@@ -73,18 +73,28 @@ class Pool(AsyncConnectionPool[AsyncConnection[DictRow]]):
         super().__init__(database_url, max_size=max_size, **options)
         self._turns = asyncio.Semaphore(max_size)
         self._is_away = False
+        self._lent_at = 0.0
+        """Monotonic time at which a connection was last lent."""
         self.waiting = 0
         """Number of borrowers that wait for their turn."""
 
     async def getconn(self, timeout: float | None = None) -> AsyncConnection[DictRow]:
         await self._wait_for_turn()
         try:
-            connection = await super().getconn(timeout)
-        except BaseException as error:
-            self._is_away = isinstance(error, PoolTimeout)
+            while True:
+                began = monotonic()
+                try:
+                    connection = await super().getconn(timeout)
+                    break
+                except PoolTimeout:
+                    # A pool that still grows has fewer connections than turns. Others get them, so the server answers.
+                    self._is_away = self._lent_at < began
+                    if self._is_away:
+                        raise
+        except BaseException:
             self._turns.release()
             raise
-        self._is_away = False
+        self._is_away, self._lent_at = False, monotonic()
         return connection
 
     async def putconn(self, conn: AsyncConnection[DictRow]) -> None:
