@@ -45,7 +45,7 @@ async def explain(parts: RunParts, ask: Ask) -> Explanation:
     turns = []
     if ask.thread_id is not None:
         await parts.threads.require(ask.scope.workspace_id, ask.thread_id)
-        snapshot = await parts.states.read(ask.thread_id)
+        snapshot = await parts.states.read(ask.scope.workspace_id, ask.thread_id)
         turns = read_turns(snapshot.values.get("turns"))
     corpus = await parts.documents.corpus_fingerprint(ask.scope)
     key = CacheKey.of(turn, turns, parts.fingerprint).components(corpus)

@@ -33,7 +33,7 @@ class Threads:
             return False
         # Other processes may be about to do the same, or to continue from the state that they have saved.
         async with self._store.hold(workspace_id, thread_id):
-            if not (await self._states.read(thread_id)).created_at:
+            if not (await self._states.read(workspace_id, thread_id)).created_at:
                 state = adopt(status.request.turn, [], status.ended, ANSWERED_BEFORE)
                 await self._states.write(thread_id, state, cached="true")
                 await self._states.flush(thread_id)

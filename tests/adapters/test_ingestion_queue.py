@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.postgres.documents.store import PostgresDocumentStore
-from app.adapters.postgres.pool import Pool
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow
 from app.adapters.postgres.queue import ingestions as ingestion_queue
 from app.adapters.postgres.queue import presence
 from app.adapters.postgres.queue.ingestions import PostgresIngestionQueue
@@ -71,7 +71,7 @@ async def ended(ingestions: PostgresIngestionQueue, ingestion_id: str) -> Ingest
 
 
 async def read_contents(pool: Pool) -> list[bytes | None]:
-    async with pool.connection() as connection:
+    async with borrow(pool, ALL_WORKSPACES) as connection:
         cursor = await connection.execute("SELECT content FROM ingestions ORDER BY accepted_at", binary=True)
         return [row["content"] for row in await cursor.fetchall()]
 

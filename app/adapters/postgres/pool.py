@@ -1,21 +1,39 @@
 """Connections to PostgreSQL: the pool, sessions for the queries of a workspace, and translated errors."""
 
 import asyncio
+import logging
 import select
 import struct
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from enum import Enum
+from functools import partial
 from time import monotonic
 from typing import Any, LiteralString
 
 import psycopg
 from psycopg import AsyncConnection, AsyncCursor
 from psycopg.adapt import Dumper
-from psycopg.pq import Format
+from psycopg.pq import Format, TransactionStatus
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
+from app.adapters.postgres.row_security import HOW_TO_CREATE, find_role
 from domain.errors import ConfigurationError, DatabaseUnavailable, InputError
+
+logger = logging.getLogger("askgraph.postgres")
+
+
+class Everywhere(Enum):
+    """Stands for all workspaces. No workspace can have this name, because it is no string."""
+
+    EVERYWHERE = "all workspaces"
+
+
+ALL_WORKSPACES = Everywhere.EVERYWHERE
+"""The one exception to row-level security: maintenance, which sees every row. It has a few users, which
+`tests/adapters/test_row_security.py` lists: building and replacing indexes, the backlog of embeddings, retention,
+erasure's final search, costs and checks of all workspaces, and the record of cached answers."""
 
 _IDENTITY: LiteralString = """
     SELECT (SELECT system_identifier FROM pg_control_system()) AS system, oid
@@ -54,10 +72,33 @@ _SETTINGS = {
 }
 
 
+# Of the session, not of the transaction: most checkouts find the connection as they need it, and cost no round trip.
+_TURN_TO: LiteralString = """
+    SELECT set_config('role', %(role)s, false), set_config('askgraph.workspace', %(workspace)s, false)
+"""
+
+
 class _Connection(AsyncConnection[DictRow]):
-    """A connection that records when it was last used."""
+    """A connection that records when it was last used, and for which workspace."""
 
     used = 0.0
+    role: str | None = None
+    """The role that sees one workspace; None where the server has none for us."""
+    workspace_id: str | Everywhere | None = None
+    """The workspace whose rows it sees; None if that is not known."""
+
+    async def turn_to(self, workspace_id: str | Everywhere) -> None:
+        """Show the rows of this workspace from now on."""
+        everywhere = workspace_id is ALL_WORKSPACES
+        # Unknown until the server has answered.
+        self.workspace_id = None
+        await self.execute(
+            _TURN_TO,
+            {
+                "role": "none" if everywhere or self.role is None else self.role,
+                "workspace": "" if everywhere else workspace_id,
+            },
+        )
 
 
 class Integers(list[int]):
@@ -95,6 +136,9 @@ async def open_pool(database_url: str, *, max_size: int = 16, vectors: bool = Tr
         # A pool retries silently on any error. Our own first connection raises it.
         async with await AsyncConnection.connect(database_url, connect_timeout=int(WAIT_SECONDS)) as first:
             await _require_schema(first)
+            role = await find_role(first)
+    if role is None:
+        logger.warning("Row-level security is not enforced. An administrator can have it enforced: %s", HOW_TO_CREATE)
     pool = Pool(
         database_url,
         connection_class=_Connection,
@@ -113,7 +157,7 @@ async def open_pool(database_url: str, *, max_size: int = 16, vectors: bool = Tr
         reconnect_timeout=WAIT_SECONDS,
         check=_check,
         reset=_note_use,
-        configure=_configure_for_vectors if vectors else _configure,
+        configure=partial(_configure_for_vectors if vectors else _configure, role=role),
         open=False,
     )
     async with pool:
@@ -126,19 +170,24 @@ async def _require_schema(connection: AsyncConnection[Any]) -> None:
         raise ConfigurationError("The database has not been prepared: its schema is missing.")
 
 
-async def _configure(connection: AsyncConnection[DictRow]) -> None:
+async def _configure(connection: AsyncConnection[DictRow], *, role: str | None) -> None:
+    assert isinstance(connection, _Connection)
+    connection.role = role
     connection.adapters.register_dumper(Integers, _IntegersDumper)
     for name, value in _SETTINGS.items():
         await connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+    # Whoever does not say which workspace sees none.
+    await connection.turn_to("")
+    connection.workspace_id = ""
     await _note_use(connection)
 
 
-async def _configure_for_vectors(connection: AsyncConnection[DictRow]) -> None:
+async def _configure_for_vectors(connection: AsyncConnection[DictRow], *, role: str | None) -> None:
     # It imports NumPy, which a command that only reads rows does without.
     from pgvector.psycopg import register_vector_async  # type: ignore[import-untyped]
 
     await register_vector_async(connection)
-    await _configure(connection)
+    await _configure(connection, role=role)
 
 
 async def _check(connection: AsyncConnection[DictRow]) -> None:
@@ -201,9 +250,10 @@ def translated_errors() -> Iterator[None]:
 class Session:
     """A connection for the queries of one workspace. Every statement gets the workspace's id as `%(workspace_id)s`."""
 
-    def __init__(self, connection: AsyncConnection[DictRow], workspace_id: str) -> None:
+    def __init__(self, connection: AsyncConnection[DictRow], workspace_id: str | Everywhere) -> None:
         self._connection = connection
-        self.workspace_id = workspace_id
+        self._workspace = workspace_id
+        self.workspace_id = "" if isinstance(workspace_id, Everywhere) else workspace_id
 
     async def fetch(self, query: LiteralString, *, prepare: bool = True, **params: Any) -> list[DictRow]:
         """Return all rows. With `prepare=False` the server plans for the given parameters, which suits statements whose
@@ -218,7 +268,29 @@ class Session:
     async def execute(self, query: LiteralString, *, prepare: bool = True, **params: Any) -> AsyncCursor[DictRow]:
         """Run a statement and return its cursor."""
         parameters = params | {"workspace_id": self.workspace_id}
-        return await self._connection.execute(query, parameters, prepare=prepare, binary=True)
+        connection = self._connection
+        assert isinstance(connection, _Connection)
+        if connection.workspace_id == self._workspace:
+            return await connection.execute(query, parameters, prepare=prepare, binary=True)
+        # Both in one round trip.
+        async with connection.pipeline():
+            await connection.turn_to(self._workspace)
+            cursor = await connection.execute(query, parameters, prepare=prepare, binary=True)
+        connection.workspace_id = self._workspace
+        return cursor
+
+    @asynccontextmanager
+    async def copying(self) -> AsyncIterator[None]:
+        """Allow `copy` within this context. PostgreSQL has no COPY under row-level security, so the rows are written as
+        the tables' owner: the caller must see to it that they are of this workspace."""
+        connection = self._connection
+        assert isinstance(connection, _Connection)
+        assert connection.info.transaction_status == TransactionStatus.INTRANS
+        connection.workspace_id = None
+        await connection.execute("SET LOCAL ROLE NONE")
+        yield
+        await connection.turn_to(self._workspace)
+        connection.workspace_id = self._workspace
 
     async def copy(self, statement: LiteralString, types: list[str], rows: Iterable[tuple[Any, ...]]) -> None:
         """Insert rows with binary COPY, which is by far the fastest way."""
@@ -229,16 +301,30 @@ class Session:
 
 
 @asynccontextmanager
-async def open_session(pool: Pool, workspace_id: str, *, transaction: bool = False) -> AsyncIterator[Session]:
+async def borrow(pool: Pool, workspace_id: str | Everywhere) -> AsyncIterator[AsyncConnection[DictRow]]:
+    """Borrow a connection that sees the rows of one workspace, or of all. No other code takes one from the pool."""
+    async with pool.connection() as connection:
+        assert isinstance(connection, _Connection)
+        if connection.workspace_id != workspace_id:
+            await connection.turn_to(workspace_id)
+            connection.workspace_id = workspace_id
+        yield connection
+
+
+@asynccontextmanager
+async def open_session(
+    pool: Pool, workspace_id: str | Everywhere, *, transaction: bool = False
+) -> AsyncIterator[Session]:
     """Borrow a connection. Each statement commits by itself, or all together with `transaction`.
 
     Raises `DatabaseUnavailable`, and `InputError` for text that PostgreSQL cannot store, such as a NUL character.
     """
     with translated_errors():
         # Reads and small writes are bounded, in case the server hangs. A transaction may have much to write.
-        async with asyncio.timeout(None if transaction else QUERY_SECONDS), pool.connection() as connection:
+        async with asyncio.timeout(None if transaction else QUERY_SECONDS):
             if transaction:
-                async with connection.transaction():
+                async with borrow(pool, workspace_id) as connection, connection.transaction():
                     yield Session(connection, workspace_id)
             else:
-                yield Session(connection, workspace_id)
+                async with pool.connection() as connection:
+                    yield Session(connection, workspace_id)

@@ -47,7 +47,8 @@ _GET_PLACES: LiteralString = """
 """
 
 _LIST: LiteralString = f"""
-    SELECT {DOCUMENT_COLUMNS} FROM documents WHERE workspace_id = %(workspace_id)s AND {PASSES_FILTER} ORDER BY source
+    SELECT {DOCUMENT_COLUMNS} FROM documents_of_workspace AS documents
+    WHERE workspace_id = %(workspace_id)s AND {PASSES_FILTER} ORDER BY source
 """
 
 GET_CORPUS: LiteralString = "SELECT generation, corpus FROM workspaces WHERE workspace_id = %(workspace_id)s"

@@ -32,7 +32,7 @@ from app.adapters.postgres.documents.originals import (
 from app.adapters.postgres.documents.revisions import keep_superseded
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.library.vocabulary import list_words, update_vocabulary
-from app.adapters.postgres.pool import Integers, Pool, Session, open_session
+from app.adapters.postgres.pool import ALL_WORKSPACES, Integers, Pool, Session, open_session
 from app.adapters.postgres.queue.leases import HOLD_LEASE
 from app.adapters.postgres.vectors import vector_index
 from app.adapters.postgres.vectors.backlog import ASK_FOR_WORKER
@@ -292,7 +292,8 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
             if outcome is not None:
                 raise outcome
         if documents:
-            async with open_session(self._pool, workspace_id, transaction=True) as session:
+            # Only the owner of an index may do this.
+            async with open_session(self._pool, ALL_WORKSPACES, transaction=True) as session:
                 await session.execute(_INDEX_PENDING_TERMS)
             self._indexes.tend()
             await self._indexes.wait()

@@ -80,7 +80,7 @@ SEARCH_IN_DOCUMENTS: LiteralString = _SEARCH.format(
 _SEARCH_TITLED: LiteralString = rf"""
     WITH named AS MATERIALIZED (
         SELECT document_id, lower(left(regexp_replace(title, '\s*\([^()]*\)\s*$', ''), 200) COLLATE "C") AS known_as
-        FROM documents
+        FROM documents_of_workspace
         WHERE workspace_id = %(workspace_id)s
           AND lower(left(regexp_replace(title, '\s*\([^()]*\)\s*$', ''), 200) COLLATE "C") = ANY(%(names)s::text[])
           AND (%(document_ids)s::uuid[] IS NULL OR document_id = ANY(%(document_ids)s::uuid[]))

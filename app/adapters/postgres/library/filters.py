@@ -29,7 +29,7 @@ PASSES_FILTER: LiteralString = """
 _FIND_DOCUMENTS: LiteralString = f"""
     SELECT '{{' || coalesce(string_agg(document_id::text, ','), '') || '}}' AS document_ids,
         (SELECT corpus FROM workspaces WHERE workspace_id = %(workspace_id)s) AS corpus
-    FROM documents
+    FROM documents_of_workspace
     WHERE workspace_id = %(workspace_id)s
       AND (%(document_ids)s::uuid[] IS NULL OR document_id = ANY(%(document_ids)s::uuid[]))
       AND {PASSES_FILTER}

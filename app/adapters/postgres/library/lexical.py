@@ -39,7 +39,7 @@ SEARCH: LiteralString = """
     FROM (
         SELECT * FROM (
             SELECT chunk_id, document_id, -(impacts <#> %(weights)s) AS score
-            FROM chunk_terms
+            FROM terms_of_workspace
             WHERE (workspace_id = %(workspace_id)s) IS TRUE
               AND terms && %(rare)s::int[]
               AND (%(support)s::int[] IS NULL OR terms && %(support)s::int[])
