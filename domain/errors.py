@@ -18,7 +18,9 @@
     │       ├── OversizedDocument
     │       ├── MistypedDocument       the content is not what the name says
     │       └── UnsupportedDocument
+    ├── Forbidden                  the caller lacks a right
     ├── NotFound
+    │   ├── UnknownWorkspace       or one that is not the caller's
     │   ├── UnknownDocument
     │   ├── MissingOriginal        the file of a document, or a page of it, is not there
     │   ├── UnknownThread
@@ -133,8 +135,16 @@ class UnsupportedDocument(DocumentError):
     """Files of this format are not supported."""
 
 
+class Forbidden(AskgraphError):
+    """Your key does not have the right to do this."""
+
+
 class NotFound(AskgraphError):
     """There is no such thing."""
+
+
+class UnknownWorkspace(NotFound):
+    """There is no such workspace."""
 
 
 class UnknownDocument(NotFound):

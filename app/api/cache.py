@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from app.api import examples
-from app.api.dependencies import AnswersDep, RunPartsDep, Workspace
+from app.api.dependencies import AnswersDep, RunPartsDep, Workspace, needs
 from app.api.openapi import fail_with, respond_with
 from app.api.responses import CacheCountsBody
 from app.api.schemas import ThreadId, WhereQuery
@@ -16,7 +16,7 @@ from app.runs.requests import Ask
 from domain.scope import Scope
 from domain.where import Where
 
-router = APIRouter(prefix="/api/cache", tags=["cache"])
+router = APIRouter(prefix="/api/cache", tags=["cache"], route_class=needs("debug"))
 
 
 @router.get(
@@ -24,7 +24,7 @@ router = APIRouter(prefix="/api/cache", tags=["cache"])
     response_model=None,
     responses=respond_with(CacheCountsBody, examples.CACHE_COUNTS, "The counts.") | fail_with(),
 )
-async def counts(answers: AnswersDep, workspace: Workspace = "default") -> dict[str, Any]:
+async def counts(answers: AnswersDep, workspace: Workspace) -> dict[str, Any]:
     """Count the workspace's questions that found a cached answer (`hits`), that did not (`misses`), and those of the
     misses that shared another question's run (`shared`)."""
     return {"workspace": workspace, **asdict(await answers.count(workspace))}
@@ -38,7 +38,7 @@ async def counts(answers: AnswersDep, workspace: Workspace = "default") -> dict[
 async def explain(
     question: str,
     parts: RunPartsDep,
-    workspace: Workspace = "default",
+    workspace: Workspace,
     mode: str = "standard",
     thread_id: ThreadId | None = None,
     document: Annotated[list[str] | None, Query(description="Answer from this document only; repeatable.")] = None,

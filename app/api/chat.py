@@ -4,13 +4,13 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from app.api import examples
-from app.api.dependencies import get_cached_answers, get_run_manager
+from app.api.dependencies import get_cached_answers, get_caller, get_run_manager, needs
 from app.api.openapi import fail_with, respond_with_run
 from app.api.responses import AnswerBody
 from app.api.schemas import ChatRequest
 from app.api.streams import locate, respond, respond_with_hit
 
-router = APIRouter(prefix="/api", tags=["chat"])
+router = APIRouter(prefix="/api", tags=["chat"], route_class=needs("ask"))
 
 
 @router.post("/chat", responses=respond_with_run(AnswerBody, examples.ANSWER) | fail_with(404, 409, 502))
@@ -24,7 +24,7 @@ async def chat(
 
     The answer is written whether the client stays or not, unless `on_disconnect` is `cancel`. `Location` is the address
     of the run; `/events` below it continues the stream."""
-    ask = body.as_ask()
+    ask = body.as_ask(get_caller(request))
     if hit := await get_cached_answers(request).find(ask):
         return respond_with_hit(request, hit, stream)
     manager = get_run_manager(request)

@@ -1,9 +1,11 @@
 """Dependencies of the route handlers. In the API, only this module knows how the service is wired."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Annotated, TypeVar, cast
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Annotated, Any, TypeVar, cast
 
 from fastapi import Depends, Query, Request
+from fastapi.routing import APIRoute
+from starlette.responses import Response
 
 from app.api.schemas import WorkspaceId
 from app.ingest.pipeline import Ingestion
@@ -15,6 +17,7 @@ from app.runs.parts import RunParts
 from app.runs.replay import Replayer
 from app.settings import Settings
 from app.wiring.services import Services
+from domain.access import OWNER, Caller, Right
 from domain.health import Check
 from domain.ports.answers import AnswerCache
 from domain.ports.documents import DocumentStore
@@ -50,6 +53,31 @@ def get_cached_answers(request: Request) -> CachedAnswers:
     return cast(CachedAnswers, request.state.cached_answers)
 
 
+def get_caller(request: Request) -> Caller:
+    """Return who sent the request; see `get_run_manager`."""
+    return OWNER
+
+
+def needs(right: Right) -> type[APIRoute]:
+    """Make the route class of a router whose routes need this right. It is checked before the body is read."""
+
+    class GuardedRoute(APIRoute):
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            handle = super().get_route_handler()
+
+            async def handle_guarded(request: Request) -> Response:
+                get_caller(request).require(right)
+                return await handle(request)
+
+            return handle_guarded
+
+    return GuardedRoute
+
+
+async def _provide_caller(request: Request) -> Caller:
+    return get_caller(request)
+
+
 async def _provide_run_manager(request: Request) -> RunManager:
     return get_run_manager(request)
 
@@ -62,7 +90,21 @@ async def _make_replayer(request: Request) -> Replayer:
     return read_services(request).make_replayer(get_run_manager(request))
 
 
-Workspace = Annotated[WorkspaceId, Query(description="The workspace (tenant).")]
+CallerDep = Annotated[Caller, Depends(_provide_caller)]
+
+
+async def _enter_workspace(
+    caller: CallerDep,
+    workspace: Annotated[
+        WorkspaceId | None,
+        Query(description="The workspace (tenant); unset: the only one of the caller's key, else `default`."),
+    ] = None,
+) -> str:
+    return caller.enter(workspace)
+
+
+Workspace = Annotated[str, Depends(_enter_workspace)]
+"""The workspace of a request that names it in its address. The caller may enter it."""
 
 AnswersDep = Annotated[AnswerCache, Depends(_pick(lambda services: services.runs.answers))]
 ChecksDep = Annotated[Mapping[str, Check], Depends(_pick(lambda services: services.checks))]

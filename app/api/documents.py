@@ -8,16 +8,17 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, File, Form, Query, Request, UploadFile
 from fastapi.responses import JSONResponse
-from fastapi.routing import APIRoute
 from starlette.responses import Response
 
 from app.api import examples
 from app.api.dependencies import (
+    CallerDep,
     DocumentsDep,
     IngestionDep,
     IngestionsDep,
     SettingsDep,
     Workspace,
+    needs,
     read_services,
 )
 from app.api.descriptions import (
@@ -56,7 +57,7 @@ MAX_UPLOAD = 10
 """A request may be this many times as large as the largest document."""
 
 
-class _BoundedRoute(APIRoute):
+class _BoundedRoute(needs("ingest")):  # type: ignore[misc]
     """Refuses a body whose declared length is far too large, before reading it."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -66,17 +67,19 @@ class _BoundedRoute(APIRoute):
             limit = read_services(request).settings.max_document_mb * MAX_UPLOAD
             if int(request.headers.get("content-length", 0)) > limit * 1_000_000:
                 raise OversizedDocument(f"One request may bring {limit} MB. Send the files one by one.")
-            return await handle(request)
+            response: Response = await handle(request)
+            return response
 
         return handle_bounded
 
 
 RevisionQuery = Annotated[int | None, Query(ge=1, description="The text of this revision, which a citation names.")]
 
-router = APIRouter(prefix="/api/documents", tags=["documents"], route_class=_BoundedRoute)
+reading = APIRouter(prefix="/api/documents", tags=["documents"], route_class=needs("ask"))
+writing = APIRouter(prefix="/api/documents", tags=["documents"], route_class=_BoundedRoute)
 
 
-@router.post(
+@writing.post(
     "",
     responses=respond_with(IngestBody, examples.INGEST, "At least one file was taken.")
     | respond_with(AcceptedIngestBody, examples.ACCEPTED_INGEST, "The files are read later.", 202)
@@ -88,8 +91,9 @@ async def add_documents(
     documents: DocumentsDep,
     ingestion: IngestionDep,
     ingestions: IngestionsDep,
+    caller: CallerDep,
     files: Annotated[list[UploadFile], File(description=f"Supported formats: {list_formats()}.")],
-    workspace: Annotated[WorkspaceId, Form()] = "default",
+    workspace: Annotated[WorkspaceId | None, Form()] = None,
     metadata: Annotated[
         str | None, Form(description='Metadata of every file, a JSON object such as {"team": "legal", "year": 2024}')
     ] = None,
@@ -101,6 +105,7 @@ async def add_documents(
     With `wait=false`: 202, and an ingestion for each file that was taken, whose report is at `/api/ingestions/{id}`.
     """
     started = perf_counter()
+    workspace = caller.enter(workspace)
     limit = settings.max_document_mb * 1_000_000
     reports: list[DocumentReport] = []
     accepted: list[IngestionStatus] = []
@@ -140,20 +145,18 @@ async def add_documents(
     return JSONResponse(describe_ingest(report), 422 if len(report.failed) == len(reports) else 200)
 
 
-@router.get(
+@reading.get(
     "",
     response_model=None,
     responses=respond_with(DocumentListBody, {"documents": [examples.DOCUMENT]}, "The documents.") | fail_with(),
 )
-async def list_documents(
-    documents: DocumentsDep, workspace: Workspace = "default", where: WhereQuery = None
-) -> dict[str, Any]:
+async def list_documents(documents: DocumentsDep, workspace: Workspace, where: WhereQuery = None) -> dict[str, Any]:
     """List the workspace's documents, or those whose metadata passes a filter."""
     found = await documents.list(workspace, Where.parse_option(where))
     return {"documents": [describe_document(document) for document in found]}
 
 
-@router.get(
+@reading.get(
     "/{document_id}",
     response_model=None,
     responses=respond_with(DocumentWithTextBody, examples.DOCUMENT_WITH_TEXT, "The document.") | fail_with(404),
@@ -161,7 +164,7 @@ async def list_documents(
 async def get_document(
     document_id: str,
     documents: DocumentsDep,
-    workspace: Workspace = "default",
+    workspace: Workspace,
     revision: RevisionQuery = None,
 ) -> dict[str, Any]:
     """Return one document with its extracted text, to which the offsets of citations refer."""
@@ -171,12 +174,12 @@ async def get_document(
     return describe_document(document) | {"text": await read_revision(documents, document, revision)}
 
 
-@router.get(
+@reading.get(
     "/{document_id}/revisions",
     response_model=None,
     responses=respond_with(RevisionListBody, {"revisions": [examples.REVISION]}, "The revisions.") | fail_with(404),
 )
-async def list_revisions(document_id: str, documents: DocumentsDep, workspace: Workspace = "default") -> dict[str, Any]:
+async def list_revisions(document_id: str, documents: DocumentsDep, workspace: Workspace) -> dict[str, Any]:
     """List the document's contents, newest first: the current one, and earlier ones as long as an answer cites them."""
     if await documents.get(workspace, document_id) is None:
         raise UnknownDocument(f"There is no document {document_id!r} in this workspace.")
@@ -192,7 +195,7 @@ async def read_revision(documents: DocumentStore, document: Document, revision: 
     return text
 
 
-@router.delete(
+@writing.delete(
     "/{document_id}",
     status_code=204,
     responses=respond_with(ErasureBody, examples.ERASURE, "With `everywhere`: what was erased, and the proof.")
@@ -203,14 +206,16 @@ async def delete_document(
     document_id: str,
     request: Request,
     ingestion: IngestionDep,
-    workspace: Workspace = "default",
+    caller: CallerDep,
+    workspace: Workspace,
     everywhere: Annotated[
         bool, Query(description="Erase it from conversations, tapes and caches too, and prove it.")
     ] = False,
 ) -> Response:
     """Delete a document, its chunks, and the answers cached from it. With `everywhere`, also erase what runs, saved
-    states and tapes hold of it, and search every table for it afterwards."""
+    states and tapes hold of it, and search every table for it afterwards, which needs the right `admin`."""
     if everywhere:
+        caller.require("admin")
         erasure = await read_services(request).make_forgetting().forget_document(workspace, document_id)
         return JSONResponse(describe_erasure(erasure))
     if not await ingestion.delete(workspace, document_id):

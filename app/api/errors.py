@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from domain.errors import (
     AskgraphError,
     DamagedState,
+    Forbidden,
     InputError,
     ModelError,
     NotFound,
@@ -27,6 +28,7 @@ logger = logging.getLogger("askgraph.api")
 _STATUS: list[tuple[type[AskgraphError], int]] = [
     (OversizedDocument, 413),
     (InputError, 422),
+    (Forbidden, 403),
     (NotFound, 404),
     (ThreadBusy, 409),
     (DamagedState, 409),

@@ -5,12 +5,12 @@ import asyncio
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from app.api.dependencies import GraphDep
+from app.api.dependencies import GraphDep, needs
 from app.api.openapi import fail_with, respond_with_text
 from app.drawing.diagram import read_graph
 from app.drawing.drawing import Format, draw
 
-router = APIRouter(prefix="/api", tags=["graph"])
+router = APIRouter(prefix="/api", tags=["graph"], route_class=needs("ask"))
 
 _MEDIA_TYPES = {"mermaid": "text/plain; charset=utf-8", "ascii": "text/plain; charset=utf-8", "png": "image/png"}
 

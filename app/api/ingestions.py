@@ -5,13 +5,13 @@ from typing import Any
 from fastapi import APIRouter
 
 from app.api import examples
-from app.api.dependencies import IngestionsDep, Workspace
+from app.api.dependencies import IngestionsDep, Workspace, needs
 from app.api.descriptions import describe_ingestion
 from app.api.openapi import fail_with, respond_with
 from app.api.responses import IngestionBody
 from domain.errors import UnknownIngestion
 
-router = APIRouter(prefix="/api/ingestions", tags=["documents"])
+router = APIRouter(prefix="/api/ingestions", tags=["documents"], route_class=needs("ingest"))
 
 
 @router.get(
@@ -19,9 +19,7 @@ router = APIRouter(prefix="/api/ingestions", tags=["documents"])
     response_model=None,
     responses=respond_with(IngestionBody, examples.INGESTION, "The ingestion's state.") | fail_with(404),
 )
-async def get_ingestion(
-    ingestion_id: str, ingestions: IngestionsDep, workspace: Workspace = "default"
-) -> dict[str, Any]:
+async def get_ingestion(ingestion_id: str, ingestions: IngestionsDep, workspace: Workspace) -> dict[str, Any]:
     """Return the state of a file's ingestion: queued, running, done or failed, and its report once it has ended."""
     status = await ingestions.get(workspace, ingestion_id)
     if status is None:

@@ -13,6 +13,7 @@ from app.api.sse import MEDIA_TYPE
 Responses = dict[int | str, dict[str, Any]]
 
 _ERRORS: dict[int, tuple[str, str, bool]] = {
+    403: ("forbidden", "This needs the right 'ask', which your key does not have.", False),
     404: ("unknown_document", "There is no document 'x' in this workspace.", False),
     409: ("thread_busy", "Another question of this thread is still being answered.", True),
     413: ("oversized_document", "The file is larger than 50 MB. Split it.", False),
@@ -20,6 +21,10 @@ _ERRORS: dict[int, tuple[str, str, bool]] = {
     502: ("model_rejected_key", "The model's provider did not accept the API key.", False),
     503: ("database_unavailable", "The database does not answer.", True),
 }
+
+
+EVERYWHERE = (403, 404, 422, 500, 503)
+"""Statuses with which every route may fail."""
 
 
 def respond_with(model: Any, example: Any, description: str, status: int = 200) -> Responses:
@@ -60,8 +65,8 @@ def respond_with_text(media_types: dict[str, str], description: str) -> Response
 
 
 def fail_with(*statuses: int) -> Responses:
-    """Document the error responses of a route. Every route may fail with 422, 500 and 503."""
-    return {status: _describe_error(status) for status in sorted({*statuses, 422, 500, 503})}
+    """Document the error responses of a route. See `EVERYWHERE` for those of every route."""
+    return {status: _describe_error(status) for status in sorted({*statuses, *EVERYWHERE})}
 
 
 def _describe_error(status: int) -> dict[str, Any]:

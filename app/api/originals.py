@@ -10,7 +10,7 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from app.api import examples
-from app.api.dependencies import DocumentsDep, OriginalsDep, RendererDep, Workspace
+from app.api.dependencies import DocumentsDep, OriginalsDep, RendererDep, Workspace, needs
 from app.api.documents import RevisionQuery, read_revision
 from app.api.openapi import fail_with, respond_with, respond_with_text
 from app.api.responses import BlocksBody
@@ -26,7 +26,7 @@ DEFAULT_DPI, MIN_DPI, MAX_DPI = 110, 36, 220
 
 _LONGEST_NAME = 150
 
-router = APIRouter(prefix="/api/documents", tags=["documents"])
+router = APIRouter(prefix="/api/documents", tags=["documents"], route_class=needs("ask"))
 
 
 @router.get(
@@ -40,7 +40,7 @@ async def get_file(
     document_id: str,
     documents: DocumentsDep,
     originals: OriginalsDep,
-    workspace: Workspace = "default",
+    workspace: Workspace,
     revision: RevisionQuery = None,
 ) -> Response:
     """Return the file from which the document was read, to be saved and never shown as a page of this service."""
@@ -77,7 +77,7 @@ async def get_page(
     documents: DocumentsDep,
     originals: OriginalsDep,
     renderer: RendererDep,
-    workspace: Workspace = "default",
+    workspace: Workspace,
     dpi: Annotated[int, Query(ge=MIN_DPI, le=MAX_DPI, description="Pixels an inch.")] = DEFAULT_DPI,
     revision: RevisionQuery = None,
 ) -> Response:
@@ -101,7 +101,7 @@ async def get_page(
     responses=respond_with(BlocksBody, examples.BLOCKS, "The document's text.") | fail_with(404),
 )
 async def get_blocks(
-    document_id: str, documents: DocumentsDep, workspace: Workspace = "default", revision: RevisionQuery = None
+    document_id: str, documents: DocumentsDep, workspace: Workspace, revision: RevisionQuery = None
 ) -> dict[str, Any]:
     """Return the document's text in blocks: headings, paragraphs, lists, steps, tables, code, quotes, definitions.
 

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Header, Request
 from starlette.responses import Response
 
 from app.api import examples
-from app.api.dependencies import RunManagerDep, Workspace
+from app.api.dependencies import RunManagerDep, Workspace, needs
 from app.api.descriptions import describe_run
 from app.api.openapi import fail_with, respond_with, respond_with_run
 from app.api.responses import AnswerBody, RunBody
@@ -14,7 +14,7 @@ from app.api.streams import respond
 from domain.errors import InputError
 from domain.streams import order_of
 
-router = APIRouter(prefix="/api/runs", tags=["runs"])
+router = APIRouter(prefix="/api/runs", tags=["runs"], route_class=needs("ask"))
 
 
 @router.get(
@@ -22,7 +22,7 @@ router = APIRouter(prefix="/api/runs", tags=["runs"])
     response_model=None,
     responses=respond_with(RunBody, examples.RUN, "The run's status.") | fail_with(404),
 )
-async def status(run_id: str, manager: RunManagerDep, workspace: Workspace = "default") -> dict[str, Any]:
+async def status(run_id: str, manager: RunManagerDep, workspace: Workspace) -> dict[str, Any]:
     """Return a run's status; once it has ended, with its answer, usage, cost and timings."""
     return describe_run(await manager.read_status(workspace, run_id))
 
@@ -37,7 +37,7 @@ async def events(
     run_id: str,
     request: Request,
     manager: RunManagerDep,
-    workspace: Workspace = "default",
+    workspace: Workspace,
     last_event_id: Annotated[str | None, Header()] = None,
     stream: bool | None = None,
 ) -> Response:
@@ -61,7 +61,7 @@ async def events(
     response_model=None,
     responses=respond_with(RunBody, examples.RUN, "The run's status.") | fail_with(404),
 )
-async def cancel(run_id: str, manager: RunManagerDep, workspace: Workspace = "default") -> dict[str, Any]:
+async def cancel(run_id: str, manager: RunManagerDep, workspace: Workspace) -> dict[str, Any]:
     """Stop a run. What it has written so far is kept, as a turn that is marked as stopped. A run that has ended stays
     as it is."""
     return describe_run(await manager.stop(workspace, run_id))

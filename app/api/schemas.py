@@ -6,6 +6,7 @@ from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema
 
 from app.runs.requests import Ask
+from domain.access import Caller
 from domain.names import THREAD_ID, WORKSPACE_ID
 from domain.profile import MOST_SOURCES
 from domain.runs import WhenBusy
@@ -61,7 +62,8 @@ class ChatRequest(_Body):
     filter: Annotated[dict[str, Any], WithJsonSchema(_FILTER_SCHEMA)] | None = None
     """Answer only from documents whose metadata passes all of these tests; unset: from all."""
     mode: str = "standard"
-    workspace: WorkspaceId = "default"
+    workspace: WorkspaceId | None = None
+    """Unset: the only one of the caller's key, else `default`."""
     threshold: float | None = Field(None, ge=0, le=1, strict=False)
     """Answer only from passages that are at least this similar to the question; unset: as the mode says."""
     limit: int | None = Field(None, ge=1, le=MOST_SOURCES)
@@ -71,11 +73,11 @@ class ChatRequest(_Body):
     on_disconnect: Literal["continue", "cancel"] = "continue"
     """Continue or cancel the run if the client of this request disconnects."""
 
-    def as_ask(self) -> Ask:
-        """Return the question for the run manager."""
+    def as_ask(self, caller: Caller) -> Ask:
+        """Return the caller's question for the run manager. Raises `UnknownWorkspace`, and `FilterError`."""
         return Ask(
             question=self.question,
-            scope=Scope.within(self.workspace, self.document_ids, Where.from_json(self.filter or {})),
+            scope=Scope.within(caller.enter(self.workspace), self.document_ids, Where.from_json(self.filter or {})),
             thread_id=self.thread_id,
             mode=self.mode,
             when_busy=self.when_busy,
@@ -96,4 +98,5 @@ class ReplayRequest(_Body):
     set: dict[str, Any] = Field(default_factory=dict)
     """State fields to change first; `profile.rerank.keep` reaches into the profile."""
     mode: str | None = None
-    workspace: WorkspaceId = "default"
+    workspace: WorkspaceId | None = None
+    """Unset: the only one of the caller's key, else `default`."""

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from app.api import examples
-from app.api.dependencies import HistoryDep, ReplayerDep, RunManagerDep, Workspace, read_services
+from app.api.dependencies import CallerDep, HistoryDep, ReplayerDep, RunManagerDep, Workspace, needs, read_services
 from app.api.descriptions import describe_erasure
 from app.api.openapi import fail_with, respond_with, respond_with_run
 from app.api.responses import AnswerBody, ErasureBody, HistoryBody
@@ -15,7 +15,8 @@ from app.api.streams import locate, respond, stream_events
 from app.runs.replay import Replay
 from app.runs.strict_replay import StrictReplay
 
-router = APIRouter(prefix="/api/threads", tags=["threads"])
+router = APIRouter(prefix="/api/threads", tags=["threads"], route_class=needs("debug"))
+erasing = APIRouter(prefix="/api/threads", tags=["threads"], route_class=needs("admin"))
 
 
 @router.get(
@@ -23,17 +24,17 @@ router = APIRouter(prefix="/api/threads", tags=["threads"])
     response_model=None,
     responses=respond_with(HistoryBody, examples.HISTORY, "The steps.") | fail_with(404),
 )
-async def read_history(thread_id: ThreadId, history: HistoryDep, workspace: Workspace = "default") -> dict[str, Any]:
+async def read_history(thread_id: ThreadId, history: HistoryDep, workspace: Workspace) -> dict[str, Any]:
     """List every saved step of a thread, oldest first: its node, what it changed, its time, its checkpoint."""
     return {"thread_id": thread_id, "steps": await history.read(workspace, thread_id)}
 
 
-@router.delete(
+@erasing.delete(
     "/{thread_id}",
     response_model=None,
     responses=respond_with(ErasureBody, examples.ERASURE, "What was erased, and the proof.") | fail_with(404, 409),
 )
-async def forget_thread(thread_id: ThreadId, request: Request, workspace: Workspace = "default") -> dict[str, Any]:
+async def forget_thread(thread_id: ThreadId, request: Request, workspace: Workspace) -> dict[str, Any]:
     """Erase a thread with its branches: states, runs, tapes and cached answers. Search every table for it afterwards.
     What its runs cost stays known."""
     return describe_erasure(await read_services(request).make_forgetting().forget_thread(workspace, thread_id))
@@ -47,6 +48,7 @@ async def replay(
     thread_id: ThreadId,
     body: ReplayRequest,
     request: Request,
+    caller: CallerDep,
     replayer: ReplayerDep,
     manager: RunManagerDep,
     stream: bool | None = None,
@@ -54,7 +56,7 @@ async def replay(
     """Continue from a saved state, changed or not, in a new thread; or run a run again from its tape. Streams like
     `/api/chat`."""
     wanted = Replay(
-        body.workspace,
+        caller.enter(body.workspace),
         thread_id=thread_id,
         checkpoint_id=body.checkpoint_id,
         run_id=body.run_id,

@@ -16,6 +16,21 @@ from app.runs.hit_log import HitRecorder
 from app.runs.manager import RunManager
 from app.wiring.services import Services
 
+ROUTERS = (
+    chat.router,
+    cache.router,
+    runs.router,
+    documents.reading,
+    documents.writing,
+    originals.router,
+    ingestions.router,
+    threads.router,
+    threads.erasing,
+    graph.router,
+    costs.router,
+    health.router,
+)
+
 PAGE = Path(__file__).parents[1] / "api" / "page.html"
 
 
@@ -48,8 +63,8 @@ def make_app(services: Services) -> FastAPI:
 
     app = FastAPI(title="askgraph", description="Question answering over a team's documents.", lifespan=run_lifespan)
     register_error_handlers(app)
-    for module in (chat, cache, runs, documents, originals, ingestions, threads, graph, costs, health):
-        app.include_router(module.router)
+    for router in ROUTERS:
+        app.include_router(router)
 
     @app.get("/", include_in_schema=False)
     async def page() -> FileResponse:

@@ -9,7 +9,6 @@ import pytest_asyncio
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
 
-from app.api import cache, chat, costs, documents, graph, health, ingestions, originals, runs, threads
 from app.api.responses import (
     AcceptedIngestBody,
     AnswerBody,
@@ -26,13 +25,12 @@ from app.api.responses import (
     RunBody,
 )
 from app.runs.cache_explanation import Explanation
-from app.serving.application import make_app
+from app.serving.application import ROUTERS, make_app
 from app.wiring.services import Services
 from tests.asking import QUESTION
 from tests.http_client import open_client
 
 DOCUMENT = make_app(cast(Any, None)).openapi()
-ROUTERS = (chat, cache, runs, documents, originals, ingestions, threads, graph, costs, health)
 
 
 def list_responses() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -43,8 +41,8 @@ def list_responses() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def list_examples() -> Iterator[Any]:
-    for module in ROUTERS:
-        for route in module.router.routes:
+    for router in ROUTERS:
+        for route in router.routes:
             assert isinstance(route, APIRoute)
             for status, response in route.responses.items():
                 if "model" in response:

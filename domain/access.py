@@ -1,0 +1,46 @@
+"""Access: who asks, in which workspaces, and with which rights."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from domain.errors import Forbidden, UnknownWorkspace
+from domain.scope import DEFAULT_SCOPE
+
+Right = Literal["ask", "ingest", "debug", "admin"]
+"""`ask`: questions, their runs, and reading documents. `ingest`: adding and deleting documents. `debug`: saved steps,
+replays, costs and the cache. `admin`: keys, and erasing what others wrote."""
+
+RIGHTS: frozenset[Right] = frozenset(get_args(Right))
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The sender of a request. A service without keys knows one, the `OWNER` of the machine."""
+
+    name: str
+    workspaces: frozenset[str] | None = None
+    """None: all."""
+    groups: frozenset[str] | None = None
+    """The groups whose documents the caller may read; None: all."""
+    rights: frozenset[Right] = RIGHTS
+
+    def require(self, right: Right) -> None:
+        """Raise `Forbidden` where the caller lacks the right."""
+        if right not in self.rights:
+            raise Forbidden(f"This needs the right {right!r}, which your key does not have.")
+
+    def enter(self, workspace_id: str | None) -> str:
+        """Return the workspace of a request: the one that it names, else the caller's only one, else `default`.
+
+        Raises `UnknownWorkspace` where it is not the caller's, whether it exists or not.
+        """
+        if workspace_id is None:
+            one = self.workspaces is not None and len(self.workspaces) == 1
+            workspace_id = next(iter(self.workspaces or ())) if one else DEFAULT_SCOPE.workspace_id
+        if self.workspaces is not None and workspace_id not in self.workspaces:
+            raise UnknownWorkspace(f"There is no workspace {workspace_id!r}.")
+        return workspace_id
+
+
+OWNER = Caller("owner")
+"""The owner of the machine, who may do everything everywhere."""
