@@ -259,7 +259,10 @@ class Clock:
 
 async def test_puts_are_stored_together_a_second_after_the_last_one(pool: Pool) -> None:
     config, clock = thread(), Clock()
-    async with open_saver(pool, workspace_id=ALL_WORKSPACES) as opened, open_saver(pool, workspace_id=ALL_WORKSPACES) as elsewhere:
+    async with (
+        open_saver(pool, workspace_id=ALL_WORKSPACES) as opened,
+        open_saver(pool, workspace_id=ALL_WORKSPACES) as elsewhere,
+    ):
         opened._buffer._loop = cast(Any, clock)
         for number in range(3):
             await put(opened, config, {"kept": [number]})
