@@ -9,7 +9,7 @@ all alike. CPU is this process's and that of Postgres's backends together.
 
 import asyncio
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -80,7 +80,14 @@ async def measure(pool: Pool, database_url: str) -> None:
     begun: dict[str, asyncio.Future[float]] = {}
 
     async def ingest(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
+        workspace_id: str,
+        source: str,
+        data: bytes,
+        *,
+        media_type: str | None,
+        metadata: Metadata,
+        groups: Sequence[str] | None,
+        arrival: Arrival,
     ) -> DocumentReport:
         begun[source].set_result(perf_counter())
         return DocumentReport(source, "added")

@@ -6,7 +6,16 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from app.api import examples
-from app.api.dependencies import CallerDep, HistoryDep, ReplayerDep, RunManagerDep, Workspace, needs, read_services
+from app.api.dependencies import (
+    CallerDep,
+    CallerScope,
+    HistoryDep,
+    ReplayerDep,
+    RunManagerDep,
+    Workspace,
+    needs,
+    read_services,
+)
 from app.api.descriptions import describe_erasure
 from app.api.openapi import fail_with, respond_with, respond_with_run
 from app.api.responses import AnswerBody, ErasureBody, HistoryBody
@@ -24,9 +33,9 @@ erasing = APIRouter(prefix="/api/threads", tags=["threads"], route_class=needs("
     response_model=None,
     responses=respond_with(HistoryBody, examples.HISTORY, "The steps.") | fail_with(404),
 )
-async def read_history(thread_id: ThreadId, history: HistoryDep, workspace: Workspace) -> dict[str, Any]:
+async def read_history(thread_id: ThreadId, history: HistoryDep, scope: CallerScope) -> dict[str, Any]:
     """List every saved step of a thread, oldest first: its node, what it changed, its time, its checkpoint."""
-    return {"thread_id": thread_id, "steps": await history.read(workspace, thread_id)}
+    return {"thread_id": thread_id, "steps": await history.read(scope.workspace_id, thread_id, scope.groups)}
 
 
 @erasing.delete(
@@ -63,6 +72,7 @@ async def replay(
         changes=body.set,
         mode=body.mode,
         tape=body.tape,
+        groups=caller.groups,
     )
     replayed = await replayer.open(wanted)
     if isinstance(replayed, StrictReplay):

@@ -46,17 +46,18 @@ class HistoryReader:
         self._states = states
         self._saved_states = saved_states
 
-    async def read(self, workspace_id: str, thread_id: str) -> list[HistoryStep]:
+    async def read(self, workspace_id: str, thread_id: str, groups: frozenset[str] | None = None) -> list[HistoryStep]:
         """Return the thread's steps, oldest first.
 
-        Raises `UnknownThread` where the workspace has no such thread or nothing was saved in it, and
+        Raises `UnknownThread` where the workspace has no such thread that is open to an asker of these groups, or
+        nothing was saved in it, and
         `DatabaseUnavailable`.
         """
         config = locate_states(workspace_id, thread_id)
         saved: Sequence[StateSnapshot | SavedState]
         with self._states.translating_errors():
             try:
-                await self._threads.require(workspace_id, thread_id)
+                await self._threads.require(workspace_id, thread_id, groups)
                 saved = [snapshot async for snapshot in self._states.graph.aget_state_history(config)][::-1]
             except DamagedState:
                 saved = [state async for state in self._read_one_by_one(workspace_id, thread_id)]

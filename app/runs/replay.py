@@ -56,6 +56,8 @@ class Replay:
     mode: str | None = None
     """Run on in this mode."""
     tape: TapeUse = "off"
+    groups: frozenset[str] | None = None
+    """The asker's groups; see `Scope.groups`."""
 
 
 class Replayer:
@@ -97,7 +99,7 @@ class Replayer:
             thread_id = run.thread_id
         if thread_id is None or (run is None and replay.checkpoint_id is None):
             raise StateError("Name the run to replay, or the checkpoint to run on from.")
-        await self._parts.threads.require(replay.workspace_id, thread_id)
+        await self._parts.threads.require(replay.workspace_id, thread_id, replay.groups)
         with self._states.translating_errors():
             start = await self._find_start(replay, run, thread_id)
             if replay.tape == "off":

@@ -85,7 +85,14 @@ async def test_a_file_is_tried_again_if_the_model_does_not_answer(
     tried: list[tuple[str, str, bytes, str | None]] = []
 
     async def ingest(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
+        workspace_id: str,
+        source: str,
+        data: bytes,
+        *,
+        media_type: str | None,
+        metadata: Metadata,
+        groups: Sequence[str] | None,
+        arrival: Arrival,
     ) -> DocumentReport:
         tried.append((workspace_id, source, data, media_type))
         if len(tried) == 1:
@@ -109,7 +116,14 @@ async def test_a_file_is_given_up_after_the_last_attempt(
     tried: list[str] = []
 
     async def ingest(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
+        workspace_id: str,
+        source: str,
+        data: bytes,
+        *,
+        media_type: str | None,
+        metadata: Metadata,
+        groups: Sequence[str] | None,
+        arrival: Arrival,
     ) -> DocumentReport:
         tried.append(source)
         raise EmbedderUnavailable
@@ -130,7 +144,14 @@ async def test_a_permanent_error_ends_the_ingestion(
     start: Start, ingestions: PostgresIngestionQueue, pool: Pool, error: Exception, code: str
 ) -> None:
     async def ingest(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
+        workspace_id: str,
+        source: str,
+        data: bytes,
+        *,
+        media_type: str | None,
+        metadata: Metadata,
+        groups: Sequence[str] | None,
+        arrival: Arrival,
     ) -> DocumentReport:
         raise error
 
@@ -151,14 +172,28 @@ async def test_another_worker_ingests_the_file_of_a_dead_one(
     begun = asyncio.Event()
 
     async def hang(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
+        workspace_id: str,
+        source: str,
+        data: bytes,
+        *,
+        media_type: str | None,
+        metadata: Metadata,
+        groups: Sequence[str] | None,
+        arrival: Arrival,
     ) -> DocumentReport:
         begun.set()
         await asyncio.Event().wait()
         raise AssertionError
 
     async def ingest(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
+        workspace_id: str,
+        source: str,
+        data: bytes,
+        *,
+        media_type: str | None,
+        metadata: Metadata,
+        groups: Sequence[str] | None,
+        arrival: Arrival,
     ) -> DocumentReport:
         return DocumentReport(source, "added")
 
@@ -202,7 +237,14 @@ async def test_a_worker_that_was_frozen_stores_nothing_of_a_file_that_another_ha
     outcome: asyncio.Future[DocumentReport] = asyncio.get_running_loop().create_future()
 
     async def ingest_late(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
+        workspace_id: str,
+        source: str,
+        data: bytes,
+        *,
+        media_type: str | None,
+        metadata: Metadata,
+        groups: Sequence[str] | None,
+        arrival: Arrival,
     ) -> DocumentReport:
         slow = Ingestion(documents, held, answers)
         outcome.set_result(await slow.add(workspace_id, source, data, media_type=media_type, arrival=arrival))

@@ -20,6 +20,7 @@ from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from app.adapters.postgres.row_security import HOW_TO_CREATE, find_role
 from domain.errors import ConfigurationError, DatabaseUnavailable, InputError
+from domain.scope import Scope
 
 logger = logging.getLogger("askgraph.postgres")
 
@@ -29,6 +30,9 @@ class Everywhere(Enum):
 
     EVERYWHERE = "all workspaces"
 
+
+Realm = Scope | str | Everywhere
+"""The rows that a connection sees: of a workspace, of that part of it that a scope's groups may read, or all."""
 
 ALL_WORKSPACES = Everywhere.EVERYWHERE
 """The one exception to row-level security: maintenance, which sees every row. It has a few users, which
@@ -74,31 +78,26 @@ _SETTINGS = {
 
 # Of the session, not of the transaction: most checkouts find the connection as they need it, and cost no round trip.
 _TURN_TO: LiteralString = """
-    SELECT set_config('role', %(role)s, false), set_config('askgraph.workspace', %(workspace)s, false)
+    SELECT set_config('role', %(role)s, false), set_config('askgraph.workspace', %(workspace)s, false),
+        set_config('askgraph.groups', %(groups)s, false)
 """
 
 
 class _Connection(AsyncConnection[DictRow]):
-    """A connection that records when it was last used, and for which workspace."""
+    """A connection that records when it was last used, and which rows it sees."""
 
     used = 0.0
     role: str | None = None
     """The role that sees one workspace; None where the server has none for us."""
-    workspace_id: str | Everywhere | None = None
-    """The workspace whose rows it sees; None if that is not known."""
+    sees: tuple[str, str] | Everywhere | None = None
+    """The workspace and the groups of the rows that it sees; None if that is not known."""
 
-    async def turn_to(self, workspace_id: str | Everywhere) -> None:
-        """Show the rows of this workspace from now on."""
-        everywhere = workspace_id is ALL_WORKSPACES
-        # Unknown until the server has answered.
-        self.workspace_id = None
-        await self.execute(
-            _TURN_TO,
-            {
-                "role": "none" if everywhere or self.role is None else self.role,
-                "workspace": "" if everywhere else workspace_id,
-            },
-        )
+    async def turn_to(self, sees: tuple[str, str] | Everywhere) -> None:
+        """Show these rows from now on. The caller sets `sees` once the server has answered."""
+        self.sees = None
+        workspace, groups = ("", "") if isinstance(sees, Everywhere) else sees
+        role = "none" if isinstance(sees, Everywhere) or self.role is None else self.role
+        await self.execute(_TURN_TO, {"role": role, "workspace": workspace, "groups": groups})
 
 
 class Integers(list[int]):
@@ -177,8 +176,8 @@ async def _configure(connection: AsyncConnection[DictRow], *, role: str | None) 
     for name, value in _SETTINGS.items():
         await connection.execute("SELECT set_config(%s, %s, false)", (name, value))
     # Whoever does not say which workspace sees none.
-    await connection.turn_to("")
-    connection.workspace_id = ""
+    await connection.turn_to(("", "{}"))
+    connection.sees = ("", "{}")
     await _note_use(connection)
 
 
@@ -247,13 +246,19 @@ def translated_errors() -> Iterator[None]:
         raise DatabaseUnavailable from error
 
 
+def write_array(texts: Iterable[str]) -> str:
+    """Return an array literal of PostgreSQL."""
+    quoted = (text.replace("\\", "\\\\").replace('"', '\\"') for text in sorted(texts))
+    return "{" + ",".join(f'"{text}"' for text in quoted) + "}"
+
+
 class Session:
     """A connection for the queries of one workspace. Every statement gets the workspace's id as `%(workspace_id)s`."""
 
-    def __init__(self, connection: AsyncConnection[DictRow], workspace_id: str | Everywhere) -> None:
+    def __init__(self, connection: AsyncConnection[DictRow], realm: Realm) -> None:
         self._connection = connection
-        self._workspace = workspace_id
-        self.workspace_id = "" if isinstance(workspace_id, Everywhere) else workspace_id
+        self._sees = sees = _read_realm(realm)
+        self.workspace_id = "" if isinstance(sees, Everywhere) else sees[0]
 
     async def fetch(self, query: LiteralString, *, prepare: bool = True, **params: Any) -> list[DictRow]:
         """Return all rows. With `prepare=False` the server plans for the given parameters, which suits statements whose
@@ -270,13 +275,13 @@ class Session:
         parameters = params | {"workspace_id": self.workspace_id}
         connection = self._connection
         assert isinstance(connection, _Connection)
-        if connection.workspace_id == self._workspace:
+        if connection.sees == self._sees:
             return await connection.execute(query, parameters, prepare=prepare, binary=True)
         # Both in one round trip.
         async with connection.pipeline():
-            await connection.turn_to(self._workspace)
+            await connection.turn_to(self._sees)
             cursor = await connection.execute(query, parameters, prepare=prepare, binary=True)
-        connection.workspace_id = self._workspace
+        connection.sees = self._sees
         return cursor
 
     @asynccontextmanager
@@ -286,11 +291,11 @@ class Session:
         connection = self._connection
         assert isinstance(connection, _Connection)
         assert connection.info.transaction_status == TransactionStatus.INTRANS
-        connection.workspace_id = None
+        connection.sees = None
         await connection.execute("SET LOCAL ROLE NONE")
         yield
-        await connection.turn_to(self._workspace)
-        connection.workspace_id = self._workspace
+        await connection.turn_to(self._sees)
+        connection.sees = self._sees
 
     async def copy(self, statement: LiteralString, types: list[str], rows: Iterable[tuple[Any, ...]]) -> None:
         """Insert rows with binary COPY, which is by far the fastest way."""
@@ -301,20 +306,19 @@ class Session:
 
 
 @asynccontextmanager
-async def borrow(pool: Pool, workspace_id: str | Everywhere) -> AsyncIterator[AsyncConnection[DictRow]]:
+async def borrow(pool: Pool, realm: Realm) -> AsyncIterator[AsyncConnection[DictRow]]:
     """Borrow a connection that sees the rows of one workspace, or of all. No other code takes one from the pool."""
+    sees = _read_realm(realm)
     async with pool.connection() as connection:
         assert isinstance(connection, _Connection)
-        if connection.workspace_id != workspace_id:
-            await connection.turn_to(workspace_id)
-            connection.workspace_id = workspace_id
+        if connection.sees != sees:
+            await connection.turn_to(sees)
+            connection.sees = sees
         yield connection
 
 
 @asynccontextmanager
-async def open_session(
-    pool: Pool, workspace_id: str | Everywhere, *, transaction: bool = False
-) -> AsyncIterator[Session]:
+async def open_session(pool: Pool, realm: Realm, *, transaction: bool = False) -> AsyncIterator[Session]:
     """Borrow a connection. Each statement commits by itself, or all together with `transaction`.
 
     Raises `DatabaseUnavailable`, and `InputError` for text that PostgreSQL cannot store, such as a NUL character.
@@ -323,8 +327,18 @@ async def open_session(
         # Reads and small writes are bounded, in case the server hangs. A transaction may have much to write.
         async with asyncio.timeout(None if transaction else QUERY_SECONDS):
             if transaction:
-                async with borrow(pool, workspace_id) as connection, connection.transaction():
-                    yield Session(connection, workspace_id)
+                async with borrow(pool, realm) as connection, connection.transaction():
+                    yield Session(connection, realm)
             else:
                 async with pool.connection() as connection:
-                    yield Session(connection, workspace_id)
+                    yield Session(connection, realm)
+
+
+def _read_realm(realm: Realm) -> tuple[str, str] | Everywhere:
+    """Return the workspace, and the groups as an array literal; empty text for the rows of all groups."""
+    match realm:
+        case Everywhere():
+            return realm
+        case Scope():
+            return realm.workspace_id, "" if realm.groups is None else write_array(realm.groups)
+    return realm, ""

@@ -83,6 +83,13 @@ _OF_THREAD: LiteralString = """EXISTS (
         AND threads.workspace_id = (SELECT current_setting('askgraph.workspace', true))
 )"""
 
+# A document of groups is for those in one of them. Whatever shows a text joins `documents`.
+_OF_GROUPS: LiteralString = """
+    groups = '{}'
+    OR (SELECT coalesce(current_setting('askgraph.groups', true), '') = '')
+    OR groups && (SELECT nullif(current_setting('askgraph.groups', true), '')::text[])
+"""
+
 _LOCK = 0x61736B69
 """Advisory lock of the only process that secures tables."""
 
@@ -146,6 +153,8 @@ async def find_role(connection: AsyncConnection[Any]) -> str | None:
 async def protect(connection: AsyncConnection[Any], name: str) -> None:
     """Give a table of `OF_WORKSPACE` or `OF_THREAD` its policy."""
     condition = _OF_WORKSPACE if name in OF_WORKSPACE else SQL(_OF_THREAD).format(table=Identifier(name)).as_string()
+    if name == "documents":
+        condition = f"{condition} AND ({_OF_GROUPS})"
     table = Identifier(name)
     await connection.execute(SQL("CREATE POLICY of_workspace ON {} USING ({})").format(table, SQL(condition)))
     await connection.execute(SQL("ALTER TABLE {} ENABLE ROW LEVEL SECURITY").format(table))

@@ -14,7 +14,7 @@ from domain.where import EVERYTHING, Where
 
 DOCUMENT_COLUMNS: LiteralString = (
     "document_id, workspace_id, source, title, media_type, content_hash, pages, characters, chunks, "
-    "metadata, created_at, updated_at, revision, revised_at, "
+    "metadata, created_at, updated_at, revision, revised_at, groups, "
     "(SELECT count(*) FROM chunks_to_embed AS c WHERE c.document_id = documents.document_id) AS to_embed"
 )
 
@@ -125,6 +125,7 @@ def read_document(row: DictRow | None) -> Document | None:
         revision=row["revision"],
         revised_at=row["revised_at"],
         to_embed=row["to_embed"],
+        groups=tuple(row["groups"]),
     )
 
 

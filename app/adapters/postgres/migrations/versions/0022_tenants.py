@@ -9,7 +9,8 @@ down_revision = "0020"
 def upgrade() -> None:
     # None: everybody of the workspace sees the document.
     op.execute("ALTER TABLE documents ADD COLUMN groups text[] NOT NULL DEFAULT '{}'")
-    op.execute("ALTER TABLE ingestions ADD COLUMN groups text[] NOT NULL DEFAULT '{}'")
+    # NULL: those that the source has.
+    op.execute("ALTER TABLE ingestions ADD COLUMN groups text[]")
     op.execute("CREATE INDEX documents_of_groups ON documents (workspace_id) WHERE groups <> '{}'")
     for view, table in (
         ("documents_of_workspace", "documents"),
