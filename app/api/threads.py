@@ -12,7 +12,6 @@ from app.api.dependencies import (
     HistoryDep,
     ReplayerDep,
     RunManagerDep,
-    Workspace,
     needs,
     read_services,
 )
@@ -43,10 +42,12 @@ async def read_history(thread_id: ThreadId, history: HistoryDep, scope: CallerSc
     response_model=None,
     responses=respond_with(ErasureBody, examples.ERASURE, "What was erased, and the proof.") | fail_with(404, 409),
 )
-async def forget_thread(thread_id: ThreadId, request: Request, workspace: Workspace) -> dict[str, Any]:
+async def forget_thread(thread_id: ThreadId, request: Request, scope: CallerScope) -> dict[str, Any]:
     """Erase a thread with its branches: states, runs, tapes and cached answers. Search every table for it afterwards.
     What its runs cost stays known."""
-    return describe_erasure(await read_services(request).make_forgetting().forget_thread(workspace, thread_id))
+    services = read_services(request)
+    await services.runs.threads.require(scope.workspace_id, thread_id, scope.groups)
+    return describe_erasure(await services.make_forgetting().forget_thread(scope.workspace_id, thread_id))
 
 
 @router.post(
