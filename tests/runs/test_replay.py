@@ -275,7 +275,12 @@ async def save_without(services: Services, answered: Done, node: str, *missing: 
     values = {key: value for key, value in snapshot.values.items() if key not in missing}
     origin = {"thread_id": answered["thread_id"], "checkpoint_id": step["checkpoint_id"], "changed": []}
     await services.runs.graph.aupdate_state(
-        {"configurable": {"thread_id": thread}, "metadata": {"forked_from": json.dumps(origin)}}, values, as_node=node
+        {
+            "configurable": {"thread_id": thread, "workspace_id": "default"},
+            "metadata": {"forked_from": json.dumps(origin)},
+        },
+        values,
+        as_node=node,
     )
     return thread
 

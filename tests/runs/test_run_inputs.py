@@ -46,7 +46,7 @@ def test_an_accepted_run_says_nothing_of_its_events() -> None:
 
 def test_a_run_is_configured() -> None:
     assert configure_run("t", make_turn(), attempt=1, trigger="api") == {
-        "configurable": {"thread_id": "t"},
+        "configurable": {"thread_id": "t", "workspace_id": "team"},
         "run_id": UUID(RUN),
         "run_name": "answer",
         "metadata": {

@@ -246,9 +246,14 @@ class PackedSaver(AsyncPostgresSaver):
 
     async def _unpack_checkpoint_tuple(self, value: DictRow) -> CheckpointTuple:
         name, checkpoint_id = value["checkpoint"].get("pack"), value["checkpoint_id"]
+        workspace_id, thread_id, namespace = value["workspace_id"], value["thread_id"], value["checkpoint_ns"]
+        parent = value["parent_checkpoint_id"]
+        config = _make_config(workspace_id, thread_id, namespace, checkpoint_id)
+        parent_config = _make_config(workspace_id, thread_id, namespace, parent) if parent else None
         if name is None:
             unpacked = await super()._load_checkpoint_tuple({**value, "pending_writes": None})
-            return unpacked._replace(pending_writes=self._read_writes(checkpoint_id, [], value["pending_writes"]))
+            writes = self._read_writes(checkpoint_id, [], value["pending_writes"])
+            return unpacked._replace(config=config, parent_config=parent_config, pending_writes=writes)
         packs = {channel.decode(): unpack(bytes(body)) for channel, _, body in value["channel_values"] or []}
         if lost := value["checkpoint"]["channel_versions"].keys() - packs:
             raise LookupError(f"its packs are missing: {', '.join(sorted(lost))}")
@@ -260,14 +265,12 @@ class PackedSaver(AsyncPostgresSaver):
                     checkpoint["channel_values"][channel] = self.serde.loads_typed(blob)
                     places[channel] = (version, holder)
                     break
-        thread_id, namespace, parent = value["thread_id"], value["checkpoint_ns"], value["parent_checkpoint_id"]
         self._remember((thread_id, namespace, checkpoint_id), places)
-        workspace_id = value["workspace_id"]
         return CheckpointTuple(
-            _make_config(workspace_id, thread_id, namespace, checkpoint_id),
+            config,
             checkpoint,
             value["metadata"],
-            _make_config(workspace_id, thread_id, namespace, parent) if parent else None,
+            parent_config,
             self._read_writes(checkpoint_id, packs[name].writes.get(checkpoint_id, []), value["pending_writes"]),
         )
 
