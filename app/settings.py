@@ -69,6 +69,9 @@ class Settings(BaseSettings):
     """The table's database; unset: `database_url`."""
     profiles: Path | None = None
     """A TOML file of modes, each of which may say what it `extends`; or the name of a shipped pipeline."""
+    hosts: Annotated[frozenset[str], NoDecode] = frozenset()
+    """Names by which clients may address the service, such as `ask.example.com` or `*.example.com`, separated by
+    commas; `localhost` and IP addresses always may, `*` stands for every name."""
     load_samples: bool = True
     """If true, `askgraph serve` loads the sample library into an empty default workspace."""
     max_document_mb: int = Field(50, ge=1)
@@ -121,7 +124,7 @@ class Settings(BaseSettings):
             )
         return value
 
-    @field_validator("untaped_workspaces", "model_fallbacks", mode="before")
+    @field_validator("untaped_workspaces", "model_fallbacks", "hosts", mode="before")
     @classmethod
     def _split_names(cls, value: Any) -> Any:
         return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value

@@ -166,7 +166,7 @@ async def _describe(
     question: str, sources: list[Source], gold: Gold, scorer: LateInteractionUnitScorer, reader: Reader | None
 ) -> Example:
     units = [unit for source in sources for unit in split_units(source)]
-    held = [find_terms(unit.text) for unit in units]
+    held = [find_terms(unit.whole) for unit in units]
     features = describe(question, units, held, weigh_terms(question, question, held))
     scored = await scorer.score(SCOPE, question, list_stretches(units))
     fill_closeness(features, [each for stretch in scored for each in stretch])

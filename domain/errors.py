@@ -36,6 +36,7 @@
     │   ├── RenderingBusy          too many pages of PDFs are to be drawn
     │   ├── Draining               this process is about to end; another one takes questions
     │   ├── DatabaseUnavailable
+    │   │   ├── DatabaseFull       its disk is full; somebody has to make room
     │   │   └── LibraryChanged     the table of another application is not what it was; its owner has to look
     │   ├── CacheUnavailable
     │   ├── StorageUnavailable     the S3-compatible storage that keeps original files
@@ -216,6 +217,10 @@ class Draining(Unavailable):
 
 class DatabaseUnavailable(Unavailable):
     """The database did not answer. Try again in a moment."""
+
+
+class DatabaseFull(DatabaseUnavailable):
+    """The database cannot store anything, because its disk is full. Free some space there, and try again."""
 
 
 class LibraryChanged(DatabaseUnavailable):

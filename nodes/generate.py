@@ -195,6 +195,7 @@ async def _quote(
     one."""
     knobs, wording = profile.generate, wording_of(profile, state["language"])
     before = [turn for turn in state["turns"] if turn["run_id"] != state["run_id"]]
+    opening = wording.open(low)
     quotes = await context.judges.finder.find(
         state["standalone_question"],
         sources,
@@ -202,12 +203,12 @@ async def _quote(
         most=knobs.max_sentences,
         typed=state["question"],
         last=before[-1] if before else None,
+        said=len(opening.split()),
     )
     if not quotes:
         reasons: list[Reason] = [NothingQuotable(code="nothing_quotable")]
         writer.write(wording.abstain(reasons))
         return _Result("abstained", reasons, Framing(opening=0, closing=0))
-    opening = wording.open(low)
     by_number = {source["number"]: source for source in sources}
     origins = name_origins(quotes, by_number, wording, len(opening.split()))
     writer.write(opening)

@@ -2,11 +2,20 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import httpx
 from fastapi import FastAPI
 from starlette.types import ASGIApp
+
+from app.serving.application import make_app
+from app.settings import Settings
+
+
+def describe_api() -> dict[str, Any]:
+    """Return the OpenAPI document, without opening the service."""
+    return make_app(cast(Any, SimpleNamespace(settings=Settings()))).openapi()
 
 
 @asynccontextmanager
@@ -21,10 +30,13 @@ async def run_app(app: FastAPI) -> AsyncIterator[ASGIApp]:
 
 
 @asynccontextmanager
-async def open_client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+async def open_client(app: FastAPI, *, raise_app_exceptions: bool = True) -> AsyncIterator[httpx.AsyncClient]:
     """Run the application and open a client of it."""
     async with (
         run_app(app) as running,
-        httpx.AsyncClient(transport=httpx.ASGITransport(app=running), base_url="http://askgraph") as opened,
+        httpx.AsyncClient(
+            transport=httpx.ASGITransport(app=running, raise_app_exceptions=raise_app_exceptions),
+            base_url="http://localhost",
+        ) as opened,
     ):
         yield opened

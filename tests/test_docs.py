@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from typer.main import get_command
@@ -11,10 +11,10 @@ from app.adapters.pgvectorstore.mapping import read_mapping
 from app.cli import cli
 from app.evaluation.sets import read_sets
 from app.modes import read_modes
-from app.serving.application import make_app
 from app.settings import Settings, read_settings
 from domain.documents import Citation
 from domain.events import Done
+from tests.http_client import describe_api
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -115,7 +115,7 @@ def test_the_set_of_the_evaluation_page_is_read(tmp_path: Path) -> None:
 
 def test_every_route_and_field_of_the_api_is_on_its_page() -> None:
     page = (ROOT / "docs" / "api.md").read_text("utf-8")
-    described = make_app(cast(Any, None)).openapi()
+    described = describe_api()
     routes = re.findall(r"`(GET|POST|DELETE) (/[\w/{}.]*)", page)
     assert {(method, re.sub(r"\{\w+\}", "{id}", path)) for method, path in routes} >= {
         (method.upper(), re.sub(r"\{\w+\}", "{id}", path))

@@ -1,7 +1,7 @@
 """Documents: add, list, read, delete."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from pathlib import PurePath
 from time import perf_counter
 from typing import Annotated, Any
@@ -57,30 +57,10 @@ from domain.where import Where
 MAX_NAME = 255
 """Longest file name in characters, as on most file systems."""
 
-MAX_UPLOAD = 10
-"""A request may be this many times as large as the largest document."""
-
-
-class _BoundedRoute(needs("ingest")):  # type: ignore[misc]
-    """Refuses a body whose declared length is far too large, before reading it."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
-
-        async def handle_bounded(request: Request) -> Response:
-            limit = read_services(request).settings.max_document_mb * MAX_UPLOAD
-            if int(request.headers.get("content-length", 0)) > limit * 1_000_000:
-                raise OversizedDocument(f"One request may bring {limit} MB. Send the files one by one.")
-            response: Response = await handle(request)
-            return response
-
-        return handle_bounded
-
-
 RevisionQuery = Annotated[int | None, Query(ge=1, description="The text of this revision, which a citation names.")]
 
 reading = APIRouter(prefix="/api/documents", tags=["documents"], route_class=needs("ask"))
-writing = APIRouter(prefix="/api/documents", tags=["documents"], route_class=_BoundedRoute)
+writing = APIRouter(prefix="/api/documents", tags=["documents"], route_class=needs("ingest"))
 
 
 @writing.post(

@@ -97,7 +97,9 @@ def register_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def handle_http(request: Request, error: HTTPException) -> JSONResponse:
-        code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "http_error")
+        code = {404: "not_found", 405: "method_not_allowed", 413: "oversized_request"}.get(
+            error.status_code, "http_error"
+        )
         return JSONResponse(error_body(code, str(error.detail)), error.status_code, error.headers)
 
     @app.exception_handler(Exception)

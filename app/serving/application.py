@@ -1,15 +1,20 @@
 """The HTTP application."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI
-from fastapi.responses import FileResponse
+from fastapi.responses import FileResponse, HTMLResponse
+from starlette.types import ASGIApp
 from typing_extensions import TypedDict
 
 from app.api import cache, chat, costs, documents, graph, health, ingestions, originals, runs, threads
+from app.api.body_limit import BodyLimit
 from app.api.errors import register_error_handlers
+from app.api.perimeter import Perimeter
+from app.api.reference import POLICY, render_reference
 from app.ingest.rendering import PageRenderer
 from app.runs.cached_answers import CachedAnswers
 from app.runs.hit_log import HitRecorder
@@ -31,7 +36,16 @@ ROUTERS = (
     health.router,
 )
 
+MAX_BODY = 1_000_000
+"""Largest body of a request in bytes."""
+MAX_FILES = 10
+"""An upload may be this many times as large as the largest document."""
+
 PAGE = Path(__file__).parents[1] / "api" / "page.html"
+
+
+PAGE_HEADERS = {"Cache-Control": "no-cache", "Content-Security-Policy": "frame-ancestors 'none'"}
+"""The rest of the page's policy is in the page, which knows the hashes of its script and style."""
 
 
 class Lifespan(TypedDict):
@@ -41,6 +55,19 @@ class Lifespan(TypedDict):
     manager: RunManager
     cached_answers: CachedAnswers
     renderer: PageRenderer
+
+
+class Application(FastAPI):
+    """The application inside its perimeter, which is outside of all that Starlette does: answers to unexpected errors
+    have its headers too."""
+
+    def __init__(self, hosts: Iterable[str], **options: Any) -> None:
+        super().__init__(**options)
+        self._hosts = hosts
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """Wrap what FastAPI builds."""
+        return Perimeter(super().build_middleware_stack(), self._hosts)
 
 
 def make_app(services: Services) -> FastAPI:
@@ -61,13 +88,27 @@ def make_app(services: Services) -> FastAPI:
             )
             await manager.drain()
 
-    app = FastAPI(title="askgraph", description="Question answering over a team's documents.", lifespan=run_lifespan)
+    settings = services.settings
+    app = Application(
+        settings.hosts,
+        title="askgraph",
+        description="Question answering over a team's documents.",
+        lifespan=run_lifespan,
+        docs_url=None,
+        redoc_url=None,
+    )
     register_error_handlers(app)
+    uploads = {"/api/documents": MAX_FILES * settings.max_document_mb * 1_000_000}
+    app.add_middleware(BodyLimit, limit=MAX_BODY, others=uploads)
     for router in ROUTERS:
         app.include_router(router)
 
     @app.get("/", include_in_schema=False)
     async def page() -> FileResponse:
-        return FileResponse(PAGE, headers={"Cache-Control": "no-cache"})
+        return FileResponse(PAGE, headers=PAGE_HEADERS)
+
+    @app.get("/docs", include_in_schema=False)
+    async def reference() -> HTMLResponse:
+        return HTMLResponse(render_reference(app.openapi()), headers={"Content-Security-Policy": POLICY})
 
     return app

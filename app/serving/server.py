@@ -16,6 +16,7 @@ from app.library import FOLDER
 from app.runs.manager import DRAIN_SECONDS, STEP_SECONDS
 from app.serving.address import format_url, publish_address
 from app.serving.application import make_app
+from app.serving.protocol import LimitedProtocol
 from app.settings import read_settings
 from app.wiring.services import Services, open_services
 from domain.errors import ConfigurationError
@@ -39,7 +40,14 @@ async def run_server(host: str, port: int) -> int:
         await services.models.judges.prepare()
         app = make_app(services)
         config = uvicorn.Config(
-            app, log_config=None, access_log=False, timeout_graceful_shutdown=END_SECONDS, lifespan="on"
+            app,
+            http=LimitedProtocol,
+            ws="none",
+            log_config=None,
+            access_log=False,
+            timeout_graceful_shutdown=END_SECONDS,
+            lifespan="on",
+            server_header=False,
         )
 
         def drain() -> None:

@@ -137,9 +137,10 @@ class AnswerFinder(Protocol):
         most: int,
         typed: str | None = None,
         last: Turn | None = None,
+        said: int = 0,
     ) -> list[Quote]:
         """Return at most `most` quotes, the best first; fewer where few passages answer, none where there are no
-        sources. `scope` is where these are from."""
+        sources. `scope` is where these are from; `said` are the words that the answer has already."""
         ...
 
 

@@ -170,18 +170,6 @@ async def test_a_file_with_an_unusable_name_does_not_hide_what_became_of_the_oth
         assert says in report["error"]
 
 
-async def test_a_body_that_says_it_is_far_too_large_is_refused_unread(client: httpx.AsyncClient) -> None:
-    async def never() -> AsyncIterator[bytes]:
-        raise AssertionError("the body was read")
-        yield b""
-
-    headers = {"Content-Type": "multipart/form-data; boundary=x", "Content-Length": "501000000"}
-    response = await client.post("/api/documents", content=never(), headers=headers)
-    error = response.json()["error"]
-    assert (response.status_code, error["code"]) == (413, "oversized_document")
-    assert "500 MB" in error["message"]
-
-
 async def test_health_says_that_models_answer(settings: Settings) -> None:
     async with serve_openai() as server:
         with_model = settings.model_copy(update={"openai_base_url": server.base_url})
@@ -344,7 +332,7 @@ async def test_a_client_that_leaves_a_json_answer_stops_its_run_where_it_said_so
         "path": "/api/chat",
         "raw_path": b"/api/chat",
         "query_string": b"stream=false",
-        "headers": [(b"content-type", b"application/json")],
+        "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
     }
     async with serve_openai(ttft=ttft) as server, open_services(with_models(settings, server)) as services:
         async with run_app(make_app(services)) as app:

@@ -22,7 +22,7 @@ async def client(services: Services) -> AsyncIterator[httpx.AsyncClient]:
     async def with_state(scope: Any, receive: Any, send: Any) -> None:
         await app(scope | {"state": {"services": services}}, receive, send)
 
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=with_state), base_url="http://askgraph") as opened:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=with_state), base_url="http://localhost") as opened:
         yield opened
 
 

@@ -1,7 +1,7 @@
 """The OpenAPI document: every response has a type and an example, and real responses are of that type."""
 
 from collections.abc import AsyncIterator, Iterator
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import pytest
@@ -28,9 +28,9 @@ from app.runs.cache_explanation import Explanation
 from app.serving.application import ROUTERS, make_app
 from app.wiring.services import Services
 from tests.asking import QUESTION
-from tests.http_client import open_client
+from tests.http_client import describe_api, open_client
 
-DOCUMENT = make_app(cast(Any, None)).openapi()
+DOCUMENT = describe_api()
 
 
 def list_responses() -> Iterator[tuple[str, dict[str, Any]]]:

@@ -108,7 +108,7 @@ class LastWords:
         most: int,
         typed: str | None = None,
         last: Turn | None = None,
-        read: bool = True,
+        said: int = 0,
     ) -> list[Quote]:
         source = sources[-1]
         start, end = source["end"] - 9, source["end"]

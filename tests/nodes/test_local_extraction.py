@@ -1,5 +1,6 @@
 """Finding the passages that answer, and quoting them exactly."""
 
+import numpy as np
 import pytest
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
@@ -8,11 +9,11 @@ from domain.ports.judgement import Quote
 from domain.scope import Scope
 from domain.state import Turn
 from nodes.local.extraction.finder import LocalFinder
-from nodes.local.extraction.passages import BRIEF, LONG, Passage
+from nodes.local.extraction.passages import Passage, choose_passages
 from nodes.local.extraction.rivals import add_rival
 from nodes.local.reading.questions import read_question
 from nodes.local.reading.units import Unit, split_units
-from nodes.quoting import render_quote
+from nodes.quoting import SHORT_ANSWER, render_quote
 from tests.sources import make_source
 from tests.unit_scorers import DownUnitScorer, make_unit_scorer
 
@@ -74,7 +75,24 @@ async def test_a_question_for_one_thing_gets_a_short_answer(embedder: OnnxEmbedd
     long = source(1, RESERVES + "The reserve was founded in 1938 by Ida Brandt. " + RESERVES, title="Reserve")
     quotes = await quotes_of("When was the reserve founded?", [long], embedder)
     assert "1938" in quotes[0].text
-    assert sum(len(quote.text.split()) for quote in quotes) <= BRIEF
+    assert sum(len(quote.text.split()) for quote in quotes) <= SHORT_ANSWER
+
+
+@pytest.mark.parametrize("said", [0, 20])
+def test_an_answer_stays_short_with_its_markers_and_with_what_it_has_already(said: int) -> None:
+    units = split_units(source(1, "\n\n".join(f"Founded in {year}." for year in range(1900, 1960))))
+    shares = np.full(len(units), 0.1, dtype=np.float32)
+    [passage] = choose_passages(units, shares, 1, several=False, said=said)
+    words = 4 * (passage.last - passage.first + 1)  # with the marker behind each paragraph
+    assert words == passage.words == SHORT_ANSWER - said
+
+
+async def test_the_header_of_a_row_is_read_with_it() -> None:
+    talk = source(1, "In later years a permit is larger.")
+    fees = source(2, "Parking permit of residents | Fee\n--- | ---\nfirst year | 40\nlater years | 55", title="Fees")
+    finder, question = LocalFinder(DownUnitScorer()), "the permit for parking in later years"
+    [best, *_] = await finder.find(question, [talk, fees], scope=Scope("default"), most=2)
+    assert "later years | 55" in best.text
 
 
 async def test_steps_come_whole_with_their_code(embedder: OnnxEmbedder) -> None:
@@ -126,7 +144,6 @@ async def test_german_is_read_too(embedder: OnnxEmbedder) -> None:
 def test_a_question_shows_what_it_asks_for(question: str, several: bool, amount: bool) -> None:
     asked = read_question(question)
     assert (asked.several, asked.amount) == (several, amount)
-    assert BRIEF < LONG
 
 
 def test_units_carry_what_they_cannot_be_read_without() -> None:

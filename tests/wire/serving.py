@@ -32,11 +32,11 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def serve_app(app: Any) -> AsyncIterator[str]:
-    """Serve in this event loop; gives the address, for example ``http://127.0.0.1:51234``. A client that blocks
-    the loop blocks the server."""
+async def serve_app(app: Any, **options: Any) -> AsyncIterator[str]:
+    """Serve in this event loop, with options of uvicorn; gives the address, for example ``http://127.0.0.1:51234``. A
+    client that blocks the loop blocks the server."""
     config = uvicorn.Config(
-        app, host="127.0.0.1", port=0, log_config=None, log_level="critical", ws="none", lifespan="off"
+        app, host="127.0.0.1", port=0, log_config=None, log_level="critical", ws="none", lifespan="off", **options
     )
     server = _Server(config)
     sock = config.bind_socket()

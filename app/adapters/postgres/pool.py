@@ -19,7 +19,7 @@ from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from app.adapters.postgres.row_security import HOW_TO_CREATE, find_role
-from domain.errors import ConfigurationError, DatabaseUnavailable, InputError
+from domain.errors import ConfigurationError, DatabaseFull, DatabaseUnavailable, InputError
 from domain.scope import Scope
 
 logger = logging.getLogger("askgraph.postgres")
@@ -235,6 +235,8 @@ def translated_errors() -> Iterator[None]:
         yield
     except (psycopg.DataError, psycopg.errors.ProgramLimitExceeded, UnicodeEncodeError) as error:
         raise InputError(f"The database cannot store this text: {error}") from error
+    except psycopg.errors.DiskFull as error:
+        raise DatabaseFull from error
     except (
         psycopg.OperationalError,
         psycopg.InterfaceError,

@@ -13,7 +13,7 @@ from domain.scope import Scope
 from domain.state import Turn
 from domain.text.markers import strip_markers
 from domain.text.ranges import compare, read_amounts
-from nodes.local.extraction.passages import BRIEF, LONG, Passage, choose_passages
+from nodes.local.extraction.passages import Passage, choose_passages, limit_words
 from nodes.local.extraction.rivals import add_rival, find_rival
 from nodes.local.reading.questions import read_question
 from nodes.local.reading.scoring import ScoredUnits, score_units
@@ -42,15 +42,16 @@ class LocalFinder:
         most: int,
         typed: str | None = None,
         last: Turn | None = None,
+        said: int = 0,
     ) -> list[Quote]:
         scored = await score_units(question, sources, self.unit_scorer, scope, typed=typed)
         shares = _drop_excluding(question, scored)
         if last is not None and typed not in (None, question):
             shares = _lower_said(scored.units, shares, last["answer"])
         several = read_question(typed or question).several
-        passages = choose_passages(scored.units, shares, most, several=several)
+        passages = choose_passages(scored.units, shares, most, several=several, said=said)
         if passages and (rival := find_rival(scored.units, shares, passages[0])) is not None:
-            passages = add_rival(passages, rival, most, LONG if several else BRIEF)
+            passages = add_rival(passages, rival, most, limit_words(said, several=several))
         return [_quote(scored.units, passage) for passage in passages]
 
 
@@ -77,7 +78,7 @@ def _quote(units: Sequence[Unit], passage: Passage) -> Quote:
     first, last = units[passage.first], units[passage.last]
     source = first.source
     start, lead = first.start, first.introduction
-    if first.lead is not None and source["text"][first.lead[1] : start].isspace():
+    if first.lead is not None and first.follows_lead:
         start, lead = first.lead[0], ""
     return Quote(
         number=source["number"],

@@ -10,17 +10,13 @@ from domain.text.blocks import Span
 from nodes.local.reading.units import Unit
 from nodes.quoting import LONG_ANSWER, SHORT_ANSWER
 
-BRIEF, LONG = SHORT_ANSWER - 10, LONG_ANSWER - 15
-"""Words of all quotes of an answer to a question for one thing, and for several. The rest is for a caveat and the
-markers."""
-
 _ADDED = 0.07
 """Probability that a further passage must have."""
 
 _LEAST = 12
 """Words below which nothing more is looked for."""
 
-_BRIEF_COST, _LONG_COST = 0.002, 0.0005
+_BRIEF_COST, _LONG_COST = 0.0025, 0.0005
 """Probability that a further word must bring, where one thing is asked for, and several."""
 
 _WORD = re.compile(r"\S+")
@@ -33,18 +29,19 @@ class Passage:
     first: int
     last: int
     words: int
+    """As they are shown: with the lead-in, and a marker a block."""
     share: float
     """Probability that it holds the answer, if anything here does."""
 
 
-def choose_passages(units: Sequence[Unit], shares: Vector, most: int, *, several: bool) -> list[Passage]:
-    """Return at most `most` passages, the best first, that together most probably hold the answer. A single unit may be
-    longer than an answer should be.
+def choose_passages(units: Sequence[Unit], shares: Vector, most: int, *, several: bool, said: int = 0) -> list[Passage]:
+    """Return at most `most` passages, the best first, that together most probably hold the answer, in an answer that
+    has `said` words already. A single unit may be longer than an answer should be.
 
     Where several things are asked for, a list is quoted whole, and the best passage goes on with what follows it.
     """
     words = _count_words(units)
-    budget, cost = (LONG, _LONG_COST) if several else (BRIEF, _BRIEF_COST)
+    budget, cost = limit_words(said, several=several), _LONG_COST if several else _BRIEF_COST
     if several:
         shares = _even_out(units, shares)
     chosen: list[Passage] = []
@@ -58,6 +55,11 @@ def choose_passages(units: Sequence[Unit], shares: Vector, most: int, *, several
         return chosen
     longer = _extend(units, chosen[0], words, chosen[0].words + budget)
     return [longer, *(p for p in chosen[1:] if p.last < longer.first or p.first > longer.last)]
+
+
+def limit_words(said: int, *, several: bool) -> int:
+    """Return how many words may be quoted in an answer that has `said` words already."""
+    return (LONG_ANSWER if several else SHORT_ANSWER) - said
 
 
 def _even_out(units: Sequence[Unit], shares: Vector) -> Vector:
@@ -111,12 +113,19 @@ def _find_best(
 
 
 def _count_words(units: Sequence[Unit]) -> list[Span]:
-    """Return for each unit how many words its source has up to its start, and up to its end."""
+    """Return for each unit how many words its source has up to its start, and up to its end. Behind each block stands
+    a marker, which counts as a word."""
     starts: dict[int, list[int]] = {}
+    blocks: dict[int, list[int]] = {}
     counts: list[Span] = []
     for unit in units:
         number = unit.source["number"]
         if number not in starts:
             starts[number] = [word.start() for word in _WORD.finditer(unit.source["text"])]
-        counts.append((bisect_left(starts[number], unit.start), bisect_left(starts[number], unit.end)))
+            blocks[number] = []
+        if unit.block not in blocks[number][-1:]:
+            blocks[number].append(unit.block)
+        markers = len(blocks[number])
+        first, after = bisect_left(starts[number], unit.start), bisect_left(starts[number], unit.end)
+        counts.append((first + markers - 1, after + markers))
     return counts

@@ -25,7 +25,7 @@ def find_rival(units: Sequence[Unit], shares: Vector, best: Passage) -> Passage 
         other_words, other_numbers = _read(unit)
         same = len(words & other_words) / len(words | other_words) if other_words else 0.0
         if same >= _SAME and other_numbers and not numbers & other_numbers:
-            return Passage(position, position, len(unit.text.split()), float(shares[position]))
+            return Passage(position, position, len(unit.whole.split()) + 1, float(shares[position]))
     return None
 
 

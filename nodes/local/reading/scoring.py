@@ -102,7 +102,8 @@ class _Sources:
 def _describe_sources(question: str, typed: str, key: _Sources) -> _Described:
     units = [unit for source in key.sources for unit in split_units(source)]
     language = detect_language(question) or "en"
-    held = [find_terms(unit.text, language) for unit in units]
+    # A row says nothing without its header, nor an item without its lead-in: their words are its own.
+    held = [find_terms(unit.whole, language) for unit in units]
     wanted = weigh_terms(question, typed, held, language)
     return _Described(units, wanted, describe(question, units, held, wanted, language))
 

@@ -45,6 +45,16 @@ class Unit:
         return self.source.get("lead", "") if self.block == 0 and self.kind in ("table", "list", "steps") else ""
 
     @property
+    def follows_lead(self) -> bool:
+        """True where it stands right below its lead-in or header."""
+        return self.lead is not None and self.source["text"][self.lead[1] : self.start].isspace()
+
+    @property
+    def whole(self) -> str:
+        """Its text below its lead-in or header."""
+        return f"{self.introduction}\n{self.text}" if self.introduction else self.text
+
+    @property
     def spans(self) -> tuple[Span, ...]:
         """Its own span, its lead-in and its heading, as they are compared with a question."""
         return ((self.start, self.end), *(span for span in (self.lead, self.heading) if span))

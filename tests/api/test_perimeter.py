@@ -1,0 +1,139 @@
+"""What holds for every request and every response: hosts, origins, sizes, headers."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from app.api.perimeter import HEADERS
+from app.serving.application import MAX_BODY, make_app
+from app.settings import Settings
+from app.wiring.services import Services
+from tests.http_client import open_client
+
+QUESTION = {"question": "How long is the warranty of the Falke?"}
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    return settings.model_copy(update={"hosts": frozenset({"ask.example.com", "*.inner.example"})})
+
+
+@pytest.fixture
+async def client(services: Services) -> AsyncIterator[httpx.AsyncClient]:
+    async with open_client(make_app(services)) as opened:
+        yield opened
+
+
+async def send(client: httpx.AsyncClient, method: str, path: str, **options: Any) -> tuple[int, str]:
+    response = await client.request(method, path, **options)
+    return response.status_code, response.json().get("error", {}).get("code", "")
+
+
+async def test_only_the_names_of_the_service_are_served(client: httpx.AsyncClient) -> None:
+    for host in (
+        "localhost:80",
+        "LOCALHOST",
+        "127.0.0.1:8000",
+        "[::1]:8000",
+        "10.1.2.3",
+        "ask.example.com",
+        "a.inner.example",
+    ):
+        assert (await client.get("/api/cache", headers={"Host": host})).status_code == 200, host
+    for host in (
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "xask.example.com",
+        "inner.example",
+        "",
+        "[",
+        "a@localhost.evil",
+    ):
+        assert await send(client, "GET", "/api/cache", headers={"Host": host}) == (400, "unknown_host"), host
+
+
+@pytest.mark.parametrize(
+    ("headers", "refused"),
+    [
+        ({}, False),
+        ({"Sec-Fetch-Site": "same-origin"}, False),
+        ({"Sec-Fetch-Site": "none"}, False),
+        ({"Sec-Fetch-Site": "cross-site"}, True),
+        # Another port of this machine is the same site, and another application.
+        ({"Sec-Fetch-Site": "same-site", "Origin": "http://localhost:3000"}, True),
+        ({"Origin": "http://localhost"}, False),
+        ({"Origin": "https://evil.example"}, True),
+        ({"Origin": "http://localhost:3000"}, True),
+        ({"Origin": "null"}, True),
+    ],
+)
+async def test_only_pages_of_the_service_may_write(
+    client: httpx.AsyncClient, headers: dict[str, str], refused: bool
+) -> None:
+    for method, path in (("POST", "/api/chat"), ("DELETE", "/api/documents/none")):
+        status, code = await send(client, method, path, headers=headers)
+        assert ((status, code) == (403, "cross_origin")) is refused
+    assert (await client.get("/api/cache", headers=headers)).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/docs", "/openapi.json", "/healthz", "/api/documents", "/api/runs/none", "/none"]
+)
+async def test_every_response_has_the_headers_that_protect(client: httpx.AsyncClient, path: str) -> None:
+    response = await client.get(path)
+    assert {name.lower() for name in HEADERS} <= set(response.headers)
+    assert response.headers["x-content-type-options"] == "nosniff"
+    assert "frame-ancestors 'none'" in response.headers["content-security-policy"]
+
+
+async def test_an_unexpected_error_has_them_too(client: httpx.AsyncClient, services: Services) -> None:
+    app = make_app(services)
+
+    @app.get("/broken")
+    async def fail() -> None:
+        raise ZeroDivisionError
+
+    async with open_client(app, raise_app_exceptions=False) as broken:
+        response = await broken.get("/broken")
+    assert response.status_code == 500
+    assert response.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize("declared", [True, False])
+async def test_a_body_is_counted_as_it_comes(client: httpx.AsyncClient, declared: bool) -> None:
+    sent = 0
+
+    async def stream() -> AsyncIterator[bytes]:
+        nonlocal sent
+        while sent < 10 * MAX_BODY:
+            sent += 100_000
+            yield b"x" * 100_000
+
+    headers = {"Content-Type": "application/json"} | ({"Content-Length": str(10 * MAX_BODY)} if declared else {})
+    response = await client.post("/api/chat", content=stream(), headers=headers)
+    assert (response.status_code, response.json()["error"]["code"]) == (413, "oversized_request")
+    assert "1,000,000 bytes" in response.json()["error"]["message"]
+    assert sent <= (0 if declared else MAX_BODY + 100_000)
+
+
+async def test_an_upload_may_be_larger_than_a_question(client: httpx.AsyncClient) -> None:
+    text = b"The Falke is grey.\n\n" * (MAX_BODY // 15)
+    response = await client.post("/api/documents?wait=false", files={"files": ("a.txt", text)})
+    assert response.status_code == 202
+
+
+async def test_head_is_answered_like_get_without_the_body(client: httpx.AsyncClient) -> None:
+    for path in ("/", "/healthz", "/api/documents", "/api/documents/none"):
+        got, head = await client.get(path), await client.head(path)
+        assert (head.status_code, head.content) == (got.status_code, b"")
+        assert head.headers["content-type"] == got.headers["content-type"]
+
+
+async def test_the_reference_of_the_api_loads_nothing(client: httpx.AsyncClient) -> None:
+    page = (await client.get("/docs")).text
+    assert "/api/chat" in page
+    assert "<script" not in page
+    assert "src=" not in page
+    assert "<link" not in page
