@@ -16,6 +16,7 @@
     │       ├── EmptyDocument
     │       ├── ScannedDocument        pages, but no text on them
     │       ├── OversizedDocument
+    │       ├── CostlyDocument         reading it takes too much time or memory
     │       ├── MistypedDocument       the content is not what the name says
     │       └── UnsupportedDocument
     ├── Forbidden                  the caller lacks a right
@@ -126,6 +127,10 @@ class ScannedDocument(DocumentError):
 
 class OversizedDocument(DocumentError):
     """The file is larger than the limit."""
+
+
+class CostlyDocument(DocumentError):
+    """Reading the file takes more time or memory than a file gets."""
 
 
 class MistypedDocument(DocumentError):

@@ -1,7 +1,7 @@
 """Documents: add, list, read, delete."""
 
-import asyncio
 from collections.abc import Sequence
+from functools import partial
 from pathlib import PurePath
 from time import perf_counter
 from typing import Annotated, Any
@@ -71,6 +71,7 @@ writing = APIRouter(prefix="/api/documents", tags=["documents"], route_class=nee
     | respond_with(IngestBody | ErrorBody, examples.FAILED_INGEST, "No file was taken.", 422),
 )
 async def add_documents(
+    request: Request,
     settings: SettingsDep,
     documents: DocumentsDep,
     ingestion: IngestionDep,
@@ -117,7 +118,8 @@ async def add_documents(
                 raise OversizedDocument(f"The file is larger than {settings.max_document_mb} MB. Split it.")
             if not wait:
                 data = await file.read()
-                await asyncio.to_thread(check_file, name, data, media_type=file.content_type, max_bytes=limit)
+                check = partial(check_file, name, data, media_type=file.content_type, max_bytes=limit)
+                await read_services(request).library.parsers.run(check, len(data))
                 accepted.append(await ingestions.accept(workspace, name, data, file.content_type, given, groups))
                 continue
         except DocumentError as error:

@@ -14,6 +14,7 @@ from app.cli.running import print_json, run
 from app.cli.terminal import Progress, count, err, out, show_progress
 from app.ingest.background import HandedOver, hand_over
 from app.ingest.formats import list_formats
+from app.ingest.parser_workers import ParserWorkers
 from app.serving.address import find_server
 from app.settings import Settings, read_settings
 from app.wiring.stores import open_backlog, open_ingestions
@@ -74,9 +75,10 @@ async def _hand_over(
     settings: Settings, queue: IngestionQueue, workspace_id: str, paths: Sequence[Path], given: _Given
 ) -> HandedOver:
     max_bytes = settings.max_document_mb * 1_000_000
-    return await hand_over(
-        queue, workspace_id, paths, max_bytes=max_bytes, metadata=given.metadata, groups=given.groups
-    )
+    async with ParserWorkers() as workers:
+        return await hand_over(
+            queue, workers, workspace_id, paths, max_bytes=max_bytes, metadata=given.metadata, groups=given.groups
+        )
 
 
 async def _read_here(

@@ -80,12 +80,13 @@ def make_app(services: Services) -> FastAPI:
         async with services.make_run_manager() as manager, HitRecorder(services.runs.hit_log) as recorder:
             await manager.work()
             app.state.manager = manager
-            yield Lifespan(
-                services=services,
-                manager=manager,
-                cached_answers=services.make_cached_answers(recorder),
-                renderer=PageRenderer(),
-            )
+            async with PageRenderer() as renderer:
+                yield Lifespan(
+                    services=services,
+                    manager=manager,
+                    cached_answers=services.make_cached_answers(recorder),
+                    renderer=renderer,
+                )
             await manager.drain()
 
     settings = services.settings
