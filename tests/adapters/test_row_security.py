@@ -12,12 +12,11 @@ from psycopg import AsyncConnection
 from psycopg.rows import scalar_row
 from psycopg.sql import SQL, Identifier
 
-from app.adapters.embedded import Servers
+from app.adapters.embedded import Servers, open_servers, postgres
 from app.adapters.postgres.checkpoints.saver import open_saver
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.pool import ALL_WORKSPACES, Everywhere, Pool, borrow, open_pool, open_session
 from app.adapters.postgres.row_security import OF_THREAD, OF_WORKSPACE, SHARED, VIEWS, find_role, secure
-from app.wiring.services import Services
 from domain.errors import InputError
 from tests.contracts.corpus import store
 
@@ -190,7 +189,20 @@ async def test_a_server_without_the_role_serves_without_row_level_security(
     assert "Row-level security is not enforced" in caplog.text
 
 
-async def test_the_embedded_server_enforces_it(servers: Servers, services: Services) -> None:
+async def test_an_embedded_server_of_an_older_version_gets_the_role(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as older:
+        older.setattr(postgres, "CREATION", postgres.CREATION.replace(postgres.SERVING_ROLE_CREATION, ""))
+        async with open_servers(tmp_path, redis=False) as servers:
+            assert await can_serve(servers) is False
+    # The mark of those that have it.
+    (tmp_path / "postgres" / "askgraph_service.created").unlink()
+    async with open_servers(tmp_path, redis=False) as servers:
+        assert await can_serve(servers) is True
+
+
+async def can_serve(servers: Servers) -> bool:
     assert servers.database_url
     async with await AsyncConnection.connect(servers.database_url) as connection:
-        assert await find_role(connection) is not None
+        return await find_role(connection) is not None

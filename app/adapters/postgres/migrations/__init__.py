@@ -24,6 +24,8 @@ async def upgrade(database_url: str, revision: str = "head") -> None:
     """
     if revision != "head" or not await _is_current(database_url):
         await asyncio.to_thread(_upgrade, database_url, revision)
+    if revision != "head":
+        return
     with translated_errors():
         async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
             await secure(connection)
