@@ -32,8 +32,8 @@ from domain.scope import Scope
 
 CHUNKS = int(os.environ.get("BENCH_CHUNKS", "20000"))
 WORKSPACES = {"large": CHUNKS} | {f"w{percent}": CHUNKS * percent // 100 for percent in (12, 8, 4, 2)}
-QUESTIONS = 60
-TURNS = 30
+QUESTIONS = 150
+TURNS = 50
 ASKED = ("How often is the torque wrench calibrated?", "Who may enter the server room?", "When is a password changed?")
 
 Measured = Callable[[], Awaitable[Any]]
