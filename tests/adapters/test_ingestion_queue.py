@@ -215,7 +215,14 @@ async def test_a_cancelled_file_is_not_read_on(
     begun, given_up = asyncio.Event(), asyncio.Event()
 
     async def ingest(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
+        workspace_id: str,
+        source: str,
+        data: bytes,
+        *,
+        media_type: str | None,
+        metadata: Metadata,
+        groups: Sequence[str] | None,
+        arrival: Arrival,
     ) -> DocumentReport:
         if source == "next.md":
             return DocumentReport(source, "added")
@@ -250,7 +257,14 @@ async def test_a_document_that_was_stored_before_its_ingestion_was_cancelled_is_
     start: Start, ingestions: PostgresIngestionQueue
 ) -> None:
     async def ingest(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
+        workspace_id: str,
+        source: str,
+        data: bytes,
+        *,
+        media_type: str | None,
+        metadata: Metadata,
+        groups: Sequence[str] | None,
+        arrival: Arrival,
     ) -> DocumentReport:
         await ingestions.cancel("a", accepted.ingestion_id)
         return DocumentReport(source, "added")
@@ -271,7 +285,14 @@ async def test_a_file_that_processes_die_of_is_given_up(
     begun: asyncio.Queue[None] = asyncio.Queue()
 
     async def hang(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
+        workspace_id: str,
+        source: str,
+        data: bytes,
+        *,
+        media_type: str | None,
+        metadata: Metadata,
+        groups: Sequence[str] | None,
+        arrival: Arrival,
     ) -> DocumentReport:
         begun.put_nowait(None)
         await asyncio.Event().wait()

@@ -15,7 +15,7 @@ from fastapi.routing import APIRoute
 from app.api import chat, dependencies
 from app.api.dialects import openai
 from app.runs.requests import Ask, collect
-from app.serving.application import ROUTERS, make_app
+from app.serving.application import DIALECTS, ROUTERS, make_app
 from app.wiring.services import Services
 from domain.access import RIGHTS, Caller, Right
 from domain.scope import Scope
@@ -204,7 +204,7 @@ async def test_every_endpoint_is_tried() -> None:
     described = {f"{method} {path}" for path, operations in paths.items() for method in operations}
     served = {
         f"{method.lower()} {route.path}"
-        for router in ROUTERS
+        for router in (*ROUTERS, *DIALECTS)
         for route in cast(list[APIRoute], router.routes)
         for method in route.methods
     }
