@@ -9,8 +9,8 @@ import ast
 import importlib
 import itertools
 import re
-import re._constants as constants
-import re._parser as parser
+import re._constants as constants  # type: ignore[import-not-found]
+import re._parser as parser  # type: ignore[import-not-found]
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
