@@ -6,6 +6,7 @@ from typing import Any
 
 from app.runs.history import HistoryStep
 from domain.documents import name_place
+from domain.outcome import ANSWERS, find_claimed
 from domain.text.claims import split_claims
 from domain.text.markers import strip_markers
 
@@ -46,7 +47,7 @@ def explain(steps: Sequence[HistoryStep], run_id: str) -> list[Fact]:
         *(Fact("sources", text) for text in _describe_choice(values)),
         *(Fact("claim", text) for text in _describe_claims(values)),
         *(Fact("doubt", text) for text in _describe_doubts(values)),
-        Fact("path", " → ".join(path)),
+        Fact("path", " → ".join(node for node in path if node != "__start__")),
     ]
 
 
@@ -119,7 +120,10 @@ def _describe_choice(values: Mapping[str, Any]) -> Iterator[str]:
 
 def _describe_claims(values: Mapping[str, Any]) -> Iterator[str]:
     """Say which passage carries each claim, and what the check said of it."""
-    answer = values.get("answer", "")
+    if values.get("outcome") not in ANSWERS:
+        return
+    stated, end = find_claimed(values["answer"], values["framing"])
+    answer = values["answer"][stated:end]
     sources = values.get("sources", [])
     by_number = {citation["marker"]: citation for citation in values.get("citations", [])}
     verdicts = values.get("verification", {}).get("claims", [])
