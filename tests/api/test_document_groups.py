@@ -44,8 +44,9 @@ async def upload(client: httpx.AsyncClient, text: str, *groups: str, name: str =
     """Upload a document and return its report, or the error."""
     data = {"groups": list(groups)} if groups else {}
     response = await client.post("/api/documents", files={"files": (name, text.encode())}, data=data)
-    body: dict[str, Any] = response.json()
-    return body["documents"][0] if "documents" in body else body["error"]
+    body = response.json()
+    report: dict[str, Any] = body["documents"][0] if "documents" in body else body["error"]
+    return report
 
 
 async def read_groups(client: httpx.AsyncClient, document_id: str) -> list[str]:
