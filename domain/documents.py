@@ -357,8 +357,8 @@ class DocumentReport:
     """The result of ingesting one file."""
 
     source: str
-    status: Literal["added", "updated", "unchanged", "superseded", "failed"]
-    """`superseded`: a later version of it was stored first, and stays."""
+    status: Literal["added", "updated", "unchanged", "superseded", "failed", "cancelled"]
+    """`superseded`: a later version of it was stored first, and stays. `cancelled`: it was given up on request."""
     document_id: str | None = None
     title: str | None = None
     pages: int | None = None

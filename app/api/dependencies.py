@@ -20,6 +20,7 @@ from app.wiring.services import Services
 from domain.access import OWNER, Caller, Right
 from domain.health import Check
 from domain.ports.answers import AnswerCache
+from domain.ports.conversations import ConversationIndex
 from domain.ports.documents import DocumentStore
 from domain.ports.ingestions import IngestionQueue
 from domain.ports.originals import OriginalStore
@@ -108,6 +109,7 @@ Workspace = Annotated[str, Depends(_enter_workspace)]
 
 AnswersDep = Annotated[AnswerCache, Depends(_pick(lambda services: services.runs.answers))]
 ChecksDep = Annotated[Mapping[str, Check], Depends(_pick(lambda services: services.checks))]
+ConversationsDep = Annotated[ConversationIndex, Depends(_pick(lambda services: services.runs.conversations))]
 DocumentsDep = Annotated[DocumentStore, Depends(_pick(lambda services: services.library.documents))]
 GraphDep = Annotated[AnswerGraph, Depends(_pick(lambda services: services.runs.graph))]
 HistoryDep = Annotated[HistoryReader, Depends(_pick(lambda services: services.make_history_reader()))]

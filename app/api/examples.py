@@ -166,6 +166,12 @@ INGESTION: dict[str, Any] = {
     "report": _REPORT,
 }
 
+CANCELLED_INGESTION: dict[str, Any] = {
+    **INGESTION,
+    "state": "cancelled",
+    "report": {**dict.fromkeys(_REPORT), "source": "handbook.md", "status": "cancelled", "chunks": 0, "embedded": 0},
+}
+
 ACCEPTED_INGEST: dict[str, Any] = {
     "documents": [],
     "chunks": 0,

@@ -82,7 +82,8 @@ async def _read_here(
 async def _read_on_server(
     settings: Settings, workspace_id: str, paths: Sequence[Path], metadata: Metadata, progress: Progress
 ) -> IngestReport:
-    """Queue the files and wait until the running server has read them. It has its embedding model loaded.
+    """Queue the files and wait until the running server has read them. It has its embedding model loaded. Ctrl-C
+    cancels what it has not read yet.
 
     Raises `Unavailable` if the server stops.
     """
@@ -90,14 +91,19 @@ async def _read_on_server(
     async with open_ingestions(settings) as queue:
         handed = await _hand_over(settings, queue, workspace_id, paths, metadata)
         documents = list(handed.refused)
-        for done, accepted in enumerate(handed.ingestions):
-            progress("files", done, len(handed.ingestions))
-            while (status := await queue.get(workspace_id, accepted.ingestion_id)) and status.report is None:
-                if find_server(settings) is None:
-                    raise Unavailable("The server stopped. The files stay queued: see askgraph ingestions.")
-                await asyncio.sleep(POLL_SECONDS)
-            if status and status.report:
-                documents.append(status.report)
+        try:
+            for done, accepted in enumerate(handed.ingestions):
+                progress("files", done, len(handed.ingestions))
+                while (status := await queue.get(workspace_id, accepted.ingestion_id)) and status.report is None:
+                    if find_server(settings) is None:
+                        raise Unavailable("The server stopped. The files stay queued: see askgraph ingestions.")
+                    await asyncio.sleep(POLL_SECONDS)
+                if status and status.report:
+                    documents.append(status.report)
+        except asyncio.CancelledError:  # Ctrl-C
+            for accepted in handed.ingestions:
+                await queue.cancel(workspace_id, accepted.ingestion_id)
+            raise
     await _wait_for_embeddings(settings, workspace_id, progress)
     return IngestReport(documents, round(perf_counter() - started, 3), handed.passed_over)
 
@@ -157,8 +163,8 @@ def print_ingest(report: IngestReport) -> None:
     for d in report.documents:
         if d.status == "failed":
             _print_failure(d)
-        elif d.status == "superseded":
-            out.print(f"superseded {escape(d.source)}: {escape(d.note or '')}")
+        elif d.status in ("superseded", "cancelled"):
+            out.print(f"{d.status:<10} {escape(d.source)}: {escape(d.note or '')}")
         else:
             pages = f", {count(d.pages, 'page')}" if d.pages else ""
             note = f" ({escape(d.note)})" if d.note else ""

@@ -107,7 +107,14 @@ class RunManager:
         if ask.scope.document_ids is not None:
             await parts.documents.corpus_fingerprint(ask.scope)
         started = await self._accept(
-            RunRequest(run_id, ask.thread_id or str(uuid4()), workspace_id, turn, ask.thread_id is None),
+            RunRequest(
+                run_id,
+                ask.thread_id or str(uuid4()),
+                workspace_id,
+                turn,
+                begins_thread=ask.thread_id is None,
+                history=list(ask.history),
+            ),
             wait=ask.when_busy != "reject",
         )
         if ask.thread_id is not None and ask.when_busy == "interrupt":

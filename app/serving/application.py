@@ -12,6 +12,7 @@ from typing_extensions import TypedDict
 
 from app.api import cache, chat, costs, documents, graph, health, ingestions, originals, runs, threads
 from app.api.body_limit import BodyLimit
+from app.api.dialects import openai
 from app.api.errors import register_error_handlers
 from app.api.perimeter import Perimeter
 from app.api.reference import POLICY, render_reference
@@ -35,6 +36,9 @@ ROUTERS = (
     costs.router,
     health.router,
 )
+
+DIALECTS = (openai.router,)
+"""Other protocols, which others document."""
 
 MAX_BODY = 1_000_000
 """Largest body of a request in bytes."""
@@ -101,7 +105,7 @@ def make_app(services: Services) -> FastAPI:
     register_error_handlers(app)
     uploads = {"/api/documents": MAX_FILES * settings.max_document_mb * 1_000_000}
     app.add_middleware(BodyLimit, limit=MAX_BODY, others=uploads)
-    for router in ROUTERS:
+    for router in (*ROUTERS, *DIALECTS):
         app.include_router(router)
 
     @app.get("/", include_in_schema=False)

@@ -28,6 +28,11 @@ class IngestionQueue(Protocol):
 
     async def get(self, workspace_id: str, ingestion_id: str) -> IngestionStatus | None: ...
 
+    async def cancel(self, workspace_id: str, ingestion_id: str) -> IngestionStatus | None:
+        """Give up an ingestion, also while its file is being read, and return its state then; None where there is none.
+        An ingestion that has ended stays as it is."""
+        ...
+
     async def list(self, workspace_id: str, limit: int) -> Sequence[IngestionStatus]:
         """Return the latest ingestions, newest first."""
         ...

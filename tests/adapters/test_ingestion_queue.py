@@ -172,6 +172,90 @@ async def test_another_worker_ingests_the_file_of_a_dead_one(
             assert (await ended(ingestions, accepted.ingestion_id)).state == "done"
 
 
+@pytest.mark.parametrize("moment", ["queued", "running"])
+async def test_a_cancelled_file_is_not_read_on(
+    start: Start, ingestions: PostgresIngestionQueue, pool: Pool, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    monkeypatch.setattr(ingestion_queue, "WATCH_SECONDS", 0.05)
+    begun, given_up = asyncio.Event(), asyncio.Event()
+
+    async def ingest(
+        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
+    ) -> DocumentReport:
+        if source == "next.md":
+            return DocumentReport(source, "added")
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            given_up.set()
+        raise AssertionError
+
+    accepted = await ingestions.accept("a", "f.md", CONTENT)
+    following = await ingestions.accept("a", "next.md", CONTENT)
+    assert await ingestions.cancel("b", accepted.ingestion_id) is None
+    cancelled = await ingestions.cancel("a", accepted.ingestion_id) if moment == "queued" else None
+    async with work(start(ingest)), asyncio.timeout(20):
+        if moment == "running":
+            await begun.wait()
+            cancelled = await ingestions.cancel("a", accepted.ingestion_id)
+            await given_up.wait()
+        assert (await ended(ingestions, following.ingestion_id)).state == "done"
+    assert begun.is_set() == (moment == "running")
+    assert cancelled
+    assert cancelled.report
+    assert (cancelled.state, cancelled.report.status, cancelled.report.source) == ("cancelled", "cancelled", "f.md")
+    assert await ingestions.get("a", accepted.ingestion_id) == cancelled
+    assert await ingestions.cancel("a", accepted.ingestion_id) == cancelled
+    assert (await ingestions.cancel("a", following.ingestion_id) or cancelled).state == "done"
+    assert await read_contents(pool) == [None, None]
+
+
+async def test_a_document_that_was_stored_before_its_ingestion_was_cancelled_is_reported(
+    start: Start, ingestions: PostgresIngestionQueue
+) -> None:
+    async def ingest(
+        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
+    ) -> DocumentReport:
+        await ingestions.cancel("a", accepted.ingestion_id)
+        return DocumentReport(source, "added")
+
+    accepted = await ingestions.accept("a", "f.md", CONTENT)
+    async with work(start(ingest)), asyncio.timeout(20):
+        while (status := await ingestions.get("a", accepted.ingestion_id)) and status.state != "done":  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    assert status
+    assert status.report == DocumentReport("f.md", "added")
+
+
+async def test_a_file_that_processes_die_of_is_given_up(
+    start: Start, ingestions: PostgresIngestionQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(presence, "BEAT_SECONDS", 0.1)
+    monkeypatch.setattr(presence, "STALLED_SECONDS", 0.6)
+    begun: asyncio.Queue[None] = asyncio.Queue()
+
+    async def hang(
+        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
+    ) -> DocumentReport:
+        begun.put_nowait(None)
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    accepted = await ingestions.accept("a", "f.md", CONTENT)
+    async with AsyncExitStack() as stack:
+        for _ in range(ingestion_queue.MAX_DEATHS):
+            dying = start(hang)
+            await stack.enter_async_context(work(dying))
+            await begun.get()
+            fall_silent(dying)
+        await stack.enter_async_context(work(start(hang)))
+        status = await ended(ingestions, accepted.ingestion_id)
+    assert status.state == "failed"
+    assert status.report
+    assert status.report.code == "costly_document"
+
+
 class HeldEncoder:
     """Computes vectors with another encoder, once the test allows it."""
 
