@@ -28,6 +28,7 @@ from domain.ports.ingestions import IngestionQueue
 from domain.ports.originals import OriginalStore
 from domain.ports.runs import RunLog
 from domain.profile import Profile
+from domain.scope import Scope
 from graphs.answer import AnswerGraph
 
 Part = TypeVar("Part")
@@ -108,6 +109,14 @@ async def _enter_workspace(
 
 Workspace = Annotated[str, Depends(_enter_workspace)]
 """The workspace of a request that names it in its address. The caller may enter it."""
+
+
+async def _enter_scope(caller: CallerDep, workspace: Workspace) -> Scope:
+    return Scope(workspace, groups=caller.groups)
+
+
+CallerScope = Annotated[Scope, Depends(_enter_scope)]
+"""What of the workspace the caller may read."""
 
 AdmissionDep = Annotated[Admission, Depends(_pick(lambda services: services.admission))]
 AnswersDep = Annotated[AnswerCache, Depends(_pick(lambda services: services.runs.answers))]

@@ -85,6 +85,7 @@ DOCUMENT: dict[str, Any] = {
     "revision": 2,
     "revised_at": _AT,
     "to_embed": 0,
+    "groups": ["support"],
 }
 
 ERASURE: dict[str, Any] = {

@@ -171,11 +171,11 @@ class RunAnswer:
 
     async def _read_state(self) -> StateSnapshot | None:
         """Read the thread's latest state in the present shape; None where it has none yet."""
-        parts, thread_id = self._parts, self.request.thread_id
+        parts, workspace_id, thread_id = self._parts, self.request.workspace_id, self.request.thread_id
         with parts.states.translating_errors():
-            snapshot = await bring_up_to_date(parts.states.graph, thread_id)
-            if not snapshot.created_at and await parts.threads.settle(self.request.workspace_id, thread_id):
-                snapshot = await bring_up_to_date(parts.states.graph, thread_id)
+            snapshot = await bring_up_to_date(parts.states.graph, workspace_id, thread_id)
+            if not snapshot.created_at and await parts.threads.settle(workspace_id, thread_id):
+                snapshot = await bring_up_to_date(parts.states.graph, workspace_id, thread_id)
         return snapshot if snapshot.created_at else None
 
     def _read_values(self, saved: StateSnapshot | None) -> AnswerState | None:

@@ -22,6 +22,7 @@ class IngestionQueue(Protocol):
         content: bytes,
         media_type: str | None = None,
         metadata: Metadata | None = None,
+        groups: Sequence[str] | None = None,
     ) -> IngestionStatus:
         """Store the file until a worker has ingested it."""
         ...
@@ -49,5 +50,6 @@ class Ingest(Protocol):
         *,
         media_type: str | None,
         metadata: Metadata,
+        groups: Sequence[str] | None,
         arrival: Arrival,
     ) -> DocumentReport: ...

@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.postgres.documents.store import PostgresDocumentStore
-from app.adapters.postgres.pool import Pool
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow
 from app.adapters.postgres.queue import ingestions as ingestion_queue
 from app.adapters.postgres.queue import presence
 from app.adapters.postgres.queue.ingestions import PostgresIngestionQueue
@@ -72,7 +72,7 @@ async def ended(ingestions: PostgresIngestionQueue, ingestion_id: str) -> Ingest
 
 
 async def read_contents(pool: Pool) -> list[bytes | None]:
-    async with pool.connection() as connection:
+    async with borrow(pool, ALL_WORKSPACES) as connection:
         cursor = await connection.execute("SELECT content FROM ingestions ORDER BY accepted_at", binary=True)
         return [row["content"] for row in await cursor.fetchall()]
 
@@ -86,7 +86,14 @@ async def test_a_file_is_tried_again_if_the_model_does_not_answer(
     tried: list[tuple[str, str, bytes, str | None]] = []
 
     async def ingest(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
+        workspace_id: str,
+        source: str,
+        data: bytes,
+        *,
+        media_type: str | None,
+        metadata: Metadata,
+        groups: Sequence[str] | None,
+        arrival: Arrival,
     ) -> DocumentReport:
         tried.append((workspace_id, source, data, media_type))
         if len(tried) == 1:
@@ -110,7 +117,14 @@ async def test_a_file_is_given_up_after_the_last_attempt(
     tried: list[str] = []
 
     async def ingest(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
+        workspace_id: str,
+        source: str,
+        data: bytes,
+        *,
+        media_type: str | None,
+        metadata: Metadata,
+        groups: Sequence[str] | None,
+        arrival: Arrival,
     ) -> DocumentReport:
         tried.append(source)
         raise EmbedderUnavailable
@@ -131,7 +145,14 @@ async def test_a_permanent_error_ends_the_ingestion(
     start: Start, ingestions: PostgresIngestionQueue, pool: Pool, error: Exception, code: str
 ) -> None:
     async def ingest(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
+        workspace_id: str,
+        source: str,
+        data: bytes,
+        *,
+        media_type: str | None,
+        metadata: Metadata,
+        groups: Sequence[str] | None,
+        arrival: Arrival,
     ) -> DocumentReport:
         raise error
 
@@ -152,14 +173,28 @@ async def test_another_worker_ingests_the_file_of_a_dead_one(
     begun = asyncio.Event()
 
     async def hang(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
+        workspace_id: str,
+        source: str,
+        data: bytes,
+        *,
+        media_type: str | None,
+        metadata: Metadata,
+        groups: Sequence[str] | None,
+        arrival: Arrival,
     ) -> DocumentReport:
         begun.set()
         await asyncio.Event().wait()
         raise AssertionError
 
     async def ingest(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
+        workspace_id: str,
+        source: str,
+        data: bytes,
+        *,
+        media_type: str | None,
+        metadata: Metadata,
+        groups: Sequence[str] | None,
+        arrival: Arrival,
     ) -> DocumentReport:
         return DocumentReport(source, "added")
 
@@ -180,7 +215,14 @@ async def test_a_cancelled_file_is_not_read_on(
     begun, given_up = asyncio.Event(), asyncio.Event()
 
     async def ingest(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
+        workspace_id: str,
+        source: str,
+        data: bytes,
+        *,
+        media_type: str | None,
+        metadata: Metadata,
+        groups: Sequence[str] | None,
+        arrival: Arrival,
     ) -> DocumentReport:
         if source == "next.md":
             return DocumentReport(source, "added")
@@ -215,7 +257,14 @@ async def test_a_document_that_was_stored_before_its_ingestion_was_cancelled_is_
     start: Start, ingestions: PostgresIngestionQueue
 ) -> None:
     async def ingest(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
+        workspace_id: str,
+        source: str,
+        data: bytes,
+        *,
+        media_type: str | None,
+        metadata: Metadata,
+        groups: Sequence[str] | None,
+        arrival: Arrival,
     ) -> DocumentReport:
         await ingestions.cancel("a", accepted.ingestion_id)
         return DocumentReport(source, "added")
@@ -236,7 +285,14 @@ async def test_a_file_that_processes_die_of_is_given_up(
     begun: asyncio.Queue[None] = asyncio.Queue()
 
     async def hang(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
+        workspace_id: str,
+        source: str,
+        data: bytes,
+        *,
+        media_type: str | None,
+        metadata: Metadata,
+        groups: Sequence[str] | None,
+        arrival: Arrival,
     ) -> DocumentReport:
         begun.put_nowait(None)
         await asyncio.Event().wait()
@@ -288,7 +344,14 @@ async def test_a_worker_that_was_frozen_stores_nothing_of_a_file_that_another_ha
     outcome: asyncio.Future[DocumentReport] = asyncio.get_running_loop().create_future()
 
     async def ingest_late(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
+        workspace_id: str,
+        source: str,
+        data: bytes,
+        *,
+        media_type: str | None,
+        metadata: Metadata,
+        groups: Sequence[str] | None,
+        arrival: Arrival,
     ) -> DocumentReport:
         slow = Ingestion(documents, held, answers, parsers)
         outcome.set_result(await slow.add(workspace_id, source, data, media_type=media_type, arrival=arrival))

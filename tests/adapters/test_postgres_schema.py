@@ -19,7 +19,7 @@ from app.adapters.postgres import conversations, documents, library
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library.library import PostgresLibrary
 from app.adapters.postgres.migrations import upgrade
-from app.adapters.postgres.pool import open_pool
+from app.adapters.postgres.pool import ALL_WORKSPACES, borrow, open_pool
 from app.adapters.postgres.queue import ingestions, runs
 from app.adapters.postgres.vectors import vector_index
 from app.adapters.postgres.vectors.embedding_model import pin_embedder
@@ -50,7 +50,7 @@ async def bare_url(servers: Servers) -> AsyncIterator[str]:
 async def test_upgrading_from_the_first_migration_keeps_the_data(bare_url: str) -> None:
     await upgrade(bare_url, "0001")
     # Rows as the version of the first migration wrote them: without token vectors.
-    async with open_pool(bare_url) as pool, pool.connection() as connection:
+    async with open_pool(bare_url) as pool, borrow(pool, ALL_WORKSPACES) as connection:
         await connection.execute("INSERT INTO workspaces VALUES ('a', 7, 1)")
         await connection.execute(
             "INSERT INTO documents (document_id, workspace_id, source, title, media_type, content_hash, "

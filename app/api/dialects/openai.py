@@ -175,7 +175,7 @@ async def complete(
     key = [workspace_id, caller.name]
     ask = Ask(
         question=question,
-        scope=Scope.within(workspace_id, None),
+        scope=Scope(workspace_id, groups=caller.groups),
         thread_id=metadata.get("thread_id") or await _find_thread(conversations, [key, exchanges]),
         mode=body.model,
         history=_make_turns(exchanges),

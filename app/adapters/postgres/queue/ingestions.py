@@ -51,8 +51,9 @@ _ACCEPT: LiteralString = f"""
         SELECT %(queue)s, %(task)s, %(lock)s,
             jsonb_build_object('workspace_id', %(workspace_id)s::text, 'ingestion_id', %(ingestion_id)s::text)
     )
-    INSERT INTO ingestions (workspace_id, ingestion_id, source, media_type, state, content, metadata)
-    VALUES (%(workspace_id)s, %(ingestion_id)s, %(source)s, %(media_type)s, 'queued', %(content)s, %(metadata)s)
+    INSERT INTO ingestions (workspace_id, ingestion_id, source, media_type, state, content, metadata, groups)
+    VALUES (%(workspace_id)s, %(ingestion_id)s, %(source)s, %(media_type)s, 'queued', %(content)s, %(metadata)s,
+        %(groups)s)
     RETURNING {_COLUMNS}
 """
 
@@ -62,7 +63,7 @@ _BEGIN: LiteralString = f"""
     UPDATE ingestions SET state = 'running', begun = begun + 1
     WHERE workspace_id = %(workspace_id)s AND ingestion_id = %(ingestion_id)s AND {UNFINISHED}
         AND {_HAS_LEASE}
-    RETURNING source, media_type, content, metadata, arrival, begun
+    RETURNING source, media_type, content, metadata, groups, arrival, begun
 """
 
 # Its process lives, so the file is not what ended it.
@@ -113,6 +114,7 @@ class PostgresIngestionQueue:
         content: bytes,
         media_type: str | None = None,
         metadata: Metadata | None = None,
+        groups: Sequence[str] | None = None,
     ) -> IngestionStatus:
         async with open_session(self._pool, workspace_id) as session:
             row = await session.fetch_one(
@@ -122,6 +124,7 @@ class PostgresIngestionQueue:
                 media_type=media_type,
                 content=content,
                 metadata=Jsonb(metadata or {}),
+                groups=None if groups is None else list(groups),
                 queue=QUEUE,
                 task=TASK,
                 lock=f"source {workspace_id} {source}",
@@ -170,6 +173,7 @@ class PostgresIngestionQueue:
                     row["content"],
                     media_type=row["media_type"],
                     metadata=row["metadata"],
+                    groups=row["groups"],
                     arrival=arrival,
                 )
             )
