@@ -25,7 +25,7 @@ SECRET = "The vault of the Kestrel opens with the number 7731."
 """Said in another workspace, and in a document of a group that the caller is not in."""
 HARMLESS = "The lawn of the Kestrel is mown on Tuesdays."
 
-OPEN: dict[str, int] = {"get /healthz": 200}
+OPEN: dict[str, int] = {"get /healthz": 200, "get /readyz": 200}
 """Endpoints that need no right and concern no workspace, with the status that anybody gets."""
 
 
@@ -94,6 +94,7 @@ ENDPOINTS: dict[str, Endpoint] = {
         },
     ),
     "get /api/costs": Endpoint("debug", IN_WORKSPACE),
+    "get /metrics": Endpoint("debug"),
 }
 """An entry for every endpoint but those in `OPEN`."""
 
