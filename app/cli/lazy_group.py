@@ -13,7 +13,7 @@ COMMANDS = {
     "ask": "Ask a question and stream the answer with its sources.",
     "ingest": "Add documents or update them.",
     "sync": "Keep the documents in step with a folder.",
-    "ingestions": "List files that were handed over to be read in the background.",
+    "ingestions": "List files that were handed over to be read in the background, or give some up.",
     "documents": "List the documents.",
     "delete": "Delete documents, their chunks and the answers cached from them.",
     "forget": "Erase a document or a thread everywhere, and prove it.",
