@@ -69,6 +69,8 @@ class Settings(BaseSettings):
     """The table's database; unset: `database_url`."""
     profiles: Path | None = None
     """A TOML file of modes, each of which may say what it `extends`; or the name of a shipped pipeline."""
+    api_key: SecretStr | None = None
+    """The key with which commands talk to a running server; unset: the one that the server keeps in `home`."""
     hosts: Annotated[frozenset[str], NoDecode] = frozenset()
     """Names by which clients may address the service, such as `ask.example.com` or `*.example.com`, separated by
     commas; `localhost` and IP addresses always may, `*` stands for every name."""

@@ -7,6 +7,8 @@ from fastapi import Depends, Query, Request
 from fastapi.routing import APIRoute
 from starlette.responses import Response
 
+from app.access.authentication import Authenticator
+from app.api.credentials import read_credential
 from app.api.schemas import WorkspaceId
 from app.ingest.pipeline import Ingestion
 from app.ingest.rendering import PageRenderer
@@ -17,7 +19,7 @@ from app.runs.parts import RunParts
 from app.runs.replay import Replayer
 from app.settings import Settings
 from app.wiring.services import Services
-from domain.access import OWNER, Caller, Right
+from domain.access import Caller, Right
 from domain.health import Check
 from domain.ports.answers import AnswerCache
 from domain.ports.documents import DocumentStore
@@ -53,20 +55,29 @@ def get_cached_answers(request: Request) -> CachedAnswers:
     return cast(CachedAnswers, request.state.cached_answers)
 
 
+def get_authenticator(request: Request) -> Authenticator:
+    """Return what identifies callers; see `get_run_manager`."""
+    return cast(Authenticator, request.state.authenticator)
+
+
 def get_caller(request: Request) -> Caller:
-    """Return who sent the request; see `get_run_manager`."""
-    return OWNER
+    """Return who sent the request, as `needs` found out; see `get_run_manager`."""
+    return cast(Caller, request.state.caller)
 
 
-def needs(right: Right) -> type[APIRoute]:
-    """Make the route class of a router whose routes need this right. It is checked before the body is read."""
+def needs(right: Right | None) -> type[APIRoute]:
+    """Make the route class of a router whose callers must be known and, unless it is None, have this right. Both are
+    checked before the body is read."""
 
     class GuardedRoute(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
             handle = super().get_route_handler()
 
             async def handle_guarded(request: Request) -> Response:
-                get_caller(request).require(right)
+                caller = await get_authenticator(request).identify(read_credential(request))
+                if right is not None:
+                    caller.require(right)
+                request.state.caller = caller
                 return await handle(request)
 
             return handle_guarded

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     # The ports import NumPy for their types.
     from domain.ports.documents import DocumentCatalog, EmbeddingBacklog
     from domain.ports.ingestions import IngestionQueue
+    from domain.ports.keys import KeyStore
     from domain.ports.originals import ObjectStorage
     from domain.ports.retention import Retention
     from domain.ports.runs import RunLog
@@ -45,6 +46,15 @@ async def open_run_log(settings: Settings) -> AsyncIterator["RunLog"]:
 
     async with open_database(settings) as database:
         yield PostgresRunLog(database.pool)
+
+
+@asynccontextmanager
+async def open_keys(settings: Settings) -> AsyncIterator["KeyStore"]:
+    """Open the store of API keys."""
+    from app.adapters.postgres.keys import PostgresKeyStore
+
+    async with open_database(settings) as database:
+        yield PostgresKeyStore(database.pool)
 
 
 @asynccontextmanager
