@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.adapters.chat.providers import Access
+from app.ingest.parser_process import MEMORY_MB, SECONDS
 from app.support.toml_files import list_problems
 from domain.errors import ConfigurationError
 from domain.model_names import ModelName
@@ -77,6 +78,10 @@ class Settings(BaseSettings):
     load_samples: bool = True
     """If true, `askgraph serve` loads the sample library into an empty default workspace."""
     max_document_mb: int = Field(50, ge=1)
+    parser_seconds: float = Field(SECONDS, gt=0)
+    """Computing time in seconds that reading a small file may take. Each megabyte of the file adds ten."""
+    parser_memory_mb: int = Field(MEMORY_MB, ge=256)
+    """Memory that reading a file may take, in megabytes."""
     originals: str = "database"
     """The place of the files that documents were read from: `database`, or `s3://BUCKET/PREFIX` in S3-compatible
     storage, whose keys and address are read from `AWS_*`."""
@@ -89,6 +94,8 @@ class Settings(BaseSettings):
     retention: Annotated[Policy, NoDecode] = Policy()
     """How long threads are kept after their last run, such as `90d`; workspaces may have spans of their own:
     `90d,acme=7d,legal=keep`."""
+    audit_days: int = Field(365, ge=1)
+    """Days for which the log of who changed what is kept."""
     keep_steps_of: int = Field(STEPS_OF, ge=1)
     """Number of a thread's latest runs that keep every step; older ones keep only their final state."""
 

@@ -16,6 +16,7 @@
     │       ├── EmptyDocument
     │       ├── ScannedDocument        pages, but no text on them
     │       ├── OversizedDocument
+    │       ├── CostlyDocument         reading it takes too much time or memory
     │       ├── MistypedDocument       the content is not what the name says
     │       └── UnsupportedDocument
     ├── Unauthenticated            no key, or one that is not valid
@@ -38,6 +39,7 @@
     │   ├── RenderingBusy          too many pages of PDFs are to be drawn
     │   ├── Draining               this process is about to end; another one takes questions
     │   ├── DatabaseUnavailable
+    │   │   ├── DatabaseFull       its disk is full; somebody has to make room
     │   │   └── LibraryChanged     the table of another application is not what it was; its owner has to look
     │   ├── CacheUnavailable
     │   ├── StorageUnavailable     the S3-compatible storage that keeps original files
@@ -127,6 +129,10 @@ class ScannedDocument(DocumentError):
 
 class OversizedDocument(DocumentError):
     """The file is larger than the limit."""
+
+
+class CostlyDocument(DocumentError):
+    """Reading the file takes more time or memory than a file gets."""
 
 
 class MistypedDocument(DocumentError):
@@ -226,6 +232,10 @@ class Draining(Unavailable):
 
 class DatabaseUnavailable(Unavailable):
     """The database did not answer. Try again in a moment."""
+
+
+class DatabaseFull(DatabaseUnavailable):
+    """The database cannot store anything, because its disk is full. Free some space there, and try again."""
 
 
 class LibraryChanged(DatabaseUnavailable):

@@ -1,6 +1,7 @@
 """verify: split the answer into claims and check each against the sources it cites."""
 
 import asyncio
+from collections.abc import Sequence
 
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
@@ -62,20 +63,25 @@ class Judgements(BaseModel):
 async def verify(state: VerifyInput, runtime: Runtime[Context]) -> VerifyUpdate:
     """Give every claim a verdict, a reason and its span.
 
-    The model judges where there is one; the local check judges the claims that it leaves out. An answer without
-    citations counts as unsupported.
+    The model judges where there is one; the local check judges the claims that it leaves out, and those that rest on
+    sources which give orders. An answer without citations counts as unsupported.
     """
     context = runtime.context
     claims, score = await check_claims(state["answer"], state["framing"], state["sources"], context.judges.verifier)
     if (model := context.models.judge) is not None:
+        # A model that obeys a source would also support what the source dictates, so it neither sees such a source nor
+        # judges a claim that rests on nothing else.
+        ordering = _find_ordering(state["sources"])
+        judged = [claim for claim in claims if not claim["markers"] or set(claim["markers"]) - ordering]
+        evidence = [source for source in state["sources"] if source["number"] not in ordering]
         at_once = asyncio.Semaphore(_CALLS_AT_ONCE)
 
         async def ask_model(batch: list[Claim]) -> None:
             async with at_once:
-                await _ask_model(model, batch, state["sources"], context)
+                await _ask_model(model, batch, evidence, context)
 
         # A call that fails does not affect the verdicts of the others.
-        batches = [claims[first : first + _CLAIMS_A_CALL] for first in range(0, len(claims), _CLAIMS_A_CALL)]
+        batches = [judged[first : first + _CLAIMS_A_CALL] for first in range(0, len(judged), _CLAIMS_A_CALL)]
         consequence = "Not every claim was verified by the language model"
         await asyncio.gather(*(ask_or_none(model, ask_model(batch), context.ledger, consequence) for batch in batches))
     unsupported = not state["citations"] or any(claim["verdict"] == "unsupported" for claim in claims)
@@ -94,7 +100,7 @@ async def check_claims(
     The framing claims nothing. A source that gives orders to its reader supports nothing.
     """
     stated, end = find_claimed(answer, framing)
-    ordering = {source["number"] for source in sources if gives_orders(f"{source['title']}\n{source['text']}")}
+    ordering = _find_ordering(sources)
     by_number = {source["number"]: source for source in sources if source["number"] not in ordering}
     spans = split_claims(answer[stated:end], [source["chunk_id"] for source in sources])
     texts = [answer[span.start + stated : span.end + stated] for span in spans]
@@ -113,6 +119,11 @@ async def check_claims(
         for text, span, evidence, outcome in zip(texts, spans, cited, checks, strict=True)
     ]
     return claims, round(score, 4)
+
+
+def _find_ordering(sources: Sequence[Source]) -> set[int]:
+    """Return the numbers of the sources that give orders to whoever answers."""
+    return {source["number"] for source in sources if gives_orders(f"{source['title']}\n{source['text']}")}
 
 
 async def _ask_model(model: ChatModel, claims: list[Claim], sources: list[Source], context: Context) -> None:

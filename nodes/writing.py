@@ -10,6 +10,7 @@ from domain.outcome import Framing, Outcome
 from domain.profile import CitationStyle
 from domain.state import Route, Turn, TurnInput, remember
 from domain.text.claims import split_claims
+from domain.text.disguises import DisguiseStream
 from domain.text.hyperlinks import LinkStream
 from domain.text.languages import Language
 from domain.text.markers import MarkerStream, strip_markers
@@ -98,14 +99,15 @@ class AbstentionListener:
 class Prose:
     """Passes a language model's text on to the writer.
 
-    Markers without a source, images, and links that neither the sources nor the question hold are taken out
-    (`domain/text/hyperlinks.py`); the other markers get one style.
+    Markers without a source, images, and addresses that neither the sources nor the question hold, however disguised,
+    are taken out (`domain/text/hyperlinks.py`); raw HTML is escaped, and the other markers get one style.
     """
 
     def __init__(self, writer: AnswerWriter, question: str, sources: Sequence[Source], style: CitationStyle) -> None:
         self._writer = writer
         self._sources = sources
         held = [text for source in sources for text in (source["title"], *source["heading_path"], source["text"])]
+        self._disguises = DisguiseStream()
         self._links = LinkStream([question, *held])
         self._markers = MarkerStream([source["chunk_id"] for source in sources], style)
 
@@ -116,12 +118,13 @@ class Prose:
 
     def feed(self, text: str) -> None:
         """Write as much as can go out now."""
-        self._write(self._markers.feed(self._links.feed(text)))
+        self._write(self._markers.feed(self._links.feed(self._disguises.feed(text))))
 
     def finish(self) -> None:
         """Write the rest, after the last piece. The citations then cover all statements that use them, not only the
         first."""
-        self._write([*self._markers.feed(self._links.finish()), *self._markers.finish()])
+        rest = self._links.feed(self._disguises.finish()) + self._links.finish()
+        self._write([*self._markers.feed(rest), *self._markers.finish()])
         used = [citation["marker"] for citation in self._writer.citations]
         self._writer.citations = cite_statements(self._writer.text, used, self._sources)
 

@@ -39,6 +39,7 @@ from app.adapters.embedded import Servers, open_servers, postgres
 if TYPE_CHECKING:
     from app.adapters.embeddings.onnx import OnnxEmbedder
     from app.adapters.redis.connection import RedisServer
+    from app.ingest.parser_workers import ParserWorkers
     from app.settings import Settings
     from app.wiring.services import Services
     from tests.wire.s3 import Bucket
@@ -167,6 +168,15 @@ def embedder() -> "OnnxEmbedder":
     from app.adapters.embeddings.onnx import OnnxEmbedder
 
     return OnnxEmbedder.load(threads=2)
+
+
+@pytest_asyncio.fixture
+async def parsers() -> AsyncIterator["ParserWorkers"]:
+    """Processes that read files."""
+    from app.ingest.parser_workers import ParserWorkers
+
+    async with ParserWorkers() as workers:
+        yield workers
 
 
 @pytest_asyncio.fixture

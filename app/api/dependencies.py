@@ -8,6 +8,7 @@ from fastapi.routing import APIRoute
 from starlette.responses import Response
 
 from app.access.authentication import Authenticator
+from app.api.auditing import record_change, status_of_exception
 from app.api.credentials import read_credential
 from app.api.schemas import WorkspaceId
 from app.ingest.pipeline import Ingestion
@@ -65,6 +66,24 @@ def get_caller(request: Request) -> Caller:
     return cast(Caller, request.state.caller)
 
 
+_AUDITED: set[Right | None] = {"ingest", "admin"}
+_WRITES = {"POST", "PUT", "PATCH", "DELETE"}
+
+
+async def _audit(request: Request, caller: Caller, handle: Callable[[Request], Awaitable[Response]]) -> Response:
+    """Handle a request and record its outcome."""
+    status = 500
+    try:
+        response = await handle(request)
+        status = response.status_code
+    except Exception as error:
+        status = status_of_exception(error)
+        raise
+    finally:
+        await record_change(read_services(request).audit, request, caller, status)
+    return response
+
+
 def needs(right: Right | None) -> type[APIRoute]:
     """Make the route class of a router whose callers must be known and, unless it is None, have this right. Both are
     checked before the body is read."""
@@ -78,7 +97,9 @@ def needs(right: Right | None) -> type[APIRoute]:
                 if right is not None:
                     caller.require(right)
                 request.state.caller = caller
-                return await handle(request)
+                if right not in _AUDITED or request.method not in _WRITES:
+                    return await handle(request)
+                return await _audit(request, caller, handle)
 
             return handle_guarded
 
@@ -105,13 +126,15 @@ CallerDep = Annotated[Caller, Depends(_provide_caller)]
 
 
 async def _enter_workspace(
+    request: Request,
     caller: CallerDep,
     workspace: Annotated[
         WorkspaceId | None,
         Query(description="The workspace (tenant); unset: the only one of the caller's key, else `default`."),
     ] = None,
 ) -> str:
-    return caller.enter(workspace)
+    request.state.workspace = entered = caller.enter(workspace)
+    return entered
 
 
 Workspace = Annotated[str, Depends(_enter_workspace)]

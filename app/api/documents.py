@@ -1,6 +1,6 @@
 """Documents: add, list, read, delete."""
 
-import asyncio
+from functools import partial
 from pathlib import PurePath
 from time import perf_counter
 from typing import Annotated, Any
@@ -66,6 +66,7 @@ writing = APIRouter(prefix="/api/documents", tags=["documents"], route_class=nee
     | respond_with(IngestBody | ErrorBody, examples.FAILED_INGEST, "No file was taken.", 422),
 )
 async def add_documents(
+    request: Request,
     settings: SettingsDep,
     documents: DocumentsDep,
     ingestion: IngestionDep,
@@ -84,7 +85,8 @@ async def add_documents(
     With `wait=false`: 202, and an ingestion for each file that was taken, whose report is at `/api/ingestions/{id}`.
     """
     started = perf_counter()
-    workspace = caller.enter(workspace)
+    request.state.workspace = workspace = caller.enter(workspace)
+    request.state.target = ", ".join(file.filename or "" for file in files)
     limit = settings.max_document_mb * 1_000_000
     reports: list[DocumentReport] = []
     accepted: list[IngestionStatus] = []
@@ -104,7 +106,8 @@ async def add_documents(
                 raise OversizedDocument(f"The file is larger than {settings.max_document_mb} MB. Split it.")
             if not wait:
                 data = await file.read()
-                await asyncio.to_thread(check_file, name, data, media_type=file.content_type, max_bytes=limit)
+                check = partial(check_file, name, data, media_type=file.content_type, max_bytes=limit)
+                await read_services(request).library.parsers.run(check, len(data))
                 accepted.append(await ingestions.accept(workspace, name, data, file.content_type, given))
                 continue
         except DocumentError as error:

@@ -14,6 +14,7 @@ from app.cli.running import print_json, run
 from app.cli.terminal import Progress, count, err, out, show_progress
 from app.ingest.background import HandedOver, hand_over
 from app.ingest.formats import list_formats
+from app.ingest.parser_workers import ParserWorkers
 from app.serving.address import find_server
 from app.settings import Settings, read_settings
 from app.wiring.stores import open_backlog, open_ingestions
@@ -62,7 +63,8 @@ async def _hand_over(
     settings: Settings, queue: IngestionQueue, workspace_id: str, paths: Sequence[Path], metadata: Metadata
 ) -> HandedOver:
     max_bytes = settings.max_document_mb * 1_000_000
-    return await hand_over(queue, workspace_id, paths, max_bytes=max_bytes, metadata=metadata)
+    async with ParserWorkers() as workers:
+        return await hand_over(queue, workers, workspace_id, paths, max_bytes=max_bytes, metadata=metadata)
 
 
 async def _read_here(

@@ -12,7 +12,8 @@ from app.cli.running import print_json, run
 from app.cli.terminal import err, new_table, out, print_table
 from app.settings import read_settings
 from app.wiring.stores import open_keys
-from domain.access import RIGHTS, ApiKey, Right
+from domain.access import OWNER, RIGHTS, ApiKey, Right
+from domain.audit import AuditEntry
 from domain.errors import InputError, UnknownKey
 from domain.text.durations import parse_span
 
@@ -54,8 +55,9 @@ def create(
             groups=frozenset(group) if group else None,
             expires_at=None if span is None else datetime.now(UTC) + span,
         )
-        async with open_keys(read_settings()) as keys:
+        async with open_keys(read_settings()) as (keys, log):
             key, token = await make_key(keys, wanted)
+            await log.add(AuditEntry(OWNER.name, "askgraph keys create", f"{key.key_id} {name}", 201))
         if as_json:
             print_json({"key_id": key.key_id, "key": token})
         else:
@@ -71,7 +73,7 @@ def list_keys(as_json: JsonOption = False) -> None:
     """List the keys, without their secrets."""
 
     async def work() -> int:
-        async with open_keys(read_settings()) as keys:
+        async with open_keys(read_settings()) as (keys, _):
             found = await keys.list()
         if as_json:
             print_json([asdict(key) for key in found], default=lambda value: _to_json(value))
@@ -87,9 +89,10 @@ def revoke(key_id: Annotated[str, typer.Argument(help="The key's id, from `askgr
     """Revoke a key for good. Every process refuses it within five seconds."""
 
     async def work() -> int:
-        async with open_keys(read_settings()) as keys:
+        async with open_keys(read_settings()) as (keys, log):
             if not await keys.revoke(key_id):
                 raise UnknownKey(f"There is no key {key_id!r}.")
+            await log.add(AuditEntry(OWNER.name, "askgraph keys revoke", key_id, 200))
         out.print(f"Revoked {escape(key_id)}.")
         return 0
 

@@ -13,6 +13,7 @@ from app.cli.running import print_json, run
 from app.cli.server_client import ServerClient
 from app.cli.terminal import count, err, out
 from app.ingest.background import hand_over
+from app.ingest.parser_workers import ParserWorkers
 from app.ingest.syncing import Library, Synced
 from app.ingest.syncing import sync as sync_folder
 from app.ingest.syncing import watch as watch_folder
@@ -86,8 +87,12 @@ def sync(
         settings = read_settings()
         server = ServerClient.find(settings)
         if server is not None:
-            async with open_ingestions(settings) as queue, open_synced_files(settings) as (files, catalog):
-                return await follow(_OnServer(settings, server, queue), files, catalog, settings)
+            async with (
+                open_ingestions(settings) as queue,
+                open_synced_files(settings) as (files, catalog),
+                ParserWorkers() as workers,
+            ):
+                return await follow(_OnServer(settings, server, queue, workers), files, catalog, settings)
         # Loads the embedding model.
         from app.wiring.services import open_services
 
@@ -122,10 +127,11 @@ class _OnServer:
     settings: Settings
     server: ServerClient
     queue: "IngestionQueue"
+    workers: ParserWorkers
 
     async def add(self, workspace_id: str, file: Path) -> DocumentReport:
         max_bytes = self.settings.max_document_mb * 1_000_000
-        handed = await hand_over(self.queue, workspace_id, [file], max_bytes=max_bytes)
+        handed = await hand_over(self.queue, self.workers, workspace_id, [file], max_bytes=max_bytes)
         for accepted in handed.ingestions:
             while (status := await self.queue.get(workspace_id, accepted.ingestion_id)) and status.report is None:
                 if find_server(self.settings) is None:

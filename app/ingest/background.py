@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from app.ingest.files import find_files, load, report_bad_name, report_failure
+from app.ingest.parser_workers import ParserWorkers
 from app.ingest.reading import check_file
 from app.ingest.sidecars import read_sidecar
 from domain.documents import DocumentReport
@@ -28,6 +30,7 @@ class HandedOver:
 
 async def hand_over(
     queue: IngestionQueue,
+    workers: ParserWorkers,
     workspace_id: str,
     paths: Sequence[Path | str],
     *,
@@ -55,7 +58,7 @@ async def hand_over(
             continue
         try:
             data = await asyncio.to_thread(load, file, max_bytes)
-            await asyncio.to_thread(check_file, source, data, max_bytes=max_bytes)
+            await workers.run(partial(check_file, source, data, max_bytes=max_bytes), len(data))
             given = await asyncio.to_thread(read_sidecar, file) | (metadata or {})
         except (DocumentError, MetadataError) as error:
             handed.refused.append(report_failure(source, error))

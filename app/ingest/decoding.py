@@ -1,9 +1,5 @@
 """Decoding text files of unknown encoding."""
 
-from charset_normalizer import from_bytes
-from ftfy import fix_encoding
-from ftfy.badness import is_bad
-
 _BOMS = (
     (b"\xef\xbb\xbf", "utf-8-sig"),
     (b"\xff\xfe\x00\x00", "utf-32"),
@@ -25,6 +21,12 @@ def decode(data: bytes, *, declared: str | None = None) -> str:
     # U+0085 ends a line; it is no ellipsis of another encoding.
     text = text.replace("\u0085", "\n")
     lines = text.split("\n")
+    if text.isascii():
+        return text
+    # Imported where a text needs them, which is seldom: the import takes as long as that of a parser.
+    from ftfy import fix_encoding
+    from ftfy.badness import is_bad
+
     if not any(is_bad(line) for line in lines if not line.isascii()):
         return text
     return "\n".join(line if line.isascii() else fix_encoding(line) for line in lines)
@@ -49,6 +51,8 @@ def _decode(data: bytes, declared: str | None) -> str:
 
 
 def _guess(data: bytes) -> str:
+    from charset_normalizer import from_bytes
+
     matches = from_bytes(data)
     best = matches.best()
     if best is None:

@@ -152,6 +152,7 @@ FORMATS = [
         "a book (EPUB)",
         has_part("META-INF/container.xml"),
         is_text=False,
+        metadata_reader=f"{_R}.epub:read_book_metadata",
     ),
     Format(
         "EML",

@@ -6,11 +6,14 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from app.ingest.chunking import SIZE, split
 from app.ingest.files import find_files, load, report_bad_name, report_failure
-from app.ingest.reading import MAX_BYTES, read_document, read_own_metadata
+from app.ingest.parser_workers import ParserWorkers
+from app.ingest.preparation import prepare
+from app.ingest.reading import MAX_BYTES, read_own_metadata
 from app.ingest.sidecars import read_sidecar
 from domain.documents import Arrival, Chunk, Document, DocumentReport, IngestReport, ParsedDocument, embedding_text
 from domain.errors import DocumentError, EmbedderUnavailable, MetadataError, Superseded
@@ -45,6 +48,7 @@ class Ingestion:
         store: DocumentStore,
         encoder: PassageEncoder,
         cache: AnswerCache,
+        workers: ParserWorkers,
         *,
         backlog: EmbeddingBacklog | None = None,
         chunk_size: int = SIZE,
@@ -55,6 +59,7 @@ class Ingestion:
         self._store = store
         self._encoder = encoder
         self._cache = cache
+        self._workers = workers
         self._chunk_size = chunk_size
         self._max_bytes = max_bytes
 
@@ -80,7 +85,7 @@ class Ingestion:
         that cannot be read gives a report with status ``failed``; one of whose source a later file was stored
         meanwhile, ``superseded``.
 
-        Raises `DatabaseUnavailable` and `EmbedderUnavailable`.
+        Raises `DatabaseUnavailable`, `EmbedderUnavailable` and `Draining`.
         """
         if refused := report_bad_name(source):
             return refused
@@ -89,20 +94,30 @@ class Ingestion:
         existing = await self._store.find(workspace_id, source)
         # a source whose content has changed is updated even to what another source says: its old text must go
         known = existing or await self._store.find_by_hash(workspace_id, content_hash)
-        metadata = await asyncio.to_thread(read_own_metadata, source, data, media_type) | (metadata or {})
-        if (
-            known is not None
-            and known.content_hash == content_hash
-            and (report := await self._keep_known(workspace_id, source, known, arrival, metadata))
-        ):
-            # That of a document from before files were kept is missing.
-            await self._store.keep_original(workspace_id, content_hash, data)
-            return report
+        given = metadata or {}
         try:
-            parsed, chunks = await asyncio.to_thread(self._prepare, source, data, media_type)
+            if known is not None and known.content_hash == content_hash:
+                own = await self._workers.run(partial(read_own_metadata, source, data, media_type), len(data))
+                if report := await self._keep_known(workspace_id, source, known, arrival, own | given):
+                    # That of a document from before files were kept is missing.
+                    await self._store.keep_original(workspace_id, content_hash, data)
+                    return report
+            parsed, chunks = await self._workers.run(
+                partial(
+                    prepare,
+                    source,
+                    data,
+                    media_type=media_type,
+                    max_bytes=self._max_bytes,
+                    chunk_size=self._chunk_size,
+                ),
+                len(data),
+            )
         except DocumentError as error:
             return report_failure(source, error)
-        content = DocumentContent(source, content_hash, parsed, chunks, {}, arrival, metadata, original=data)
+        content = DocumentContent(
+            source, content_hash, parsed, chunks, {}, arrival, parsed.metadata | given, original=data
+        )
         return await self._keep(workspace_id, content, existing, progress, later=later)
 
     async def add_parsed(
@@ -121,7 +136,7 @@ class Ingestion:
             and (report := await self._keep_known(workspace_id, source, existing, arrival, parsed.metadata))
         ):
             return report
-        chunks = await asyncio.to_thread(self._split, parsed)
+        chunks = await asyncio.to_thread(split, parsed, size=self._chunk_size)
         content = DocumentContent(source, content_hash, parsed, chunks, {}, arrival, parsed.metadata)
         return await self._keep(workspace_id, content, existing, None)
 
@@ -253,13 +268,6 @@ class Ingestion:
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from errors
         return [outcome if isinstance(outcome, DocumentReport) else outcome.result() for outcome in begun]
-
-    def _prepare(self, source: str, data: bytes, media_type: str | None) -> tuple[ParsedDocument, list[Chunk]]:
-        parsed = read_document(source, data, media_type=media_type, max_bytes=self._max_bytes)
-        return parsed, self._split(parsed)
-
-    def _split(self, parsed: ParsedDocument) -> list[Chunk]:
-        return split(parsed, size=self._chunk_size)
 
     async def _embed_stored(self, document: Document, progress: Progress | None) -> str | None:
         """Embed the chunks of a stored document, together with the workers. Returns a note where that has to wait."""

@@ -42,7 +42,8 @@ def read_document(
     Raises a subclass of `DocumentError` whose message says what is wrong and what to do. The message does not name the
     file: the caller reports it together with its name.
     """
-    found = check_file(source, data, media_type=media_type, max_bytes=max_bytes)
+    _check_size(data, max_bytes)
+    found = _choose_format(source, data, media_type)
     document = _parse(found, source, data)
     if not document.text.strip():
         raise EmptyDocument(f"The {found.name} file holds no text that could be searched.")
@@ -55,16 +56,24 @@ def read_document(
 
 def read_own_metadata(source: str, data: bytes, media_type: str | None = None) -> Metadata:
     """Return the metadata that a file has in itself, such as front matter, without reading its text."""
-    found = find_format(source) or find_format_by_media_type(media_type)
-    return {} if found is None else found.read_metadata(data)
+    return _choose_format(source, data, media_type).read_metadata(data)
 
 
-def check_file(source: str, data: bytes, *, media_type: str | None = None, max_bytes: int = MAX_BYTES) -> Format:
-    """Return the file's format. Raises as `read_document` does, for everything that shows without parsing."""
+def check_file(source: str, data: bytes, *, media_type: str | None = None, max_bytes: int = MAX_BYTES) -> None:
+    """Raise as `read_document` does, for everything that shows without parsing."""
+    _check_size(data, max_bytes)
+    _choose_format(source, data, media_type)
+
+
+def _check_size(data: bytes, max_bytes: int) -> None:
     if len(data) > max_bytes:
         raise OversizedDocument(
             f"The file has {len(data) / 1e6:.1f} MB; {max_bytes / 1e6:.0f} MB are the limit. Split it."
         )
+
+
+def _choose_format(source: str, data: bytes, media_type: str | None) -> Format:
+    """Return the format that content, name and media type agree on. Raises `DocumentError`."""
     if not data.strip(b"\x00 \t\r\n"):
         raise EmptyDocument("The file is empty. Check that it was saved or uploaded completely.")
     if is_encrypted_office(data):
@@ -107,8 +116,10 @@ def _confirm(declared: Format, recognised: Format | None, foreign: str | None, d
 def _parse(found: Format, source: str, data: bytes) -> ParsedDocument:
     try:
         return found.read(source, data)
-    except DocumentError:
+    except (DocumentError, MemoryError):
         raise
+    except RecursionError as error:
+        raise UnreadableDocument(f"The {found.name} file is nested too deeply to be read.") from error
     except Exception as error:  # nobody can list how parsers fail on foreign files
         raise UnreadableDocument(
             f"The {found.name} file cannot be read ({type(error).__name__}: {error}). Save it again and retry."

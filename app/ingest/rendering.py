@@ -1,66 +1,45 @@
-"""Pictures of PDF pages, drawn by a process that can be killed."""
+"""Pictures of PDF pages, drawn by parser workers."""
 
-import asyncio
-import os
-import sys
-from pathlib import Path
+from functools import partial
+from typing import Self
 
-from domain.errors import RenderingBusy, UnreadableDocument
+from app.ingest.page_picture import draw_page
+from app.ingest.parser_workers import ParserWorkers
+from domain.errors import CostlyDocument, RenderingBusy, UnreadableDocument
 
 SECONDS = 15.0
-"""Longest time that a page takes before it is given up."""
+"""Computing time that a page of a small file gets."""
 MAX_WAITING = 32
-"""Pages that wait for a core. More are refused."""
-
-_PROGRAM = Path(__file__).with_name("page_picture.py")
+"""Pages that wait for a worker or are drawn. More are refused."""
 
 
 class PageRenderer:
-    """Draws pages, one at a time for each core. Belongs to one event loop."""
+    """Draws pages. Its workers are its own, so that no page waits for a file that is being read."""
 
-    def __init__(self, at_once: int | None = None, seconds: float = SECONDS) -> None:
-        self._free = asyncio.Semaphore(at_once or os.cpu_count() or 1)
+    def __init__(self, seconds: float = SECONDS) -> None:
+        self._workers = ParserWorkers(seconds=seconds)
         self._waiting = 0
-        self._seconds = seconds
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._workers.close()
 
     async def render(self, pdf: bytes, page: int, dpi: int) -> bytes:
         """Return the page, counted from 1, as a PNG picture.
 
-        Raises `RenderingBusy` where too many wait already, and `UnreadableDocument` if the page cannot be drawn, or
-        not in time.
+        Raises `RenderingBusy` where too many wait already, `Draining`, and `UnreadableDocument` if the page cannot be
+        drawn, or takes too much time or memory.
         """
         if self._waiting >= MAX_WAITING:
             raise RenderingBusy
         self._waiting += 1
         try:
-            async with self._free:
-                return await self._draw(pdf, page, dpi)
-        finally:
-            self._waiting -= 1
-
-    async def _draw(self, pdf: bytes, page: int, dpi: int) -> bytes:
-        # Isolated: neither the environment nor this folder can change what the program imports.
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-I",
-            str(_PROGRAM),
-            str(page),
-            str(dpi),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-        )
-        try:
-            async with asyncio.timeout(self._seconds):
-                picture, _ = await process.communicate(pdf)
-        except TimeoutError as error:
+            return await self._workers.run(partial(draw_page, pdf, page, dpi))
+        except CostlyDocument as error:
             raise UnreadableDocument(
-                f"Page {page} takes longer than {self._seconds:.0f} seconds to draw. Open the file itself."
+                f"Page {page} takes too much time or memory to draw. Open the file itself."
             ) from error
         finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        if process.returncode != 0 or not picture:
-            raise UnreadableDocument(f"Page {page} cannot be drawn. Open the file itself.")
-        return picture
+            self._waiting -= 1

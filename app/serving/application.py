@@ -87,13 +87,14 @@ def make_app(services: Services, *, local_token: str | None = None, closed: bool
         async with services.make_run_manager() as manager, HitRecorder(services.runs.hit_log) as recorder:
             await manager.work()
             app.state.manager = manager
-            yield Lifespan(
-                services=services,
-                authenticator=Authenticator(services.keys, local_token=local_token, always=closed),
-                manager=manager,
-                cached_answers=services.make_cached_answers(recorder),
-                renderer=PageRenderer(),
-            )
+            async with PageRenderer() as renderer:
+                yield Lifespan(
+                    services=services,
+                    authenticator=Authenticator(services.keys, local_token=local_token, always=closed),
+                    manager=manager,
+                    cached_answers=services.make_cached_answers(recorder),
+                    renderer=renderer,
+                )
             await manager.drain()
 
     settings = services.settings

@@ -14,6 +14,7 @@ import uvicorn
 from sse_starlette.sse import AppStatus
 
 from app.cli.terminal import err, out
+from app.ingest.parser_workers import DRAIN_SECONDS as PARSING_SECONDS
 from app.library import FOLDER
 from app.runs.manager import DRAIN_SECONDS, STEP_SECONDS
 from app.serving.address import format_url, publish_address
@@ -71,6 +72,7 @@ async def _serve(settings: Settings, listener: socket.socket, *, insecure: bool)
 
         def drain() -> None:
             draining.append(asyncio.ensure_future(app.state.manager.drain()))
+            draining.append(asyncio.ensure_future(services.library.parsers.close(PARSING_SECONDS)))
 
         draining: list[asyncio.Future[None]] = []
         # Streams end with their runs, or when these are handed over; sse-starlette would cut them off at once.

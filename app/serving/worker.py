@@ -5,6 +5,7 @@ import signal
 from importlib.metadata import version
 
 from app.cli.terminal import count, out
+from app.ingest.parser_workers import DRAIN_SECONDS as PARSING_SECONDS
 from app.settings import read_settings
 from app.wiring.services import open_services
 
@@ -26,5 +27,5 @@ async def run_worker(concurrency: int) -> int:
                 f"{services.parts['database']}"
             )
             await told.wait()
-            await manager.drain()
+            await asyncio.gather(manager.drain(), services.library.parsers.close(PARSING_SECONDS))
     return 0

@@ -25,6 +25,7 @@ from app.adapters.prices import PriceTable, read_prices
 from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.rerankers.late_interaction import LateInteractionEncoder
 from app.ingest.encoding import TwoModelEncoder
+from app.ingest.parser_workers import ParserWorkers
 from app.ingest.pipeline import Ingestion
 from app.settings import Settings, reveal
 from app.wiring.servers import Servers, open_servers
@@ -54,6 +55,7 @@ class LibraryServices:
     sentences: OnnxEmbedder
     """The model that ships, for local judgement and late interaction; the same object as `embedder` by default."""
     ingestion: Ingestion
+    parsers: ParserWorkers
     ingestions: PostgresIngestionQueue
     backlog: EmbeddingBacklog
     encoder: PassageEncoder
@@ -112,6 +114,9 @@ async def open_library(
             table = await stack.enter_async_context(open_table(url, mapping, embedder.dimension))
             search, documents = PgVectorStoreLibrary(table), PgVectorStoreDocuments(table)
             parts["library"] = f"the table {mapping.schema_name}.{mapping.table}, which another application fills"
+        parsers = await stack.enter_async_context(
+            ParserWorkers(seconds=settings.parser_seconds, memory_mb=settings.parser_memory_mb)
+        )
         parts["embeddings"] = f"local {embedder.name}" if embedder is local else embedder.name
         yield LibraryServices(
             documents=documents,
@@ -119,8 +124,14 @@ async def open_library(
             embedder=embedder,
             sentences=local,
             ingestion=Ingestion(
-                documents, encoder, answers, backlog=backlog, max_bytes=settings.max_document_mb * 1_000_000
+                documents,
+                encoder,
+                answers,
+                parsers,
+                backlog=backlog,
+                max_bytes=settings.max_document_mb * 1_000_000,
             ),
+            parsers=parsers,
             ingestions=PostgresIngestionQueue(pool),
             backlog=backlog,
             encoder=encoder,

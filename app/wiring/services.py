@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
+from app.adapters.postgres.audit import PostgresAuditLog
 from app.adapters.postgres.keys import PostgresKeyStore
 from app.adapters.prices import read_prices
 from app.modes import fit_modes, read_modes
@@ -20,6 +21,7 @@ from app.wiring.library import LibraryServices, open_library
 from app.wiring.models import ModelServices, open_models
 from app.wiring.runs import RunServices, connect_answers, open_runs
 from app.wiring.servers import open_servers
+from domain.audit import AuditLog
 from domain.health import Check
 from domain.ports.keys import KeyStore
 from domain.profile import Profile
@@ -36,6 +38,7 @@ class Services:
     models: ModelServices
     runs: RunServices
     keys: KeyStore
+    audit: AuditLog
     checks: Mapping[str, Check]
     """Health checks by part; see `domain.health`."""
     parts: Mapping[str, str]
@@ -120,6 +123,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 models=models,
                 runs=runs,
                 keys=PostgresKeyStore(servers.database.pool),
+                audit=PostgresAuditLog(servers.database.pool),
                 checks={**servers.checks(), **models.checks, **library.checks},
                 parts={**servers.parts, **models.parts, **library.parts, **runs.parts},
             )

@@ -13,31 +13,45 @@ REMOVED = "(link removed)"
 _LONGEST = 2000
 """Limit, in characters, held back while they may become a link."""
 
-_BEFORE = 2
-"""Characters that were sent and stay in the buffer, because they decide whether "!" begins an image."""
+_BEFORE = 100
+"""Characters that were sent and stay in the buffer: they decide whether "!" begins an image, and may begin a word that
+turns out to be an address."""
 
 _STARTS = ("http://", "https://", "ftp://", "www.")
-_BARE = r"(?:(?<![a-z])(?:https?://|ftp://|www\.)|(?<=[=(\"'])//)"
-"""Whole addresses, and those without a scheme where HTML or Markdown would take them for one: `src=//host/`."""
 _ADDRESS = r"[^\s<>\"'`|\\^{}]"
+_BARE = (
+    r"(?:(?<![a-z])(?:https?://|ftp://|www\.)|(?<![a-z0-9+.-])(?:[a-z][a-z0-9+.-]{1,15}://|(?:mailto|xmpp|javascript|vbscript):(?=\S))"
+    # Without a scheme: a client completes `src=//host/`, and `host.example/path`, an IP address with a path and a mail
+    # address where it makes links of plain text. The length of a network (10.0.0.0/8) is no path.
+    r"|(?<![\w:/])//(?=[\w\[])"
+    r"|(?<![\w@./-])(?:[\w-]{1,63}\.){1,6}[^\W\d_]{2,24}(?::\d{1,5})?[/?#](?=[\w%=&~+-])"
+    r"|(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?[/?#](?!\d{1,2}(?!\w))(?=[\w%=&~+-])"
+    r"|(?<!\w)\w[\w.+-]{0,63}@(?:[\w-]{1,63}\.){1,6}[\w-]*\w)"
+)
+"""The beginnings of addresses that a client makes a link of, or that somebody may copy."""
 _MARKS = r"(?:(?<![\w!])|(?<=\w!))!+"
 """Exclamation marks that may begin an image: all of a run, but for one that ends a word. A run is read from its start
 alone, so that a long one takes linear time."""
 _LINK = re.compile(
     rf"(?P<image>{_MARKS}(?=\[))"
     rf"|\]\([ \t]*(?P<target>(?:[^()\n]|\([^()\n]*\))*)\)"
-    rf"|(?P<bare>{_BARE}{_ADDRESS}+)",
+    rf"|(?P<bare>{_BARE}{_ADDRESS}*)",
     re.IGNORECASE,
 )
 _PREFIXES = sorted({start[:length] for start in _STARTS for length in range(1, len(start) + 1)}, key=len, reverse=True)
 _UNDECIDED = re.compile(
     rf"(?:{_MARKS}|\](?:\((?:[^()\n]|\([^()\n]*\))*(?:\([^()\n]*)?)?"
     rf"|(?<![a-z])(?:{'|'.join(map(re.escape, _PREFIXES))})"
-    rf"|{_BARE}{_ADDRESS}*|(?<=[=(\"'])/)$",
+    rf"|(?<![\w:/])//?"
+    # The rest of a word from its first sign of an address.
+    rf"|(?<=[\w+-])[.:@]{_ADDRESS}*"
+    rf"|{_BARE}{_ADDRESS}*)$",
     re.IGNORECASE,
 )
-_PLAIN = re.compile(r"(?:[^!\[\]()/=\"':.]*[^!\[\]()/=\"':.a-z])?(?:[a-egi-vx-z][a-z]*)?", re.IGNORECASE)
+_PLAIN = re.compile(r"(?:[^!\[\]()/=\"':.@]*[^!\[\]()/=\"':.@a-z])?(?:[a-egi-vx-z][a-z]*)?", re.IGNORECASE)
 """Text that is not part of a link and cannot begin one at its end: nearly every token."""
+_SIGN = re.compile(r"[.:@/]")
+_WORD_END = re.compile(r"\S{0,100}\Z")
 _AFTER = ".,;:!?*_)]}'\""
 """Characters behind an address that are not part of it."""
 
@@ -82,25 +96,30 @@ class LinkStream:
             buffer = buffer.rstrip("!")
         self._buffer = buffer
         out = ""
+        # What was sent of a word may turn out to begin an address.
+        known = position - len(_WORD_END.findall(buffer[:position])[0])
         while True:
-            link = _LINK.search(buffer, position)
+            link = _LINK.search(buffer, known)
+            while link and link.end() <= position:
+                link = _LINK.search(buffer, link.end())
             undecided = None if final else _UNDECIDED.search(buffer, max(position, recent))
-            if undecided and (link is None or undecided.start() <= link.start()):
+            if undecided and (link is None or undecided.start() <= _find_start(link)):
                 self._start = undecided.start()
                 return out + buffer[position : self._start]
             if link is None:
                 self._start = len(buffer)
                 return out + buffer[position:]
-            out += buffer[position : link.start()] + self._replace(link)
-            position = link.end()
+            start = _find_start(link)
+            out += buffer[position:start] + self._replace(link, start)
+            position = known = link.end()
 
-    def _replace(self, link: re.Match[str]) -> str:
+    def _replace(self, link: re.Match[str], start: int) -> str:
         if link["image"]:
             return ""
         if link["bare"] is not None:
             address = link["bare"].rstrip(_AFTER)
             if self._is_held(address):
-                return link[0]
+                return link.string[start : link.end()]
             self.removed = True
             return REMOVED + link["bare"][len(address) :]
         address = (link["target"].split() or [""])[0].strip("<>")
@@ -112,3 +131,12 @@ class LinkStream:
     def _is_held(self, address: str) -> bool:
         whole = re.compile(rf"{re.escape(address)}(?=[{re.escape(_AFTER)}]*(?:$|(?!{_ADDRESS})))")
         return any(whole.search(text) for text in self._texts)
+
+
+def _find_start(link: re.Match[str]) -> int:
+    """Return where the link is taken out: an address without a known scheme begins like any word, and may have been
+    sent up to its first sign."""
+    if link["bare"] is None or link["bare"].lower().startswith(_STARTS):
+        return link.start()
+    sign = _SIGN.search(link.string, link.start(), link.end())
+    return sign.start() if sign else link.start()

@@ -1,4 +1,4 @@
-"""Reads and writes citation markers in answers.
+"""Reads and writes citation markers in answers, and escapes raw HTML.
 
 A marker is `[1]`, `[Source 1]`, `[Citation 1]` or `[cite:CHUNK_ID]`; a model that is shown `[Source 1: path]` may
 write that. Models write them in every style, in groups and
@@ -24,7 +24,10 @@ _NUMBERED = re.compile(rf"\s*\^?{_LABEL}{_NUMBER}(?:{_JOIN}{_LABEL}{_NUMBER})*\s
 _IDENTIFIED = re.compile(r"\s*cites?\s*:\s*([^\s,;]+(?:\s*[,;]\s*(?:cite\s*:\s*)?[^\s,;]+)*)\s*", re.IGNORECASE)
 _PATHED = re.compile(r"\s*source\s+(\d{1,9})\s*:\s*[^\s\d].*", re.IGNORECASE)
 """A source as profiles with `source_label = "path"` show it to the model."""
-_PLAIN = re.compile(r"[^ \t\[`~\\]+")
+_PLAIN = re.compile(r"[^ \t\[`~\\<]+")
+_TAG = re.compile(r"<[a-z/!?]", re.IGNORECASE)
+_ANGLED_ADDRESS = re.compile(r"<(?:[a-z][a-z0-9+.-]{0,30}(?:$|:)|$)", re.IGNORECASE)
+"""The beginning of an address between angle brackets, complete or not."""
 _WORD_START = re.compile(r"\s*\^?([a-z]+)", re.IGNORECASE)
 
 
@@ -67,8 +70,9 @@ def find_markers(text: str, chunk_ids: Sequence[str]) -> list[MarkerSpan]:
 
 
 def strip_markers(text: str) -> str:
-    """Return `text` without anything that reads as a marker, such as a quoted document's own footnote numbers."""
-    return "".join(piece.text for piece in _Scanner(()).scan(text, final=True) if piece.numbers is None)
+    """Return `text` without anything that reads as a marker, such as a quoted document's own footnote numbers, and with
+    raw HTML escaped."""
+    return "".join(piece.shown or piece.text for piece in _Scanner(()).scan(text, final=True) if piece.numbers is None)
 
 
 class MarkerStream:
@@ -97,7 +101,7 @@ class MarkerStream:
         text = ""
         for piece in pieces:
             if piece.numbers is None:
-                text += piece.text
+                text += piece.shown or piece.text
                 continue
             if not piece.numbers:
                 continue
@@ -116,11 +120,12 @@ class MarkerStream:
 @dataclass(frozen=True, slots=True)
 class _Piece:
     """A piece of text. `numbers` is None for plain text; for a marker, the sources that it points at, perhaps none.
-    `lead` counts the blanks before the bracket."""
+    `lead` counts the blanks before the bracket. `shown` replaces raw HTML, which a client would take for its own."""
 
     text: str
     numbers: tuple[int, ...] | None = None
     lead: int = 0
+    shown: str = ""
 
 
 class _Scanner:
@@ -166,6 +171,8 @@ class _Scanner:
                 return self._take_bracket(blanks, final)
             case "`" | "~":
                 return self._take_ticks(blanks, final)
+            case "<":
+                return self._take_tag(blanks, final)
             case "\\":
                 # An escaped bracket belongs to the text and opens no marker.
                 return _Piece(buffer[: blanks + 2]) if len(buffer) > blanks + 1 or final else None
@@ -193,6 +200,15 @@ class _Scanner:
         if code and (code.end() < len(line) or complete):
             return _Piece(window[: code.end()])
         return _Piece(window[: blanks + run]) if complete else None
+
+    def _take_tag(self, blanks: int, final: bool) -> _Piece | None:
+        """Take a "<", escaped where a client would read a tag."""
+        address = _ANGLED_ADDRESS.match(self._buffer, blanks)
+        if address and not address[0].endswith(":") and not final:
+            return None
+        opens = _TAG.match(self._buffer, blanks) and not (address and address[0].endswith(":"))
+        piece = self._buffer[: blanks + 1]
+        return _Piece(piece, shown=f"{piece[:-1]}\\<" if opens else "")
 
     def _take_bracket(self, blanks: int, final: bool) -> _Piece | None:
         buffer = self._buffer

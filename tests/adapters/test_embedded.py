@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 
 import psycopg
@@ -18,7 +18,7 @@ import pytest
 import pytest_asyncio
 import redis.asyncio
 
-from app.adapters.embedded import open_servers
+from app.adapters.embedded import open_servers, valkey
 from app.adapters.embedded.folders import Folders
 from app.adapters.embedded.postgres import find_programs
 from app.adapters.embedded.supervisor import LOG_BYTES, Log
@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 CLIENT = """
 import asyncio, json, sys
 from pathlib import Path
-from app.adapters.embedded import open_servers
+from app.adapters.embedded import open_servers, valkey
 from domain.errors import AskgraphError
 
 async def hold(home):
@@ -127,6 +127,15 @@ async def execute(url: str | None, statement: str) -> list[tuple[object, ...]]:
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
         cursor = await connection.execute(statement)
         return await cursor.fetchall() if cursor.description else []
+
+
+@contextlib.asynccontextmanager
+async def open_valkey(home: Path) -> AsyncIterator[redis.asyncio.Redis]:
+    async with (
+        open_servers(home, postgres=False) as servers,
+        redis.asyncio.Redis.from_url(servers.redis_url or "") as client,
+    ):
+        yield client
 
 
 async def read_notes(url: str | None) -> list[tuple[object, ...]]:
@@ -410,6 +419,28 @@ async def test_failure_shows_the_end_of_the_log(home: Path) -> None:
         async with open_servers(home):
             pass
     assert str(home / "logs" / "postgres.log") in caught.value.message
+
+
+async def test_cache_whose_file_is_damaged_starts_empty_and_keeps_the_file(tmp_path: Path) -> None:
+    async with open_valkey(tmp_path) as client:
+        await client.set("answer", "42")
+    [log] = (tmp_path / "valkey").rglob("*.incr.aof")
+    log.write_bytes(b"nonsense\r\n" + log.read_bytes())
+    damaged = log.read_bytes()
+    async with open_valkey(tmp_path) as client:
+        assert await client.get("answer") is None
+        assert await client.set("answer", "43")
+    [kept] = (tmp_path / "valkey.damaged").rglob("*.incr.aof")
+    assert kept.read_bytes() == damaged
+
+
+async def test_cache_that_does_not_start_leaves_the_database_in_service(
+    home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(valkey, "find_program", lambda: Path("/bin/false"))
+    async with open_servers(home) as servers:
+        assert await read_notes(servers.database_url) == []
+    assert "Going on without valkey" in caplog.text
 
 
 async def test_foreign_files_in_place_of_the_database_are_left_alone(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from app.adapters.postgres.queue.runs import PostgresRunQueue
 from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.redis.connection import RedisServer
 from app.adapters.rerankers.late_interaction import LateInteractionEncoder
+from app.ingest.parser_workers import ParserWorkers
 from app.ingest.pipeline import Ingestion
 from domain.documents import Arrival, DocumentReport
 from domain.errors import EmbedderUnavailable, InputError
@@ -191,6 +192,7 @@ async def test_a_worker_that_was_frozen_stores_nothing_of_a_file_that_another_ha
     pool: Pool,
     embedder: OnnxEmbedder,
     redis_server: RedisServer,
+    parsers: ParserWorkers,
     monkeypatch: pytest.MonkeyPatch,
     what_came_next: str,
 ) -> None:
@@ -204,12 +206,12 @@ async def test_a_worker_that_was_frozen_stores_nothing_of_a_file_that_another_ha
     async def ingest_late(
         workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
     ) -> DocumentReport:
-        slow = Ingestion(documents, held, answers)
+        slow = Ingestion(documents, held, answers, parsers)
         outcome.set_result(await slow.add(workspace_id, source, data, media_type=media_type, arrival=arrival))
         return outcome.result()
 
     first = await ingestions.accept("a", "f.md", HANDBOOK)
-    frozen, living = start(ingest_late), start(Ingestion(documents, encoder, answers).add)
+    frozen, living = start(ingest_late), start(Ingestion(documents, encoder, answers, parsers).add)
     async with work(frozen):
         await held.begun.wait()
         fall_silent(frozen)

@@ -11,7 +11,7 @@ from app.adapters.postgres.conversations.threads import PostgresThreadStore
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library.library import PostgresLibrary
 from app.adapters.postgres.pool import open_pool, open_session, ping
-from domain.errors import DatabaseUnavailable, InputError
+from domain.errors import DatabaseFull, DatabaseUnavailable, InputError
 from domain.scope import Scope
 from tests.contracts.corpus import store
 
@@ -122,6 +122,13 @@ async def test_text_that_postgres_cannot_store_is_an_input_error(database_url: s
         for text in ("nul \x00", "lone surrogate \ud800"):
             with pytest.raises(InputError):
                 await PostgresThreadStore(pool).claim("a", text)
+
+
+async def test_a_full_disk_is_named(database_url: str) -> None:
+    async with open_pool(database_url) as pool:
+        with pytest.raises(DatabaseFull, match="Free some space"):
+            async with open_session(pool, "default") as session:
+                await session.execute("DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = 'disk_full'; END $$")
 
 
 async def test_the_pool_serves_langgraphs_saver(database_url: str) -> None:

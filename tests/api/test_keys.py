@@ -216,3 +216,21 @@ async def test_a_service_without_keys_listens_on_this_machine_only(
 async def test_a_service_that_others_reach_needs_a_key_even_without_any(services: Services) -> None:
     async with open_client(make_app(services, closed=True)) as client:
         assert (await client.get("/api/documents")).status_code == 401
+
+
+async def test_changes_are_recorded_with_who_made_them_and_refusals_too(
+    client: httpx.AsyncClient, services: Services, library: dict[str, str]
+) -> None:
+    key, header = await make(services, "ask", "ingest", workspaces=frozenset({"legal"}))
+    await client.get("/api/documents", headers=header)
+    await client.post("/api/documents", files={"files": ("a.md", b"# A\n\nText.")}, headers=header)
+    await client.delete(f"/api/documents/{library['Station handbook']}", headers=header)
+    await client.delete("/api/documents/x?everywhere=true", headers=header)
+    entries = await services.audit.list(datetime.now(UTC) - timedelta(hours=1), 10)
+    assert [(e.caller, e.action.partition(" ")[0], e.target, e.workspace_id, e.status) for e in entries] == [
+        (f"key:{key.key_id}", "DELETE", "everywhere=true", "legal", 403),
+        (f"key:{key.key_id}", "DELETE", "", "legal", 404),
+        (f"key:{key.key_id}", "POST", "a.md", "legal", 200),
+    ]
+    await services.audit.delete_before(datetime.now(UTC) + timedelta(hours=1))
+    assert await services.audit.list(datetime.now(UTC) - timedelta(hours=1), 10) == []

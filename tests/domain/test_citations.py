@@ -95,6 +95,21 @@ def test_a_lone_backtick_does_not_hide_markers() -> None:
     assert run("the ` key [1]\nand [9] so") == ["the ` key [1]", 1, "\nand so"]
 
 
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("a <b>c</b> <!-- d --> <?e?> [1]", "a \\<b>c\\</b> \\<!-- d --> \\<?e?> [1]"),
+        ("<script>alert()</script", "\\<script>alert()\\</script"),
+        ("`<b>` ``<i> ` ``\n```html\n<b>\n```\n`<u>", "`<b>` ``<i> ` ``\n```html\n<b>\n```\n`\\<u>"),
+        ("<https://a.example/b> <mailto:c@d.example> 3 < 4 <5 a<-b \\<b> <", None),
+    ],
+)
+def test_html_is_escaped_unless_it_is_code(written: str, shown: str | None) -> None:
+    for step in (len(written), 1):
+        assert text_of(run(written, cuts=list(range(step, len(written), step)))) == (shown or written)
+    assert strip_markers(written).replace(" [1]", "") == (shown or written).replace(" [1]", "")
+
+
 def test_a_number_is_reported_at_its_first_use_only() -> None:
     assert run("A [2]. B [1][2]. C [2].") == ["A [2]", 2, ". B [1]", 1, "[2]. C [2]."]
 
@@ -103,7 +118,7 @@ def test_the_result_does_not_depend_on_how_the_text_is_cut() -> None:
     choice = random.Random(11)
     alphabet = [
         "[", "]", "1", "2", "9", " ", ", ", "-", "Source ", "citation", "cite:", "aa-1", "`", "``", "```", "~~~", "~", "\n",
-        "word", "(url)", "and", "\\", "#", ". ", "so", "^", ";", "\n```\n", "[1]", "[2, 3]", " [9]",
+        "word", "(url)", "and", "\\", "#", ". ", "so", "^", ";", "<", "<b>", "</", ":", "\n```\n", "[1]", "[2, 3]", " [9]",
     ]  # fmt: skip
     for _ in range(4000):
         text = "".join(choice.choices(alphabet, k=choice.randint(1, 25)))

@@ -3,10 +3,16 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
+from app.adapters.postgres.queue.ingestions import PostgresIngestionQueue
+from app.ingest import pipeline
 from app.ingest.background import hand_over
-from app.wiring.services import Services
+from app.wiring.services import Services, open_services
+from domain.ingestions import IngestionStatus
 from domain.runs import Lease
 from tests.conftest import HANDBOOK, MANUAL
+from tests.ingest import stuck_parser
 
 
 async def _refuse(lease: Lease) -> None:
@@ -20,7 +26,11 @@ async def test_files_are_handed_over_and_read_by_a_worker(services: Services, tm
         (folder / name).write_bytes(content)
     missing = str(tmp_path / "missing.md")
     handed = await hand_over(
-        services.library.ingestions, "default", [folder, folder / "a.md", missing], max_bytes=10_000
+        services.library.ingestions,
+        services.library.parsers,
+        "default",
+        [folder, folder / "a.md", missing],
+        max_bytes=10_000,
     )
     source = str(folder / "a.md")
     assert [(status.source, status.state) for status in handed.ingestions] == [(source, "queued")]
@@ -43,3 +53,26 @@ async def test_files_are_handed_over_and_read_by_a_worker(services: Services, tm
     assert [status.ingestion_id for status in listed] == [second.ingestion_id, handed.ingestions[0].ingestion_id]
     assert list(await services.library.ingestions.list("default", 1)) == listed[:1]
     assert [document.source for document in await services.library.documents.list("default")] == [source, "later.md"]
+
+
+async def test_a_process_that_ends_hands_back_the_file_it_reads(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue, parsers = services.library.ingestions, services.library.parsers
+    accepted = await queue.accept("default", "notes.md", HANDBOOK)
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline, "prepare", stuck_parser.prepare)
+        async with asyncio.timeout(20), services.runs.queue.work(_refuse):
+            while (await _get(queue, accepted)).state != "running":  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+            await parsers.close()
+    assert (await _get(queue, accepted)).state == "running", "it is not the file's fault"
+    async with open_services(services.settings) as other, other.runs.queue.work(_refuse), asyncio.timeout(20):
+        while (await _get(queue, accepted)).state != "done":  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+
+async def _get(queue: PostgresIngestionQueue, accepted: IngestionStatus) -> IngestionStatus:
+    status = await queue.get("default", accepted.ingestion_id)
+    assert status
+    return status

@@ -17,6 +17,7 @@ from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.redis.connection import RedisServer
 from app.adapters.rerankers.late_interaction import LateInteractionEncoder, LateInteractionReranker
 from app.ingest.embedding import CLAIMED_SECONDS, DELAY_SECONDS, embed_backlog
+from app.ingest.parser_workers import ParserWorkers
 from app.ingest.pipeline import WHOLE, Ingestion
 from domain.errors import EmbedderUnavailable
 from domain.ports.documents import ChunkVectors
@@ -72,9 +73,13 @@ def encoder(embedder: OnnxEmbedder) -> Switch:
 
 @pytest_asyncio.fixture
 async def ingestion(
-    store: PostgresDocumentStore, encoder: Switch, redis_server: RedisServer, backlog: PostgresEmbeddingBacklog
+    store: PostgresDocumentStore,
+    encoder: Switch,
+    redis_server: RedisServer,
+    backlog: PostgresEmbeddingBacklog,
+    parsers: ParserWorkers,
 ) -> Ingestion:
-    return Ingestion(store, encoder, RedisAnswerCache(redis_server), backlog=backlog)
+    return Ingestion(store, encoder, RedisAnswerCache(redis_server), parsers, backlog=backlog)
 
 
 async def embed_all(backlog: PostgresEmbeddingBacklog, encoder: Switch) -> None:

@@ -83,7 +83,7 @@ async def test_files_that_are_read_later_keep_their_metadata(services: Services,
     guide = tmp_path / "guide.md"
     guide.write_bytes(GUIDE)
     (tmp_path / "guide.md.meta.json").write_text('{"region": "eu"}')
-    await hand_over(queue, "w", [tmp_path], max_bytes=10_000, metadata={"draft": True})
+    await hand_over(queue, services.library.parsers, "w", [tmp_path], max_bytes=10_000, metadata={"draft": True})
     async with services.runs.queue.work(_refuse), asyncio.timeout(20):
         while {status.state for status in await queue.list("w", 10)} != {"done"}:  # noqa: ASYNC110
             await asyncio.sleep(0.05)

@@ -15,6 +15,7 @@ from app.adapters.postgres.pool import Pool, open_pool
 from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.redis.connection import RedisServer
 from app.adapters.rerankers.late_interaction import LateInteractionEncoder
+from app.ingest.parser_workers import ParserWorkers
 from app.ingest.pipeline import Ingestion
 from app.library import FOLDER
 from domain.documents import DocumentReport, Source
@@ -49,8 +50,10 @@ async def cache(redis_server: RedisServer) -> RedisAnswerCache:
 
 
 @pytest.fixture
-def ingestion(store: PostgresDocumentStore, embedder: OnnxEmbedder, cache: RedisAnswerCache) -> Ingestion:
-    return Ingestion(store, LateInteractionEncoder(embedder), cache)
+def ingestion(
+    store: PostgresDocumentStore, embedder: OnnxEmbedder, cache: RedisAnswerCache, parsers: ParserWorkers
+) -> Ingestion:
+    return Ingestion(store, LateInteractionEncoder(embedder), cache, parsers)
 
 
 async def read_chunks(pool: Pool, document_id: str | None) -> dict[str, tuple[str, int, int]]:
@@ -235,9 +238,13 @@ async def test_deleting_and_updating_forget_cached_answers(ingestion: Ingestion,
 
 
 async def test_token_vectors_are_stored_with_an_encoder(
-    store: PostgresDocumentStore, embedder: OnnxEmbedder, cache: RedisAnswerCache, pool: Pool
+    store: PostgresDocumentStore,
+    embedder: OnnxEmbedder,
+    cache: RedisAnswerCache,
+    parsers: ParserWorkers,
+    pool: Pool,
 ) -> None:
-    ingestion = Ingestion(store, LateInteractionEncoder(embedder), cache)
+    ingestion = Ingestion(store, LateInteractionEncoder(embedder), cache, parsers)
     await ingestion.add(TEAM, "guide.md", GUIDE.encode())
     async with pool.connection() as connection:
         rows = await (await connection.execute("SELECT length(tokens) AS size FROM chunk_tokens")).fetchall()
@@ -324,20 +331,24 @@ async def test_a_folder_without_documents_is_a_failure(ingestion: Ingestion, tmp
 
 
 async def test_a_large_file_is_not_even_loaded(
-    store: PostgresDocumentStore, embedder: OnnxEmbedder, cache: RedisAnswerCache, tmp_path: Path
+    store: PostgresDocumentStore,
+    embedder: OnnxEmbedder,
+    cache: RedisAnswerCache,
+    parsers: ParserWorkers,
+    tmp_path: Path,
 ) -> None:
     with (tmp_path / "big.txt").open("wb") as file:
         file.truncate(2**40)  # a file of holes that no memory would hold
-    ingestion = Ingestion(store, LateInteractionEncoder(embedder), cache)
+    ingestion = Ingestion(store, LateInteractionEncoder(embedder), cache, parsers)
     [report] = (await ingestion.add_paths(TEAM, [tmp_path / "big.txt"])).documents
     assert (report.status, report.code) == ("failed", "oversized_document")
 
 
 async def test_a_dead_database_is_not_the_files_fault(
-    database_url: str, embedder: OnnxEmbedder, cache: RedisAnswerCache
+    database_url: str, embedder: OnnxEmbedder, cache: RedisAnswerCache, parsers: ParserWorkers
 ) -> None:
     async with open_pool(database_url, max_size=2) as pool:
-        ingestion = Ingestion(PostgresDocumentStore(pool), LateInteractionEncoder(embedder), cache)
+        ingestion = Ingestion(PostgresDocumentStore(pool), LateInteractionEncoder(embedder), cache, parsers)
     with pytest.raises(DatabaseUnavailable):
         await ingestion.add(TEAM, "guide.md", GUIDE.encode())
 

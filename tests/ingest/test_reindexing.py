@@ -23,6 +23,7 @@ from app.adapters.redis.connection import RedisServer
 from app.adapters.rerankers.late_interaction import LateInteractionEncoder
 from app.ingest import reindexing
 from app.ingest.encoding import TwoModelEncoder
+from app.ingest.parser_workers import ParserWorkers
 from app.ingest.pipeline import Ingestion
 from app.ingest.reindexing import Reindexed, reindex
 from domain.errors import ConfigurationError, DatabaseUnavailable, EmbedderReplaced, EmbedderUnavailable
@@ -64,17 +65,21 @@ def connect(server: EmbeddingsServer, spec: str) -> OpenAIEmbedder:
 
 
 def ingest_with(
-    documents: PostgresDocumentStore, cache: RedisAnswerCache, local: OnnxEmbedder, model: Embedder
+    documents: PostgresDocumentStore,
+    cache: RedisAnswerCache,
+    parsers: ParserWorkers,
+    local: OnnxEmbedder,
+    model: Embedder,
 ) -> Ingestion:
     encoder = LateInteractionEncoder(local)
-    return Ingestion(documents, encoder if model is local else TwoModelEncoder(model, encoder), cache)
+    return Ingestion(documents, encoder if model is local else TwoModelEncoder(model, encoder), cache, parsers)
 
 
 @pytest_asyncio.fixture
-async def ingestion(pool: Pool, embedder: OnnxEmbedder, cache: RedisAnswerCache) -> Ingestion:
+async def ingestion(pool: Pool, embedder: OnnxEmbedder, cache: RedisAnswerCache, parsers: ParserWorkers) -> Ingestion:
     """With the model that ships, and twelve documents stored."""
     await pin_embedder(pool, embedder)
-    ingestion = ingest_with(PostgresDocumentStore(pool, embedder), cache, embedder, embedder)
+    ingestion = ingest_with(PostgresDocumentStore(pool, embedder), cache, parsers, embedder, embedder)
     for subject in SUBJECTS:
         await ingestion.add(TEAM, f"{subject}.md", describe(subject))
     return ingestion
@@ -315,15 +320,15 @@ async def test_one_process_at_a_time(ingestion: Ingestion, pool: Pool, other: Op
 
 @pytest.mark.parametrize("spec", [f"{SMALL}@64", SMALL, "openai:text-embedding-3-large"])
 async def test_an_empty_index_takes_vectors_of_any_dimension(
-    spec: str, pool: Pool, embedder: OnnxEmbedder, cache: RedisAnswerCache, server: EmbeddingsServer,
-    monkeypatch: pytest.MonkeyPatch,
+    spec: str, pool: Pool, embedder: OnnxEmbedder, cache: RedisAnswerCache, parsers: ParserWorkers,
+    server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(vector_index, "EXACT_ROWS", 2)
     await pin_embedder(pool, embedder)
     model = connect(server, spec)
     await pin_embedder(pool, model)
     documents = PostgresDocumentStore(pool, model)
-    ingestion = ingest_with(documents, cache, embedder, model)
+    ingestion = ingest_with(documents, cache, parsers, embedder, model)
     for subject in SUBJECTS[:3]:
         await ingestion.add(TEAM, f"{subject}.md", describe(subject))
     await documents.wait_for_indexes()
@@ -342,13 +347,13 @@ async def read_ids(pool: Pool, document_id: str) -> list[str]:
 
 
 async def test_what_stands_above_a_row_of_a_table_is_embedded_with_it_again(
-    pool: Pool, embedder: OnnxEmbedder, cache: RedisAnswerCache
+    pool: Pool, embedder: OnnxEmbedder, cache: RedisAnswerCache, parsers: ParserWorkers
 ) -> None:
     await pin_embedder(pool, embedder)
     rows = "\n".join(f"| Station {number} | {number} m | {'wind and rain ' * 3} |" for number in range(30))
     table = f"# Stations\n\n| Name | Height | Measures |\n| --- | --- | --- |\n{rows}\n".encode()
     documents = PostgresDocumentStore(pool, embedder)
-    await ingest_with(documents, cache, embedder, embedder).add(TEAM, "stations.md", table)
+    await ingest_with(documents, cache, parsers, embedder, embedder).add(TEAM, "stations.md", table)
 
     async def nothing() -> None: ...
 
@@ -366,10 +371,15 @@ async def test_what_stands_above_a_row_of_a_table_is_embedded_with_it_again(
 
 
 async def test_a_document_that_cannot_be_embedded_leaves_nothing(
-    pool: Pool, embedder: OnnxEmbedder, cache: RedisAnswerCache, other: OpenAIEmbedder, server: EmbeddingsServer
+    pool: Pool,
+    embedder: OnnxEmbedder,
+    cache: RedisAnswerCache,
+    parsers: ParserWorkers,
+    other: OpenAIEmbedder,
+    server: EmbeddingsServer,
 ) -> None:
     await pin_embedder(pool, other)
-    ingestion = ingest_with(PostgresDocumentStore(pool, other), cache, embedder, other)
+    ingestion = ingest_with(PostgresDocumentStore(pool, other), cache, parsers, embedder, other)
     server.behaviour.fault = "short"
     with pytest.raises(EmbedderUnavailable, match="1535 dimensions"):
         await ingestion.add(TEAM, "rain.md", describe("rain"))

@@ -69,6 +69,7 @@ class Postgres:
     stop = signal.SIGINT
     """Fast shutdown: sessions end and everything is written."""
     unavailable: type[Unavailable] = DatabaseUnavailable
+    essential = True
 
     def __init__(self, folders: Folders) -> None:
         self.folders = folders
@@ -97,6 +98,10 @@ class Postgres:
         }
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         return bound_to_supervisor(account, "INT", [programs / "postgres", "-D", self.data, *options])
+
+    def set_data_aside(self) -> bool:
+        """Return False: nothing replaces a database, so its data stays where it is."""
+        return False
 
     async def ping(self) -> None:
         """Raise `DatabaseUnavailable` unless the server accepts connections."""

@@ -57,18 +57,25 @@ class Server(Protocol):
     url: str
     folders: Folders
     unavailable: type[Unavailable]
+    essential: bool
+    """False where the service runs without it."""
 
     def prepare(self, lock: int) -> list[str]: ...
 
     async def ping(self) -> None: ...
+
+    def set_data_aside(self) -> bool:
+        """Move data that the server cannot read out of its way. Returns False where there is none to do without."""
+        ...
 
 
 @asynccontextmanager
 async def open_servers(home: Path, *, postgres: bool = True, redis: bool = True) -> AsyncIterator[Servers]:
     """Run the embedded servers with their data in `home`, shared with other processes that do the same.
 
-    Raises `ConfigurationError` if this machine cannot run them, and `DatabaseUnavailable` or `CacheUnavailable`, with
-    the last lines of the server's log, if one does not start.
+    A cache that does not start is logged, and its address leads nowhere. Raises `ConfigurationError` if this machine
+    cannot run the servers, and `DatabaseUnavailable`, with the last lines of the server's log, if Postgres does not
+    start.
     """
     if sys.platform != "linux":
         raise ConfigurationError("The embedded servers run on Linux. Set DATABASE_URL and REDIS_URL.")
@@ -84,8 +91,13 @@ async def _running(server: Server) -> AsyncIterator[str]:
     lease = await _take_lease(server)
     watch: asyncio.Task[None] | None = None
     try:
-        await _start(server)
-        watch = asyncio.create_task(_watch(server))
+        try:
+            await _start(server)
+            watch = asyncio.create_task(_watch(server))
+        except Unavailable as error:
+            if server.essential:
+                raise
+            logger.error("Going on without %s. %s", server.name, error.message)
         yield server.url
     finally:
         if watch is not None:
@@ -109,15 +121,16 @@ async def _take_lease(server: Server) -> int:
 async def _start(server: Server) -> None:
     """Return once the server answers, whichever process started it."""
     deadline = time.monotonic() + START_SECONDS
-    launched = False
+    launches = 0
     reason = "it does not answer"
     while time.monotonic() < deadline:
         if (lock := _lock(server, "supervisor", fcntl.LOCK_EX)) is not None:
-            if launched:
+            # A server that ends at once gets a second attempt if it can do without its data.
+            if launches > 1 or (launches and not server.set_data_aside()):
                 os.close(lock)
                 raise _failure(server, "it ended at once")
             await asyncio.to_thread(_launch, server, lock)
-            launched = True
+            launches += 1
         try:
             await server.ping()
         except Unavailable as error:

@@ -15,7 +15,7 @@ from psycopg.pq import Format
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
-from domain.errors import ConfigurationError, DatabaseUnavailable, InputError
+from domain.errors import ConfigurationError, DatabaseFull, DatabaseUnavailable, InputError
 
 _IDENTITY: LiteralString = """
     SELECT (SELECT system_identifier FROM pg_control_system()) AS system, oid
@@ -187,6 +187,8 @@ def translated_errors() -> Iterator[None]:
         yield
     except (psycopg.DataError, psycopg.errors.ProgramLimitExceeded, UnicodeEncodeError) as error:
         raise InputError(f"The database cannot store this text: {error}") from error
+    except psycopg.errors.DiskFull as error:
+        raise DatabaseFull from error
     except (
         psycopg.OperationalError,
         psycopg.InterfaceError,

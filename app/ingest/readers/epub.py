@@ -16,7 +16,7 @@ from app.ingest.readers.assembly import Assembly, squeeze
 from app.ingest.readers.html import add_html, check_nesting
 from domain.documents import ParsedDocument
 from domain.errors import EncryptedDocument, UnreadableDocument
-from domain.metadata import select_metadata
+from domain.metadata import Metadata, select_metadata
 
 MAX_CHAPTERS = 5000
 
@@ -36,18 +36,31 @@ def read_epub(source: str, data: bytes) -> ParsedDocument:
     with open_archive(data, _NAME) as archive:
         if "META-INF/encryption.xml" in archive.namelist() and b"xmlenc#" in archive.read("META-INF/encryption.xml"):
             _check_encryption(archive)
-        path = _find_package(archive)
-        package = parse_xml(read_part(archive, path, _NAME))
+        path, package = _read_package(archive)
         assembly = Assembly()
         for chapter in _list_chapters(package, posixpath.dirname(path)):
             if chapter in archive.NameToInfo:
                 page = _EMPTY.sub(r"<\1\2></\1>", decode(read_part(archive, chapter, _NAME)))
                 check_nesting(page)
                 add_html(assembly, LexborHTMLParser(page))
-    title = _read_property(package, "title")
+    return replace(assembly.finish(_read_property(package, "title"), source), metadata=_describe(package))
+
+
+def read_book_metadata(data: bytes) -> Metadata:
+    """Return author and language of a book without reading its text."""
+    with open_archive(data, _NAME) as archive:
+        return _describe(_read_package(archive)[1])
+
+
+def _read_package(archive: ZipFile) -> tuple[str, etree._Element]:
+    """Return the part that lists all others, and its path."""
+    path = _find_package(archive)
+    return path, parse_xml(read_part(archive, path, _NAME))
+
+
+def _describe(package: etree._Element) -> Metadata:
     metadata = {"author": _read_property(package, "creator"), "language": _read_property(package, "language")}
-    known = {key: value for key, value in metadata.items() if value}
-    return replace(assembly.finish(title, source), metadata=select_metadata(known))
+    return select_metadata({key: value for key, value in metadata.items() if value})
 
 
 def _check_encryption(archive: ZipFile) -> None:

@@ -1,0 +1,114 @@
+"""Files are read by processes that can be killed."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from app.ingest.parser_workers import ParserWorkers
+from app.ingest.preparation import prepare
+from domain.documents import Chunk, ParsedDocument
+from domain.errors import CostlyDocument, Draining, EmptyDocument
+
+ENDLESS = partial(eval, "any(iter(int, 1))")
+"""Holds the interpreter's lock, as a regular expression does: no thread could end it."""
+GREEDY = partial(eval, "[bytearray(10_000_000) for _ in range(1000)]")
+STUCK = partial(time.sleep, 600)
+
+
+def read(data: bytes) -> "partial[tuple[ParsedDocument, list[Chunk]]]":
+    return partial(prepare, "notes.md", data, media_type=None, max_bytes=10_000, chunk_size=500)
+
+
+def list_processes() -> set[int]:
+    """Return the numbers of the parser workers of this process."""
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_bytes().split(b"\0")
+            parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:  # it has just ended
+            continue
+        if b"app.ingest.parser_process" in command and parent == os.getpid():
+            found.add(int(process.name))
+    return found
+
+
+async def test_a_worker_reads_one_file_after_the_other(parsers: ParserWorkers) -> None:
+    parsed, _ = await parsers.run(read(b"# Rain\n\nMeasured daily."))
+    assert parsed.title == "Rain"
+    worker = await parsers.run(os.getpid)
+    with pytest.raises(EmptyDocument, match="The file is empty"):
+        await parsers.run(read(b" "))
+    assert await parsers.run(os.getpid) == worker != os.getpid()
+
+
+@pytest.mark.parametrize(
+    ("job", "says"),
+    [
+        (ENDLESS, "took more than 1 s"),
+        (GREEDY, "took more than 300 MB"),
+        (os.abort, "crashed its reader twice"),
+    ],
+)
+async def test_a_file_that_takes_too_much_ends_its_worker_alone(job: "partial[object]", says: str) -> None:
+    async with ParserWorkers(seconds=1, memory_mb=300) as parsers:
+        reading = asyncio.create_task(parsers.run(read(b"# Rain")))
+        with pytest.raises(CostlyDocument, match=says):
+            await parsers.run(job)
+        assert (await reading)[0].title == "Rain"
+        assert (await parsers.run(read(b"# Snow")))[0].title == "Snow"
+
+
+async def test_a_worker_that_waits_for_ever_is_ended_too() -> None:
+    async with ParserWorkers(seconds=0.1) as parsers:
+        with pytest.raises(CostlyDocument, match="took more than"):
+            await parsers.run(STUCK)
+
+
+async def test_cancelling_and_closing_end_workers(parsers: ParserWorkers) -> None:
+    cancelled, closed = asyncio.create_task(parsers.run(STUCK)), asyncio.create_task(parsers.run(STUCK))
+    while len(list_processes()) < 2:  # noqa: ASYNC110 - nobody announces a process
+        await asyncio.sleep(0.01)
+    cancelled.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await cancelled
+    await parsers.close()
+    with pytest.raises(Draining):
+        await closed
+    assert not list_processes()
+    with pytest.raises(Draining):
+        await parsers.run(os.getpid)
+
+
+async def test_a_worker_gets_no_keys(parsers: ParserWorkers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    assert "OPENAI_API_KEY" not in await parsers.run(partial(eval, "dict(__import__('os').environ)"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a worker ends after its job")
+def test_a_worker_ends_with_its_parent() -> None:
+    script = (
+        "import asyncio, os, time\n"
+        "from functools import partial\n"
+        "from app.ingest.parser_workers import ParserWorkers\n"
+        "async def main():\n"
+        "    parsers = ParserWorkers()\n"
+        "    print(await parsers.run(os.getpid), flush=True)\n"
+        "    await parsers.run(partial(time.sleep, 600))\n"
+        "asyncio.run(main())\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout
+        worker = int(parent.stdout.readline())
+        parent.kill()
+        parent.wait()
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{worker}/cmdline").exists() and Path(f"/proc/{worker}/cmdline").read_bytes():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
