@@ -30,7 +30,7 @@ from psycopg.sql import SQL, Identifier
 from app.adapters.embedded import open_servers
 from app.adapters.postgres.checkpoints.saver import PackedSaver, open_saver
 from app.adapters.postgres.migrations import upgrade
-from app.adapters.postgres.pool import Pool, open_pool
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, open_pool
 from app.library import FOLDER
 from app.settings import read_settings
 from app.wiring.services import Services, open_services
@@ -81,7 +81,7 @@ class Way:
 
     async def weigh(self) -> tuple[float, float]:
         """Bytes a turn in the rows themselves, and with indexes and what else the tables take up."""
-        async with self.pool.connection() as connection:
+        async with borrow(self.pool, ALL_WORKSPACES) as connection:
             rows = whole = 0
             for table in TABLES:
                 await connection.execute(SQL("VACUUM {}").format(Identifier(table)))

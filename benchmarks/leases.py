@@ -9,7 +9,7 @@ all alike. CPU is this process's and that of Postgres's backends together.
 
 import asyncio
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -20,7 +20,7 @@ from uuid import uuid4
 from app.adapters.embedded import open_servers
 from app.adapters.postgres.conversations.run_log import PostgresRunLog
 from app.adapters.postgres.migrations import upgrade
-from app.adapters.postgres.pool import Pool, open_pool
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, open_pool
 from app.adapters.postgres.queue.ingestions import PostgresIngestionQueue
 from app.adapters.postgres.queue.runs import PostgresRunQueue
 from domain.documents import Arrival, DocumentReport
@@ -55,7 +55,7 @@ def make_record(request: RunRequest) -> RunRecord:
 
 async def read_cpu(pool: Pool) -> float:
     """Seconds, of this process and the server's backends."""
-    async with pool.connection() as connection:
+    async with borrow(pool, ALL_WORKSPACES) as connection:
         cursor = await connection.execute("SELECT pid FROM pg_stat_activity WHERE datname = current_database()")
         backends = [row["pid"] for row in await cursor.fetchall()]
     return process_time() + sum(_read_backend_cpu(pid) for pid in backends)
@@ -80,7 +80,14 @@ async def measure(pool: Pool, database_url: str) -> None:
     begun: dict[str, asyncio.Future[float]] = {}
 
     async def ingest(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
+        workspace_id: str,
+        source: str,
+        data: bytes,
+        *,
+        media_type: str | None,
+        metadata: Metadata,
+        groups: Sequence[str] | None,
+        arrival: Arrival,
     ) -> DocumentReport:
         begun[source].set_result(perf_counter())
         return DocumentReport(source, "added")

@@ -32,7 +32,7 @@ from app.adapters.embedded import open_servers
 from app.adapters.postgres.library import dense, lexical
 from app.adapters.postgres.library.bm25 import count_terms, plan_search
 from app.adapters.postgres.library.ids import parse_ids
-from app.adapters.postgres.pool import Pool, open_pool, open_session
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, open_pool, open_session
 from app.runs.requests import Ask
 from app.settings import read_settings
 from app.wiring.services import Services, open_services
@@ -120,7 +120,7 @@ class Bench:
             connect_args={"options": "-c maintenance_work_mem=1GB"},  # or building its index takes many minutes
         )
         search = HybridSearchConfig(tsv_column="content_tsv")
-        async with self.pool.connection() as connection:
+        async with borrow(self.pool, ALL_WORKSPACES) as connection:
             row = await (await connection.execute("SELECT to_regclass(%s) AS found", [TABLE])).fetchone()
         exists = row is not None and row["found"] is not None
         if not exists:
@@ -136,14 +136,14 @@ class Bench:
         return store
 
     async def _fill_rival(self, store: PGVectorStore) -> None:
-        async with self.pool.connection() as connection:
+        async with borrow(self.pool, ALL_WORKSPACES) as connection:
             await connection.execute(
                 f"INSERT INTO {TABLE} (langchain_id, content, embedding, content_tsv, workspace_id) "
                 "SELECT id, content, embedding, to_tsvector('english', content), workspace_id FROM chunks"
             )
         await store.aapply_vector_index(HNSWIndex(m=16, ef_construction=64))
         await store.aapply_hybrid_search_index()
-        async with self.pool.connection() as connection:
+        async with borrow(self.pool, ALL_WORKSPACES) as connection:
             await connection.execute(f"ANALYZE {TABLE}")
         documents = list(make_documents("rival", ROWS_ONE_BY_ONE))
         texts = [chunk.text for document in documents for chunk in document.chunks]

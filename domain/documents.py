@@ -7,6 +7,7 @@ msgpack in strict mode, years later, by other versions of this code.
 Offsets (`start`, `end`) count characters (Python string indices, end exclusive) in the document's extracted text.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,7 +15,9 @@ from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
+from domain.errors import InputError
 from domain.metadata import Metadata
+from domain.names import GROUP
 from domain.text.blocks import plain_text
 
 
@@ -136,6 +139,24 @@ class Document:
     """When this content came; None where that is not known."""
     to_embed: int = 0
     """Chunks that are still to be embedded: until then only their words find them."""
+    groups: tuple[str, ...] | None = ()
+    """Whoever is in one of them may read the document; empty: whoever may enter the workspace. None: not known, so only
+    those who may read everything."""
+
+
+MAX_GROUPS = 50
+"""Number of groups that a document may have."""
+
+
+def check_groups(names: Sequence[str] | None) -> list[str] | None:
+    """Return the groups without repetitions. Raises `InputError` for what is no name of a group."""
+    for name in names or ():
+        if not re.fullmatch(GROUP, name):
+            raise InputError(f"{name[:100]!r} is no name of a group: letters, digits and . _ : @ / - are.")
+    groups = None if names is None else sorted(set(names))
+    if groups is not None and len(groups) > MAX_GROUPS:
+        raise InputError(f"A document can have {MAX_GROUPS} groups; these are {len(groups)}.")
+    return groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,8 +378,8 @@ class DocumentReport:
     """The result of ingesting one file."""
 
     source: str
-    status: Literal["added", "updated", "unchanged", "superseded", "failed"]
-    """`superseded`: a later version of it was stored first, and stays."""
+    status: Literal["added", "updated", "unchanged", "superseded", "failed", "cancelled"]
+    """`superseded`: a later version of it was stored first, and stays. `cancelled`: it was given up on request."""
     document_id: str | None = None
     title: str | None = None
     pages: int | None = None

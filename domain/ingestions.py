@@ -6,8 +6,8 @@ from typing import Literal
 
 from domain.documents import DocumentReport
 
-IngestionState = Literal["queued", "running", "done", "superseded", "failed"]
-"""The last three are final. `superseded`: a later version of the document was stored first, and stays. `failed`: the
+IngestionState = Literal["queued", "running", "done", "superseded", "failed", "cancelled"]
+"""The last four are final. `superseded`: a later version of the document was stored first, and stays. `failed`: the
 file did not become a document; its report says why."""
 
 

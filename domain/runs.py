@@ -8,7 +8,7 @@ from domain.documents import Citation
 from domain.events import Done, Failed
 from domain.outcome import Outcome, Reason
 from domain.scope import ScopeJson
-from domain.state import Degradation, TurnInput, Usage
+from domain.state import Degradation, Turn, TurnInput, Usage
 
 RunState = Literal["queued", "running", "done", "failed", "stopped"]
 """The last three are final. `stopped`: somebody stopped the run; what it had written stays."""
@@ -28,6 +28,8 @@ class RunRequest:
     """True where the thread was created for this run."""
     forked_from: dict[str, Any] | None = None
     """Set for a replay: its thread holds the saved state to run on from, and no question comes in."""
+    history: list[Turn] = field(default_factory=list)
+    """The conversation before the question, where the client keeps it. Used where the thread has none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from app.api import examples
-from app.api.dependencies import AnswersDep, RunPartsDep, Workspace, needs
+from app.api.dependencies import AnswersDep, CallerScope, RunPartsDep, Workspace, needs
 from app.api.openapi import fail_with, respond_with
 from app.api.responses import CacheCountsBody
 from app.api.schemas import ThreadId, WhereQuery
@@ -38,7 +38,7 @@ async def counts(answers: AnswersDep, workspace: Workspace) -> dict[str, Any]:
 async def explain(
     question: str,
     parts: RunPartsDep,
-    workspace: Workspace,
+    scope: CallerScope,
     mode: str = "standard",
     thread_id: ThreadId | None = None,
     document: Annotated[list[str] | None, Query(description="Answer from this document only; repeatable.")] = None,
@@ -46,5 +46,11 @@ async def explain(
 ) -> Explanation:
     """Say whether the question would find a cached answer, and if not, how the nearest one differs."""
     return await explain_key(
-        parts, Ask(question, Scope.within(workspace, document, Where.parse_option(where)), thread_id, mode)
+        parts,
+        Ask(
+            question,
+            Scope.within(scope.workspace_id, document, Where.parse_option(where), scope.groups),
+            thread_id,
+            mode,
+        ),
     )

@@ -23,11 +23,13 @@ from app.wiring.services import Services
 from domain.access import Caller, Right
 from domain.health import Check
 from domain.ports.answers import AnswerCache
+from domain.ports.conversations import ConversationIndex
 from domain.ports.documents import DocumentStore
 from domain.ports.ingestions import IngestionQueue
 from domain.ports.originals import OriginalStore
 from domain.ports.runs import RunLog
 from domain.profile import Profile
+from domain.scope import Scope
 from graphs.answer import AnswerGraph
 
 Part = TypeVar("Part")
@@ -140,8 +142,17 @@ async def _enter_workspace(
 Workspace = Annotated[str, Depends(_enter_workspace)]
 """The workspace of a request that names it in its address. The caller may enter it."""
 
+
+async def _enter_scope(caller: CallerDep, workspace: Workspace) -> Scope:
+    return Scope(workspace, groups=caller.groups)
+
+
+CallerScope = Annotated[Scope, Depends(_enter_scope)]
+"""What of the workspace the caller may read."""
+
 AnswersDep = Annotated[AnswerCache, Depends(_pick(lambda services: services.runs.answers))]
 ChecksDep = Annotated[Mapping[str, Check], Depends(_pick(lambda services: services.checks))]
+ConversationsDep = Annotated[ConversationIndex, Depends(_pick(lambda services: services.runs.conversations))]
 DocumentsDep = Annotated[DocumentStore, Depends(_pick(lambda services: services.library.documents))]
 GraphDep = Annotated[AnswerGraph, Depends(_pick(lambda services: services.runs.graph))]
 HistoryDep = Annotated[HistoryReader, Depends(_pick(lambda services: services.make_history_reader()))]

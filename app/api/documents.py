@@ -1,5 +1,6 @@
 """Documents: add, list, read, delete."""
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import PurePath
 from time import perf_counter
@@ -11,12 +12,13 @@ from starlette.responses import Response
 
 from app.api import examples
 from app.api.dependencies import (
+    AnswersDep,
     CallerDep,
+    CallerScope,
     DocumentsDep,
     IngestionDep,
     IngestionsDep,
     SettingsDep,
-    Workspace,
     needs,
     read_services,
 )
@@ -30,6 +32,7 @@ from app.api.descriptions import (
 from app.api.openapi import fail_with, respond_with
 from app.api.responses import (
     AcceptedIngestBody,
+    DocumentBody,
     DocumentListBody,
     DocumentWithTextBody,
     ErasureBody,
@@ -37,15 +40,17 @@ from app.api.responses import (
     IngestBody,
     RevisionListBody,
 )
-from app.api.schemas import WhereQuery, WorkspaceId
+from app.api.schemas import GroupName, GroupsRequest, WhereQuery, WorkspaceId
 from app.ingest.files import check_name
 from app.ingest.formats import list_formats
 from app.ingest.reading import check_file
 from app.ingest.sidecars import read_metadata
-from domain.documents import Document, DocumentReport, IngestReport
-from domain.errors import DocumentError, OversizedDocument, UnknownDocument, UnreadableDocument
+from domain.access import Caller
+from domain.documents import Document, DocumentReport, IngestReport, check_groups
+from domain.errors import DocumentError, InputError, OversizedDocument, UnknownDocument, UnreadableDocument
 from domain.ingestions import IngestionStatus
 from domain.ports.documents import DocumentStore
+from domain.scope import Scope
 from domain.text.surrogates import replace_surrogates
 from domain.where import Where
 
@@ -77,6 +82,10 @@ async def add_documents(
     metadata: Annotated[
         str | None, Form(description='Metadata of every file, a JSON object such as {"team": "legal", "year": 2024}')
     ] = None,
+    groups: Annotated[
+        list[GroupName] | None,
+        Form(description="Only callers of one of these groups may read the files; repeatable. Unset: as before."),
+    ] = None,
     wait: Annotated[bool, Query(description="False: return once the files are kept, to be read later.")] = True,
 ) -> JSONResponse:
     """Add files, or replace those of the same name. Each gets its own report; one that fails does not stop the
@@ -87,6 +96,7 @@ async def add_documents(
     started = perf_counter()
     request.state.workspace = workspace = caller.enter(workspace)
     request.state.target = ", ".join(file.filename or "" for file in files)
+    scope, groups = Scope(workspace, groups=caller.groups), _check_groups(caller, groups)
     limit = settings.max_document_mb * 1_000_000
     reports: list[DocumentReport] = []
     accepted: list[IngestionStatus] = []
@@ -102,13 +112,16 @@ async def add_documents(
             if name in taken:
                 raise UnreadableDocument("Another file of this request has the same name. Send this one by itself.")
             taken.add(name)
+            known = None if scope.groups is None else await documents.find(workspace, name)
+            if known is not None and not scope.admits(known.groups):
+                raise UnreadableDocument("This name belongs to a document that you may not read. Choose another.")
             if file.size is not None and file.size > limit:
                 raise OversizedDocument(f"The file is larger than {settings.max_document_mb} MB. Split it.")
             if not wait:
                 data = await file.read()
                 check = partial(check_file, name, data, media_type=file.content_type, max_bytes=limit)
                 await read_services(request).library.parsers.run(check, len(data))
-                accepted.append(await ingestions.accept(workspace, name, data, file.content_type, given))
+                accepted.append(await ingestions.accept(workspace, name, data, file.content_type, given, groups))
                 continue
         except DocumentError as error:
             shown = replace_surrogates(name[:MAX_NAME])
@@ -116,7 +129,15 @@ async def add_documents(
             continue
         data = await file.read()
         reports.append(
-            await ingestion.add(workspace, name, data, media_type=file.content_type, metadata=given, arrival=arrival)
+            await ingestion.add(
+                workspace,
+                name,
+                data,
+                media_type=file.content_type,
+                metadata=given,
+                groups=groups,
+                arrival=arrival,
+            )
         )
     report = IngestReport(documents=reports, seconds=round(perf_counter() - started, 3))
     if accepted:
@@ -132,10 +153,10 @@ async def add_documents(
     response_model=None,
     responses=respond_with(DocumentListBody, {"documents": [examples.DOCUMENT]}, "The documents.") | fail_with(),
 )
-async def list_documents(documents: DocumentsDep, workspace: Workspace, where: WhereQuery = None) -> dict[str, Any]:
-    """List the workspace's documents, or those whose metadata passes a filter."""
-    found = await documents.list(workspace, Where.parse_option(where))
-    return {"documents": [describe_document(document) for document in found]}
+async def list_documents(documents: DocumentsDep, scope: CallerScope, where: WhereQuery = None) -> dict[str, Any]:
+    """List the workspace's documents that the caller may read, or those of them whose metadata passes a filter."""
+    found = await documents.list(scope.workspace_id, Where.parse_option(where))
+    return {"documents": [describe_document(document) for document in found if scope.admits(document.groups)]}
 
 
 @reading.get(
@@ -146,13 +167,11 @@ async def list_documents(documents: DocumentsDep, workspace: Workspace, where: W
 async def get_document(
     document_id: str,
     documents: DocumentsDep,
-    workspace: Workspace,
+    scope: CallerScope,
     revision: RevisionQuery = None,
 ) -> dict[str, Any]:
     """Return one document with its extracted text, to which the offsets of citations refer."""
-    document = await documents.get(workspace, document_id)
-    if document is None:
-        raise UnknownDocument(f"There is no document {document_id!r} in this workspace.")
+    document = await find_document(documents, scope, document_id)
     return describe_document(document) | {"text": await read_revision(documents, document, revision)}
 
 
@@ -161,12 +180,27 @@ async def get_document(
     response_model=None,
     responses=respond_with(RevisionListBody, {"revisions": [examples.REVISION]}, "The revisions.") | fail_with(404),
 )
-async def list_revisions(document_id: str, documents: DocumentsDep, workspace: Workspace) -> dict[str, Any]:
+async def list_revisions(document_id: str, documents: DocumentsDep, scope: CallerScope) -> dict[str, Any]:
     """List the document's contents, newest first: the current one, and earlier ones as long as an answer cites them."""
-    if await documents.get(workspace, document_id) is None:
-        raise UnknownDocument(f"There is no document {document_id!r} in this workspace.")
-    revisions = await documents.list_revisions(workspace, document_id)
+    await find_document(documents, scope, document_id)
+    revisions = await documents.list_revisions(scope.workspace_id, document_id)
     return {"revisions": [describe_revision(revision) for revision in revisions]}
+
+
+async def find_document(documents: DocumentStore, scope: Scope, document_id: str) -> Document:
+    """Return the document. Raises `UnknownDocument` where there is none that the caller may read."""
+    document = await documents.get(scope.workspace_id, document_id)
+    if document is None or not scope.admits(document.groups):
+        raise UnknownDocument(f"There is no document {document_id!r} in this workspace.")
+    return document
+
+
+def _check_groups(caller: Caller, groups: Sequence[str] | None) -> list[str] | None:
+    """Return the groups for a document, which must be the caller's own. Raises `InputError`."""
+    checked = check_groups(groups)
+    if caller.groups is not None and (others := set(checked or ()) - caller.groups):
+        raise InputError(f"You can give a document your own groups only, and {min(others)!r} is none of them.")
+    return checked
 
 
 async def read_revision(documents: DocumentStore, document: Document, revision: int | None) -> str:
@@ -175,6 +209,29 @@ async def read_revision(documents: DocumentStore, document: Document, revision: 
     if text is None:
         raise UnknownDocument(f"Revision {revision} of this document is not kept.")
     return text
+
+
+@writing.patch(
+    "/{document_id}",
+    response_model=None,
+    responses=respond_with(DocumentBody, examples.DOCUMENT, "The document.") | fail_with(404),
+)
+async def set_groups(
+    document_id: str,
+    body: GroupsRequest,
+    documents: DocumentsDep,
+    answers: AnswersDep,
+    caller: CallerDep,
+    scope: CallerScope,
+) -> dict[str, Any]:
+    """Change who may read a document: callers of one of its groups; without groups, every caller of the workspace."""
+    groups = _check_groups(caller, body.groups)
+    await find_document(documents, scope, document_id)
+    document = await documents.set_groups(scope.workspace_id, document_id, groups or [])
+    if document is None:
+        raise UnknownDocument(f"There is no document {document_id!r} in this workspace.")
+    await answers.forget(scope.workspace_id)
+    return describe_document(document)
 
 
 @writing.delete(
@@ -187,15 +244,19 @@ async def read_revision(documents: DocumentStore, document: Document, revision: 
 async def delete_document(
     document_id: str,
     request: Request,
+    documents: DocumentsDep,
     ingestion: IngestionDep,
     caller: CallerDep,
-    workspace: Workspace,
+    scope: CallerScope,
     everywhere: Annotated[
         bool, Query(description="Erase it from conversations, tapes and caches too, and prove it.")
     ] = False,
 ) -> Response:
     """Delete a document, its chunks, and the answers cached from it. With `everywhere`, also erase what runs, saved
     states and tapes hold of it, and search every table for it afterwards, which needs the right `admin`."""
+    workspace = scope.workspace_id
+    if scope.groups is not None:
+        await find_document(documents, scope, document_id)
     if everywhere:
         caller.require("admin")
         erasure = await read_services(request).make_forgetting().forget_document(workspace, document_id)

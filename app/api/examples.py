@@ -85,6 +85,7 @@ DOCUMENT: dict[str, Any] = {
     "revision": 2,
     "revised_at": _AT,
     "to_embed": 0,
+    "groups": ["support"],
 }
 
 ERASURE: dict[str, Any] = {
@@ -164,6 +165,12 @@ INGESTION: dict[str, Any] = {
     "accepted_at": _AT,
     "ended_at": _AT,
     "report": _REPORT,
+}
+
+CANCELLED_INGESTION: dict[str, Any] = {
+    **INGESTION,
+    "state": "cancelled",
+    "report": {**dict.fromkeys(_REPORT), "source": "handbook.md", "status": "cancelled", "chunks": 0, "embedded": 0},
 }
 
 ACCEPTED_INGEST: dict[str, Any] = {

@@ -10,6 +10,7 @@ from app.api.descriptions import describe_ingestion
 from app.api.openapi import fail_with, respond_with
 from app.api.responses import IngestionBody
 from domain.errors import UnknownIngestion
+from domain.ingestions import IngestionStatus
 
 router = APIRouter(prefix="/api/ingestions", tags=["documents"], route_class=needs("ingest"))
 
@@ -21,7 +22,20 @@ router = APIRouter(prefix="/api/ingestions", tags=["documents"], route_class=nee
 )
 async def get_ingestion(ingestion_id: str, ingestions: IngestionsDep, workspace: Workspace) -> dict[str, Any]:
     """Return the state of a file's ingestion: queued, running, done or failed, and its report once it has ended."""
-    status = await ingestions.get(workspace, ingestion_id)
+    return _describe(ingestion_id, await ingestions.get(workspace, ingestion_id))
+
+
+@router.delete(
+    "/{ingestion_id}",
+    response_model=None,
+    responses=respond_with(IngestionBody, examples.CANCELLED_INGESTION, "The ingestion's state now.") | fail_with(404),
+)
+async def cancel_ingestion(ingestion_id: str, ingestions: IngestionsDep, workspace: Workspace) -> dict[str, Any]:
+    """Give up a file that waits or is being read. Nothing of it is stored. One that has ended stays as it is."""
+    return _describe(ingestion_id, await ingestions.cancel(workspace, ingestion_id))
+
+
+def _describe(ingestion_id: str, status: IngestionStatus | None) -> dict[str, Any]:
     if status is None:
         raise UnknownIngestion(f"There is no ingestion {ingestion_id!r} in this workspace.")
     return describe_ingestion(status)

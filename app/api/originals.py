@@ -10,8 +10,8 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from app.api import examples
-from app.api.dependencies import DocumentsDep, OriginalsDep, RendererDep, Workspace, needs
-from app.api.documents import RevisionQuery, read_revision
+from app.api.dependencies import CallerScope, DocumentsDep, OriginalsDep, RendererDep, needs
+from app.api.documents import RevisionQuery, find_document, read_revision
 from app.api.openapi import fail_with, respond_with, respond_with_text
 from app.api.responses import BlocksBody
 from domain.documents import Document, Place
@@ -40,13 +40,13 @@ async def get_file(
     document_id: str,
     documents: DocumentsDep,
     originals: OriginalsDep,
-    workspace: Workspace,
+    scope: CallerScope,
     revision: RevisionQuery = None,
 ) -> Response:
     """Return the file from which the document was read, to be saved and never shown as a page of this service."""
-    document = await _find(documents, workspace, document_id)
+    document = await find_document(documents, scope, document_id)
     content_hash = await _find_content(documents, document, revision)
-    size = await originals.measure(workspace, content_hash)
+    size = await originals.measure(scope.workspace_id, content_hash)
     if size is None:
         raise MissingOriginal
     headers = _protect(f'"{content_hash}"') | {
@@ -55,7 +55,7 @@ async def get_file(
     }
     if _is_known(request, headers):
         return _say_unchanged(headers)
-    content = originals.read(workspace, content_hash)
+    content = originals.read(scope.workspace_id, content_hash)
     # Before the headers are sent: that the storage does not answer, or has lost the file, needs a status.
     first = await anext(content, None)
     if first is None and size:
@@ -77,12 +77,12 @@ async def get_page(
     documents: DocumentsDep,
     originals: OriginalsDep,
     renderer: RendererDep,
-    workspace: Workspace,
+    scope: CallerScope,
     dpi: Annotated[int, Query(ge=MIN_DPI, le=MAX_DPI, description="Pixels an inch.")] = DEFAULT_DPI,
     revision: RevisionQuery = None,
 ) -> Response:
     """Return a page of a PDF as a picture. A citation's `bbox` is in percent of it."""
-    document = await _find(documents, workspace, document_id)
+    document = await find_document(documents, scope, document_id)
     if document.media_type != PDF:
         raise MissingOriginal("Only pages of PDF files can be shown as pictures. See the document's file or text.")
     content_hash = await _find_content(documents, document, revision)
@@ -91,7 +91,7 @@ async def get_page(
     headers = _protect(f'"{content_hash}-{number}-{dpi}"')
     if _is_known(request, headers):
         return _say_unchanged(headers)
-    picture = await renderer.render(await _read(originals, workspace, content_hash), number, dpi)
+    picture = await renderer.render(await _read(originals, scope.workspace_id, content_hash), number, dpi)
     return Response(picture, media_type="image/png", headers=headers)
 
 
@@ -101,29 +101,22 @@ async def get_page(
     responses=respond_with(BlocksBody, examples.BLOCKS, "The document's text.") | fail_with(404),
 )
 async def get_blocks(
-    document_id: str, documents: DocumentsDep, workspace: Workspace, revision: RevisionQuery = None
+    document_id: str, documents: DocumentsDep, scope: CallerScope, revision: RevisionQuery = None
 ) -> dict[str, Any]:
     """Return the document's text in blocks: headings, paragraphs, lists, steps, tables, code, quotes, definitions.
 
     Offsets are those of citations. A block's page is that on which it begins; of an earlier revision none is known.
     """
-    document = await _find(documents, workspace, document_id)
+    document = await find_document(documents, scope, document_id)
     text = await read_revision(documents, document, revision)
     is_current = revision in (None, document.revision)
-    places = await documents.get_places(workspace, document_id) if is_current else []
+    places = await documents.get_places(scope.workspace_id, document_id) if is_current else []
     return {
         "document_id": document.id,
         "title": document.title,
         "characters": len(text),
         "blocks": _describe_blocks(text, places),
     }
-
-
-async def _find(documents: DocumentStore, workspace: str, document_id: str) -> Document:
-    document = await documents.get(workspace, document_id)
-    if document is None:
-        raise UnknownDocument(f"There is no document {document_id!r} in this workspace.")
-    return document
 
 
 async def _find_content(documents: DocumentStore, document: Document, revision: int | None) -> str:

@@ -108,6 +108,8 @@ class DocumentBody(TypedDict):
     """When this content came; null where that is not known."""
     to_embed: int
     """Chunks that are still to be embedded: until then only their words find them."""
+    groups: list[str] | None
+    """Who may read it; empty: whoever may enter the workspace. Null: not known."""
 
 
 class RevisionBody(TypedDict):

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Header, Request
 from starlette.responses import Response
 
 from app.api import examples
-from app.api.dependencies import RunManagerDep, Workspace, needs
+from app.api.dependencies import CallerScope, RunManagerDep, needs
 from app.api.descriptions import describe_run
 from app.api.openapi import fail_with, respond_with, respond_with_run
 from app.api.responses import AnswerBody, RunBody
@@ -22,9 +22,10 @@ router = APIRouter(prefix="/api/runs", tags=["runs"], route_class=needs("ask"))
     response_model=None,
     responses=respond_with(RunBody, examples.RUN, "The run's status.") | fail_with(404),
 )
-async def status(run_id: str, manager: RunManagerDep, workspace: Workspace) -> dict[str, Any]:
+async def status(run_id: str, manager: RunManagerDep, scope: CallerScope) -> dict[str, Any]:
     """Return a run's status; once it has ended, with its answer, usage, cost and timings."""
-    return describe_run(await manager.read_status(workspace, run_id))
+    await manager.require(scope, run_id)
+    return describe_run(await manager.read_status(scope.workspace_id, run_id))
 
 
 @router.get(
@@ -37,23 +38,25 @@ async def events(
     run_id: str,
     request: Request,
     manager: RunManagerDep,
-    workspace: Workspace,
+    scope: CallerScope,
     last_event_id: Annotated[str | None, Header()] = None,
     stream: bool | None = None,
 ) -> Response:
     """Stream the run's events from its beginning, or past `Last-Event-ID`, while it runs and after it has ended. Every
     process of the deployment can be asked. Ends with `done` or `error` like `/api/chat`; 204 where `Last-Event-ID` is
     the last event's."""
+    await manager.require(scope, run_id)
     if last_event_id:
         try:
             order_of(last_event_id)
         except ValueError:
             raise InputError(f"Last-Event-ID is the id of an event, such as 1-17; {last_event_id!r} is none.") from None
-        ended_id = (await manager.read_status(workspace, run_id)).ended_id
+        ended_id = (await manager.read_status(scope.workspace_id, run_id)).ended_id
         if ended_id is not None and order_of(last_event_id) >= order_of(ended_id):
             # Nothing follows, and a browser's EventSource reconnects after any other status.
             return Response(status_code=204)
-    return await respond(request, await manager.follow_run(workspace, run_id, last_event_id or None), stream)
+    followed = await manager.follow_run(scope.workspace_id, run_id, last_event_id or None)
+    return await respond(request, followed, stream)
 
 
 @router.post(
@@ -61,7 +64,8 @@ async def events(
     response_model=None,
     responses=respond_with(RunBody, examples.RUN, "The run's status.") | fail_with(404),
 )
-async def cancel(run_id: str, manager: RunManagerDep, workspace: Workspace) -> dict[str, Any]:
+async def cancel(run_id: str, manager: RunManagerDep, scope: CallerScope) -> dict[str, Any]:
     """Stop a run. What it has written so far is kept, as a turn that is marked as stopped. A run that has ended stays
     as it is."""
-    return describe_run(await manager.stop(workspace, run_id))
+    await manager.require(scope, run_id)
+    return describe_run(await manager.stop(scope.workspace_id, run_id))

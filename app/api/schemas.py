@@ -7,7 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSc
 
 from app.runs.requests import Ask
 from domain.access import Caller
-from domain.names import THREAD_ID, WORKSPACE_ID
+from domain.documents import MAX_GROUPS
+from domain.names import GROUP, THREAD_ID, WORKSPACE_ID
 from domain.profile import MOST_SOURCES
 from domain.runs import WhenBusy
 from domain.scope import Scope
@@ -77,7 +78,9 @@ class ChatRequest(_Body):
         """Return the caller's question for the run manager. Raises `UnknownWorkspace`, and `FilterError`."""
         return Ask(
             question=self.question,
-            scope=Scope.within(caller.enter(self.workspace), self.document_ids, Where.from_json(self.filter or {})),
+            scope=Scope.within(
+                caller.enter(self.workspace), self.document_ids, Where.from_json(self.filter or {}), caller.groups
+            ),
             thread_id=self.thread_id,
             mode=self.mode,
             when_busy=self.when_busy,
@@ -91,6 +94,16 @@ class SignInRequest(_Body):
 
     key: Annotated[str, StringConstraints(min_length=1, max_length=4_000, pattern=r"^[\x21-\x7e]+$")]
     """An API key, or a token of the identity provider."""
+
+
+GroupName = Annotated[str, StringConstraints(pattern=GROUP)]
+
+
+class GroupsRequest(_Body):
+    """Who may read a document."""
+
+    groups: list[GroupName] = Field(max_length=MAX_GROUPS)
+    """Callers of one of these groups; none: every caller of the workspace."""
 
 
 class ReplayRequest(_Body):

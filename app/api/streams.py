@@ -61,7 +61,7 @@ async def respond(
             ping=PING_SECONDS,
             headers=headers | STREAM_HEADERS,
         )
-    followed = await _collect_while_connected(request, events)
+    followed = await collect_while_connected(request, events)
     if followed is None:
         if on_leave is not None:
             await on_leave()
@@ -92,10 +92,10 @@ async def stream_events(events: AsyncGenerator[Event]) -> AsyncGenerator[Streame
             yield event
 
 
-async def _collect_while_connected(
+async def collect_while_connected(
     request: Request, events: AsyncGenerator[StreamedEvent]
 ) -> tuple[Done | Failed, list[Event]] | None:
-    """Return the run's last event and all its events; None where the client has left."""
+    """Return the run's last event and all its events; None where the client of `request` has left."""
 
     async def wait_until_left() -> None:
         while (await request.receive())["type"] != "http.disconnect":

@@ -6,7 +6,15 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from app.api import examples
-from app.api.dependencies import CallerDep, HistoryDep, ReplayerDep, RunManagerDep, Workspace, needs, read_services
+from app.api.dependencies import (
+    CallerDep,
+    CallerScope,
+    HistoryDep,
+    ReplayerDep,
+    RunManagerDep,
+    needs,
+    read_services,
+)
 from app.api.descriptions import describe_erasure
 from app.api.openapi import fail_with, respond_with, respond_with_run
 from app.api.responses import AnswerBody, ErasureBody, HistoryBody
@@ -24,9 +32,9 @@ erasing = APIRouter(prefix="/api/threads", tags=["threads"], route_class=needs("
     response_model=None,
     responses=respond_with(HistoryBody, examples.HISTORY, "The steps.") | fail_with(404),
 )
-async def read_history(thread_id: ThreadId, history: HistoryDep, workspace: Workspace) -> dict[str, Any]:
+async def read_history(thread_id: ThreadId, history: HistoryDep, scope: CallerScope) -> dict[str, Any]:
     """List every saved step of a thread, oldest first: its node, what it changed, its time, its checkpoint."""
-    return {"thread_id": thread_id, "steps": await history.read(workspace, thread_id)}
+    return {"thread_id": thread_id, "steps": await history.read(scope.workspace_id, thread_id, scope.groups)}
 
 
 @erasing.delete(
@@ -34,10 +42,12 @@ async def read_history(thread_id: ThreadId, history: HistoryDep, workspace: Work
     response_model=None,
     responses=respond_with(ErasureBody, examples.ERASURE, "What was erased, and the proof.") | fail_with(404, 409),
 )
-async def forget_thread(thread_id: ThreadId, request: Request, workspace: Workspace) -> dict[str, Any]:
+async def forget_thread(thread_id: ThreadId, request: Request, scope: CallerScope) -> dict[str, Any]:
     """Erase a thread with its branches: states, runs, tapes and cached answers. Search every table for it afterwards.
     What its runs cost stays known."""
-    return describe_erasure(await read_services(request).make_forgetting().forget_thread(workspace, thread_id))
+    services = read_services(request)
+    await services.runs.threads.require(scope.workspace_id, thread_id, scope.groups)
+    return describe_erasure(await services.make_forgetting().forget_thread(scope.workspace_id, thread_id))
 
 
 @router.post(
@@ -63,6 +73,7 @@ async def replay(
         changes=body.set,
         mode=body.mode,
         tape=body.tape,
+        groups=caller.groups,
     )
     replayed = await replayer.open(wanted)
     if isinstance(replayed, StrictReplay):

@@ -1,6 +1,6 @@
 import asyncio
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated
@@ -18,7 +18,7 @@ from app.ingest.parser_workers import ParserWorkers
 from app.serving.address import find_server
 from app.settings import Settings, read_settings
 from app.wiring.stores import open_backlog, open_ingestions
-from domain.documents import DocumentReport, IngestReport
+from domain.documents import DocumentReport, IngestReport, check_groups
 from domain.errors import Unavailable
 from domain.metadata import Metadata, read_pairs
 from domain.ports.ingestions import IngestionQueue
@@ -27,6 +27,14 @@ POLL_SECONDS = 0.1
 """Interval between two looks at a queued file."""
 
 cli = new_cli()
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What the command says of every file."""
+
+    metadata: Metadata
+    groups: list[str] | None
 
 
 @cli.command()
@@ -38,66 +46,80 @@ def ingest(
     meta: Annotated[
         list[str] | None, typer.Option("--meta", help="Metadata of every file, such as team=legal; repeatable.")
     ] = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option("--group", help="Only callers of this group may read the files; repeatable. Unset: as before."),
+    ] = None,
     workspace: WorkspaceOption = "default",
     as_json: JsonOption = False,
 ) -> None:
     """Add documents or update them. The same content and metadata twice change nothing."""
 
     async def work() -> int:
-        settings, metadata = read_settings(), read_pairs(meta or [])
+        settings, given = read_settings(), _Given(read_pairs(meta or []), check_groups(group))
         if background:
             async with open_ingestions(settings) as queue:
-                handed = await _hand_over(settings, queue, workspace, paths, metadata)
+                handed = await _hand_over(settings, queue, workspace, paths, given)
                 return _report_handed_over(handed, workspace, as_json)
         with show_progress(transient=True, log=False) as progress:
             if find_server(settings) is not None:
-                report = await _read_on_server(settings, workspace, paths, metadata, progress)
+                report = await _read_on_server(settings, workspace, paths, given, progress)
             else:
-                report = await _read_here(settings, workspace, paths, metadata, progress)
+                report = await _read_here(settings, workspace, paths, given, progress)
         return _report_ingest(report, as_json)
 
     run(work())
 
 
 async def _hand_over(
-    settings: Settings, queue: IngestionQueue, workspace_id: str, paths: Sequence[Path], metadata: Metadata
+    settings: Settings, queue: IngestionQueue, workspace_id: str, paths: Sequence[Path], given: _Given
 ) -> HandedOver:
     max_bytes = settings.max_document_mb * 1_000_000
     async with ParserWorkers() as workers:
-        return await hand_over(queue, workers, workspace_id, paths, max_bytes=max_bytes, metadata=metadata)
+        return await hand_over(
+            queue, workers, workspace_id, paths, max_bytes=max_bytes, metadata=given.metadata, groups=given.groups
+        )
 
 
 async def _read_here(
-    settings: Settings, workspace_id: str, paths: Sequence[Path], metadata: Metadata, progress: Progress
+    settings: Settings, workspace_id: str, paths: Sequence[Path], given: _Given, progress: Progress
 ) -> IngestReport:
     # Loads the embedding model.
     from app.wiring.services import open_services
 
     async with open_services(settings) as services:
-        report = await services.library.ingestion.add_paths(workspace_id, paths, metadata=metadata, progress=progress)
+        report = await services.library.ingestion.add_paths(
+            workspace_id, paths, metadata=given.metadata, groups=given.groups, progress=progress
+        )
         await services.library.wait_for_indexes()
     return report
 
 
 async def _read_on_server(
-    settings: Settings, workspace_id: str, paths: Sequence[Path], metadata: Metadata, progress: Progress
+    settings: Settings, workspace_id: str, paths: Sequence[Path], given: _Given, progress: Progress
 ) -> IngestReport:
-    """Queue the files and wait until the running server has read them. It has its embedding model loaded.
+    """Queue the files and wait until the running server has read them. It has its embedding model loaded. Ctrl-C
+    cancels what it has not read yet.
 
     Raises `Unavailable` if the server stops.
     """
     started = perf_counter()
     async with open_ingestions(settings) as queue:
-        handed = await _hand_over(settings, queue, workspace_id, paths, metadata)
+        handed = await _hand_over(settings, queue, workspace_id, paths, given)
         documents = list(handed.refused)
-        for done, accepted in enumerate(handed.ingestions):
-            progress("files", done, len(handed.ingestions))
-            while (status := await queue.get(workspace_id, accepted.ingestion_id)) and status.report is None:
-                if find_server(settings) is None:
-                    raise Unavailable("The server stopped. The files stay queued: see askgraph ingestions.")
-                await asyncio.sleep(POLL_SECONDS)
-            if status and status.report:
-                documents.append(status.report)
+        try:
+            for done, accepted in enumerate(handed.ingestions):
+                progress("files", done, len(handed.ingestions))
+                while (status := await queue.get(workspace_id, accepted.ingestion_id)) and status.report is None:
+                    if find_server(settings) is None:
+                        raise Unavailable("The server stopped. The files stay queued: see askgraph ingestions.")
+                    await asyncio.sleep(POLL_SECONDS)
+                if status and status.report:
+                    documents.append(status.report)
+        except asyncio.CancelledError:  # Ctrl-C
+            for accepted in handed.ingestions:
+                await queue.cancel(workspace_id, accepted.ingestion_id)
+            raise
     await _wait_for_embeddings(settings, workspace_id, progress)
     return IngestReport(documents, round(perf_counter() - started, 3), handed.passed_over)
 
@@ -157,8 +179,8 @@ def print_ingest(report: IngestReport) -> None:
     for d in report.documents:
         if d.status == "failed":
             _print_failure(d)
-        elif d.status == "superseded":
-            out.print(f"superseded {escape(d.source)}: {escape(d.note or '')}")
+        elif d.status in ("superseded", "cancelled"):
+            out.print(f"{d.status:<10} {escape(d.source)}: {escape(d.note or '')}")
         else:
             pages = f", {count(d.pages, 'page')}" if d.pages else ""
             note = f" ({escape(d.note)})" if d.note else ""

@@ -1,5 +1,5 @@
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
@@ -10,22 +10,32 @@ from app.cli.running import print_json, run
 from app.cli.terminal import count, new_table, print_table
 from app.settings import read_settings
 from app.wiring.stores import open_ingestions
+from domain.errors import UnknownIngestion
 from domain.ingestions import IngestionStatus
+
+if TYPE_CHECKING:
+    from domain.ports.ingestions import IngestionQueue
 
 cli = new_cli()
 
 
 @cli.command()
 def ingestions(
+    cancel: Annotated[
+        list[str] | None, typer.Option("--cancel", metavar="ID", help="Give up this file; repeatable.")
+    ] = None,
     limit: Annotated[int, typer.Option(help="Show only this many of the latest.", min=1)] = 100,
     workspace: WorkspaceOption = "default",
     as_json: JsonOption = False,
 ) -> None:
-    """List files that were handed over to be read in the background. Those that are done show their result."""
+    """List files that were handed over to be read in the background, or give some up. Those that are done show their
+    result."""
 
     async def work() -> int:
         async with open_ingestions(read_settings()) as queue:
-            found = await queue.list(workspace, limit)
+            found = [await _cancel(queue, workspace, each) for each in cancel or ()] or await queue.list(
+                workspace, limit
+            )
             if as_json:
                 print_json([describe_ingestion(status) for status in found])
             else:
@@ -33,6 +43,13 @@ def ingestions(
             return 0
 
     run(work())
+
+
+async def _cancel(queue: "IngestionQueue", workspace_id: str, ingestion_id: str) -> IngestionStatus:
+    status = await queue.cancel(workspace_id, ingestion_id)
+    if status is None:
+        raise UnknownIngestion(f"There is no ingestion {ingestion_id!r} in this workspace.")
+    return status
 
 
 def print_ingestions(statuses: Sequence[IngestionStatus]) -> None:

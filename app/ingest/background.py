@@ -36,6 +36,7 @@ async def hand_over(
     *,
     max_bytes: int,
     metadata: Metadata | None = None,
+    groups: Sequence[str] | None = None,
 ) -> HandedOver:
     """Have files, and folders with all that is in them, read by whichever worker has time. They are copied: what
     becomes of the files themselves does not matter any more.
@@ -63,5 +64,5 @@ async def hand_over(
         except (DocumentError, MetadataError) as error:
             handed.refused.append(report_failure(source, error))
         else:
-            handed.ingestions.append(await queue.accept(workspace_id, source, data, metadata=given))
+            handed.ingestions.append(await queue.accept(workspace_id, source, data, metadata=given, groups=groups))
     return handed

@@ -71,6 +71,7 @@ class Ingestion:
         *,
         media_type: str | None = None,
         metadata: Metadata | None = None,
+        groups: Sequence[str] | None = None,
         arrival: Arrival | None = None,
         progress: Progress | None = None,
         later: bool = False,
@@ -79,7 +80,8 @@ class Ingestion:
         `arrival` says when it came, it comes now. With `later`, a worker embeds them, and the document is found by
         its words until then.
 
-        The document's metadata becomes what the file has in itself, with `metadata` on top. Content that is known
+        The document's metadata becomes what the file has in itself, with `metadata` on top. Its groups become `groups`,
+        or stay as they are with None. Content that is known
         already, from this source, or from another one with the same metadata, is left alone: the report is
         ``unchanged`` and names the document that has it. Where only the metadata differs, only that is stored. A file
         that cannot be read gives a report with status ``failed``; one of whose source a later file was stored
@@ -94,6 +96,8 @@ class Ingestion:
         existing = await self._store.find(workspace_id, source)
         # a source whose content has changed is updated even to what another source says: its old text must go
         known = existing or await self._store.find_by_hash(workspace_id, content_hash)
+        if existing is None and known is not None and set(known.groups or ()) != set(groups or ()):
+            known = None  # others may read that one
         given = metadata or {}
         try:
             if known is not None and known.content_hash == content_hash:
@@ -101,6 +105,10 @@ class Ingestion:
                 if report := await self._keep_known(workspace_id, source, known, arrival, own | given):
                     # That of a document from before files were kept is missing.
                     await self._store.keep_original(workspace_id, content_hash, data)
+                    if groups is not None and set(groups) != set(known.groups or ()) and report.status != "superseded":
+                        await self._store.set_groups(workspace_id, known.id, groups)
+                        await self._cache.forget(workspace_id)
+                        report = replace(report, status="updated", note="Only who may read it has changed.")
                     return report
             parsed, chunks = await self._workers.run(
                 partial(
@@ -116,7 +124,15 @@ class Ingestion:
         except DocumentError as error:
             return report_failure(source, error)
         content = DocumentContent(
-            source, content_hash, parsed, chunks, {}, arrival, parsed.metadata | given, original=data
+            source,
+            content_hash,
+            parsed,
+            chunks,
+            {},
+            arrival,
+            parsed.metadata | given,
+            original=data,
+            groups=None if groups is None else tuple(groups),
         )
         return await self._keep(workspace_id, content, existing, progress, later=later)
 
@@ -146,6 +162,7 @@ class Ingestion:
         paths: Sequence[Path | str],
         *,
         metadata: Metadata | None = None,
+        groups: Sequence[str] | None = None,
         progress: Progress | None = None,
     ) -> IngestReport:
         """Add files, and folders with all that is in them.
@@ -163,7 +180,7 @@ class Ingestion:
             found, others = await asyncio.to_thread(find_files, Path(path))
             files += found
             passed_over += others
-        reports = await self._add_files(workspace_id, list(dict.fromkeys(files)), metadata or {}, progress)
+        reports = await self._add_files(workspace_id, list(dict.fromkeys(files)), metadata or {}, groups, progress)
         return IngestReport(reports, round(time.perf_counter() - started, 3), passed_over)
 
     async def delete(self, workspace_id: str, document_id: str) -> bool:
@@ -236,6 +253,7 @@ class Ingestion:
         workspace_id: str,
         files: Sequence[Path | DocumentReport],
         metadata: Metadata,
+        groups: Sequence[str] | None,
         progress: Progress | None,
     ) -> list[DocumentReport]:
         """The report of each, in order."""
@@ -246,7 +264,9 @@ class Ingestion:
         async def add(path: Path, data: bytes, given: Metadata) -> DocumentReport:
             try:
                 async with turns[hashlib.sha256(data).digest()]:
-                    return await self.add(workspace_id, str(path), data, metadata=given, progress=progress)
+                    return await self.add(
+                        workspace_id, str(path), data, metadata=given, groups=groups, progress=progress
+                    )
             finally:
                 free.release()
 

@@ -10,6 +10,7 @@ from app.runs.parts import RunParts
 from app.runs.requests import Ask
 from domain.ports.answers import StoredAnswer
 from domain.profile import find_mode
+from domain.scope import Scope
 from domain.state import read_turns
 
 COMPARED = 500
@@ -44,12 +45,16 @@ async def explain(parts: RunParts, ask: Ask) -> Explanation:
     turn = ask.as_turn("", find_mode(parts.modes, ask.mode).model_dump())
     turns = []
     if ask.thread_id is not None:
-        await parts.threads.require(ask.scope.workspace_id, ask.thread_id)
-        snapshot = await parts.states.read(ask.thread_id)
+        await parts.threads.require(ask.scope.workspace_id, ask.thread_id, ask.scope.groups)
+        snapshot = await parts.states.read(ask.scope.workspace_id, ask.thread_id)
         turns = read_turns(snapshot.values.get("turns"))
     corpus = await parts.documents.corpus_fingerprint(ask.scope)
     key = CacheKey.of(turn, turns, parts.fingerprint).components(corpus)
-    stored = await parts.answers.list_stored(ask.scope.workspace_id, COMPARED)
+    stored = [
+        one
+        for one in await parts.answers.list_stored(ask.scope.workspace_id, COMPARED)
+        if ask.scope.covers(Scope.within(ask.scope.workspace_id, groups=one.components.get("groups")))
+    ]
     # An answer to another question is farther than any to the same question.
     nearest = min(
         stored,

@@ -65,7 +65,12 @@ class CacheKey:
     def components(self, corpus: str) -> dict[str, Any]:
         """Return all components and `corpus` by name, as JSON values."""
         scope = self.scope
-        named = {"workspace_id": scope.workspace_id, "documents": scope.document_ids, "filter": str(scope.where)}
+        named: dict[str, Any] = {
+            "workspace_id": scope.workspace_id,
+            "documents": scope.document_ids,
+            "filter": str(scope.where),
+        }
+        named["groups"] = None if scope.groups is None else sorted(scope.groups)
         others = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "scope"}
         return named | others | {"corpus": corpus}
 

@@ -53,7 +53,7 @@ class CachedAnswers:
 
         Raises `QuestionError`, `UnknownMode`, `UnknownDocument` and `DatabaseUnavailable`.
         """
-        if ask.thread_id is not None:
+        if ask.thread_id is not None or ask.history:
             return None
         started, at = time.perf_counter(), time.time()
         run_id, thread_id = str(uuid4()), str(uuid4())

@@ -3,10 +3,10 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 from typing_extensions import TypedDict
 
+from app.runs.run_config import locate_states
 from app.runs.states import MIGRATED, THINNED, migrate, read_version
 from app.runs.thread_states import ThreadStates
 from app.runs.threads import Threads
@@ -46,20 +46,21 @@ class HistoryReader:
         self._states = states
         self._saved_states = saved_states
 
-    async def read(self, workspace_id: str, thread_id: str) -> list[HistoryStep]:
+    async def read(self, workspace_id: str, thread_id: str, groups: frozenset[str] | None = None) -> list[HistoryStep]:
         """Return the thread's steps, oldest first.
 
-        Raises `UnknownThread` where the workspace has no such thread or nothing was saved in it, and
+        Raises `UnknownThread` where the workspace has no such thread that is open to an asker of these groups, or
+        nothing was saved in it, and
         `DatabaseUnavailable`.
         """
-        config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
+        config = locate_states(workspace_id, thread_id)
         saved: Sequence[StateSnapshot | SavedState]
         with self._states.translating_errors():
             try:
-                await self._threads.require(workspace_id, thread_id)
+                await self._threads.require(workspace_id, thread_id, groups)
                 saved = [snapshot async for snapshot in self._states.graph.aget_state_history(config)][::-1]
             except DamagedState:
-                saved = [state async for state in self._read_one_by_one(thread_id)]
+                saved = [state async for state in self._read_one_by_one(workspace_id, thread_id)]
         if not saved:
             raise UnknownThread(f"Thread {thread_id!r} has no saved states.")
         by_id = {checkpoint_id_of(state): state for state in saved if isinstance(state, StateSnapshot)}
@@ -72,10 +73,10 @@ class HistoryReader:
                 steps.append(_describe(state, by_id.get(parent_id_of(state) or ""), by_id))
         return steps
 
-    async def _read_one_by_one(self, thread_id: str) -> AsyncIterator[StateSnapshot | SavedState]:
+    async def _read_one_by_one(self, workspace_id: str, thread_id: str) -> AsyncIterator[StateSnapshot | SavedState]:
         """Yield the thread's states, oldest first; of damaged ones what can be read."""
-        async for saved in self._saved_states.read(None, thread_id):
-            config: RunnableConfig = {"configurable": {"thread_id": thread_id, "checkpoint_id": saved.checkpoint_id}}
+        async for saved in self._saved_states.read(workspace_id, thread_id):
+            config = locate_states(workspace_id, thread_id, checkpoint_id=saved.checkpoint_id)
             yield saved if saved.unreadable else await self._states.graph.aget_state(config)
 
 

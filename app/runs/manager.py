@@ -14,10 +14,11 @@ from app.runs.parts import RunParts
 from app.runs.requests import AcceptedRun, Ask, Branch, read_events
 from app.runs.run_execution import RunExecution
 from app.runs.taping import Player
-from domain.errors import Draining, UnknownRun
+from domain.errors import Draining, UnknownRun, UnknownThread
 from domain.events import Event, Failed
 from domain.profile import find_mode
 from domain.runs import Lease, RunRequest, RunStatus
+from domain.scope import Scope
 from domain.state import TurnInput
 from domain.streams import StreamedEvent
 
@@ -104,10 +105,19 @@ class RunManager:
         run_id = str(uuid4())
         turn = ask.as_turn(run_id, find_mode(parts.modes, ask.mode).model_dump())
         workspace_id = ask.scope.workspace_id
+        if ask.thread_id is not None and not await parts.threads.is_open_to(ask.scope, ask.thread_id):
+            raise UnknownThread
         if ask.scope.document_ids is not None:
             await parts.documents.corpus_fingerprint(ask.scope)
         started = await self._accept(
-            RunRequest(run_id, ask.thread_id or str(uuid4()), workspace_id, turn, ask.thread_id is None),
+            RunRequest(
+                run_id,
+                ask.thread_id or str(uuid4()),
+                workspace_id,
+                turn,
+                begins_thread=ask.thread_id is None,
+                history=list(ask.history),
+            ),
             wait=ask.when_busy != "reject",
         )
         if ask.thread_id is not None and ask.when_busy == "interrupt":
@@ -173,8 +183,16 @@ class RunManager:
             await self._hit_log.record_all()
             status = await self._parts.queue.get(workspace_id, run_id)
         if status is None:
-            raise UnknownRun(f"There is no run {run_id!r} in this workspace.")
+            raise UnknownRun(_describe_unknown(run_id))
         return status
+
+    async def require(self, asker: Scope, run_id: str) -> None:
+        """Raise `UnknownRun` where the asker may not read what the run might have been shown."""
+        if asker.groups is None:
+            return
+        status = await self.read_status(asker.workspace_id, run_id)
+        if not asker.covers(Scope.from_json(status.request.turn["scope"])):
+            raise UnknownRun(_describe_unknown(run_id))
 
     async def stop(self, workspace_id: str, run_id: str) -> RunStatus:
         """Stop a run, wherever it is executed; its answer is what it has written so far. Returns its status then.
@@ -276,6 +294,10 @@ class RunManager:
     def _give_up(self, run_id: str) -> None:
         if execution := self._executions.get(run_id):
             execution.give_up()
+
+
+def _describe_unknown(run_id: str) -> str:
+    return f"There is no run {run_id!r} in this workspace."
 
 
 def _say_draining() -> Failed:

@@ -14,7 +14,6 @@ from time import perf_counter
 from typing import Any, cast
 from uuid import uuid4
 
-from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import StateSnapshot, StateUpdate
 
@@ -25,6 +24,7 @@ from app.runs.manager import RunManager
 from app.runs.parts import RunParts
 from app.runs.records import STOPPED
 from app.runs.requests import AcceptedRun, Branch, read_events
+from app.runs.run_config import locate_states
 from app.runs.state_changes import apply_changes
 from app.runs.states import THINNED, read_values, read_version, require_current
 from app.runs.strict_replay import StrictReplay, repeat_measures
@@ -56,6 +56,8 @@ class Replay:
     mode: str | None = None
     """Run on in this mode."""
     tape: TapeUse = "off"
+    groups: frozenset[str] | None = None
+    """The asker's groups; see `Scope.groups`."""
 
 
 class Replayer:
@@ -97,7 +99,7 @@ class Replayer:
             thread_id = run.thread_id
         if thread_id is None or (run is None and replay.checkpoint_id is None):
             raise StateError("Name the run to replay, or the checkpoint to run on from.")
-        await self._parts.threads.require(replay.workspace_id, thread_id)
+        await self._parts.threads.require(replay.workspace_id, thread_id, replay.groups)
         with self._states.translating_errors():
             start = await self._find_start(replay, run, thread_id)
             if replay.tape == "off":
@@ -116,7 +118,7 @@ class Replayer:
     async def _find_start(self, replay: Replay, run: RunRecord | None, thread_id: str) -> StateSnapshot:
         """Read the saved state that the replay starts from."""
         if replay.checkpoint_id is not None:
-            start = await _read_checkpoint(self._graph, thread_id, replay.checkpoint_id)
+            start = await _read_checkpoint(self._graph, replay.workspace_id, thread_id, replay.checkpoint_id)
             if run is not None and start.values["run_id"] != run.run_id:
                 raise StateError(
                     f"That checkpoint is of the thread's run {start.values['run_id']}, not of {run.run_id}."
@@ -137,7 +139,7 @@ class Replayer:
         branch_id = str(uuid4())
         thread_id, checkpoint_id = snapshot.config["configurable"]["thread_id"], checkpoint_id_of(snapshot)
         forked_from = {"thread_id": thread_id, "checkpoint_id": checkpoint_id, "changed": sorted(replay.changes)}
-        node = await _find_node(self._graph, snapshot)
+        node = await _find_node(self._graph, replay.workspace_id, snapshot)
         # In memory first: only LangGraph knows what comes next, and a branch without a next step must not be created.
         await _begin_in_memory(self._graph, branch_id, values, node)
         await self._thread_store.claim(replay.workspace_id, branch_id)
@@ -153,7 +155,7 @@ class Replayer:
             raise StateError("This run was stopped before its end: there is nothing to compare a strict replay with.")
         values = self._change(replay, start)
         recorded = read_values((await _read_run(self._graph, run))[-1])
-        node = await _find_node(self._graph, start)
+        node = await _find_node(self._graph, replay.workspace_id, start)
         ports = self._parts.make_context()
         await prepare_judgement(ports.judges, values)
         graph = await _begin_in_memory(self._graph, run.thread_id, values, node)
@@ -197,10 +199,8 @@ async def _begin_thread(
             StateUpdate({key: value for key, value in values.items() if key not in given}, LAST),
             StateUpdate(given, node),
         ]
-    config = await graph.abulk_update_state(
-        {"configurable": {"thread_id": thread_id}, "metadata": metadata},
-        [updates],
-    )
+    place = locate_states(values["scope"]["workspace_id"], thread_id)
+    config = await graph.abulk_update_state({**place, "metadata": metadata}, [updates])
     return (await graph.aget_state(config)).next
 
 
@@ -217,7 +217,7 @@ async def _begin_in_memory(graph: AnswerGraph, thread_id: str, values: Mapping[s
 
 async def _read_run(graph: AnswerGraph, run: RunRecord) -> list[StateSnapshot]:
     """Return the run's saved states, oldest first."""
-    thread: RunnableConfig = {"configurable": {"thread_id": run.thread_id}}
+    thread = locate_states(run.workspace_id, run.thread_id)
     snapshots = [
         snapshot
         async for snapshot in graph.aget_state_history(thread)
@@ -238,8 +238,8 @@ def _find_taped(snapshots: Sequence[StateSnapshot]) -> StateSnapshot:
     return snapshots[first - 1] if follows else snapshots[first]
 
 
-async def _read_checkpoint(graph: AnswerGraph, thread_id: str, checkpoint_id: str) -> StateSnapshot:
-    snapshot = await graph.aget_state({"configurable": {"thread_id": thread_id, "checkpoint_id": checkpoint_id}})
+async def _read_checkpoint(graph: AnswerGraph, workspace_id: str, thread_id: str, checkpoint_id: str) -> StateSnapshot:
+    snapshot = await graph.aget_state(locate_states(workspace_id, thread_id, checkpoint_id=checkpoint_id))
     if snapshot.created_at is None:
         raise UnknownCheckpoint(
             f"Thread {thread_id!r} has no checkpoint {checkpoint_id!r}. `askgraph history {thread_id}` lists them."
@@ -258,7 +258,7 @@ def _require_steps(snapshot: StateSnapshot) -> None:
         )
 
 
-async def _find_node(graph: AnswerGraph, snapshot: StateSnapshot) -> str:
+async def _find_node(graph: AnswerGraph, workspace_id: str, snapshot: StateSnapshot) -> str:
     """Return the node that made the snapshot. Values written in its name take the same edges again."""
     parent = await graph.aget_state(snapshot.parent_config) if snapshot.parent_config else None
     node = node_of(snapshot, parent)
@@ -270,5 +270,5 @@ async def _find_node(graph: AnswerGraph, snapshot: StateSnapshot) -> str:
     forked_from = json.loads(str((snapshot.metadata or {}).get("forked_from", "{}")))
     if not forked_from:
         return LAST
-    origin = await _read_checkpoint(graph, forked_from["thread_id"], forked_from["checkpoint_id"])
-    return await _find_node(graph, origin)
+    origin = await _read_checkpoint(graph, workspace_id, forked_from["thread_id"], forked_from["checkpoint_id"])
+    return await _find_node(graph, workspace_id, origin)

@@ -1,6 +1,6 @@
 """The run manager's inputs and outputs: questions, branches, and accepted runs."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -13,7 +13,7 @@ from domain.profile import MOST_SOURCES
 from domain.question import clean_question
 from domain.runs import WhenBusy
 from domain.scope import DEFAULT_SCOPE, Scope
-from domain.state import AnswerState, TurnInput
+from domain.state import AnswerState, Turn, TurnInput
 from domain.streams import StreamedEvent
 
 
@@ -30,6 +30,8 @@ class Ask:
     """Drop candidates that are less similar, 0-1; None: as the mode says."""
     limit: int | None = None
     """Number of sources, 1 to `MOST_SOURCES`; None: as the mode says."""
+    history: Sequence[Turn] = ()
+    """The conversation so far, where the client keeps it. Used where the thread has none."""
 
     def as_turn(self, run_id: str, profile: dict[str, Any]) -> TurnInput:
         """Build the graph's input; `profile` is the mode's, dumped. Raises `QuestionError`, and `InputError` where the

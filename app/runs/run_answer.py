@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import replace
 from typing import cast
+from uuid import uuid4
 
 from langgraph.runtime import RunControl
 from langgraph.types import StateSnapshot
@@ -23,7 +24,7 @@ from domain.documents import Citation
 from domain.errors import AskgraphError, RunLost
 from domain.events import RESTART, Correction, Done, Event, Failed
 from domain.runs import Lease
-from domain.state import AnswerState, Turn, TurnInput, blank_question, read_turns
+from domain.state import REMEMBERED_TURNS, AnswerState, Turn, TurnInput, blank_question, read_turns
 from domain.streams import StreamedEvent
 from domain.tapes import Call
 from nodes.context import Context
@@ -89,6 +90,10 @@ class RunAnswer:
         if saved is not None:
             past = read_turns(saved.values.get("turns"))
             self.turns = [each for each in past if each["run_id"] != turn["run_id"]]
+        elif self.request.history:
+            self.turns = read_turns(self.request.history)[-REMEMBERED_TURNS:]
+            # Saved like the end of an earlier run, so that the graph, history and replays find it there.
+            await self.write_state(merge_state(turn, {**blank_question(), "turns": self.turns, "run_id": str(uuid4())}))
         self.knows_turns = True
         if self.stopped:
             raise asyncio.CancelledError
@@ -166,11 +171,11 @@ class RunAnswer:
 
     async def _read_state(self) -> StateSnapshot | None:
         """Read the thread's latest state in the present shape; None where it has none yet."""
-        parts, thread_id = self._parts, self.request.thread_id
+        parts, workspace_id, thread_id = self._parts, self.request.workspace_id, self.request.thread_id
         with parts.states.translating_errors():
-            snapshot = await bring_up_to_date(parts.states.graph, thread_id)
-            if not snapshot.created_at and await parts.threads.settle(self.request.workspace_id, thread_id):
-                snapshot = await bring_up_to_date(parts.states.graph, thread_id)
+            snapshot = await bring_up_to_date(parts.states.graph, workspace_id, thread_id)
+            if not snapshot.created_at and await parts.threads.settle(workspace_id, thread_id):
+                snapshot = await bring_up_to_date(parts.states.graph, workspace_id, thread_id)
         return snapshot if snapshot.created_at else None
 
     def _read_values(self, saved: StateSnapshot | None) -> AnswerState | None:

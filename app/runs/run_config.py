@@ -24,12 +24,18 @@ def configure_run(thread_id: str, turn: Mapping[str, Any], *, attempt: int = 1, 
         **more,
     }
     return RunnableConfig(
-        configurable={"thread_id": thread_id},
+        configurable=locate_states(metadata["workspace_id"], thread_id)["configurable"],
         run_id=UUID(trace_id(turn["run_id"], attempt)),
         run_name="answer",
         metadata=metadata,
         recursion_limit=RECURSION_LIMIT,
     )
+
+
+def locate_states(workspace_id: str, thread_id: str, **more: str) -> RunnableConfig:
+    """Build the configuration that finds a thread's states, or with `checkpoint_id` one of them. Without the workspace,
+    or with another one, there are none."""
+    return RunnableConfig(configurable={"thread_id": thread_id, "workspace_id": workspace_id, **more})
 
 
 def trace_id(run_id: str, attempt: int) -> str:

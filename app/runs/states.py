@@ -13,6 +13,7 @@ from langgraph.graph import START
 from langgraph.types import StateSnapshot
 from pydantic import TypeAdapter, ValidationError
 
+from app.runs.run_config import locate_states
 from app.runs.state_upgrades import UPGRADES
 from domain.errors import StateError
 from domain.profile import Profile
@@ -95,10 +96,10 @@ def require_current(values: Mapping[str, Any], version: int = STATE_VERSION) -> 
         )
 
 
-async def bring_up_to_date(graph: AnswerGraph, thread_id: str) -> StateSnapshot:
+async def bring_up_to_date(graph: AnswerGraph, workspace_id: str, thread_id: str) -> StateSnapshot:
     """Return the thread's last state. A state of an older version is first saved again in the shape of today, so that
     whatever runs in the thread afterwards goes on from there."""
-    config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
+    config = locate_states(workspace_id, thread_id)
     snapshot = await graph.aget_state(config)
     version = read_version(snapshot.metadata)
     if not snapshot.values or version >= STATE_VERSION:
@@ -115,6 +116,6 @@ async def bring_up_to_date(graph: AnswerGraph, thread_id: str) -> StateSnapshot:
         return snapshot
     metadata: Mapping[str, Any] = snapshot.metadata or {}
     noted = {key: metadata[key] for key in ("run_id", "workspace_id", "mode") if key in metadata}
-    migration = RunnableConfig(configurable={"thread_id": thread_id}, metadata={**noted, MIGRATED: "true"})
+    migration = RunnableConfig(configurable=config["configurable"], metadata={**noted, MIGRATED: "true"})
     await graph.aupdate_state(migration, complete_state(snapshot.values, version), as_node=node)
     return await graph.aget_state(config)

@@ -6,7 +6,7 @@ from typing import cast
 
 from langgraph.types import StateSnapshot
 
-from app.runs.run_config import configure_run
+from app.runs.run_config import configure_run, locate_states
 from domain.state import AnswerState
 from graphs.answer import LAST, AnswerGraph
 
@@ -26,13 +26,13 @@ class ThreadStates:
         self.translating_errors = translating_errors
         self._flush = flush
 
-    async def read(self, thread_id: str) -> StateSnapshot:
+    async def read(self, workspace_id: str, thread_id: str) -> StateSnapshot:
         """Return the thread's latest state; its `created_at` is None where the thread has none.
 
         Raises `DatabaseUnavailable` and `DamagedState`.
         """
         with self.translating_errors():
-            return await self.graph.aget_state({"configurable": {"thread_id": thread_id}})
+            return await self.graph.aget_state(locate_states(workspace_id, thread_id))
 
     async def write(self, thread_id: str, state: AnswerState, *, attempt: int = 1, **metadata: str) -> None:
         """Make `state`, which no node has produced, the thread's latest.

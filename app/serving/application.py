@@ -13,6 +13,7 @@ from typing_extensions import TypedDict
 from app.access.authentication import Authenticator
 from app.api import cache, chat, costs, documents, graph, health, ingestions, originals, runs, session, threads
 from app.api.body_limit import BodyLimit
+from app.api.dialects import openai
 from app.api.errors import register_error_handlers
 from app.api.perimeter import Perimeter
 from app.api.reference import POLICY, render_reference
@@ -38,6 +39,9 @@ ROUTERS = (
     session.guarded,
     health.router,
 )
+
+DIALECTS = (openai.router,)
+"""Other protocols, which others document."""
 
 MAX_BODY = 1_000_000
 """Largest body of a request in bytes."""
@@ -109,7 +113,7 @@ def make_app(services: Services, *, local_token: str | None = None, closed: bool
     register_error_handlers(app)
     uploads = {"/api/documents": MAX_FILES * settings.max_document_mb * 1_000_000}
     app.add_middleware(BodyLimit, limit=MAX_BODY, others=uploads)
-    for router in ROUTERS:
+    for router in (*ROUTERS, *DIALECTS):
         app.include_router(router)
 
     @app.get("/", include_in_schema=False)

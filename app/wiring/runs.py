@@ -21,6 +21,7 @@ from app.adapters.postgres.queue.runs import PostgresRunQueue
 from app.adapters.postgres.retention.store import PostgresRetention
 from app.adapters.postgres.vectors.backlog import EMBEDDING_QUEUE, EMBEDDING_TASK
 from app.adapters.redis.answers import RedisAnswerCache
+from app.adapters.redis.conversations import RedisConversations
 from app.adapters.redis.erasure import RedisEraser
 from app.adapters.redis.streams import RedisRunStreams
 from app.adapters.tracing.langsmith import open_tracing
@@ -38,6 +39,7 @@ from app.wiring.servers import Servers
 from domain.audit import AuditLog
 from domain.erasure import CacheEraser, Eraser
 from domain.ports.answers import AnswerCache
+from domain.ports.conversations import ConversationIndex
 from domain.ports.retention import Retention, SavedStates
 from domain.ports.runs import RunLog, RunQueue, ThreadStore
 from domain.ports.streams import RunStreams
@@ -63,6 +65,7 @@ class RunServices:
     retention: Retention
     eraser: Eraser
     cache_eraser: CacheEraser
+    conversations: ConversationIndex
     fingerprint: str
     """Identifies this installation's code and models; cached answers of another are not reused."""
     trace_url: Callable[[str], str | None]
@@ -132,6 +135,7 @@ async def open_runs(
             retention=retention,
             eraser=PostgresEraser(pool),
             cache_eraser=RedisEraser(servers.redis, answers),
+            conversations=RedisConversations(servers.redis, await read_identity(pool)),
             fingerprint=await asyncio.to_thread(fingerprint_installation, library.embedder.name, *names),
             trace_url=lambda trace_id: tracing.trace_url(UUID(trace_id)) if tracing else None,
             parts={"tracing": "LangSmith" if tracing else "off"},

@@ -69,6 +69,11 @@ class DocumentStore(DocumentCatalog, Protocol):
         """
         ...
 
+    async def set_groups(self, workspace_id: str, document_id: str, groups: Sequence[str]) -> Document | None:
+        """Replace the groups of a document, and advance the corpus generation. Returns None if there is no such
+        document."""
+        ...
+
     async def keep_original(self, workspace_id: str, content_hash: str, original: bytes) -> None:
         """Keep the file that documents with this hash were read from, unless it is kept already or there are none."""
         ...
@@ -174,3 +179,5 @@ class DocumentContent:
     metadata: Metadata = field(default_factory=dict)
     original: bytes | None = None
     """The file, whose hash is `content_hash`; None where it is not to be kept."""
+    groups: tuple[str, ...] | None = None
+    """None: those that the source has."""

@@ -22,11 +22,17 @@ class IngestionQueue(Protocol):
         content: bytes,
         media_type: str | None = None,
         metadata: Metadata | None = None,
+        groups: Sequence[str] | None = None,
     ) -> IngestionStatus:
         """Store the file until a worker has ingested it."""
         ...
 
     async def get(self, workspace_id: str, ingestion_id: str) -> IngestionStatus | None: ...
+
+    async def cancel(self, workspace_id: str, ingestion_id: str) -> IngestionStatus | None:
+        """Give up an ingestion, also while its file is being read, and return its state then; None where there is none.
+        An ingestion that has ended stays as it is."""
+        ...
 
     async def list(self, workspace_id: str, limit: int) -> Sequence[IngestionStatus]:
         """Return the latest ingestions, newest first."""
@@ -44,5 +50,6 @@ class Ingest(Protocol):
         *,
         media_type: str | None,
         metadata: Metadata,
+        groups: Sequence[str] | None,
         arrival: Arrival,
     ) -> DocumentReport: ...

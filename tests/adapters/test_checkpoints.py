@@ -26,7 +26,7 @@ from typing_extensions import TypedDict
 
 from app.adapters.postgres.checkpoints import buffer
 from app.adapters.postgres.checkpoints.saver import PackedSaver, open_saver
-from app.adapters.postgres.pool import Pool, open_pool
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, open_pool
 from domain.errors import DamagedState, DatabaseUnavailable, InputError
 from tests.adapters.dying_run import build_run
 
@@ -37,21 +37,21 @@ Do = Callable[[], Awaitable[None]]
 async def saver(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[PackedSaver]:
     """A saver that stores nothing before it is asked to."""
     monkeypatch.setattr(buffer, "FLUSH_SECONDS", 3600.0)
-    async with open_saver(pool) as opened:
+    async with open_saver(pool, workspace_id=ALL_WORKSPACES) as opened:
         yield opened
 
 
 @pytest_asyncio.fixture
 async def elsewhere(database_url: str, saver: PackedSaver) -> AsyncIterator[PackedSaver]:
     """The saver of another process."""
-    async with open_pool(database_url) as other, open_saver(other) as opened:
+    async with open_pool(database_url) as other, open_saver(other, workspace_id=ALL_WORKSPACES) as opened:
         yield opened
 
 
 async def test_langgraphs_conformance_suite(pool: Pool) -> None:
     @checkpointer_test(name="PackedSaver")
     async def make() -> AsyncIterator[PackedSaver]:
-        async with open_saver(pool) as opened:
+        async with open_saver(pool, workspace_id=ALL_WORKSPACES) as opened:
             yield opened
 
     report = await validate(make)
@@ -164,12 +164,13 @@ async def test_the_history_is_the_same_as_in_memory(
 
 
 async def test_threads_of_langgraphs_saver_are_read_and_continued(
-    pool: Pool, saver: PackedSaver, elsewhere: PackedSaver
+    database_url: str, saver: PackedSaver, elsewhere: PackedSaver
 ) -> None:
     expected = await run_twice(build(InMemorySaver(), fails=[1]), thread())
-    config, langgraphs = thread(), AsyncPostgresSaver(pool)
-    with pytest.raises(ValueError, match="right failed"):
-        await build(langgraphs, fails=[1]).ainvoke({"seen": ["question"], "kept": {}, "number": 0}, config)
+    config = thread()
+    async with AsyncPostgresSaver.from_conn_string(database_url) as langgraphs:
+        with pytest.raises(ValueError, match="right failed"):
+            await build(langgraphs, fails=[1]).ainvoke({"seen": ["question"], "kept": {}, "number": 0}, config)
     graph = build(saver)
     # Continues from a checkpoint, and a pending write, of LangGraph's saver.
     await graph.ainvoke(None, config)
@@ -258,7 +259,10 @@ class Clock:
 
 async def test_puts_are_stored_together_a_second_after_the_last_one(pool: Pool) -> None:
     config, clock = thread(), Clock()
-    async with open_saver(pool) as opened, open_saver(pool) as elsewhere:
+    async with (
+        open_saver(pool, workspace_id=ALL_WORKSPACES) as opened,
+        open_saver(pool, workspace_id=ALL_WORKSPACES) as elsewhere,
+    ):
         opened._buffer._loop = cast(Any, clock)
         for number in range(3):
             await put(opened, config, {"kept": [number]})
@@ -267,7 +271,7 @@ async def test_puts_are_stored_together_a_second_after_the_last_one(pool: Pool) 
         clock.advance(0.2)
         await asyncio.gather(*opened._buffer._flushing)
         assert len([found async for found in elsewhere.alist(config)]) == 3
-        async with pool.connection() as connection:
+        async with borrow(pool, ALL_WORKSPACES) as connection:
             packs = await (await connection.execute("SELECT count(*) AS packs FROM checkpoint_blobs")).fetchone()
         assert packs == {"packs": 1}
 
@@ -313,7 +317,7 @@ async def test_readers_wait_for_a_write_in_flight_and_a_cancelled_write_loses_no
 ) -> None:
     config = thread()
     await put(saver, config, {"kept": [1]})
-    async with pool.connection() as blocker, blocker.transaction():
+    async with borrow(pool, ALL_WORKSPACES) as blocker, blocker.transaction():
         await blocker.execute("LOCK checkpoints IN EXCLUSIVE MODE")
         flushing = asyncio.create_task(saver.flush(config["configurable"]["thread_id"]))
         waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
@@ -394,7 +398,7 @@ async def test_a_value_is_stored_once_and_deleted_with_its_last_checkpoint(pool:
         if step == 2:
             saver._places.clear()
         assert (await read(saver, config) or {})["small"] == [step]
-    async with pool.connection() as connection:
+    async with borrow(pool, ALL_WORKSPACES) as connection:
         before = await (await connection.execute(stored)).fetchone()
         await saver.aprune([config["configurable"]["thread_id"]])
         after = await (await connection.execute(stored)).fetchone()
@@ -424,7 +428,7 @@ async def test_a_damaged_pack_raises_damaged_state(pool: Pool, saver: PackedSave
     checkpoint["channel_versions"] = {"said": "1"}
     await saver.aput(put_into(config, None), checkpoint, {"source": "loop", "step": 0}, {})
     assert await read(saver, config) == checkpoint["channel_values"]
-    async with pool.connection() as connection:
+    async with borrow(pool, ALL_WORKSPACES) as connection:
         await connection.execute(damage)
     for reading in (saver.aget_tuple(config), anext(saver.alist(config))):
         with pytest.raises(DamagedState, match=f"thread {config['configurable']['thread_id']}, checkpoint "):
@@ -433,7 +437,7 @@ async def test_a_damaged_pack_raises_damaged_state(pool: Pool, saver: PackedSave
 
 async def test_closing_stores_what_is_buffered(pool: Pool, elsewhere: PackedSaver) -> None:
     config = thread()
-    async with open_saver(pool) as opened:
+    async with open_saver(pool, workspace_id=ALL_WORKSPACES) as opened:
         await put(opened, config, {"kept": [1]})
     assert await read(elsewhere, config) == {"kept": [1]}
 

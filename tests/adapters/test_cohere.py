@@ -15,6 +15,7 @@ from app.adapters.prices import read_prices
 from app.adapters.rerankers import cohere
 from app.adapters.rerankers.cohere import CohereReranker
 from app.runs.requests import Ask, collect
+from app.runs.run_config import locate_states
 from app.settings import Settings
 from app.wiring.services import open_services
 from domain.documents import Source
@@ -215,7 +216,7 @@ async def test_a_run_ranks_by_it_and_goes_on_without_it(exact: Settings, server:
         async def ask(question: str) -> tuple[Done, list[Source]]:
             done, _ = await collect(await turns.ask(Ask(question, mode="exact")))
             assert done["type"] == "done"
-            state = await services.runs.graph.aget_state({"configurable": {"thread_id": done["thread_id"]}})
+            state = await services.runs.graph.aget_state(locate_states("default", done["thread_id"]))
             return done, state.values["sources"]
 
         done, sources = await ask("How long is the warranty of the Falke?")

@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.postgres.documents.store import PostgresDocumentStore
-from app.adapters.postgres.pool import Pool
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow
 from app.adapters.postgres.queue import ingestions as ingestion_queue
 from app.adapters.postgres.queue import presence
 from app.adapters.postgres.queue.ingestions import PostgresIngestionQueue
@@ -72,7 +72,7 @@ async def ended(ingestions: PostgresIngestionQueue, ingestion_id: str) -> Ingest
 
 
 async def read_contents(pool: Pool) -> list[bytes | None]:
-    async with pool.connection() as connection:
+    async with borrow(pool, ALL_WORKSPACES) as connection:
         cursor = await connection.execute("SELECT content FROM ingestions ORDER BY accepted_at", binary=True)
         return [row["content"] for row in await cursor.fetchall()]
 
@@ -86,7 +86,14 @@ async def test_a_file_is_tried_again_if_the_model_does_not_answer(
     tried: list[tuple[str, str, bytes, str | None]] = []
 
     async def ingest(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
+        workspace_id: str,
+        source: str,
+        data: bytes,
+        *,
+        media_type: str | None,
+        metadata: Metadata,
+        groups: Sequence[str] | None,
+        arrival: Arrival,
     ) -> DocumentReport:
         tried.append((workspace_id, source, data, media_type))
         if len(tried) == 1:
@@ -110,7 +117,14 @@ async def test_a_file_is_given_up_after_the_last_attempt(
     tried: list[str] = []
 
     async def ingest(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
+        workspace_id: str,
+        source: str,
+        data: bytes,
+        *,
+        media_type: str | None,
+        metadata: Metadata,
+        groups: Sequence[str] | None,
+        arrival: Arrival,
     ) -> DocumentReport:
         tried.append(source)
         raise EmbedderUnavailable
@@ -131,7 +145,14 @@ async def test_a_permanent_error_ends_the_ingestion(
     start: Start, ingestions: PostgresIngestionQueue, pool: Pool, error: Exception, code: str
 ) -> None:
     async def ingest(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
+        workspace_id: str,
+        source: str,
+        data: bytes,
+        *,
+        media_type: str | None,
+        metadata: Metadata,
+        groups: Sequence[str] | None,
+        arrival: Arrival,
     ) -> DocumentReport:
         raise error
 
@@ -152,14 +173,28 @@ async def test_another_worker_ingests_the_file_of_a_dead_one(
     begun = asyncio.Event()
 
     async def hang(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
+        workspace_id: str,
+        source: str,
+        data: bytes,
+        *,
+        media_type: str | None,
+        metadata: Metadata,
+        groups: Sequence[str] | None,
+        arrival: Arrival,
     ) -> DocumentReport:
         begun.set()
         await asyncio.Event().wait()
         raise AssertionError
 
     async def ingest(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
+        workspace_id: str,
+        source: str,
+        data: bytes,
+        *,
+        media_type: str | None,
+        metadata: Metadata,
+        groups: Sequence[str] | None,
+        arrival: Arrival,
     ) -> DocumentReport:
         return DocumentReport(source, "added")
 
@@ -170,6 +205,111 @@ async def test_another_worker_ingests_the_file_of_a_dead_one(
         fall_silent(dead)
         async with work(living):
             assert (await ended(ingestions, accepted.ingestion_id)).state == "done"
+
+
+@pytest.mark.parametrize("moment", ["queued", "running"])
+async def test_a_cancelled_file_is_not_read_on(
+    start: Start, ingestions: PostgresIngestionQueue, pool: Pool, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    monkeypatch.setattr(ingestion_queue, "WATCH_SECONDS", 0.05)
+    begun, given_up = asyncio.Event(), asyncio.Event()
+
+    async def ingest(
+        workspace_id: str,
+        source: str,
+        data: bytes,
+        *,
+        media_type: str | None,
+        metadata: Metadata,
+        groups: Sequence[str] | None,
+        arrival: Arrival,
+    ) -> DocumentReport:
+        if source == "next.md":
+            return DocumentReport(source, "added")
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            given_up.set()
+        raise AssertionError
+
+    accepted = await ingestions.accept("a", "f.md", CONTENT)
+    following = await ingestions.accept("a", "next.md", CONTENT)
+    assert await ingestions.cancel("b", accepted.ingestion_id) is None
+    cancelled = await ingestions.cancel("a", accepted.ingestion_id) if moment == "queued" else None
+    async with work(start(ingest)), asyncio.timeout(20):
+        if moment == "running":
+            await begun.wait()
+            cancelled = await ingestions.cancel("a", accepted.ingestion_id)
+            await given_up.wait()
+        assert (await ended(ingestions, following.ingestion_id)).state == "done"
+    assert begun.is_set() == (moment == "running")
+    assert cancelled
+    assert cancelled.report
+    assert (cancelled.state, cancelled.report.status, cancelled.report.source) == ("cancelled", "cancelled", "f.md")
+    assert await ingestions.get("a", accepted.ingestion_id) == cancelled
+    assert await ingestions.cancel("a", accepted.ingestion_id) == cancelled
+    assert (await ingestions.cancel("a", following.ingestion_id) or cancelled).state == "done"
+    assert await read_contents(pool) == [None, None]
+
+
+async def test_a_document_that_was_stored_before_its_ingestion_was_cancelled_is_reported(
+    start: Start, ingestions: PostgresIngestionQueue
+) -> None:
+    async def ingest(
+        workspace_id: str,
+        source: str,
+        data: bytes,
+        *,
+        media_type: str | None,
+        metadata: Metadata,
+        groups: Sequence[str] | None,
+        arrival: Arrival,
+    ) -> DocumentReport:
+        await ingestions.cancel("a", accepted.ingestion_id)
+        return DocumentReport(source, "added")
+
+    accepted = await ingestions.accept("a", "f.md", CONTENT)
+    async with work(start(ingest)), asyncio.timeout(20):
+        while (status := await ingestions.get("a", accepted.ingestion_id)) and status.state != "done":  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    assert status
+    assert status.report == DocumentReport("f.md", "added")
+
+
+async def test_a_file_that_processes_die_of_is_given_up(
+    start: Start, ingestions: PostgresIngestionQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(presence, "BEAT_SECONDS", 0.1)
+    monkeypatch.setattr(presence, "STALLED_SECONDS", 0.6)
+    begun: asyncio.Queue[None] = asyncio.Queue()
+
+    async def hang(
+        workspace_id: str,
+        source: str,
+        data: bytes,
+        *,
+        media_type: str | None,
+        metadata: Metadata,
+        groups: Sequence[str] | None,
+        arrival: Arrival,
+    ) -> DocumentReport:
+        begun.put_nowait(None)
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    accepted = await ingestions.accept("a", "f.md", CONTENT)
+    async with AsyncExitStack() as stack:
+        for _ in range(ingestion_queue.MAX_DEATHS):
+            dying = start(hang)
+            await stack.enter_async_context(work(dying))
+            await begun.get()
+            fall_silent(dying)
+        await stack.enter_async_context(work(start(hang)))
+        status = await ended(ingestions, accepted.ingestion_id)
+    assert status.state == "failed"
+    assert status.report
+    assert status.report.code == "costly_document"
 
 
 class HeldEncoder:
@@ -204,7 +344,14 @@ async def test_a_worker_that_was_frozen_stores_nothing_of_a_file_that_another_ha
     outcome: asyncio.Future[DocumentReport] = asyncio.get_running_loop().create_future()
 
     async def ingest_late(
-        workspace_id: str, source: str, data: bytes, *, media_type: str | None, metadata: Metadata, arrival: Arrival
+        workspace_id: str,
+        source: str,
+        data: bytes,
+        *,
+        media_type: str | None,
+        metadata: Metadata,
+        groups: Sequence[str] | None,
+        arrival: Arrival,
     ) -> DocumentReport:
         slow = Ingestion(documents, held, answers, parsers)
         outcome.set_result(await slow.add(workspace_id, source, data, media_type=media_type, arrival=arrival))

@@ -4,7 +4,7 @@ import pytest
 
 from app.adapters.postgres.documents.originals import PostgresOriginals
 from app.adapters.postgres.documents.store import PostgresDocumentStore
-from app.adapters.postgres.pool import Pool
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow
 from app.adapters.postgres.retention.store import PostgresRetention
 from app.adapters.s3 import S3Storage
 from domain.errors import ConfigurationError, StorageUnavailable
@@ -40,7 +40,7 @@ class TestInABucket(OriginalStoreContract):
         assert kept.read_bytes() == FILE
         assert kept.relative_to(bucket.folder).parts[:3] == (BUCKET, "files", "of-ours")
         assert kept.name.startswith(HASH)
-        async with pool.connection() as connection:
+        async with borrow(pool, ALL_WORKSPACES) as connection:
             stored = await connection.execute("SELECT count(*) AS parts FROM originals")
             assert (await stored.fetchone()) == {"parts": 0}
         await documents.delete("Team Ö/1", first.id)
@@ -94,7 +94,7 @@ class TestInABucket(OriginalStoreContract):
         await staging.__aenter__()
         assert await originals.erase_dropped() == 0
         assert len(bucket.list_objects()) == 1, "its document may still be stored"
-        async with pool.connection() as connection:
+        async with borrow(pool, ALL_WORKSPACES) as connection:
             await connection.execute("UPDATE original_objects SET created_at = now() - interval '61 minutes'")
         assert await originals.erase_dropped() == 0
         assert bucket.list_objects() == []

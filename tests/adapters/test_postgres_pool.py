@@ -7,10 +7,11 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.sql import SQL, Identifier
 
 from app.adapters.postgres import pool as pool_module
+from app.adapters.postgres.checkpoints.saver import open_saver
 from app.adapters.postgres.conversations.threads import PostgresThreadStore
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library.library import PostgresLibrary
-from app.adapters.postgres.pool import open_pool, open_session, ping
+from app.adapters.postgres.pool import ALL_WORKSPACES, borrow, open_pool, open_session, ping
 from domain.errors import DatabaseFull, DatabaseUnavailable, InputError
 from domain.scope import Scope
 from tests.contracts.corpus import store
@@ -100,7 +101,7 @@ async def test_a_connection_lost_in_the_middle_of_a_change_changes_nothing(datab
     async with open_pool(database_url) as pool:
         documents = PostgresDocumentStore(pool)
         await store(documents, "a", "x.md", ["Earlier words."])
-        async with pool.connection() as blocker, blocker.transaction():
+        async with borrow(pool, ALL_WORKSPACES) as blocker, blocker.transaction():
             await blocker.execute("SELECT FROM workspaces FOR UPDATE")
             change = asyncio.create_task(store(documents, "a", "x.md", ["Later words."]))
             waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
@@ -132,7 +133,6 @@ async def test_a_full_disk_is_named(database_url: str) -> None:
 
 
 async def test_the_pool_serves_langgraphs_saver(database_url: str) -> None:
-    async with open_pool(database_url) as pool:
+    async with open_pool(database_url) as pool, open_saver(pool):
         saver = AsyncPostgresSaver(pool)
-        await saver.setup()
         assert await saver.aget_tuple({"configurable": {"thread_id": "t", "checkpoint_ns": ""}}) is None

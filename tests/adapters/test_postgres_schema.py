@@ -19,7 +19,7 @@ from app.adapters.postgres import conversations, documents, library
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library.library import PostgresLibrary
 from app.adapters.postgres.migrations import upgrade
-from app.adapters.postgres.pool import open_pool
+from app.adapters.postgres.pool import ALL_WORKSPACES, borrow, open_pool
 from app.adapters.postgres.queue import ingestions, runs
 from app.adapters.postgres.vectors import vector_index
 from app.adapters.postgres.vectors.embedding_model import pin_embedder
@@ -50,7 +50,7 @@ async def bare_url(servers: Servers) -> AsyncIterator[str]:
 async def test_upgrading_from_the_first_migration_keeps_the_data(bare_url: str) -> None:
     await upgrade(bare_url, "0001")
     # Rows as the version of the first migration wrote them: without token vectors.
-    async with open_pool(bare_url) as pool, pool.connection() as connection:
+    async with open_pool(bare_url) as pool, borrow(pool, ALL_WORKSPACES) as connection:
         await connection.execute("INSERT INTO workspaces VALUES ('a', 7, 1)")
         await connection.execute(
             "INSERT INTO documents (document_id, workspace_id, source, title, media_type, content_hash, "
@@ -118,7 +118,7 @@ async def test_every_table_of_ours_knows_its_workspace(database_url: str) -> Non
         """,
     )
     procrastinate = [f"procrastinate_{name}" for name in ("events", "jobs", "periodic_defers", "workers")]
-    assert without == ["alembic_version", "embedding_model", *procrastinate, "queue_schema"]
+    assert without == ["alembic_version", "api_keys", "audit_log", "embedding_model", *procrastinate, "queue_schema"]
 
 
 # Copied rows hold their workspace. The others are about the state of an index, the numbering of files, and the jobs of a

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from app.adapters.postgres.conversations.run_log import PostgresRunLog
-from app.adapters.postgres.pool import Pool, open_pool
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, open_pool
 from app.adapters.postgres.queue import presence
 from app.adapters.postgres.queue.jobs import Job, Task
 from app.adapters.postgres.queue.runs import Execute, PostgresRunQueue
@@ -187,7 +187,7 @@ async def test_a_holder_learns_of_stops_and_losses(start: Callable[[], Process],
     await process.queue.request_stop("a", run_id)
     await wait_for(lambda: process.stopped != [])
     assert set(process.stopped) == {run_id}
-    async with pool.connection() as connection:
+    async with borrow(pool, ALL_WORKSPACES) as connection:
         await connection.execute("UPDATE accepted_runs SET attempt = 2")
     await wait_for(lambda: process.lost != [])
     await asyncio.sleep(0.3)
@@ -201,7 +201,7 @@ async def test_a_process_whose_own_job_comes_back_learns_that_its_first_attempt_
     lease = await begin(process.queue)
     # The process was away, and another one has put its job back into the queue. It finds out when it takes the job.
     die(process)
-    async with pool.connection() as connection:
+    async with borrow(pool, ALL_WORKSPACES) as connection:
         await connection.execute("UPDATE procrastinate_jobs SET status = 'todo', worker_id = NULL")
     async with process.work(executor.hold, drain_seconds=0):
         assert await executor.leases.get() == Lease(lease.request, 2)
@@ -213,11 +213,11 @@ async def test_a_run_of_a_deleted_thread_is_lost(start: Callable[[], Process], p
     process = start()
     lease = await begin(process.queue)
     async with process.work(Executor().hold):
-        async with pool.connection() as connection:
+        async with borrow(pool, ALL_WORKSPACES) as connection:
             await connection.execute("DELETE FROM threads")
         await wait_for(lambda: process.lost == [lease.request.run_id])
         assert not await end(process.queue, lease)
-        async with asyncio.timeout(10), pool.connection() as connection:
+        async with asyncio.timeout(10), borrow(pool, ALL_WORKSPACES) as connection:
             while await (await connection.execute("SELECT FROM procrastinate_jobs")).fetchone():  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
 
@@ -280,7 +280,7 @@ async def test_connections_that_are_lost_are_replaced(
     lease = await begin(process.queue)
     async with other.work(executor.hold, drain_seconds=0):
         for _ in range(3):
-            async with pool.connection() as connection:
+            async with borrow(pool, ALL_WORKSPACES) as connection:
                 await connection.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
                     "AND application_name IN ('askgraph presence', 'askgraph worker')"
@@ -300,7 +300,7 @@ async def test_a_process_that_was_deleted_registers_again(
     process = start()
     lease = await begin(process.queue)
     forgotten = process.queue._presence.worker_id
-    async with pool.connection() as connection:
+    async with borrow(pool, ALL_WORKSPACES) as connection:
         await connection.execute("DELETE FROM procrastinate_workers")
     with pytest.raises(DatabaseUnavailable):
         await process.queue.accept(request("thread-2"), wait=True)
@@ -310,7 +310,7 @@ async def test_a_process_that_was_deleted_registers_again(
 
 
 async def test_a_schema_of_another_version_is_refused(start: Callable[[], Process], pool: Pool) -> None:
-    async with pool.connection() as connection:
+    async with borrow(pool, ALL_WORKSPACES) as connection:
         await connection.execute("UPDATE queue_schema SET version = '02.00.00_01_pre_old'")
     with pytest.raises(ConfigurationError, match=r"has 02\.00\.00_01_pre_old"):
         await start().queue.accept(request(), wait=True)

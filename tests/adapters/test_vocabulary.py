@@ -7,7 +7,7 @@ import pytest
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library.library import PostgresLibrary
 from app.adapters.postgres.library.vocabulary import FIND_SIMILAR_WORDS, count_edits
-from app.adapters.postgres.pool import Pool, Session
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, Session, borrow
 from domain.scope import Scope
 from tests.contracts.corpus import store
 
@@ -43,7 +43,7 @@ async def test_codes_and_short_words_are_not_stored(pool: Pool) -> None:
     await store(
         PostgresDocumentStore(pool), "a", "a.md", ["The IL-6 cup of Åsa, room B204, has 3,000 readers' notes."], "T"
     )
-    async with pool.connection() as connection:
+    async with borrow(pool, ALL_WORKSPACES) as connection:
         rows = await (await connection.execute("SELECT word FROM vocabulary ORDER BY word")).fetchall()
     assert [row["word"] for row in rows] == ["notes", "readers", "room"]
 
@@ -55,7 +55,7 @@ async def test_a_word_is_deleted_with_the_last_chunk_of_its_stem(pool: Pool) -> 
     await store(documents, "a", "a.md", ["Station."], "")
 
     async def read_words() -> list[str]:
-        async with pool.connection() as connection:
+        async with borrow(pool, ALL_WORKSPACES) as connection:
             rows = await (await connection.execute("SELECT word FROM vocabulary ORDER BY word")).fetchall()
         return [row["word"] for row in rows]
 
@@ -67,7 +67,7 @@ async def test_a_word_is_deleted_with_the_last_chunk_of_its_stem(pool: Pool) -> 
 async def test_the_plan_is_good_without_statistics_of_the_workspace(pool: Pool) -> None:
     """A plan that looks up the similar words once for each known term would take minutes."""
     words = [f"{stem}{ending}" for stem in ("alpha", "beta", "gamma", "delta") for ending in range(1000)]
-    async with pool.connection() as connection:
+    async with borrow(pool, ALL_WORKSPACES) as connection:
         for workspace_id, some in (("a", words[:100]), ("b", words)):
             await connection.execute(
                 "INSERT INTO vocabulary SELECT %s, word, n FROM unnest(%s::text[]) WITH ORDINALITY AS w (word, n)",

@@ -153,3 +153,14 @@ async def test_an_ingestion_is_its_workspaces_alone(client: httpx.AsyncClient) -
         missing = await client.get(address)
         assert missing.status_code == 404
         assert missing.json()["error"]["code"] == "unknown_ingestion"
+
+
+async def test_an_ingestion_is_cancelled(client: httpx.AsyncClient, services: Services) -> None:
+    address = (await upload(client, ("handbook.md", HANDBOOK))).headers["location"]
+    cancelled = await client.delete(address)
+    assert (cancelled.status_code, cancelled.json()["state"]) == (200, "cancelled")
+    assert (await client.get(address)).json() == cancelled.json()
+    async with work(services):
+        assert (await follow(client, (await upload(client, ("manual.md", MANUAL))).headers["location"]))["ended_at"]
+    assert [document.source for document in await services.library.documents.list("default")] == ["manual.md"]
+    assert (await client.delete("/api/ingestions/17")).status_code == 404

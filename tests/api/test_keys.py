@@ -11,7 +11,7 @@ from fastapi.routing import APIRoute
 from app.access import authentication
 from app.access.authentication import Authenticator
 from app.access.keys import make_key
-from app.serving.application import ROUTERS, make_app
+from app.serving.application import DIALECTS, ROUTERS, make_app
 from app.serving.server import run_server
 from app.settings import Settings
 from app.wiring.services import Services
@@ -44,7 +44,7 @@ async def make(services: Services, *rights: Right, **options: Any) -> tuple[ApiK
 def test_every_route_but_those_of_health_and_signing_in_needs_a_caller() -> None:
     free = {
         (route.path, method)
-        for router in ROUTERS
+        for router in (*ROUTERS, *DIALECTS)
         for route in router.routes
         if isinstance(route, APIRoute) and type(route) is APIRoute
         for method in route.methods or ()

@@ -8,7 +8,7 @@ import os
 import pytest
 
 from app.adapters.postgres.documents.originals import PART_BYTES
-from app.adapters.postgres.pool import Pool
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow
 from app.adapters.postgres.retention.store import PostgresRetention
 from domain.errors import Superseded
 from domain.ports.documents import DocumentContent, DocumentStore
@@ -55,7 +55,7 @@ class OriginalStoreContract:
         retention = PostgresRetention(pool, originals)
         await retention.delete_revisions(Cuts(None, {}), after="", dry_run=False)
         assert await read(originals) == FILE, "the revision is young"
-        async with pool.connection() as connection:
+        async with borrow(pool, ALL_WORKSPACES) as connection:
             await connection.execute("UPDATE document_revisions SET superseded_at = now() - interval '1 day'")
         await retention.delete_revisions(Cuts(None, {}), after="", dry_run=True)
         assert await read(originals) == FILE

@@ -162,7 +162,11 @@ async def test_a_question_that_could_be_about_anything_is_searched_for_in_contex
     first, _ = await ask(services, f"How long is the warranty of the {subject}?")
     question = "How long does the battery last?"
     second, _ = await ask(services, question, thread_id=first["thread_id"])
-    state = (await services.runs.graph.aget_state({"configurable": {"thread_id": first["thread_id"]}})).values
+    state = (
+        await services.runs.graph.aget_state(
+            {"configurable": {"thread_id": first["thread_id"], "workspace_id": "default"}}
+        )
+    ).values
     assert state["standalone_question"] == question
     assert state["query"] == f"{question} (warranty {subject})"
     assert months in state["sources"][0]["text"]
@@ -174,7 +178,7 @@ async def test_a_second_question_inherits_nothing_of_the_first(services: Service
     thread = first["thread_id"]
     answered, _ = await ask(services, "How long is the warranty of the Falke?", thread_id=thread, mode="thorough")
     assert answered["verification"]["claims"]
-    config = {"configurable": {"thread_id": thread}}
+    config = {"configurable": {"thread_id": thread, "workspace_id": "default"}}
     state = (await services.runs.graph.aget_state(config)).values  # type: ignore[arg-type]
     assert state["retries"] == 0
     assert state["queries_tried"] == [state["query"]]
@@ -403,7 +407,7 @@ async def test_turns_that_another_version_wrote_differently_cost_their_thread_no
     services: Services, library: dict[str, str]
 ) -> None:
     first, _ = await ask(services, "How long is the warranty of the Falke?")
-    config = {"configurable": {"thread_id": first["thread_id"]}}
+    config = {"configurable": {"thread_id": first["thread_id"], "workspace_id": "default"}}
     await services.runs.graph.aupdate_state(config, {"turns": [{"q": "old"}]}, as_node="reconcile")  # type: ignore[arg-type]
     again, _ = await ask(services, "How long does the battery of the Falke last?", thread_id=first["thread_id"])
     assert "14 months" in again["answer"]

@@ -233,7 +233,7 @@ def test_every_step_has_time_left_after_its_model(seconds: float) -> None:
 async def test_what_the_model_had_judged_before_it_hung_stands(settings: Settings) -> None:
     async with serve(settings, model_timeout=60) as (services, server):
         first, _ = await ask(services)
-        config = {"configurable": {"thread_id": first["thread_id"]}}
+        config = {"configurable": {"thread_id": first["thread_id"], "workspace_id": "default"}}
         state = (await services.runs.graph.aget_state(config)).values  # type: ignore[arg-type]
         answer = "The Falke has a warranty of 36 months [1]. " * 10
         server.behaviour.replies = [
@@ -336,7 +336,7 @@ async def test_an_abstention_leaves_no_confidence_in_the_state(settings: Setting
     async with serve(settings) as (services, server):
         server.behaviour.replies = [routing(), grading(0.3)]
         done, _ = await ask(services, mode="fast")
-        config = {"configurable": {"thread_id": done["thread_id"]}}
+        config = {"configurable": {"thread_id": done["thread_id"], "workspace_id": "default"}}
         state = (await services.runs.graph.aget_state(config)).values  # type: ignore[arg-type]
     assert state["outcome"] == "abstained"
     assert (state["confidence"], state["level"]) == (0.0, "none")

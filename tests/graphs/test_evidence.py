@@ -18,7 +18,9 @@ async def ask(services: Services, question: str) -> dict[str, Any]:
     ended, _ = await collect(await turns.ask(Ask(question)))
     await turns.close()
     assert ended["type"] == "done", ended
-    state = await services.runs.graph.aget_state({"configurable": {"thread_id": ended["thread_id"]}})
+    state = await services.runs.graph.aget_state(
+        {"configurable": {"thread_id": ended["thread_id"], "workspace_id": "default"}}
+    )
     return state.values
 
 

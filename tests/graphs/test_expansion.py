@@ -46,7 +46,9 @@ async def ask(services: Services, **knobs: Any) -> tuple[Done, dict[str, Any]]:
     ended, _ = await collect(await turns.ask(Ask(QUESTION, mode="own")))
     await turns.close()
     assert ended["type"] == "done", ended
-    state = await services.runs.graph.aget_state({"configurable": {"thread_id": ended["thread_id"]}})
+    state = await services.runs.graph.aget_state(
+        {"configurable": {"thread_id": ended["thread_id"], "workspace_id": "default"}}
+    )
     return ended, state.values
 
 

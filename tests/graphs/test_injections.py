@@ -75,7 +75,7 @@ async def run(services: Services, server: OpenAIServer, document: dict[str, Any]
     context = services.make_context()
     context = replace(context, models=replace(context.models, judge=None))
     graph = build_answer_graph(InMemorySaver())
-    config: Any = {"configurable": {"thread_id": "t"}}
+    config: Any = {"configurable": {"thread_id": "t", "workspace_id": "default"}}
     state = blank_question() | {
         "run_id": "r",
         "question": QUESTION,

@@ -73,7 +73,9 @@ async def ask(services: Services, question: str, mode: str) -> tuple[Done, dict[
     ended, _ = await collect(await turns.ask(Ask(question, mode=mode)))
     await turns.close()
     assert ended["type"] == "done", ended
-    state = await services.runs.graph.aget_state({"configurable": {"thread_id": ended["thread_id"]}})
+    state = await services.runs.graph.aget_state(
+        {"configurable": {"thread_id": ended["thread_id"], "workspace_id": "default"}}
+    )
     return ended, state.values
 
 

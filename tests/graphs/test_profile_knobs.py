@@ -30,7 +30,9 @@ async def ask(services: Services, question: str = WARRANTY, **knobs: Any) -> tup
     ended, _ = await collect(await turns.ask(Ask(question, mode="own")))
     await turns.close()
     assert ended["type"] == "done", ended
-    state = await services.runs.graph.aget_state({"configurable": {"thread_id": ended["thread_id"]}})
+    state = await services.runs.graph.aget_state(
+        {"configurable": {"thread_id": ended["thread_id"], "workspace_id": "default"}}
+    )
     return ended, state.values
 
 

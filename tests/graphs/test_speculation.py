@@ -87,7 +87,9 @@ async def test_three_models_are_asked_side_by_side_and_nobody_sees_it(settings: 
         done, events = await ask(services)
         history = [
             step
-            async for step in services.runs.graph.aget_state_history({"configurable": {"thread_id": done["thread_id"]}})
+            async for step in services.runs.graph.aget_state_history(
+                {"configurable": {"thread_id": done["thread_id"], "workspace_id": "default"}}
+            )
         ]
     assert names(server) == ["route", "grade", "generate"]
     assert steps_of(events) == ["route", "retrieve", "rerank", "grade", "generate"]

@@ -10,7 +10,7 @@ import pytest_asyncio
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library.library import PostgresLibrary
-from app.adapters.postgres.pool import Pool
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow
 from app.adapters.postgres.vectors import backlog as backlog_module
 from app.adapters.postgres.vectors.backlog import PostgresEmbeddingBacklog
 from app.adapters.redis.answers import RedisAnswerCache
@@ -147,10 +147,10 @@ async def test_workers_share_the_backlog_and_take_over_what_a_dead_one_had(
     assert await backlog.is_empty()
 
     await ingestion.add(TEAM, "short.md", SHORT, later=True)
-    async with pool.connection() as connection:
+    async with borrow(pool, ALL_WORKSPACES) as connection:
         await connection.execute("UPDATE chunks_to_embed SET claimed_until = now() + interval '1 minute'")
     assert await embed_backlog(backlog, encoder) == CLAIMED_SECONDS
-    async with pool.connection() as connection:
+    async with borrow(pool, ALL_WORKSPACES) as connection:
         await connection.execute("UPDATE chunks_to_embed SET claimed_until = now() - interval '1 second'")
     assert await embed_backlog(backlog, encoder) is None
 

@@ -11,7 +11,7 @@ import pytest_asyncio
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library.library import PostgresLibrary
-from app.adapters.postgres.pool import Pool, open_pool
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, open_pool
 from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.redis.connection import RedisServer
 from app.adapters.rerankers.late_interaction import LateInteractionEncoder
@@ -58,7 +58,7 @@ def ingestion(
 
 async def read_chunks(pool: Pool, document_id: str | None) -> dict[str, tuple[str, int, int]]:
     """Text, start and end by chunk id."""
-    async with pool.connection() as connection:
+    async with borrow(pool, ALL_WORKSPACES) as connection:
         rows = await connection.execute(
             "SELECT c.id::text, c.content, p.start_offset, p.end_offset FROM chunks c JOIN chunk_places p ON p.chunk_id = c.id"
             " WHERE c.document_id = %s",
@@ -196,7 +196,11 @@ async def test_a_deletion_that_an_earlier_file_waits_for_comes_before_it(
     stored = await ingestion.add(TEAM, "guide.md", GUIDE.encode())
     assert stored.document_id
     earlier = await store.number_arrival(TEAM)
-    async with pool.connection() as holding, pool.connection() as connection, holding.transaction():
+    async with (
+        borrow(pool, ALL_WORKSPACES) as holding,
+        borrow(pool, ALL_WORKSPACES) as connection,
+        holding.transaction(),
+    ):
         await holding.execute("SELECT FROM documents WHERE document_id = %s FOR UPDATE", (stored.document_id,))
         # Asked outside the transaction that holds it, within which the answer would be the same each time.
         waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
@@ -246,7 +250,7 @@ async def test_token_vectors_are_stored_with_an_encoder(
 ) -> None:
     ingestion = Ingestion(store, LateInteractionEncoder(embedder), cache, parsers)
     await ingestion.add(TEAM, "guide.md", GUIDE.encode())
-    async with pool.connection() as connection:
+    async with borrow(pool, ALL_WORKSPACES) as connection:
         rows = await (await connection.execute("SELECT length(tokens) AS size FROM chunk_tokens")).fetchall()
     assert len(rows) == 3
     assert all(row["size"] > 0 for row in rows)

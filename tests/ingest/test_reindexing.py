@@ -13,7 +13,7 @@ from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.embeddings.openai import OpenAIEmbedder
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library.library import PostgresLibrary
-from app.adapters.postgres.pool import Pool
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow
 from app.adapters.postgres.vectors import reembedding, vector_index
 from app.adapters.postgres.vectors.embedding_model import find_problem, pin_embedder
 from app.adapters.postgres.vectors.reembedding import open_reembedding
@@ -101,7 +101,7 @@ async def find(pool: Pool, model: Embedder, subject: str) -> str:
 
 async def read_schema(pool: Pool) -> list[str]:
     """Everything that `chunks` is made of and held by, but for the dimension."""
-    async with pool.connection() as connection:
+    async with borrow(pool, ALL_WORKSPACES) as connection:
         cursor = await connection.execute("""
             SELECT 'column ' || attname || ' ' || typname || attnotnull || attstorage::text AS part
             FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid
@@ -148,7 +148,7 @@ class Meanwhile:
 async def test_the_documents_are_found_with_the_other_model_and_nothing_else_has_changed(
     ingestion: Ingestion, pool: Pool, embedder: OnnxEmbedder, other: OpenAIEmbedder
 ) -> None:
-    async with pool.connection() as connection:
+    async with borrow(pool, ALL_WORKSPACES) as connection:
         await connection.execute("GRANT SELECT ON chunks TO PUBLIC")
     documents = PostgresDocumentStore(pool)
     schema, corpus = await read_schema(pool), await documents.corpus_fingerprint(Scope(TEAM))
@@ -224,7 +224,7 @@ async def test_what_was_made_for_another_model_is_thrown_away(
         await index.prepare()
     # Users who change their mind name the model.
     assert not (await go_over(pool, third)).switched
-    async with pool.connection() as connection:
+    async with borrow(pool, ALL_WORKSPACES) as connection:
         cursor = await connection.execute("SELECT to_regclass('chunks_next') AS left, next FROM embedding_model")
         assert await cursor.fetchone() == {"left": None, "next": None}
     await third.aclose()
@@ -247,7 +247,7 @@ async def test_what_is_added_changed_and_deleted_meanwhile_is_covered(
     assert (await go_over(pool, model)).switched
     assert len(model.texts) == len(set(model.texts)) == len(SUBJECTS) + 3
     assert await find(pool, model, "pollen") == "The pollen gauge"
-    async with pool.connection() as connection:
+    async with borrow(pool, ALL_WORKSPACES) as connection:
         cursor = await connection.execute("""
             SELECT c.content FROM chunks c JOIN chunk_places p ON p.chunk_id = c.id JOIN documents USING (document_id)
             WHERE c.workspace_id = 'team' ORDER BY c.content
@@ -269,7 +269,7 @@ async def test_a_change_that_was_begun_before_the_switch_is_part_of_it_or_refuse
     outcomes = await asyncio.gather(*changes, return_exceptions=True)
     refused = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
     assert all(isinstance(outcome, EmbedderReplaced) for outcome in refused)
-    async with pool.connection() as connection:
+    async with borrow(pool, ALL_WORKSPACES) as connection:
         cursor = await connection.execute(
             "SELECT count(*) AS chunks, min(vector_dims(embedding)) AS low, max(vector_dims(embedding)) AS high FROM chunks"
         )
@@ -305,7 +305,7 @@ async def test_the_switch_waits_for_who_reads_for_long_and_then_gives_up(
 
 
 async def test_a_view_on_the_table_is_not_dropped(ingestion: Ingestion, pool: Pool, other: OpenAIEmbedder) -> None:
-    async with pool.connection() as connection:
+    async with borrow(pool, ALL_WORKSPACES) as connection:
         await connection.execute("CREATE VIEW theirs AS SELECT id FROM chunks")
     with pytest.raises(ConfigurationError, match="view theirs depends on"):
         await go_over(pool, other)
@@ -341,7 +341,7 @@ async def test_an_empty_index_takes_vectors_of_any_dimension(
 
 
 async def read_ids(pool: Pool, document_id: str) -> list[str]:
-    async with pool.connection() as connection:
+    async with borrow(pool, ALL_WORKSPACES) as connection:
         cursor = await connection.execute("SELECT id::text FROM chunks WHERE document_id = %s", [document_id])
         return [str(row["id"]) for row in await cursor.fetchall()]
 
@@ -358,7 +358,7 @@ async def test_what_stands_above_a_row_of_a_table_is_embedded_with_it_again(
     async def nothing() -> None: ...
 
     model = Meanwhile(embedder, nothing)
-    async with pool.connection() as connection:
+    async with borrow(pool, ALL_WORKSPACES) as connection:
         cursor = await connection.execute("SELECT id, embedding FROM chunks")
         before = {row["id"]: row["embedding"] for row in await cursor.fetchall()}
         await go_over(pool, model)

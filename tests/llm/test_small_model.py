@@ -56,7 +56,9 @@ async def ask(services: Services, question: str, mode: str) -> tuple[Done, list[
     async with services.make_run_manager() as turns:
         ended, events = await collect(await turns.ask(Ask(question, mode=mode)))
     assert ended["type"] == "done", ended
-    saved = await services.runs.graph.aget_state({"configurable": {"thread_id": ended["thread_id"]}})
+    saved = await services.runs.graph.aget_state(
+        {"configurable": {"thread_id": ended["thread_id"], "workspace_id": "default"}}
+    )
     return ended, events, saved.values  # type: ignore[return-value]
 
 

@@ -71,7 +71,11 @@ async def test_the_document_that_the_best_one_mentions_becomes_a_source(
     ended, _ = await collect(await turns.ask(Ask(question, mode="own")))
     await turns.close()
     assert ended["type"] == "done", ended
-    state = (await services.runs.graph.aget_state({"configurable": {"thread_id": ended["thread_id"]}})).values
+    state = (
+        await services.runs.graph.aget_state(
+            {"configurable": {"thread_id": ended["thread_id"], "workspace_id": "default"}}
+        )
+    ).values
     titles = [source["title"] for source in state["sources"]]
     assert titles[0] == "The Silent Orchard"
     assert ("Marta Ellingsen" in titles[3:]) == followed

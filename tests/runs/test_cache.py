@@ -190,7 +190,11 @@ async def test_a_cached_turn_remembers_what_its_question_meant(services: Service
         threads.append(second)
     assert [done["cached"] for done in threads] == [False, True]
     states = [
-        (await services.runs.graph.aget_state({"configurable": {"thread_id": done["thread_id"]}})).values
+        (
+            await services.runs.graph.aget_state(
+                {"configurable": {"thread_id": done["thread_id"], "workspace_id": "default"}}
+            )
+        ).values
         for done in threads
     ]
     meant = [[turn["standalone_question"] for turn in state["turns"]] for state in states]

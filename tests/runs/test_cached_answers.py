@@ -168,6 +168,6 @@ async def test_a_thread_is_settled_once_whoever_does_it(
             await services.runs.hit_log.record_all()
             asked = [each.runs.threads.settle("default", hit.thread_id) for each in (services, other) for _ in range(3)]
             assert all(await asyncio.gather(*asked))
-            config = {"configurable": {"thread_id": hit.thread_id}}
+            config = {"configurable": {"thread_id": hit.thread_id, "workspace_id": "default"}}
             states = [state async for state in services.runs.graph.aget_state_history(config)]  # type: ignore[arg-type]
             assert len(states) == 1

@@ -34,7 +34,9 @@ async def test_states_of_an_attempt_that_another_one_has_followed_are_not_stored
     async def write(attempt: int) -> list[str]:
         await services.runs.states.write(thread_id, adopt(turn, [], answered, "a test"), attempt=attempt)
         await services.runs.states.flush(thread_id)
-        snapshot = await services.runs.graph.aget_state({"configurable": {"thread_id": thread_id}})
+        snapshot = await services.runs.graph.aget_state(
+            {"configurable": {"thread_id": thread_id, "workspace_id": "default"}}
+        )
         return [past["run_id"] for past in snapshot.values["turns"]]
 
     assert await write(1) == [answered["run_id"]]

@@ -88,7 +88,7 @@ async def test_nothing_of_a_forgotten_document_is_left(services: Services, docum
     steps = await services.make_history_reader().read("default", thread_id)
     assert len(steps) > 5
     assert any(ERASED in str(step) for step in steps)
-    state = await services.runs.graph.aget_state({"configurable": {"thread_id": thread_id}})
+    state = await services.runs.graph.aget_state({"configurable": {"thread_id": thread_id, "workspace_id": "default"}})
     assert state.values["turns"][0]["answer"] == ERASED
     again = await ask(services, "When does the canteen serve lunch?", thread_id)
     assert again["answer"] == beside["answer"]

@@ -147,7 +147,9 @@ async def test_a_replayed_follow_up_still_knows_what_was_said(services: Services
 
 
 async def read_turns(services: Services, thread_id: str) -> Any:
-    snapshot = await services.runs.graph.aget_state({"configurable": {"thread_id": thread_id}})
+    snapshot = await services.runs.graph.aget_state(
+        {"configurable": {"thread_id": thread_id, "workspace_id": "default"}}
+    )
     return snapshot.values["turns"]
 
 
@@ -260,14 +262,25 @@ async def save_without(services: Services, answered: Done, node: str, *missing: 
     """A branch as another version could have saved it: the state after `node`, without some fields."""
     step = await find_step(services, answered["thread_id"], node)
     snapshot = await services.runs.graph.aget_state(
-        {"configurable": {"thread_id": answered["thread_id"], "checkpoint_id": step["checkpoint_id"]}}
+        {
+            "configurable": {
+                "thread_id": answered["thread_id"],
+                "checkpoint_id": step["checkpoint_id"],
+                "workspace_id": "default",
+            }
+        }
     )
     thread = f"old-{node}"
     await services.runs.thread_store.claim("default", thread)
     values = {key: value for key, value in snapshot.values.items() if key not in missing}
     origin = {"thread_id": answered["thread_id"], "checkpoint_id": step["checkpoint_id"], "changed": []}
     await services.runs.graph.aupdate_state(
-        {"configurable": {"thread_id": thread}, "metadata": {"forked_from": json.dumps(origin)}}, values, as_node=node
+        {
+            "configurable": {"thread_id": thread, "workspace_id": "default"},
+            "metadata": {"forked_from": json.dumps(origin)},
+        },
+        values,
+        as_node=node,
     )
     return thread
 
@@ -292,7 +305,9 @@ async def test_a_state_from_before_some_fields_is_shown_run_on_from_and_continue
 
 async def test_steps_of_another_shape_are_shown(services: Services, answered: Done) -> None:
     await services.runs.graph.aupdate_state(
-        {"configurable": {"thread_id": answered["thread_id"]}}, {"steps": [{"name": "x"}]}, as_node="reconcile"
+        {"configurable": {"thread_id": answered["thread_id"], "workspace_id": "default"}},
+        {"steps": [{"name": "x"}]},
+        as_node="reconcile",
     )
     steps = await services.make_history_reader().read("default", answered["thread_id"])
     assert steps[-1]["ms"] is None
@@ -307,7 +322,13 @@ async def test_a_state_that_this_version_cannot_run_is_refused(
 ) -> None:
     step = await find_step(services, answered["thread_id"], "grade")
     config = await services.runs.graph.aupdate_state(
-        {"configurable": {"thread_id": answered["thread_id"], "checkpoint_id": step["checkpoint_id"]}},
+        {
+            "configurable": {
+                "thread_id": answered["thread_id"],
+                "checkpoint_id": step["checkpoint_id"],
+                "workspace_id": "default",
+            }
+        },
         values,
         as_node="rerank",
     )

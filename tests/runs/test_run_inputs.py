@@ -46,7 +46,7 @@ def test_an_accepted_run_says_nothing_of_its_events() -> None:
 
 def test_a_run_is_configured() -> None:
     assert configure_run("t", make_turn(), attempt=1, trigger="api") == {
-        "configurable": {"thread_id": "t"},
+        "configurable": {"thread_id": "t", "workspace_id": "team"},
         "run_id": UUID(RUN),
         "run_name": "answer",
         "metadata": {
@@ -82,8 +82,8 @@ def test_a_cache_key_holds_what_an_answer_depends_on() -> None:
     )
     assert CacheKey.of(make_turn(), [], "machine").conversation == NO_CONVERSATION
     assert key.components("c") == {
-        "workspace_id": "team", "documents": ("a", "b"), "filter": "year>=2024", "question": "How long?",
-        "conversation": key.conversation, "mode": "fast", "profile": key.profile, "machine": "machine",
+        "workspace_id": "team", "documents": ("a", "b"), "filter": "year>=2024", "groups": None,
+        "question": "How long?", "conversation": key.conversation, "mode": "fast", "profile": key.profile, "machine": "machine",
         "prompts": ALL_VERSIONS, "corpus": "c",
     }  # fmt: skip
     assert key.at("c") == AnswerKey("team", key.digest(), "c")
@@ -91,11 +91,11 @@ def test_a_cache_key_holds_what_an_answer_depends_on() -> None:
 
 def test_every_component_is_part_of_the_digest() -> None:
     key = CacheKey.of(make_turn(), [], "machine")
-    others = [replace(key, scope=Scope("other"))] + [
+    others = [replace(key, scope=Scope("other")), replace(key, scope=replace(SCOPE, groups=frozenset({"a"})))] + [
         replace(key, **cast(Any, {name: "other"}))
         for name in ("question", "conversation", "mode", "profile", "machine", "prompts")
     ]
-    assert len({one.digest() for one in [key, *others]}) == 8
+    assert len({one.digest() for one in [key, *others]}) == 9
     assert len(key.digest()) == 64
 
 

@@ -106,7 +106,9 @@ async def finish(process: Process, started: AcceptedRun) -> tuple[Done | Failed,
 
 
 async def read_turns(process: Process, thread_id: str) -> list[dict[str, Any]]:
-    state = await process.services.runs.graph.aget_state({"configurable": {"thread_id": thread_id}})
+    state = await process.services.runs.graph.aget_state(
+        {"configurable": {"thread_id": thread_id, "workspace_id": "default"}}
+    )
     return list(state.values["turns"])
 
 
@@ -374,7 +376,7 @@ async def test_a_turn_is_never_saved_as_earlier_than_the_one_before_it(
     started = await process.turns.start(Ask(QUESTION))
     await finish(process, started)
     graph = process.services.runs.graph
-    config = {"configurable": {"thread_id": started.thread_id}}
+    config = {"configurable": {"thread_id": started.thread_id, "workspace_id": "default"}}
     state = await graph.aget_state(config)  # type: ignore[arg-type]
     then = datetime.now(UTC) + timedelta(hours=1)
     saver = graph.checkpointer

@@ -104,7 +104,9 @@ async def test_a_follow_up_knows_what_was_said_under_an_older_version(services: 
     ended = await ask(services, "How long does its battery last?", thread_id=old_thread)
     assert "Falke" in ended["standalone_question"]
     assert "14 months" in ended["answer"]
-    values = (await services.runs.graph.aget_state({"configurable": {"thread_id": old_thread}})).values
+    values = (
+        await services.runs.graph.aget_state({"configurable": {"thread_id": old_thread, "workspace_id": "default"}})
+    ).values
     assert [turn["question"] for turn in values["turns"]] == [
         "How long is the warranty of the Falke?",
         "What does the Falke cost in Norway?",
@@ -135,14 +137,14 @@ async def test_a_run_that_an_older_version_began_is_brought_up_to_date(
         await connection.execute("DELETE FROM checkpoints WHERE checkpoint_id > %s", [step["checkpoint_id"]])
         if not with_writes:
             await connection.execute("DELETE FROM checkpoint_writes WHERE checkpoint_id = %s", [step["checkpoint_id"]])
-    snapshot = await bring_up_to_date(services.runs.graph, old_thread)
+    snapshot = await bring_up_to_date(services.runs.graph, "default", old_thread)
     assert read_version(snapshot.metadata) == STATE_VERSION
     assert find_problem(snapshot.values) is None
     assert snapshot.values["previous"]["candidates"] == []
     assert snapshot.next == (following,)
     last = (await services.make_history_reader().read("default", old_thread))[-1]
     assert (last["node"], last["run_id"]) == ("migration", step["run_id"])
-    assert await bring_up_to_date(services.runs.graph, old_thread) == snapshot
+    assert await bring_up_to_date(services.runs.graph, "default", old_thread) == snapshot
 
 
 async def test_a_version_2_state_is_read_with_its_scope_gathered(
@@ -181,10 +183,10 @@ async def test_a_version_2_run_that_was_interrupted_goes_on(
     async with await psycopg.AsyncConnection.connect(database_url) as connection:
         await connection.execute("DELETE FROM checkpoints WHERE checkpoint_id > %s", [first])
         await connection.execute("DELETE FROM checkpoint_writes WHERE checkpoint_id >= %s", [first])
-    snapshot = await bring_up_to_date(services.runs.graph, packed_thread)
+    snapshot = await bring_up_to_date(services.runs.graph, "default", packed_thread)
     assert snapshot.next == ("retrieve",)
     assert snapshot.values["scope"]["document_ids"]
-    config: RunnableConfig = {"configurable": {"thread_id": packed_thread}}
+    config: RunnableConfig = {"configurable": {"thread_id": packed_thread, "workspace_id": "default"}}
     values = await services.runs.graph.ainvoke(None, config, context=services.make_context())
     assert "36 months" in values["answer"]
     assert find_problem((await services.runs.graph.aget_state(config)).values) is None

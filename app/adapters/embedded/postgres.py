@@ -19,21 +19,31 @@ from app.adapters.embedded.privileges import (
     bound_to_supervisor,
     unprivileged_account,
 )
+from app.adapters.postgres.row_security import SERVING_ROLE
 from domain.errors import ConfigurationError, DatabaseUnavailable, Unavailable
 
 DATABASE = "askgraph"
 ROLE = "askgraph"
 
+SERVING_ROLE_CREATION = f"""\
+DO $$ BEGIN CREATE ROLE {SERVING_ROLE} NOLOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$;
+GRANT {SERVING_ROLE} TO {ROLE};
+"""
+"""Statements for the role that row-level security restricts. `ROLE` itself may create none."""
+
 CREATION = f"""\
 CREATE EXTENSION vector;
 CREATE ROLE {ROLE} LOGIN CREATEDB;
-CREATE DATABASE {DATABASE} OWNER {ROLE};
+{SERVING_ROLE_CREATION}CREATE DATABASE {DATABASE} OWNER {ROLE};
 """
 """Statements run once in template1, one per line as single-user mode requires.
 
 The role is no superuser, so SQL cannot reach files or programs. Only a superuser may create `vector`, so it is created
 here, in the template of every database.
 """
+
+_HAS_SERVING_ROLE = "askgraph_service.created"
+"""File in the data folder of a cluster that has that role."""
 
 SETTINGS = {
     "listen_addresses": "",
@@ -91,6 +101,10 @@ class Postgres:
         self._allow_clients()
         for pid_file in (self.data / "postmaster.pid", self.sockets / ".s.PGSQL.5432.lock"):
             _remove_if_stale(pid_file)
+        if not (self.data / _HAS_SERVING_ROLE).exists():
+            # A cluster of an older version.
+            _run_tool(account, lock, _describe_single_user(programs, self.data), SERVING_ROLE_CREATION)
+            (self.data / _HAS_SERVING_ROLE).touch()
         settings = SETTINGS | {
             "unix_socket_directories": str(self.sockets),
             "shared_buffers": f"{_choose_shared_buffers()}MB",
@@ -121,21 +135,15 @@ class Postgres:
         locale = ["--locale=C", "--encoding=UTF8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
         steps: list[tuple[list[str | Path], str]] = [
             ([programs / "initdb", "-D", new, "-U", "postgres", "--auth=reject", "--no-instructions", *locale], ""),
-            ([programs / "postgres", "--single", "-D", new, "-c", "exit_on_error=on", "template1"], CREATION),
+            (_describe_single_user(programs, new), CREATION),
         ]
         for command, text in steps:
-            done = subprocess.run(
-                bound_to_parent(account, "KILL", command),
-                env=ENVIRONMENT,
-                input=text.encode(),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                pass_fds=(lock,),
-                check=False,
-            )
-            if done.returncode != 0:
+            try:
+                _run_tool(account, lock, command, text)
+            except DatabaseUnavailable:
                 shutil.rmtree(new, ignore_errors=True)
-                raise DatabaseUnavailable(f"The database could not be created:\n{done.stdout.decode(errors='replace')}")
+                raise
+        (new / _HAS_SERVING_ROLE).touch()
         try:
             new.rename(self.data)
         except OSError as error:
@@ -149,6 +157,25 @@ class Postgres:
         users = {_name_of(uid) for uid in (0, os.geteuid(), self.data.stat().st_uid)}
         (self.data / "pg_hba.conf").write_text(f"local all {ROLE} peer map=clients\n")
         (self.data / "pg_ident.conf").write_text("".join(f'clients "{user}" {ROLE}\n' for user in sorted(users)))
+
+
+def _describe_single_user(programs: Path, data: Path) -> list[str | Path]:
+    """Return the command that reads statements of a superuser, one per line, while no server runs."""
+    return [programs / "postgres", "--single", "-D", data, "-c", "exit_on_error=on", "template1"]
+
+
+def _run_tool(account: Account, lock: int, command: list[str | Path], text: str) -> None:
+    done = subprocess.run(
+        bound_to_parent(account, "KILL", command),
+        env=ENVIRONMENT,
+        input=text.encode(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        pass_fds=(lock,),
+        check=False,
+    )
+    if done.returncode != 0:
+        raise DatabaseUnavailable(f"The database could not be created:\n{done.stdout.decode(errors='replace')}")
 
 
 def find_programs() -> Path:

@@ -36,6 +36,9 @@ class PgVectorStoreDocuments:
     ) -> Document | None:
         raise InputError(_READ_ONLY)
 
+    async def set_groups(self, workspace_id: str, document_id: str, groups: Sequence[str]) -> Document | None:
+        raise InputError(_READ_ONLY)
+
     async def find(self, workspace_id: str, source: str) -> Document | None:
         raise InputError(_READ_ONLY)
 
@@ -119,6 +122,7 @@ class PgVectorStoreDocuments:
                 chunks=row["chunks"],
                 created_at=_UNKNOWN_TIME,
                 updated_at=_UNKNOWN_TIME,
+                groups=None,
             )
             for row in rows
         ]

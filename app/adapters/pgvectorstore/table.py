@@ -14,7 +14,7 @@ from app.adapters.pgvectorstore.mapping import WHOLE, TableMapping
 from app.adapters.postgres.library.filters import write_paths
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.pool import QUERY_SECONDS, Pool, translated_errors
-from domain.errors import LibraryChanged
+from domain.errors import Forbidden, LibraryChanged
 from domain.scope import Scope
 
 if TYPE_CHECKING:
@@ -103,8 +103,14 @@ class Table:
     async def fetch(self, query: LiteralString, scope: Scope, /, **params: Any) -> list[DictRow]:
         """Return all rows of a statement in which names in braces stand for parts of the table.
 
-        Raises `DatabaseUnavailable`, and `LibraryChanged` if the table's owner has dropped or changed it.
+        Raises `DatabaseUnavailable`, `LibraryChanged` if the table's owner has dropped or changed it, and `Forbidden`
+        where the asker may read the documents of some groups only.
         """
+        if scope.groups is not None:
+            raise Forbidden(
+                "The documents are in a table that another application fills, and it does not say which groups may "
+                "read them. Use a key that is not limited to groups."
+            )
         if "chunk_ids" in params:
             params["chunk_ids"] = self._keep_possible(params["chunk_ids"])
         documents = None if scope.document_ids is None else _drop_nul(scope.document_ids)

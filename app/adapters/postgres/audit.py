@@ -5,7 +5,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import LiteralString
 
-from app.adapters.postgres.pool import Pool, translated_errors
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, translated_errors
 from domain.audit import AuditEntry
 
 _ADD: LiteralString = """
@@ -27,16 +27,16 @@ class PostgresAuditLog:
 
     async def add(self, entry: AuditEntry) -> None:
         with translated_errors():
-            async with self._pool.connection() as connection:
+            async with borrow(self._pool, ALL_WORKSPACES) as connection:
                 await connection.execute(_ADD, asdict(entry))
 
     async def list(self, since: datetime, limit: int) -> Sequence[AuditEntry]:
         with translated_errors():
-            async with self._pool.connection() as connection:
+            async with borrow(self._pool, ALL_WORKSPACES) as connection:
                 cursor = await connection.execute(_LIST, {"since": since, "limit": limit})
                 return [AuditEntry(**row) for row in await cursor.fetchall()]
 
     async def delete_before(self, cut: datetime) -> None:
         with translated_errors():
-            async with self._pool.connection() as connection:
+            async with borrow(self._pool, ALL_WORKSPACES) as connection:
                 await connection.execute("DELETE FROM audit_log WHERE at < %s", (cut,))

@@ -7,7 +7,7 @@ from typing import LiteralString
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
-from app.adapters.postgres.pool import Pool, translated_errors
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, translated_errors
 from domain.access import ApiKey
 
 _COLUMNS: LiteralString = """
@@ -60,7 +60,7 @@ class PostgresKeyStore:
 
     async def _fetch(self, query: LiteralString, **params: object) -> Sequence[DictRow]:
         with translated_errors():
-            async with self._pool.connection() as connection:
+            async with borrow(self._pool, ALL_WORKSPACES) as connection:
                 return await (await connection.execute(query, params)).fetchall()
 
 

@@ -1,21 +1,43 @@
 """Connections to PostgreSQL: the pool, sessions for the queries of a workspace, and translated errors."""
 
 import asyncio
+import logging
 import select
 import struct
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from enum import Enum
+from functools import partial
 from time import monotonic
 from typing import Any, LiteralString
 
 import psycopg
 from psycopg import AsyncConnection, AsyncCursor
 from psycopg.adapt import Dumper
-from psycopg.pq import Format
+from psycopg.pq import Format, TransactionStatus
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
+from app.adapters.postgres.row_security import HOW_TO_CREATE, find_role
 from domain.errors import ConfigurationError, DatabaseFull, DatabaseUnavailable, InputError
+from domain.scope import Scope
+
+logger = logging.getLogger("askgraph.postgres")
+
+
+class Everywhere(Enum):
+    """Stands for all workspaces. No workspace can have this name, because it is no string."""
+
+    EVERYWHERE = "all workspaces"
+
+
+Realm = Scope | str | Everywhere
+"""The rows that a connection sees: of a workspace, of that part of it that a scope's groups may read, or all."""
+
+ALL_WORKSPACES = Everywhere.EVERYWHERE
+"""The one exception to row-level security: maintenance, which sees every row. It has a few users, which
+`tests/adapters/test_row_security.py` lists: building and replacing indexes, the backlog of embeddings, retention,
+erasure's final search, costs and checks of all workspaces, and the record of cached answers."""
 
 _IDENTITY: LiteralString = """
     SELECT (SELECT system_identifier FROM pg_control_system()) AS system, oid
@@ -54,10 +76,28 @@ _SETTINGS = {
 }
 
 
+# Of the session, not of the transaction: most checkouts find the connection as they need it, and cost no round trip.
+_TURN_TO: LiteralString = """
+    SELECT set_config('role', %(role)s, false), set_config('askgraph.workspace', %(workspace)s, false),
+        set_config('askgraph.groups', %(groups)s, false)
+"""
+
+
 class _Connection(AsyncConnection[DictRow]):
-    """A connection that records when it was last used."""
+    """A connection that records when it was last used, and which rows it sees."""
 
     used = 0.0
+    role: str | None = None
+    """The role that sees one workspace; None where the server has none for us."""
+    sees: tuple[str, str] | Everywhere | None = None
+    """The workspace and the groups of the rows that it sees; None if that is not known."""
+
+    async def turn_to(self, sees: tuple[str, str] | Everywhere) -> None:
+        """Show these rows from now on. The caller sets `sees` once the server has answered."""
+        self.sees = None
+        workspace, groups = ("", "") if isinstance(sees, Everywhere) else sees
+        role = "none" if isinstance(sees, Everywhere) or self.role is None else self.role
+        await self.execute(_TURN_TO, {"role": role, "workspace": workspace, "groups": groups})
 
 
 class Integers(list[int]):
@@ -95,6 +135,9 @@ async def open_pool(database_url: str, *, max_size: int = 16, vectors: bool = Tr
         # A pool retries silently on any error. Our own first connection raises it.
         async with await AsyncConnection.connect(database_url, connect_timeout=int(WAIT_SECONDS)) as first:
             await _require_schema(first)
+            role = await find_role(first)
+    if role is None:
+        logger.warning("Row-level security is not enforced. An administrator can have it enforced: %s", HOW_TO_CREATE)
     pool = Pool(
         database_url,
         connection_class=_Connection,
@@ -113,7 +156,7 @@ async def open_pool(database_url: str, *, max_size: int = 16, vectors: bool = Tr
         reconnect_timeout=WAIT_SECONDS,
         check=_check,
         reset=_note_use,
-        configure=_configure_for_vectors if vectors else _configure,
+        configure=partial(_configure_for_vectors if vectors else _configure, role=role),
         open=False,
     )
     async with pool:
@@ -126,19 +169,24 @@ async def _require_schema(connection: AsyncConnection[Any]) -> None:
         raise ConfigurationError("The database has not been prepared: its schema is missing.")
 
 
-async def _configure(connection: AsyncConnection[DictRow]) -> None:
+async def _configure(connection: AsyncConnection[DictRow], *, role: str | None) -> None:
+    assert isinstance(connection, _Connection)
+    connection.role = role
     connection.adapters.register_dumper(Integers, _IntegersDumper)
     for name, value in _SETTINGS.items():
         await connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+    # Whoever does not say which workspace sees none.
+    await connection.turn_to(("", "{}"))
+    connection.sees = ("", "{}")
     await _note_use(connection)
 
 
-async def _configure_for_vectors(connection: AsyncConnection[DictRow]) -> None:
+async def _configure_for_vectors(connection: AsyncConnection[DictRow], *, role: str | None) -> None:
     # It imports NumPy, which a command that only reads rows does without.
     from pgvector.psycopg import register_vector_async  # type: ignore[import-untyped]
 
     await register_vector_async(connection)
-    await _configure(connection)
+    await _configure(connection, role=role)
 
 
 async def _check(connection: AsyncConnection[DictRow]) -> None:
@@ -200,12 +248,19 @@ def translated_errors() -> Iterator[None]:
         raise DatabaseUnavailable from error
 
 
+def write_array(texts: Iterable[str]) -> str:
+    """Return an array literal of PostgreSQL."""
+    quoted = (text.replace("\\", "\\\\").replace('"', '\\"') for text in sorted(texts))
+    return "{" + ",".join(f'"{text}"' for text in quoted) + "}"
+
+
 class Session:
     """A connection for the queries of one workspace. Every statement gets the workspace's id as `%(workspace_id)s`."""
 
-    def __init__(self, connection: AsyncConnection[DictRow], workspace_id: str) -> None:
+    def __init__(self, connection: AsyncConnection[DictRow], realm: Realm) -> None:
         self._connection = connection
-        self.workspace_id = workspace_id
+        self._sees = sees = _read_realm(realm)
+        self.workspace_id = "" if isinstance(sees, Everywhere) else sees[0]
 
     async def fetch(self, query: LiteralString, *, prepare: bool = True, **params: Any) -> list[DictRow]:
         """Return all rows. With `prepare=False` the server plans for the given parameters, which suits statements whose
@@ -220,7 +275,29 @@ class Session:
     async def execute(self, query: LiteralString, *, prepare: bool = True, **params: Any) -> AsyncCursor[DictRow]:
         """Run a statement and return its cursor."""
         parameters = params | {"workspace_id": self.workspace_id}
-        return await self._connection.execute(query, parameters, prepare=prepare, binary=True)
+        connection = self._connection
+        assert isinstance(connection, _Connection)
+        if connection.sees == self._sees:
+            return await connection.execute(query, parameters, prepare=prepare, binary=True)
+        # Both in one round trip.
+        async with connection.pipeline():
+            await connection.turn_to(self._sees)
+            cursor = await connection.execute(query, parameters, prepare=prepare, binary=True)
+        connection.sees = self._sees
+        return cursor
+
+    @asynccontextmanager
+    async def copying(self) -> AsyncIterator[None]:
+        """Allow `copy` within this context. PostgreSQL has no COPY under row-level security, so the rows are written as
+        the tables' owner: the caller must see to it that they are of this workspace."""
+        connection = self._connection
+        assert isinstance(connection, _Connection)
+        assert connection.info.transaction_status == TransactionStatus.INTRANS
+        connection.sees = None
+        await connection.execute("SET LOCAL ROLE NONE")
+        yield
+        await connection.turn_to(self._sees)
+        connection.sees = self._sees
 
     async def copy(self, statement: LiteralString, types: list[str], rows: Iterable[tuple[Any, ...]]) -> None:
         """Insert rows with binary COPY, which is by far the fastest way."""
@@ -231,16 +308,39 @@ class Session:
 
 
 @asynccontextmanager
-async def open_session(pool: Pool, workspace_id: str, *, transaction: bool = False) -> AsyncIterator[Session]:
+async def borrow(pool: Pool, realm: Realm) -> AsyncIterator[AsyncConnection[DictRow]]:
+    """Borrow a connection that sees the rows of one workspace, or of all. No other code takes one from the pool."""
+    sees = _read_realm(realm)
+    async with pool.connection() as connection:
+        assert isinstance(connection, _Connection)
+        if connection.sees != sees:
+            await connection.turn_to(sees)
+            connection.sees = sees
+        yield connection
+
+
+@asynccontextmanager
+async def open_session(pool: Pool, realm: Realm, *, transaction: bool = False) -> AsyncIterator[Session]:
     """Borrow a connection. Each statement commits by itself, or all together with `transaction`.
 
     Raises `DatabaseUnavailable`, and `InputError` for text that PostgreSQL cannot store, such as a NUL character.
     """
     with translated_errors():
         # Reads and small writes are bounded, in case the server hangs. A transaction may have much to write.
-        async with asyncio.timeout(None if transaction else QUERY_SECONDS), pool.connection() as connection:
+        async with asyncio.timeout(None if transaction else QUERY_SECONDS):
             if transaction:
-                async with connection.transaction():
-                    yield Session(connection, workspace_id)
+                async with borrow(pool, realm) as connection, connection.transaction():
+                    yield Session(connection, realm)
             else:
-                yield Session(connection, workspace_id)
+                async with pool.connection() as connection:
+                    yield Session(connection, realm)
+
+
+def _read_realm(realm: Realm) -> tuple[str, str] | Everywhere:
+    """Return the workspace, and the groups as an array literal; empty text for the rows of all groups."""
+    match realm:
+        case Everywhere():
+            return realm
+        case Scope():
+            return realm.workspace_id, "" if realm.groups is None else write_array(realm.groups)
+    return realm, ""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, LiteralString
 
 from app.adapters.postgres.checkpoints.packs import PACKED, Pack
-from app.adapters.postgres.pool import QUERY_SECONDS, Pool, translated_errors
+from app.adapters.postgres.pool import QUERY_SECONDS, Everywhere, Pool, borrow, translated_errors
 from domain.errors import DatabaseUnavailable
 
 logger = logging.getLogger("askgraph.checkpoints")
@@ -69,6 +69,7 @@ DO UPDATE SET checkpoint = EXCLUDED.checkpoint, metadata = EXCLUDED.metadata
 class _Thread:
     """The puts of a thread that the database does not have yet."""
 
+    workspace_id: str | Everywhere
     packs: dict[str, Pack] = field(default_factory=dict)
     """Packs that still grow, by namespace."""
     size: int = 0
@@ -104,7 +105,7 @@ class WriteBuffer:
         """The threads that have puts to store."""
         return list(self._threads)
 
-    async def open_pack(self, thread_id: str, namespace: str) -> Pack:
+    async def open_pack(self, workspace_id: str | Everywhere, thread_id: str, namespace: str) -> Pack:
         """Return the pack that the next put goes into, once there is room. Call `note_put` after putting.
 
         Raises `DatabaseUnavailable` if the buffer is full and the database does not answer.
@@ -112,7 +113,7 @@ class WriteBuffer:
         if self._size > MAX_BUFFERED:
             await self.store(thread_id)
         if (thread := self._threads.get(thread_id)) is None:
-            thread = self._threads[thread_id] = _Thread()
+            thread = self._threads[thread_id] = _Thread(workspace_id)
         if (pack := thread.packs.get(namespace)) is None:
             pack = thread.packs[namespace] = Pack()
         return pack
@@ -173,7 +174,7 @@ class WriteBuffer:
                         async with (
                             asyncio.timeout(QUERY_SECONDS),
                             self._writers,
-                            self._pool.connection() as connection,
+                            borrow(self._pool, thread.workspace_id) as connection,
                         ):
                             await connection.execute(_STORE, parameters, binary=True)
                     thread.waiting.popleft()

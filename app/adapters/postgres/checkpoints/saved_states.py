@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any, LiteralString
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver
 from psycopg.rows import DictRow
 
-from app.adapters.postgres.pool import Pool, open_session, translated_errors
+from app.adapters.postgres.checkpoints.saver import PackedSaver
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, open_session, translated_errors
 from domain.errors import DamagedState
 from domain.retention import SavedState
 
@@ -48,12 +48,12 @@ _LIST_VALUES: LiteralString = """
 class PostgresSavedStates:
     """Implements `SavedStates`. The checkpoints are read through their saver."""
 
-    def __init__(self, pool: Pool, saver: BaseCheckpointSaver[Any]) -> None:
+    def __init__(self, pool: Pool, saver: PackedSaver) -> None:
         self._pool = pool
         self._saver = saver
 
     async def count(self, workspace_id: str | None) -> int:
-        async with open_session(self._pool, workspace_id or "") as session:
+        async with open_session(self._pool, workspace_id or ALL_WORKSPACES) as session:
             row = await session.fetch_one(_COUNT, only=workspace_id, within=None)
         assert row is not None
         return int(row["states"])
@@ -62,34 +62,35 @@ class PostgresSavedStates:
         last: Mapping[str, Any] = {"thread_id": "", "checkpoint_ns": "", "checkpoint_id": ""}
         while True:
             place = {key: last[key] for key in ("thread_id", "checkpoint_ns", "checkpoint_id")}
-            async with open_session(self._pool, workspace_id or "") as session:
+            async with open_session(self._pool, workspace_id or ALL_WORKSPACES) as session:
                 rows = await session.fetch(_LIST, only=workspace_id, within=thread_id, page=PAGE, **place)
             for row in rows:
-                if (saved := await self._load(row)) is not None:
+                if (saved := await self._load(workspace_id, row)) is not None:
                     yield saved
             if len(rows) < PAGE:
                 return
             last = rows[-1]
 
-    async def _load(self, row: DictRow) -> SavedState | None:
+    async def _load(self, workspace_id: str | None, row: DictRow) -> SavedState | None:
         """Return the state, or None if it has been deleted in the meantime."""
         place = {key: row[key] for key in ("thread_id", "checkpoint_ns", "checkpoint_id")}
         values: Mapping[str, Any] = {}
         unreadable: dict[str, str] = {}
+        saver = self._saver.within(workspace_id or ALL_WORKSPACES)
         with translated_errors():
             try:
-                found = await self._saver.aget_tuple(RunnableConfig(configurable=place))
+                found = await saver.aget_tuple(RunnableConfig(configurable=place))
             except DamagedState as damaged:
                 why = _describe(damaged.__cause__ or damaged)
-                unreadable = await self._find_unreadable(place) or {"checkpoint": why}
+                unreadable = await self._find_unreadable(workspace_id, place) or {"checkpoint": why}
             else:
                 if found is None:
                     return None
                 values = found.checkpoint["channel_values"]
         return SavedState(row["thread_id"], row["checkpoint_id"], row["metadata"], values, unreadable)
 
-    async def _find_unreadable(self, place: Mapping[str, Any]) -> dict[str, str]:
-        async with open_session(self._pool, "") as session:
+    async def _find_unreadable(self, workspace_id: str | None, place: Mapping[str, Any]) -> dict[str, str]:
+        async with open_session(self._pool, workspace_id or ALL_WORKSPACES) as session:
             rows = await session.fetch(_LIST_VALUES, **place)
         unreadable = {}
         for row in rows:

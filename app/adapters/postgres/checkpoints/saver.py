@@ -10,12 +10,13 @@ The class overrides private names of langgraph-checkpoint-postgres, so pyproject
 `tests/adapters/test_checkpoint_internals.py` lists the names.
 """
 
+import copy
 import json
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from operator import itemgetter
-from typing import Any, LiteralString
+from typing import Any, LiteralString, Self
 from uuid import UUID
 
 from langchain_core.runnables import RunnableConfig
@@ -31,11 +32,13 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.base import id as ids
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
-from psycopg.rows import DictRow
+from psycopg import AsyncCursor
+from psycopg.rows import DictRow, dict_row
 
 from app.adapters.postgres.checkpoints.buffer import WriteBuffer
 from app.adapters.postgres.checkpoints.packs import PACKED, TaskWrites, unpack
-from app.adapters.postgres.pool import Pool, translated_errors
+from app.adapters.postgres.pool import ALL_WORKSPACES, Everywhere, Pool, borrow, translated_errors
+from app.adapters.postgres.row_security import secure
 from domain.errors import DamagedState
 
 KNOWN_CHECKPOINTS = 1024
@@ -48,6 +51,7 @@ _PLAIN = frozenset({type(None), bool, int, float, str})
 # LangGraph's SELECT, except that packed writes are read from their pack.
 _SELECT: LiteralString = f"""
 SELECT thread_id, checkpoint, checkpoint_ns, checkpoint_id, parent_checkpoint_id, metadata,
+    (SELECT workspace_id FROM threads WHERE threads.thread_id = checkpoints.thread_id) AS workspace_id,
     (
         SELECT array_agg(ARRAY[b.channel::bytea, b.type::bytea, b.blob])
         FROM jsonb_each_text(checkpoint -> 'channel_versions') AS v
@@ -80,12 +84,17 @@ _Places = dict[str, tuple[Any, str]]
 
 
 @asynccontextmanager
-async def open_saver(pool: Pool, upgrade: Upgrade | None = None) -> AsyncIterator["PackedSaver"]:
+async def open_saver(
+    pool: Pool, upgrade: Upgrade | None = None, workspace_id: str | Everywhere = ""
+) -> AsyncIterator["PackedSaver"]:
     """Open a saver and create its tables, which LangGraph migrates itself. Leaving the context stores what is
-    buffered. `upgrade` is applied to each checkpoint that is read."""
-    saver = PackedSaver(pool, upgrade)
+    buffered. `upgrade` is applied to each checkpoint that is read; `workspace_id` is that of a configuration that names
+    none, which otherwise finds nothing."""
+    saver = PackedSaver(pool, upgrade, workspace_id)
     with translated_errors():
-        await saver.setup()
+        await saver.within(ALL_WORKSPACES).setup()
+        async with borrow(pool, ALL_WORKSPACES) as connection:
+            await secure(connection)
     try:
         yield saver
     finally:
@@ -101,13 +110,21 @@ class PackedSaver(AsyncPostgresSaver):
 
     SELECT_SQL = _SELECT
 
-    def __init__(self, pool: Pool, upgrade: Upgrade | None = None) -> None:
+    def __init__(self, pool: Pool, upgrade: Upgrade | None = None, workspace_id: str | Everywhere = "") -> None:
         super().__init__(pool)
+        self._pool = pool
         self._upgrade = upgrade
+        self._workspace_id = workspace_id
         # The base class guards a shared connection with this lock; here each caller has its own from the pool.
         self.lock = nullcontext()  # type: ignore[assignment]
         self._buffer = WriteBuffer(pool, on_lost=self._forget)
         self._places: OrderedDict[tuple[str, str, str], _Places] = OrderedDict()
+
+    def within(self, workspace_id: str | Everywhere) -> Self:
+        """Return the same saver for one workspace. They share what is buffered."""
+        saver = copy.copy(self)
+        saver._workspace_id = workspace_id
+        return saver
 
     async def flush(self, thread_id: str) -> None:
         """Store everything that was put into the thread. Raises what `WriteBuffer.flush` raises."""
@@ -126,7 +143,8 @@ class PackedSaver(AsyncPostgresSaver):
     ) -> RunnableConfig:
         """Buffer a checkpoint. `new_versions` is not used: the saver knows which values of the parent are stored."""
         thread_id, namespace = _read_place(config)
-        pack = await self._buffer.open_pack(thread_id, namespace)
+        workspace_id = self._read_workspace(config)
+        pack = await self._buffer.open_pack(workspace_id, thread_id, namespace)
         parent = config["configurable"].get("checkpoint_id")
         known = self._places.get((thread_id, namespace, parent), {}) if parent else {}
         plain: dict[str, Any] = {}
@@ -156,7 +174,7 @@ class PackedSaver(AsyncPostgresSaver):
         pack.put_checkpoint(checkpoint["id"], held, json.dumps(row))
         self._remember((thread_id, namespace, checkpoint["id"]), places)
         self._buffer.note_put(thread_id)
-        return _make_config(thread_id, namespace, checkpoint["id"])
+        return _make_config(workspace_id, thread_id, namespace, checkpoint["id"])
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
@@ -165,7 +183,8 @@ class PackedSaver(AsyncPostgresSaver):
         if not writes:
             return
         thread_id, namespace = _read_place(config)
-        pack = await self._buffer.open_pack(thread_id, namespace)
+        workspace_id = self._read_workspace(config)
+        pack = await self._buffer.open_pack(workspace_id, thread_id, namespace)
         replaces = all(channel in WRITES_IDX_MAP for channel, _ in writes)
         numbered = [
             (WRITES_IDX_MAP.get(channel, position), channel, value) for position, (channel, value) in enumerate(writes)
@@ -178,7 +197,7 @@ class PackedSaver(AsyncPostgresSaver):
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return a checkpoint, after storing what is buffered of its thread."""
         await self._buffer.store(_read_place(config)[0])
-        found = await super().aget_tuple(config)
+        found = await super(PackedSaver, self.within(self._read_workspace(config))).aget_tuple(config)
         if found is not None:
             _advance_ids_beyond(found.checkpoint["id"])
         return found
@@ -194,7 +213,8 @@ class PackedSaver(AsyncPostgresSaver):
         """List checkpoints, after storing what is buffered."""
         for thread_id in [_read_place(config)[0]] if config else self._buffer.thread_ids:
             await self._buffer.store(thread_id)
-        async for found in super().alist(config, filter=filter, before=before, limit=limit):
+        within = self.within(self._read_workspace(config))
+        async for found in super(PackedSaver, within).alist(config, filter=filter, before=before, limit=limit):
             yield found
 
     async def adelete_thread(self, thread_id: str) -> None:
@@ -226,9 +246,14 @@ class PackedSaver(AsyncPostgresSaver):
 
     async def _unpack_checkpoint_tuple(self, value: DictRow) -> CheckpointTuple:
         name, checkpoint_id = value["checkpoint"].get("pack"), value["checkpoint_id"]
+        workspace_id, thread_id, namespace = value["workspace_id"], value["thread_id"], value["checkpoint_ns"]
+        parent = value["parent_checkpoint_id"]
+        config = _make_config(workspace_id, thread_id, namespace, checkpoint_id)
+        parent_config = _make_config(workspace_id, thread_id, namespace, parent) if parent else None
         if name is None:
             unpacked = await super()._load_checkpoint_tuple({**value, "pending_writes": None})
-            return unpacked._replace(pending_writes=self._read_writes(checkpoint_id, [], value["pending_writes"]))
+            writes = self._read_writes(checkpoint_id, [], value["pending_writes"])
+            return unpacked._replace(config=config, parent_config=parent_config, pending_writes=writes)
         packs = {channel.decode(): unpack(bytes(body)) for channel, _, body in value["channel_values"] or []}
         if lost := value["checkpoint"]["channel_versions"].keys() - packs:
             raise LookupError(f"its packs are missing: {', '.join(sorted(lost))}")
@@ -240,13 +265,12 @@ class PackedSaver(AsyncPostgresSaver):
                     checkpoint["channel_values"][channel] = self.serde.loads_typed(blob)
                     places[channel] = (version, holder)
                     break
-        thread_id, namespace, parent = value["thread_id"], value["checkpoint_ns"], value["parent_checkpoint_id"]
         self._remember((thread_id, namespace, checkpoint_id), places)
         return CheckpointTuple(
-            _make_config(thread_id, namespace, checkpoint_id),
+            config,
             checkpoint,
             value["metadata"],
-            _make_config(thread_id, namespace, parent) if parent else None,
+            parent_config,
             self._read_writes(checkpoint_id, packs[name].writes.get(checkpoint_id, []), value["pending_writes"]),
         )
 
@@ -274,6 +298,21 @@ class PackedSaver(AsyncPostgresSaver):
                     found[key[1:]] = (key, name, written)
         return [(key[1], name, written) for key, name, written in sorted(found.values(), key=itemgetter(0))]
 
+    @asynccontextmanager
+    async def _cursor(self, *, pipeline: bool = False) -> AsyncIterator[AsyncCursor[DictRow]]:
+        """Open a cursor that sees the workspace. LangGraph's methods do all their work with it."""
+        async with (
+            borrow(self._pool, self._workspace_id) as connection,
+            connection.pipeline() if pipeline else nullcontext(),
+            connection.cursor(binary=True, row_factory=dict_row) as cursor,
+        ):
+            yield cursor
+
+    def _read_workspace(self, config: RunnableConfig | None) -> str | Everywhere:
+        """Return the workspace that a configuration names."""
+        named: str | None = config["configurable"].get("workspace_id") if config else None
+        return self._workspace_id if named is None else named
+
     def _remember(self, key: tuple[str, str, str], places: _Places) -> None:
         self._places[key] = places
         self._places.move_to_end(key)
@@ -291,8 +330,11 @@ def _read_place(config: RunnableConfig) -> tuple[str, str]:
     return str(config["configurable"]["thread_id"]), config["configurable"].get("checkpoint_ns", "")
 
 
-def _make_config(thread_id: str, namespace: str, checkpoint_id: str) -> RunnableConfig:
-    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": checkpoint_id}}
+def _make_config(
+    workspace_id: str | Everywhere | None, thread_id: str, namespace: str, checkpoint_id: str
+) -> RunnableConfig:
+    place = {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": checkpoint_id}
+    return {"configurable": place | ({"workspace_id": workspace_id} if isinstance(workspace_id, str) else {})}
 
 
 def _advance_ids_beyond(checkpoint_id: str) -> None:

@@ -9,7 +9,7 @@ import orjson
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
-from app.adapters.postgres.pool import Pool, open_session
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, open_session
 from domain.runs import CostKey, RunRecord, ServedRun, Spending
 
 _FIELDS = [field.name for field in fields(RunRecord)]
@@ -97,7 +97,7 @@ class PostgresRunLog:
         self._pool = pool
 
     async def record_served(self, runs: Sequence[ServedRun]) -> None:
-        async with open_session(self._pool, "") as session:
+        async with open_session(self._pool, ALL_WORKSPACES) as session:
             await session.execute(_RECORD_SERVED_RUNS, runs=Jsonb(runs, orjson.dumps))
 
     async def get(self, workspace_id: str, run_id: str) -> RunRecord | None:
@@ -117,7 +117,7 @@ class PostgresRunLog:
     async def sum_costs(
         self, workspace_id: str | None, since: datetime, by: CostKey
     ) -> tuple[list[Spending], Spending]:
-        async with open_session(self._pool, workspace_id or "") as session:
+        async with open_session(self._pool, workspace_id or ALL_WORKSPACES) as session:
             rows = await session.fetch(_SUM_COSTS[by], since=since, everywhere=workspace_id is None)
         *spent, together = [Spending(**row) for row in rows]
         return spent, together

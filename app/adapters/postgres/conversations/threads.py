@@ -5,10 +5,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import LiteralString
 
+from psycopg.errors import InsufficientPrivilege
+
 from app.adapters.postgres.pool import Pool, open_session
 from domain.errors import UnknownThread
 
-# Returns no row if another workspace owns the id. `queue.runs` accepts a run with it.
+# Returns no row if another workspace owns the id, and fails with `InsufficientPrivilege` where row-level security hides
+# that workspace's thread. `queue.runs` accepts a run with it.
 CLAIM_THREAD: LiteralString = """
     INSERT INTO threads (thread_id, workspace_id) VALUES (%(thread_id)s, %(workspace_id)s)
     ON CONFLICT (thread_id) DO UPDATE SET thread_id = excluded.thread_id
@@ -35,7 +38,11 @@ class PostgresThreadStore:
 
     async def claim(self, workspace_id: str, thread_id: str) -> None:
         async with open_session(self._pool, workspace_id) as session:
-            if await session.fetch_one(CLAIM_THREAD, thread_id=thread_id) is None:
+            try:
+                claimed = await session.fetch_one(CLAIM_THREAD, thread_id=thread_id)
+            except InsufficientPrivilege:
+                claimed = None
+            if claimed is None:
                 raise UnknownThread
 
     async def exists(self, workspace_id: str, thread_id: str) -> bool:

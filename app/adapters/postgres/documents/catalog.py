@@ -14,7 +14,7 @@ from domain.where import EVERYTHING, Where
 
 DOCUMENT_COLUMNS: LiteralString = (
     "document_id, workspace_id, source, title, media_type, content_hash, pages, characters, chunks, "
-    "metadata, created_at, updated_at, revision, revised_at, "
+    "metadata, created_at, updated_at, revision, revised_at, groups, "
     "(SELECT count(*) FROM chunks_to_embed AS c WHERE c.document_id = documents.document_id) AS to_embed"
 )
 
@@ -47,7 +47,8 @@ _GET_PLACES: LiteralString = """
 """
 
 _LIST: LiteralString = f"""
-    SELECT {DOCUMENT_COLUMNS} FROM documents WHERE workspace_id = %(workspace_id)s AND {PASSES_FILTER} ORDER BY source
+    SELECT {DOCUMENT_COLUMNS} FROM documents_of_workspace AS documents
+    WHERE workspace_id = %(workspace_id)s AND {PASSES_FILTER} ORDER BY source
 """
 
 GET_CORPUS: LiteralString = "SELECT generation, corpus FROM workspaces WHERE workspace_id = %(workspace_id)s"
@@ -124,6 +125,7 @@ def read_document(row: DictRow | None) -> Document | None:
         revision=row["revision"],
         revised_at=row["revised_at"],
         to_embed=row["to_embed"],
+        groups=tuple(row["groups"]),
     )
 
 

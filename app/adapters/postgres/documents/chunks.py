@@ -168,54 +168,55 @@ async def insert_chunks(session: Session, new: dict[UUID, ChunkRow], vectors: di
     workspace_id = session.workspace_id
     # In a thread, because a large document takes a second.
     impacts = await asyncio.to_thread(_weigh, workspace_id, new)
-    await session.copy(
-        _COPY_CHUNKS,
-        ["uuid", "text", "uuid", "text", "text[]", "text", "jsonb", "vector"],
-        (
-            (
-                chunk_id,
-                workspace_id,
-                row.document_id,
-                row.chunk.content_hash,
-                list(row.chunk.heading_path),
-                row.chunk.text,
-                Jsonb(_describe(row)),
-                vectors[chunk_id].embedding if chunk_id in vectors else None,
-            )
-            for chunk_id, row in new.items()
-        ),
-    )
-    await session.copy(
-        _COPY_PLACES,
-        ["uuid", "text", "int4", "int4", "int4", "jsonb"],
-        (
-            (chunk_id, workspace_id, row.chunk.index, row.chunk.start, row.chunk.end, _write_lines(row.chunk))
-            for chunk_id, row in new.items()
-        ),
-    )
-    await session.copy(
-        _COPY_TERMS,
-        ["uuid", "text", "uuid", "int4[]", "sparsevec"],
-        (
-            (chunk_id, workspace_id, new[chunk_id].document_id, list(weights), SparseVector(weights, TERM_IDS))
-            for chunk_id, weights in impacts.items()
-        ),
-    )
-    await session.copy(
-        _COPY_TOKENS,
-        ["uuid", "text", "bytea"],
-        ((chunk_id, workspace_id, stored.tokens) for chunk_id, stored in vectors.items() if stored.tokens),
-    )
-    if len(vectors) < len(new):
+    async with session.copying():
         await session.copy(
-            _COPY_TO_EMBED,
-            ["uuid", "text", "uuid", "int4"],
+            _COPY_CHUNKS,
+            ["uuid", "text", "uuid", "text", "text[]", "text", "jsonb", "vector"],
             (
-                (chunk_id, workspace_id, row.document_id, row.chunk.index // ROUND)
+                (
+                    chunk_id,
+                    workspace_id,
+                    row.document_id,
+                    row.chunk.content_hash,
+                    list(row.chunk.heading_path),
+                    row.chunk.text,
+                    Jsonb(_describe(row)),
+                    vectors[chunk_id].embedding if chunk_id in vectors else None,
+                )
                 for chunk_id, row in new.items()
-                if chunk_id not in vectors
             ),
         )
+        await session.copy(
+            _COPY_PLACES,
+            ["uuid", "text", "int4", "int4", "int4", "jsonb"],
+            (
+                (chunk_id, workspace_id, row.chunk.index, row.chunk.start, row.chunk.end, _write_lines(row.chunk))
+                for chunk_id, row in new.items()
+            ),
+        )
+        await session.copy(
+            _COPY_TERMS,
+            ["uuid", "text", "uuid", "int4[]", "sparsevec"],
+            (
+                (chunk_id, workspace_id, new[chunk_id].document_id, list(weights), SparseVector(weights, TERM_IDS))
+                for chunk_id, weights in impacts.items()
+            ),
+        )
+        await session.copy(
+            _COPY_TOKENS,
+            ["uuid", "text", "bytea"],
+            ((chunk_id, workspace_id, stored.tokens) for chunk_id, stored in vectors.items() if stored.tokens),
+        )
+        if len(vectors) < len(new):
+            await session.copy(
+                _COPY_TO_EMBED,
+                ["uuid", "text", "uuid", "int4"],
+                (
+                    (chunk_id, workspace_id, row.document_id, row.chunk.index // ROUND)
+                    for chunk_id, row in new.items()
+                    if chunk_id not in vectors
+                ),
+            )
     return Counter(chain.from_iterable(impacts.values()))
 
 

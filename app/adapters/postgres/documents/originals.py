@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from typing import LiteralString
 from uuid import UUID, uuid4
 
-from app.adapters.postgres.pool import Pool, Session, open_session
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, Session, open_session
 from domain.errors import AskgraphError, StorageUnavailable
 from domain.ports.originals import ObjectStorage
 
@@ -206,7 +206,7 @@ class PostgresOriginals:
             except StorageUnavailable as error:
                 logger.warning("Files that no document needs are erased later: %s", error.message)
                 break
-        async with open_session(self._pool, "") as session:
+        async with open_session(self._pool, ALL_WORKSPACES) as session:
             row = await session.fetch_one(_COUNT_DROPPED, only=workspace_id)
         return 0 if row is None else int(row["files"])
 
@@ -242,7 +242,7 @@ class PostgresOriginals:
 
     async def _erase_batch(self, storage: ObjectStorage, after: str) -> str | None:
         """Erase the next objects after a key. Returns the last of them; None at the end."""
-        async with open_session(self._pool, "", transaction=True) as session:
+        async with open_session(self._pool, ALL_WORKSPACES, transaction=True) as session:
             rows = await session.fetch(
                 _TAKE_DROPPED, abandoned=datetime.now(UTC) - ABANDONED, after=after, batch=_BATCH
             )

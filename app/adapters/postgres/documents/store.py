@@ -32,7 +32,7 @@ from app.adapters.postgres.documents.originals import (
 from app.adapters.postgres.documents.revisions import keep_superseded
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.library.vocabulary import list_words, update_vocabulary
-from app.adapters.postgres.pool import Integers, Pool, Session, open_session
+from app.adapters.postgres.pool import ALL_WORKSPACES, Integers, Pool, Session, open_session, write_array
 from app.adapters.postgres.queue.leases import HOLD_LEASE
 from app.adapters.postgres.vectors import vector_index
 from app.adapters.postgres.vectors.backlog import ASK_FOR_WORKER
@@ -76,24 +76,35 @@ _SET_METADATA: LiteralString = f"""
     RETURNING {DOCUMENT_COLUMNS}
 """
 
+_SET_GROUPS: LiteralString = f"""
+    UPDATE documents SET groups = %(groups)s, updated_at = clock_timestamp()
+    WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
+    RETURNING {DOCUMENT_COLUMNS}
+"""
+
 # This upsert is also the lock that serialises changes of one document; the rows are taken in ascending order. Content
 # that arrived earlier than what is stored changes nothing; content without an arrival counts as arriving now.
 # clock_timestamp, because now() is the start of the transaction, which may be before the change it had to wait for.
 _UPSERT: LiteralString = f"""
     INSERT INTO documents
         (workspace_id, document_id, source, title, media_type, content_hash, pages, characters, chunks, text, arrival,
-         metadata)
+         metadata, groups)
     SELECT %(workspace_id)s, n.document_id, n.source, n.title, n.media_type, n.content_hash, n.pages, n.characters,
-        n.chunks, n.text, coalesce(n.arrival, nextval('arrivals')), n.metadata
+        n.chunks, n.text, coalesce(n.arrival, nextval('arrivals')), n.metadata,
+        coalesce(
+            n.groups::text[], (SELECT groups FROM documents AS old WHERE old.document_id = n.document_id), '{{}}'
+        )
     FROM unnest(%(document_ids)s::uuid[], %(sources)s::text[], %(titles)s::text[], %(media_types)s::text[],
                 %(content_hashes)s::text[], %(pages)s::int[], %(characters)s::int[], %(chunks)s::int[],
-                %(texts)s::text[], %(arrivals)s::bigint[], %(metadata)s::jsonb[])
-        AS n (document_id, source, title, media_type, content_hash, pages, characters, chunks, text, arrival, metadata)
+                %(texts)s::text[], %(arrivals)s::bigint[], %(metadata)s::jsonb[],
+                %(groups)s::text[])
+        AS n (document_id, source, title, media_type, content_hash, pages, characters, chunks, text, arrival, metadata,
+              groups)
     ORDER BY n.document_id
     ON CONFLICT (document_id) DO UPDATE SET
         title = excluded.title, media_type = excluded.media_type, content_hash = excluded.content_hash,
         pages = excluded.pages, characters = excluded.characters, chunks = excluded.chunks, text = excluded.text,
-        metadata = excluded.metadata,
+        metadata = excluded.metadata, groups = excluded.groups,
         revision = documents.revision + (documents.content_hash <> excluded.content_hash)::int,
         revised_at = CASE
             WHEN documents.content_hash = excluded.content_hash THEN documents.revised_at ELSE clock_timestamp()
@@ -256,6 +267,16 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
                 await _finish(session, Counter(), {}, chunks=0)
         return read_document(row)
 
+    async def set_groups(self, workspace_id: str, document_id: str, groups: Sequence[str]) -> Document | None:
+        async with self._change(workspace_id) as session:
+            row = await session.fetch_one(
+                _SET_GROUPS, document_ids=parse_ids([document_id]), groups=sorted(set(groups))
+            )
+            if row is not None:
+                # Cached answers are of another state of the workspace from now on.
+                await _finish(session, Counter(), {}, chunks=0)
+        return read_document(row)
+
     async def keep_original(self, workspace_id: str, content_hash: str, original: bytes) -> None:
         if await self._originals.measure(workspace_id, content_hash) is not None:
             return
@@ -292,7 +313,8 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
             if outcome is not None:
                 raise outcome
         if documents:
-            async with open_session(self._pool, workspace_id, transaction=True) as session:
+            # Only the owner of an index may do this.
+            async with open_session(self._pool, ALL_WORKSPACES, transaction=True) as session:
                 await session.execute(_INDEX_PENDING_TERMS)
             self._indexes.tend()
             await self._indexes.wait()
@@ -337,6 +359,10 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
                 texts=[content.parsed.text for content in contents.values()],
                 arrivals=arrivals,
                 metadata=[Jsonb(content.metadata) for content in contents.values()],
+                groups=[
+                    None if content.groups is None else write_array(set(content.groups))
+                    for content in contents.values()
+                ],
             )
             if len(rows) < len(contents):
                 raise Superseded
@@ -403,7 +429,7 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
             yield session
 
     async def corpus_fingerprint(self, scope: Scope) -> str:
-        async with open_session(self._pool, scope.workspace_id) as session:
+        async with open_session(self._pool, scope) as session:
             if scope.document_ids is None:
                 # The state of the whole workspace, also for a filter: which documents pass it may change with any.
                 row = await session.fetch_one(GET_CORPUS)

@@ -7,7 +7,7 @@ import zstandard
 from psycopg import sql
 
 from app.adapters.postgres.checkpoints.packs import PACKED
-from app.adapters.postgres.pool import Pool, translated_errors
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, translated_errors
 from domain.erasure import Needles
 
 _TABLES = """
@@ -30,7 +30,7 @@ async def search_tables(pool: Pool, needles: Needles) -> tuple[int, Counter[str]
     wanted = [*needles.ids, *needles.sentences]
     found: Counter[str] = Counter()
     with translated_errors():
-        async with pool.connection() as connection:
+        async with borrow(pool, ALL_WORKSPACES) as connection:
             tables = await (await connection.execute(_TABLES)).fetchall()
             patterns = [*wanted, *(each.encode().hex() for each in wanted)]
             for table in tables:

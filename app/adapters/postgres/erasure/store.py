@@ -10,7 +10,7 @@ from app.adapters.postgres.erasure.redaction import Redactor
 from app.adapters.postgres.erasure.search import holds, search_tables
 from app.adapters.postgres.erasure.states import redact_states
 from app.adapters.postgres.library.ids import parse_ids
-from app.adapters.postgres.pool import Pool, Session, open_session
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, Session, open_session
 from app.adapters.postgres.queue.leases import UNFINISHED
 from app.adapters.postgres.retention.deletion import DELETE_TAPES, delete_states, run
 from app.adapters.postgres.retention.store import DELETE_RUNS, DELETE_THREADS
@@ -151,8 +151,9 @@ class PostgresEraser:
             rows = await session.fetch(_READ_DOCUMENT, document_ids=ids)
             if not rows and await session.fetch_one(_IS_MENTIONED, document_id=document_id, document_ids=ids) is None:
                 return None
-            sentences = _sample(row["text"] for row in rows)
-            said = await session.fetch(_IS_SAID_ELSEWHERE, sentences=sentences, document_ids=ids)
+        sentences = _sample(row["text"] for row in rows)
+        async with open_session(self._pool, ALL_WORKSPACES) as everywhere:
+            said = await everywhere.fetch(_IS_SAID_ELSEWHERE, sentences=sentences, document_ids=ids)
         elsewhere = {row["sentence"] for row in said}
         sources = {row["source"] for row in rows if row["source"]}
         self._said[document_id] = [row["title"] for row in rows], [row["text"] for row in rows]
@@ -192,7 +193,8 @@ class PostgresEraser:
                 raise ThreadBusy
             runs = await session.fetch(_LIST_THREAD_RUNS, thread_ids=thread_ids)
             sentences = [row["question"] for row in runs if _is_telling(row["question"])][:SENTENCES]
-            said = await session.fetch(_IS_ASKED_ELSEWHERE, sentences=sentences, thread_ids=thread_ids)
+            async with open_session(self._pool, ALL_WORKSPACES) as everywhere:
+                said = await everywhere.fetch(_IS_ASKED_ELSEWHERE, sentences=sentences, thread_ids=thread_ids)
             elsewhere = {row["sentence"] for row in said}
             erasure = Erasure(Needles(tuple(thread_ids), tuple(s for s in sentences if s not in elsewhere)))
             erasure.run_ids = frozenset(row["run_id"] for row in runs)

@@ -80,7 +80,7 @@ SEARCH_IN_DOCUMENTS: LiteralString = _SEARCH.format(
 _SEARCH_TITLED: LiteralString = rf"""
     WITH named AS MATERIALIZED (
         SELECT document_id, lower(left(regexp_replace(title, '\s*\([^()]*\)\s*$', ''), 200) COLLATE "C") AS known_as
-        FROM documents
+        FROM documents_of_workspace
         WHERE workspace_id = %(workspace_id)s
           AND lower(left(regexp_replace(title, '\s*\([^()]*\)\s*$', ''), 200) COLLATE "C") = ANY(%(names)s::text[])
           AND (%(document_ids)s::uuid[] IS NULL OR document_id = ANY(%(document_ids)s::uuid[]))
@@ -120,7 +120,7 @@ class DenseSearch:
         self._search_in_documents = fit_dimension(SEARCH_IN_DOCUMENTS, dimension)
 
     async def search_dense(self, scope: Scope, embedding: Vector, limit: int) -> list[Match]:
-        async with open_session(self._pool, scope.workspace_id) as session:
+        async with open_session(self._pool, scope) as session:
             document_ids = await self._filtered.find(session, scope)
             rows = await session.fetch(
                 self._search if document_ids is None else self._search_in_documents,
@@ -137,7 +137,7 @@ class DenseSearch:
         return [Match(row["chunk_id"], row["document_id"], row["score"]) for row in rows]
 
     async def search_titled(self, scope: Scope, names: Sequence[str], embedding: Vector) -> list[Match]:
-        async with open_session(self._pool, scope.workspace_id) as session:
+        async with open_session(self._pool, scope) as session:
             rows = await session.fetch(
                 _SEARCH_TITLED,
                 # `bytes.lower` changes only A to Z, as the collation of the index does.
@@ -152,7 +152,7 @@ class DenseSearch:
     async def score_dense(self, scope: Scope, embedding: Vector, chunk_ids: Sequence[str]) -> list[Match]:
         if not chunk_ids:
             return []
-        async with open_session(self._pool, scope.workspace_id) as session:
+        async with open_session(self._pool, scope) as session:
             rows = await session.fetch(
                 _SCORE, embedder=self._embedder, embedding=embedding, chunk_ids=join_ids(chunk_ids)
             )

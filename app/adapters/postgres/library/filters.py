@@ -29,24 +29,34 @@ PASSES_FILTER: LiteralString = """
 _FIND_DOCUMENTS: LiteralString = f"""
     SELECT '{{' || coalesce(string_agg(document_id::text, ','), '') || '}}' AS document_ids,
         (SELECT corpus FROM workspaces WHERE workspace_id = %(workspace_id)s) AS corpus
-    FROM documents
+    FROM documents_of_workspace
     WHERE workspace_id = %(workspace_id)s
       AND (%(document_ids)s::uuid[] IS NULL OR document_id = ANY(%(document_ids)s::uuid[]))
+      AND (%(groups)s::text[] IS NULL OR groups = '{{}}' OR groups && %(groups)s::text[])
       AND {PASSES_FILTER}
+"""
+
+# Most workspaces have no document that some asker may not read, and are searched as a whole.
+_HIDES_ANY: LiteralString = """
+    SELECT EXISTS (
+        SELECT FROM documents_of_workspace
+        WHERE workspace_id = %(workspace_id)s AND groups <> '{}' AND NOT groups && %(groups)s::text[]
+    ) AS hides, (SELECT corpus FROM workspaces WHERE workspace_id = %(workspace_id)s) AS corpus
 """
 
 _COMPARISONS = {"eq": "==", "gt": ">", "gte": ">=", "lt": "<", "lte": "<=", "prefix": "starts with"}
 
 
 class FilteredDocuments:
-    """Finds the documents in a scope. One is kept per library, because the searches of a question share its scope."""
+    """Finds the documents in a scope: those that pass its filter and that its groups may read. One is kept per library,
+    because the searches of a question share its scope."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[Scope, tuple[UUID | None, str]] = OrderedDict()
+        self._known: OrderedDict[Scope, tuple[UUID | None, str | None]] = OrderedDict()
 
     async def find(self, session: Session, scope: Scope) -> str | None:
         """Return the ids of the documents in scope as one array literal, or None if that is the whole workspace."""
-        if not scope.where:
+        if not scope.where and scope.groups is None:
             return join_documents(scope)
         if known := self._known.get(scope):
             # Any change of the workspace's documents, metadata included, gives it another state.
@@ -54,12 +64,16 @@ class FilteredDocuments:
             if state is not None and state["corpus"] == known[0]:
                 self._known.move_to_end(scope)
                 return known[1]
-        metadata, path = write_paths(scope.where)
-        row = await session.fetch_one(
-            _FIND_DOCUMENTS, prepare=False, document_ids=join_documents(scope), metadata=metadata, path=path
-        )
-        assert row is not None
-        found: str = row["document_ids"]
+        groups = None if scope.groups is None else sorted(scope.groups)
+        row = None if scope.where else await session.fetch_one(_HIDES_ANY, groups=groups)
+        found: str | None = join_documents(scope)
+        if row is None or row["hides"]:
+            metadata, path = write_paths(scope.where)
+            row = await session.fetch_one(
+                _FIND_DOCUMENTS, prepare=False, document_ids=found, groups=groups, metadata=metadata, path=path
+            )
+            assert row is not None
+            found = row["document_ids"]
         self._known[scope] = row["corpus"], found
         self._known.move_to_end(scope)
         if len(self._known) > REMEMBERED_FILTERS:

@@ -39,7 +39,7 @@ SEARCH: LiteralString = """
     FROM (
         SELECT * FROM (
             SELECT chunk_id, document_id, -(impacts <#> %(weights)s) AS score
-            FROM chunk_terms
+            FROM terms_of_workspace
             WHERE (workspace_id = %(workspace_id)s) IS TRUE
               AND terms && %(rare)s::int[]
               AND (%(support)s::int[] IS NULL OR terms && %(support)s::int[])
@@ -106,7 +106,7 @@ class LexicalSearch:
         terms = count_terms(scope.workspace_id, query)
         if not terms:
             return []
-        async with open_session(self._pool, scope.workspace_id) as session:
+        async with open_session(self._pool, scope) as session:
             document_ids = await self._filtered.find(session, scope)
             counts = await _count(session, terms, document_ids)
             in_documents = counts.in_documents
@@ -131,7 +131,7 @@ class LexicalSearch:
     async def score_lexical(self, scope: Scope, query: str, chunk_ids: Sequence[str]) -> list[Match]:
         if not chunk_ids:
             return []
-        async with open_session(self._pool, scope.workspace_id) as session:
+        async with open_session(self._pool, scope) as session:
             document_ids = await self._filtered.find(session, scope)
             if (known := self._weights.get((scope.workspace_id, query))) is not None:
                 corpus, weights = known
@@ -145,7 +145,7 @@ class LexicalSearch:
         self, scope: Scope, query: str, examples: Mapping[str, float], chunk_ids: Sequence[str]
     ) -> list[Match]:
         own = count_terms(scope.workspace_id, query)
-        async with open_session(self._pool, scope.workspace_id) as session:
+        async with open_session(self._pool, scope) as session:
             rows = await session.fetch(_READ_IMPACTS, chunk_ids=join_ids(examples))
             impacts = {
                 row["chunk_id"]: dict(zip(row["impacts"].indices(), row["impacts"].values(), strict=True))

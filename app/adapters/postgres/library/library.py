@@ -24,6 +24,6 @@ class PostgresLibrary(DenseSearch, LexicalSearch, PassageReader):
     async def suggest_words(
         self, scope: Scope, words: Sequence[str], unfinished: str | None, language: Language
     ) -> dict[str, str]:
-        async with open_session(self._pool, scope.workspace_id) as session:
+        async with open_session(self._pool, scope) as session:
             document_ids = await self._filtered.find(session, scope)
             return await suggest_words(session, words, unfinished, language, document_ids)

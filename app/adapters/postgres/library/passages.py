@@ -110,7 +110,7 @@ class PassageReader:
         self._filtered = FilteredDocuments()
 
     async def read_passages(self, scope: Scope, chunk_ids: Sequence[str]) -> list[Passage]:
-        async with open_session(self._pool, scope.workspace_id) as session:
+        async with open_session(self._pool, scope) as session:
             rows = await session.fetch(_READ_PASSAGES, chunk_ids=parse_ids(chunk_ids))
             document_ids = await self._filtered.find(session, scope)
         allowed = None if document_ids is None else split_ids(document_ids)
@@ -120,7 +120,7 @@ class PassageReader:
         ]
 
     async def read_around(self, scope: Scope, chunk_ids: Sequence[str], before: int, after: int) -> list[Passage]:
-        async with open_session(self._pool, scope.workspace_id) as session:
+        async with open_session(self._pool, scope) as session:
             rows = await session.fetch(
                 _READ_AROUND,
                 chunk_ids=parse_ids(chunk_ids),
@@ -131,26 +131,26 @@ class PassageReader:
         return [_read_passage(row) for row in rows]
 
     async def read_embeddings(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, Vector]:
-        async with open_session(self._pool, scope.workspace_id) as session:
+        async with open_session(self._pool, scope) as session:
             rows = await session.fetch(
                 _READ_EMBEDDINGS, chunk_ids=parse_ids(chunk_ids), document_ids=await self._filtered.find(session, scope)
             )
         return {str(row["chunk_id"]): row["embedding"] for row in rows}
 
     async def count_unembedded(self, scope: Scope) -> int:
-        async with open_session(self._pool, scope.workspace_id) as session:
+        async with open_session(self._pool, scope) as session:
             row = await session.fetch_one(_COUNT_UNEMBEDDED, document_ids=await self._filtered.find(session, scope))
         return 0 if row is None else int(row["documents"])
 
     async def read_titles(self, scope: Scope, limit: int) -> list[str]:
-        async with open_session(self._pool, scope.workspace_id) as session:
+        async with open_session(self._pool, scope) as session:
             rows = await session.fetch(
                 _READ_TITLES, limit=limit, document_ids=await self._filtered.find(session, scope)
             )
         return [row["title"] for row in rows]
 
     async def list_documents(self, scope: Scope, limit: int) -> DocumentList:
-        async with open_session(self._pool, scope.workspace_id) as session:
+        async with open_session(self._pool, scope) as session:
             rows = await session.fetch(
                 _LIST_DOCUMENTS, limit=limit, document_ids=await self._filtered.find(session, scope)
             )
@@ -158,7 +158,7 @@ class PassageReader:
         return DocumentList(listed, rows[0]["total"] if rows else 0)
 
     async def read_outline(self, scope: Scope, document_id: str, limit: int) -> list[Passage]:
-        async with open_session(self._pool, scope.workspace_id) as session:
+        async with open_session(self._pool, scope) as session:
             rows = await session.fetch(
                 _READ_OUTLINE,
                 outlined=parse_ids([document_id]),
@@ -168,13 +168,13 @@ class PassageReader:
         return [_read_passage(row) for row in rows]
 
     async def read_tokens(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, bytes]:
-        async with open_session(self._pool, scope.workspace_id) as session:
+        async with open_session(self._pool, scope) as session:
             rows = await session.fetch(_READ_TOKENS, chunk_ids=join_ids(chunk_ids))
         return {str(row["chunk_id"]): row["tokens"] for row in rows}
 
     async def read_token_chunks(self, scope: Scope, places: Sequence[tuple[str, int, int]]) -> list[TokenChunk]:
         known = [(ids[0], start, end) for document_id, start, end in places if (ids := parse_ids([document_id]))]
-        async with open_session(self._pool, scope.workspace_id) as session:
+        async with open_session(self._pool, scope) as session:
             rows = await session.fetch(
                 _READ_TOKEN_CHUNKS,
                 document_ids=[document_id for document_id, _, _ in known],

@@ -69,7 +69,7 @@ FIND_SIMILAR_WORDS: LiteralString = """
         UNION ALL
         SELECT near.word, near.term
         FROM unnest(%(long)s::text[]) AS n (word) CROSS JOIN LATERAL (
-            SELECT word, term FROM vocabulary
+            SELECT word, term FROM words_of_workspace
             WHERE workspace_id = %(workspace_id)s AND word %% n.word
               AND char_length(word) BETWEEN char_length(n.word) - 2 AND char_length(n.word) + 2
             ORDER BY similarity(word, n.word) DESC, word
@@ -83,7 +83,7 @@ FIND_SIMILAR_WORDS: LiteralString = """
           AND (
               %(document_ids)s::uuid[] IS NULL
               OR EXISTS (
-                  SELECT FROM chunk_terms AS c
+                  SELECT FROM terms_of_workspace AS c
                   WHERE (c.workspace_id = %(workspace_id)s) IS TRUE AND c.terms && ARRAY[found.term]
                     AND (c.document_id = ANY(%(document_ids)s::uuid[])) IS TRUE
               )

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import psycopg
 
+from app.adapters.postgres.pool import translated_errors
+from app.adapters.postgres.row_security import secure
 from domain.errors import ConfigurationError, DatabaseUnavailable
 
 # Alembic keeps the running migration in module globals; other processes are kept out by the lock in env.py.
@@ -13,7 +15,7 @@ _one_at_a_time = threading.Lock()
 
 
 async def upgrade(database_url: str, revision: str = "head") -> None:
-    """Upgrade the database's schema to `revision`. Does nothing if it is there already.
+    """Upgrade the database's schema to `revision`, and protect its tables. Does nothing where that is done already.
 
     If two processes do this at once, the second one waits.
 
@@ -22,6 +24,11 @@ async def upgrade(database_url: str, revision: str = "head") -> None:
     """
     if revision != "head" or not await _is_current(database_url):
         await asyncio.to_thread(_upgrade, database_url, revision)
+    if revision != "head":
+        return
+    with translated_errors():
+        async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
+            await secure(connection)
 
 
 async def _is_current(database_url: str) -> bool:

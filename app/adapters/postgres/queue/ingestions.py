@@ -1,7 +1,9 @@
 """The queue of files to ingest, and the job that ingests one."""
 
+import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, LiteralString
 from uuid import uuid4
@@ -12,8 +14,9 @@ from psycopg.types.json import Jsonb
 from app.adapters.postgres.pool import Pool, open_session
 from app.adapters.postgres.queue.jobs import Job, Task
 from app.adapters.postgres.queue.leases import UNFINISHED
+from app.support.cancelling import end_tasks
 from domain.documents import Arrival, DocumentReport
-from domain.errors import AskgraphError, Unavailable
+from domain.errors import AskgraphError, CostlyDocument, Unavailable
 from domain.ingestions import IngestionStatus
 from domain.metadata import Metadata
 from domain.ports.ingestions import Ingest
@@ -33,6 +36,12 @@ MAX_ATTEMPTS = 20
 MAX_DELAY = 60.0
 """Longest wait between two attempts, in seconds. The first wait is one second; each following one is twice as long."""
 
+MAX_DEATHS = 2
+"""Number of processes that may die while they read a file. Then it is given up: it may be what they died of."""
+
+WATCH_SECONDS = 1.0
+"""Interval of looks at the state of a file that is being ingested, which may have been cancelled."""
+
 _COLUMNS: LiteralString = "ingestion_id, workspace_id, source, state, accepted_at, ended_at, report"
 
 # The job's lock keeps two files of the same source in order.
@@ -42,23 +51,43 @@ _ACCEPT: LiteralString = f"""
         SELECT %(queue)s, %(task)s, %(lock)s,
             jsonb_build_object('workspace_id', %(workspace_id)s::text, 'ingestion_id', %(ingestion_id)s::text)
     )
-    INSERT INTO ingestions (workspace_id, ingestion_id, source, media_type, state, content, metadata)
-    VALUES (%(workspace_id)s, %(ingestion_id)s, %(source)s, %(media_type)s, 'queued', %(content)s, %(metadata)s)
+    INSERT INTO ingestions (workspace_id, ingestion_id, source, media_type, state, content, metadata, groups)
+    VALUES (%(workspace_id)s, %(ingestion_id)s, %(source)s, %(media_type)s, 'queued', %(content)s, %(metadata)s,
+        %(groups)s)
     RETURNING {_COLUMNS}
 """
 
 _HAS_LEASE: LiteralString = "EXISTS (SELECT FROM procrastinate_jobs WHERE id = %(lease)s AND status = 'doing')"
 
 _BEGIN: LiteralString = f"""
-    UPDATE ingestions SET state = 'running'
+    UPDATE ingestions SET state = 'running', begun = begun + 1
     WHERE workspace_id = %(workspace_id)s AND ingestion_id = %(ingestion_id)s AND {UNFINISHED}
         AND {_HAS_LEASE}
-    RETURNING source, media_type, content, metadata, arrival
+    RETURNING source, media_type, content, metadata, groups, arrival, begun
 """
 
+# Its process lives, so the file is not what ended it.
+_LEAVE: LiteralString = """
+    UPDATE ingestions SET begun = begun - 1 WHERE workspace_id = %(workspace_id)s AND ingestion_id = %(ingestion_id)s
+"""
+
+# Without its job, what a worker reads is not stored.
+_CANCEL: LiteralString = f"""
+    WITH job AS (
+        DELETE FROM procrastinate_jobs
+        WHERE queue_name = %(queue)s AND args ->> 'workspace_id' = %(workspace_id)s
+            AND args ->> 'ingestion_id' = %(ingestion_id)s
+    )
+    UPDATE ingestions SET state = 'cancelled', ended_at = now(), content = NULL,
+        report = %(report)s || jsonb_build_object('source', source)
+    WHERE workspace_id = %(workspace_id)s AND ingestion_id = %(ingestion_id)s AND {UNFINISHED}
+"""
+
+# A document that was stored just before its ingestion was cancelled is reported as it is.
 _END: LiteralString = f"""
     UPDATE ingestions SET state = %(state)s, report = %(report)s, ended_at = now(), content = NULL
-    WHERE workspace_id = %(workspace_id)s AND ingestion_id = %(ingestion_id)s AND state = 'running' AND {_HAS_LEASE}
+    WHERE workspace_id = %(workspace_id)s AND ingestion_id = %(ingestion_id)s
+        AND (state = 'running' AND {_HAS_LEASE} OR state = 'cancelled' AND %(state)s = 'done')
     RETURNING ingestion_id
 """
 
@@ -85,6 +114,7 @@ class PostgresIngestionQueue:
         content: bytes,
         media_type: str | None = None,
         metadata: Metadata | None = None,
+        groups: Sequence[str] | None = None,
     ) -> IngestionStatus:
         async with open_session(self._pool, workspace_id) as session:
             row = await session.fetch_one(
@@ -94,6 +124,7 @@ class PostgresIngestionQueue:
                 media_type=media_type,
                 content=content,
                 metadata=Jsonb(metadata or {}),
+                groups=None if groups is None else list(groups),
                 queue=QUEUE,
                 task=TASK,
                 lock=f"source {workspace_id} {source}",
@@ -103,6 +134,13 @@ class PostgresIngestionQueue:
 
     async def get(self, workspace_id: str, ingestion_id: str) -> IngestionStatus | None:
         async with open_session(self._pool, workspace_id) as session:
+            row = await session.fetch_one(_GET, ingestion_id=ingestion_id)
+        return None if row is None else _read_status(row)
+
+    async def cancel(self, workspace_id: str, ingestion_id: str) -> IngestionStatus | None:
+        async with open_session(self._pool, workspace_id) as session:
+            report = Jsonb(asdict(DocumentReport("", "cancelled", note="It was cancelled.")))
+            await session.execute(_CANCEL, ingestion_id=ingestion_id, queue=QUEUE, report=report)
             row = await session.fetch_one(_GET, ingestion_id=ingestion_id)
         return None if row is None else _read_status(row)
 
@@ -126,15 +164,31 @@ class PostgresIngestionQueue:
         try:
             if job.attempts >= MAX_ATTEMPTS:
                 raise AskgraphError(f"The file was tried {MAX_ATTEMPTS} times. See the log, then send it again.")
-            report = await ingest(
-                workspace_id,
-                source,
-                row["content"],
-                media_type=row["media_type"],
-                metadata=row["metadata"],
-                arrival=arrival,
+            if row["begun"] > MAX_DEATHS:
+                raise CostlyDocument(f"{MAX_DEATHS} processes ended while they read the file. It is not tried again.")
+            reading = asyncio.create_task(
+                ingest(
+                    workspace_id,
+                    source,
+                    row["content"],
+                    media_type=row["media_type"],
+                    metadata=row["metadata"],
+                    groups=row["groups"],
+                    arrival=arrival,
+                )
             )
+            try:
+                await self._watch(reading, workspace_id, ingestion_id)
+            finally:
+                await end_tasks(reading)
+            if reading.cancelled():
+                return None
+            report = reading.result()
+        except asyncio.CancelledError:
+            await self._leave(workspace_id, ingestion_id)
+            raise
         except Unavailable as error:
+            await self._leave(workspace_id, ingestion_id)
             delay = min(2.0**job.attempts, MAX_DELAY)
             logger.warning("The ingestion of %s waits %.0f s: %s", source, delay, error.message)
             return delay
@@ -155,6 +209,19 @@ class PostgresIngestionQueue:
         if ended is None:
             logger.warning("Another worker has taken over the ingestion of %s.", source)
         return None
+
+    async def _watch(self, reading: asyncio.Task[DocumentReport], workspace_id: str, ingestion_id: str) -> None:
+        """Return once the file is read, or its ingestion cancelled."""
+        while not (await asyncio.wait([reading], timeout=WATCH_SECONDS))[0]:
+            with suppress(Unavailable):
+                status = await self.get(workspace_id, ingestion_id)
+                if status is None or status.state == "cancelled":
+                    return
+
+    async def _leave(self, workspace_id: str, ingestion_id: str) -> None:
+        with suppress(Unavailable):
+            async with open_session(self._pool, workspace_id) as session:
+                await session.execute(_LEAVE, ingestion_id=ingestion_id)
 
 
 def _read_status(row: DictRow) -> IngestionStatus:

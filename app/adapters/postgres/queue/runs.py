@@ -217,6 +217,8 @@ class PostgresRunQueue:
                 return None
             self._held[request.run_id] = _Holding(row["begun"], 1, by_worker=False)
             return Lease(request, 1)
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise UnknownThread from error
         except psycopg.errors.ForeignKeyViolation as error:
             # This process was away for so long that its worker id was deleted. The next heartbeat registers it again.
             raise DatabaseUnavailable from error

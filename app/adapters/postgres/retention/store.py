@@ -11,7 +11,7 @@ from uuid import UUID
 import psycopg
 
 from app.adapters.postgres.documents.originals import DROP_UNNEEDED, LOCK_UNNEEDED
-from app.adapters.postgres.pool import Pool, open_session
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, open_session
 from app.adapters.postgres.retention.deletion import (
     CUT,
     DELETE_TAPES,
@@ -144,7 +144,7 @@ class PostgresRetention:
 
     async def delete_threads(self, cuts: Cuts, *, after: str, dry_run: bool) -> tuple[Pruned, str | None]:
         pruned, last = Pruned(), None
-        async with open_session(self._pool, "", transaction=True) as session:
+        async with open_session(self._pool, ALL_WORKSPACES, transaction=True) as session:
             locked = [
                 row["thread_id"] for row in await session.fetch(_LOCK_PAST, after=after, batch=BATCH, **spread(cuts))
             ]
@@ -163,7 +163,7 @@ class PostgresRetention:
 
     async def thin_threads(self, cuts: Cuts, steps_of: int, *, after: str, dry_run: bool) -> tuple[Pruned, str | None]:
         pruned, last = Pruned(), None
-        async with open_session(self._pool, "", transaction=True) as session:
+        async with open_session(self._pool, ALL_WORKSPACES, transaction=True) as session:
             thread = await session.fetch_one(LOCK_LONG, after=after, steps_of=steps_of, **spread(cuts))
             if thread is not None:
                 last = thread["thread_id"]
@@ -175,7 +175,7 @@ class PostgresRetention:
 
     async def delete_orphans(self, cuts: Cuts, *, after: str, dry_run: bool) -> tuple[Pruned, str | None]:
         pruned, last = Pruned(), None
-        async with open_session(self._pool, "", transaction=True) as session:
+        async with open_session(self._pool, ALL_WORKSPACES, transaction=True) as session:
             found = await session.fetch(_FIND_ORPHANS, after=after, batch=BATCH)
             last = found[-1]["thread_id"] if found else None
             old = datetime.now(UTC) - ORPHANED
@@ -191,14 +191,14 @@ class PostgresRetention:
         return pruned, last
 
     async def delete_ingestions(self, cuts: Cuts, *, after: str, dry_run: bool) -> tuple[Pruned, str | None]:
-        async with open_session(self._pool, "", transaction=True) as session:
+        async with open_session(self._pool, ALL_WORKSPACES, transaction=True) as session:
             gone = await run(session, _DELETE_INGESTIONS, **spread(cuts))
             if dry_run:
                 raise psycopg.Rollback
         return Pruned(ingestions=gone.rows, bytes=gone.bytes), None
 
     async def delete_revisions(self, cuts: Cuts, *, after: str, dry_run: bool) -> tuple[Pruned, str | None]:
-        async with open_session(self._pool, "", transaction=True) as session:
+        async with open_session(self._pool, ALL_WORKSPACES, transaction=True) as session:
             old = datetime.now(UTC) - ORPHANED
             gone = await run(session, _DELETE_REVISIONS, only=cuts.workspace_id, old=old)
             await session.execute(LOCK_UNNEEDED, only=cuts.workspace_id)

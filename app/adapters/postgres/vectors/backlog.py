@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import LiteralString
 
 from app.adapters.postgres.library.ids import parse_ids
-from app.adapters.postgres.pool import Pool, Session, open_session
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, Session, open_session
 from app.adapters.postgres.vectors.embedding_model import hold_index
 from domain.documents import embedding_text
 from domain.ports.documents import PassageEncoder
@@ -115,7 +115,7 @@ class PostgresEmbeddingBacklog:
         self._tend_indexes = tend_indexes
 
     async def embed_some(self, encoder: PassageEncoder) -> int:
-        async with open_session(self._pool, "") as session:
+        async with open_session(self._pool, ALL_WORKSPACES) as session:
             turn = await session.fetch_one(_FIND_TURN)
         return 0 if turn is None else await self._embed(turn["workspace_id"], None, encoder)
 
@@ -127,7 +127,7 @@ class PostgresEmbeddingBacklog:
             return await self._count(session, document_id)
 
     async def is_empty(self) -> bool:
-        async with open_session(self._pool, "") as session:
+        async with open_session(self._pool, ALL_WORKSPACES) as session:
             row = await session.fetch_one(_IS_EMPTY)
         return row is None or bool(row["is_empty"])
 

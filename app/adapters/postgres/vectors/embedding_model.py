@@ -11,7 +11,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import scalar_row
 from psycopg.sql import SQL, Composed, Identifier, Literal
 
-from app.adapters.postgres.pool import Pool, Session, translated_errors
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, Session, borrow, translated_errors
 from domain.errors import ConfigurationError, EmbedderReplaced
 from domain.ports.embedding import Embedder
 
@@ -51,7 +51,7 @@ async def pin_embedder(pool: Pool, embedder: Embedder) -> None:
     named = {"name": embedder.name, "dimension": embedder.dimension}
     wanted = (embedder.name, embedder.dimension)
     with translated_errors():
-        async with pool.connection() as connection:
+        async with borrow(pool, ALL_WORKSPACES) as connection:
             await connection.execute(_ADD, named)
             if (await read_model(connection), await read_dimension(connection, "chunks")) == wanted:
                 return
@@ -76,7 +76,7 @@ async def find_problem(pool: Pool, embedder: Embedder) -> str | None:
     Raises `DatabaseUnavailable`.
     """
     with translated_errors():
-        async with pool.connection() as connection:
+        async with borrow(pool, ALL_WORKSPACES) as connection:
             stored = await read_model(connection)
     return None if stored == embedder.name else _explain(stored)
 

@@ -16,7 +16,8 @@ from psycopg import AsyncConnection, Error, Rollback, errors
 from psycopg.rows import DictRow
 from psycopg.sql import SQL, Identifier
 
-from app.adapters.postgres.pool import Pool, translated_errors
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, translated_errors
+from app.adapters.postgres.row_security import protect
 from app.adapters.postgres.vectors import vector_index
 from app.adapters.postgres.vectors.embedding_model import describe_column, fetch_value, list_graphs, read_model
 from domain.documents import embedding_text
@@ -131,6 +132,7 @@ class Reembedding:
         await self._connection.execute(describe_column("chunks_next", self._embedder.dimension))
         for row in await (await self._connection.execute(_GRANTS)).fetchall():
             await self._connection.execute(row["statement"])
+        await protect(self._connection, "chunks_next")
 
     async def count(self) -> tuple[int, int]:
         """Return the number of chunks that have their new vector, and the number of all chunks."""
@@ -253,7 +255,7 @@ async def open_reembedding(
     """
     async with AsyncExitStack() as stack:
         with translated_errors():
-            connection = await stack.enter_async_context(pool.connection())
+            connection = await stack.enter_async_context(borrow(pool, ALL_WORKSPACES))
             if not await fetch_value(connection, "SELECT pg_try_advisory_lock(%s)", [_LOCK]):
                 raise ConfigurationError("Another process is re-embedding the documents. Wait for it, or stop it.")
         try:

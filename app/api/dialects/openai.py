@@ -1,0 +1,414 @@
+"""OpenAI's Chat Completions over our runs, under `/v1`: for clients and libraries that speak it already.
+
+The client keeps the conversation and sends all of it. Where it is one that we have answered, its thread goes on;
+otherwise, also where the client has edited it, a new thread begins with it. A `thread_id` in `metadata` names one.
+"""
+
+import base64
+import time
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import aclosing
+from itertools import pairwise
+from typing import Annotated, Any, Literal, cast
+
+import numpy as np
+import orjson
+from fastapi import APIRouter, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
+from sse_starlette import EventSourceResponse
+from starlette.responses import Response
+
+from app.api.dependencies import (
+    ConversationsDep,
+    ModesDep,
+    get_cached_answers,
+    get_caller,
+    get_run_manager,
+    needs,
+    read_services,
+)
+from app.api.errors import respond_to_error, status_of_failure
+from app.api.sse import STREAM_HEADERS
+from app.api.streams import GONE, PING_SECONDS, collect_while_connected, locate
+from app.runs.cache_key import digest
+from app.runs.requests import Ask, read_events
+from domain.documents import Citation
+from domain.errors import AskgraphError, InputError, UnknownMode
+from domain.events import Done, Event
+from domain.ports.conversations import ConversationIndex
+from domain.profile import find_mode
+from domain.scope import Scope
+from domain.state import Turn
+from domain.streams import StreamedEvent
+from domain.text.markers import find_markers
+
+CORRECTION = "\n\n---\n\n**Correction.** The text above is withdrawn. The corrected answer:\n\n"
+"""Opens a corrected answer: the protocol has no way to take back what was streamed."""
+
+MOST_MESSAGES = 1000
+MOST_TEXTS = 256
+"""Texts to embed in one request."""
+
+
+class OpenAIRoute(needs("ask")):  # type: ignore[misc]
+    """Gives errors the protocol's form and its statuses."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Wrap the handler."""
+        handle = super().get_route_handler()
+
+        async def handle_in_protocol(request: Request) -> Response:
+            try:
+                return cast(Response, await handle(request))
+            except RequestValidationError as error:
+                first = error.errors()[0]
+                field = ".".join(str(part) for part in first["loc"][1:])
+                return _refuse(400, f"{field}: {first['msg']}", "invalid_request", param=field)
+            except AskgraphError as error:
+                plain = respond_to_error(request, error)
+                status = 400 if isinstance(error, InputError) and plain.status_code == 422 else plain.status_code
+                refused = _refuse(status, error.message, error.code)
+                refused.headers.update({k: v for k, v in plain.headers.items() if k == "retry-after"})
+                return refused
+
+        return handle_in_protocol
+
+
+router = APIRouter(prefix="/v1", route_class=OpenAIRoute, include_in_schema=False)
+
+
+class Part(BaseModel):
+    """A part of a message."""
+
+    type: str
+    text: str = ""
+
+
+class Message(BaseModel):
+    """A message of the conversation."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | list[Part] | None = None
+
+    def read_text(self) -> str:
+        """Return the message's text. Raises `InputError` where it holds anything else."""
+        if isinstance(self.content, list):
+            if other := next((part.type for part in self.content if part.type != "text"), None):
+                raise InputError(f"Only text can be asked about; a message has a part of the type {other!r}.")
+            return "\n".join(part.text for part in self.content)
+        return self.content or ""
+
+
+class StreamOptions(BaseModel):
+    """What a stream holds beside the answer."""
+
+    include_usage: bool = False
+
+
+class CompletionRequest(BaseModel):
+    """The fields of a request that are used. Others, such as `temperature`, have no meaning here and are ignored."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    model: str
+    """A mode."""
+    messages: list[Message] = Field(min_length=1, max_length=MOST_MESSAGES)
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+    n: Literal[1] | None = None
+    metadata: dict[str, str] | None = None
+    """`thread_id`: go on in this thread. `workspace`: ask there."""
+
+    def read_conversation(self) -> tuple[list[tuple[str, str]], str]:
+        """Return the questions and answers so far, and the question. Raises `InputError`.
+
+        Instructions to the model are left out: answers come from the documents, and the team's instructions are in the
+        mode's profile.
+        """
+        said = [(m.role, m.read_text().strip()) for m in self.messages if m.role in ("user", "assistant")]
+        if not said or said[-1][0] != "user":
+            raise InputError("The last message has to be the user's question.")
+        exchanges: list[tuple[str, str]] = []
+        for (role, text), (following, answer) in pairwise(said):
+            if role == "user" and following == "assistant":
+                exchanges.append((text, answer))
+        return exchanges, said[-1][1]
+
+
+class EmbeddingRequest(BaseModel):
+    """Texts to embed."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    input: str | Annotated[list[str], Field(min_length=1, max_length=MOST_TEXTS)]
+    model: str
+    encoding_format: Literal["float", "base64"] = "float"
+
+
+@router.get("/models")
+async def list_models(modes: ModesDep) -> dict[str, Any]:
+    """List the modes as models."""
+    return {"object": "list", "data": [_describe_model(name) for name in modes]}
+
+
+@router.get("/models/{name}")
+async def get_model(name: str, modes: ModesDep) -> Any:
+    """Describe a mode as a model."""
+    return _describe_model(name) if name in modes else _refuse_model(name)
+
+
+@router.post("/chat/completions")
+async def complete(
+    body: CompletionRequest, request: Request, modes: ModesDep, conversations: ConversationsDep
+) -> Response:
+    """Answer the last question of a conversation. A client that leaves has stopped its run."""
+    try:
+        find_mode(modes, body.model)
+    except UnknownMode:
+        return _refuse_model(body.model)
+    exchanges, question = body.read_conversation()
+    caller = get_caller(request)
+    metadata = body.metadata or {}
+    workspace_id = caller.enter(metadata.get("workspace"))
+    key = [workspace_id, caller.name]
+    ask = Ask(
+        question=question,
+        scope=Scope(workspace_id, groups=caller.groups),
+        thread_id=metadata.get("thread_id") or await _find_thread(conversations, [key, exchanges]),
+        mode=body.model,
+        history=_make_turns(exchanges),
+    )
+    completion = Completion(body.model, str(request.base_url), workspace_id)
+    events, headers, stop = await _start(request, ask)
+
+    async def remember(answer: str) -> None:
+        transcript = digest([key, [*exchanges, (question, answer.strip())]])
+        await conversations.remember(transcript, headers["X-Thread-Id"])
+
+    if body.stream:
+        with_usage = body.stream_options is not None and body.stream_options.include_usage
+        frames = _stream(completion, headers["X-Run-Id"], events, stop, remember, with_usage=with_usage)
+        return EventSourceResponse(frames, ping=PING_SECONDS, headers=headers | STREAM_HEADERS)
+    followed = await collect_while_connected(request, events)
+    if followed is None:
+        await stop()
+        return Response(status_code=GONE)
+    ended, _ = followed
+    if ended["type"] == "error":
+        status = status_of_failure(ended)
+        return _refuse(400 if status == 422 else status, ended["message"], ended["code"])
+    await remember(ended["answer"])
+    return JSONResponse(completion.describe(ended), headers=headers)
+
+
+@router.post("/embeddings")
+async def embed(body: EmbeddingRequest, request: Request) -> dict[str, Any]:
+    """Embed texts with the model that the documents are embedded with, whatever the name of the model asked for."""
+    texts = [body.input] if isinstance(body.input, str) else body.input
+    embedder = read_services(request).library.embedder
+    vectors = (await embedder.embed_passages(texts)).astype(np.float32)
+    data = [
+        {
+            "object": "embedding",
+            "index": index,
+            "embedding": base64.b64encode(vector.tobytes()).decode()
+            if body.encoding_format == "base64"
+            else vector.tolist(),
+        }
+        for index, vector in enumerate(vectors)
+    ]
+    tokens = sum(read_services(request).models.tokens.count(text) for text in texts)
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return {"object": "list", "data": data, "model": embedder.name, "usage": usage}
+
+
+class Completion:
+    """One answer in the protocol's form."""
+
+    def __init__(self, model: str, base_url: str, workspace_id: str) -> None:
+        self._model = model
+        self._base_url = base_url
+        self._workspace_id = workspace_id
+        self._created = int(time.time())
+
+    def describe(self, done: Done) -> dict[str, Any]:
+        """Make the whole completion."""
+        message = {"role": "assistant", "content": done["answer"], "refusal": None, **self.cite(done, 0)}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
+        return {
+            **self._head(done["run_id"], "chat.completion"),
+            "choices": [choice],
+            "usage": count_tokens(done),
+            "citations": self._list_addresses(done["citations"]),
+        }
+
+    def make_chunk(self, run_id: str, delta: dict[str, Any], **more: Any) -> dict[str, Any]:
+        """Make a piece of a streamed completion."""
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}
+        return {**self._head(run_id, "chat.completion.chunk"), "choices": [choice], **more}
+
+    def make_end(self, done: Done, offset: int, *, with_usage: bool) -> list[dict[str, Any]]:
+        """Make the last pieces of a streamed completion; the answer begins at `offset` of what was streamed."""
+        end = self.make_chunk(
+            done["run_id"], self.cite(done, offset), citations=self._list_addresses(done["citations"])
+        )
+        end["choices"][0]["finish_reason"] = "stop"
+        if not with_usage:
+            return [end]
+        usage = {**self._head(done["run_id"], "chat.completion.chunk"), "choices": [], "usage": count_tokens(done)}
+        return [end, usage]
+
+    def cite(self, done: Done, offset: int) -> dict[str, Any]:
+        """Make the annotations: each marker with the address of what it cites."""
+        by_number = {citation["marker"]: citation for citation in done["citations"]}
+        chunk_ids = [
+            by_number[n]["chunk_id"] if n in by_number else "" for n in range(1, max(by_number, default=0) + 1)
+        ]
+        annotations = [
+            {
+                "type": "url_citation",
+                "url_citation": {
+                    "start_index": span.start + offset,
+                    "end_index": span.end + offset,
+                    "title": by_number[number]["title"],
+                    "url": self._locate(by_number[number]),
+                },
+            }
+            for span in find_markers(done["answer"], chunk_ids)
+            for number in span.numbers
+            if number in by_number
+        ]
+        return {"annotations": annotations} if annotations else {}
+
+    def _head(self, run_id: str, kind: str) -> dict[str, Any]:
+        return {"id": f"chatcmpl-{run_id}", "object": kind, "created": self._created, "model": self._model}
+
+    def _list_addresses(self, citations: Sequence[Citation]) -> list[str]:
+        return [self._locate(citation) for citation in citations]
+
+    def _locate(self, citation: Citation) -> str:
+        """Return the address of the cited page, or of the document where it has no pages."""
+        place = "text" if citation["page"] is None else f"pages/{citation['page']}.png"
+        return f"{self._base_url}api/documents/{citation['document_id']}/{place}?workspace={self._workspace_id}"
+
+
+def count_tokens(done: Done) -> dict[str, int]:
+    """Return the tokens that language models read and wrote for the answer; none where it is quoted or cached."""
+    read = sum(usage["input_tokens"] for usage in done["usage"])
+    written = sum(usage["output_tokens"] for usage in done["usage"])
+    return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+
+
+async def _find_thread(conversations: ConversationIndex, transcript: list[Any]) -> str | None:
+    return await conversations.take(digest(transcript)) if transcript[-1] else None
+
+
+Stop = Callable[[], Coroutine[Any, Any, None]]
+
+
+async def _start(request: Request, ask: Ask) -> tuple[AsyncGenerator[StreamedEvent], dict[str, str], Stop]:
+    """Begin to answer. Returns the events, headers that identify the run, and what stops it."""
+    if hit := await get_cached_answers(request).find(ask):
+
+        async def repeat() -> AsyncGenerator[StreamedEvent]:
+            for event in hit.events:
+                yield StreamedEvent.of(event, "")
+
+        async def leave() -> None:
+            """Leave the answer, which is complete."""
+
+        return repeat(), locate(hit), leave
+    manager = get_run_manager(request)
+    run = await manager.start(ask)
+
+    async def stop() -> None:
+        await manager.stop(run.workspace_id, run.run_id)
+
+    return manager.follow(run), locate(run), stop
+
+
+async def _stream(
+    completion: Completion,
+    run_id: str,
+    events: AsyncGenerator[StreamedEvent],
+    stop: Stop,
+    remember: Callable[[str], Coroutine[Any, Any, None]],
+    *,
+    with_usage: bool,
+) -> AsyncGenerator[bytes]:
+    sent, offset, ended = "", 0, False
+    try:
+        yield _frame(completion.make_chunk(run_id, {"role": "assistant", "content": ""}))
+        async with aclosing(read_events(events)) as opened:
+            async for event in opened:
+                piece, offset = _translate(event, sent, offset)
+                sent += piece
+                if piece:
+                    yield _frame(completion.make_chunk(run_id, {"content": piece}))
+                if event["type"] == "done":
+                    ended = True
+                    await remember(sent)
+                    for chunk in completion.make_end(event, offset, with_usage=with_usage):
+                        yield _frame(chunk)
+                elif event["type"] == "error":
+                    ended = True
+                    yield _frame(_describe_error(event["message"], event["code"], status_of_failure(event)))
+        yield b"data: [DONE]\n\n"
+    finally:
+        if not ended:
+            await stop()
+
+
+def _translate(event: Event, sent: str, offset: int) -> tuple[str, int]:
+    """Return the text to send for an event, and where in all that was sent the answer begins."""
+    if event["type"] == "content":
+        return event["token"], offset
+    if event["type"] == "correction":
+        if event["answer"].startswith(sent[offset:]):
+            return event["answer"][len(sent) - offset :], offset
+        return CORRECTION + event["answer"], len(sent) + len(CORRECTION)
+    if event["type"] == "done" and not sent:
+        # A stopped run may have written nothing that was streamed.
+        return event["answer"], 0
+    return "", offset
+
+
+def _frame(chunk: dict[str, Any]) -> bytes:
+    return b"data: %b\n\n" % orjson.dumps(chunk)
+
+
+def _make_turns(exchanges: Sequence[tuple[str, str]]) -> list[Turn]:
+    """Make the turns of a conversation that no thread holds. Which documents were cited is not known."""
+    return [
+        Turn(
+            run_id=f"client-{number}",
+            question=question,
+            standalone_question=question,
+            route="needs_retrieval",
+            answer=answer,
+            documents=[],
+            outcome="answered",
+        )
+        for number, (question, answer) in enumerate(exchanges)
+    ]
+
+
+def _describe_model(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "askgraph"}
+
+
+def _refuse_model(name: str) -> JSONResponse:
+    message = f"There is no model {name!r}. GET /v1/models lists the modes."
+    return _refuse(404, message, "model_not_found", param="model")
+
+
+def _refuse(status: int, message: str, code: str, param: str | None = None) -> JSONResponse:
+    return JSONResponse(_describe_error(message, code, status, param), status)
+
+
+def _describe_error(message: str, code: str, status: int, param: str | None = None) -> dict[str, Any]:
+    kinds = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+    kind = kinds.get(status, "server_error" if status >= 500 else "invalid_request_error")
+    return {"error": {"message": message, "type": kind, "param": param, "code": code}}

@@ -1,0 +1,298 @@
+"""Every endpoint, those of the OpenAPI document and of other protocols, tried with another workspace's ids and without the right that it needs."""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+from uuid import uuid4
+
+import httpx
+import pytest
+import pytest_asyncio
+from fastapi.routing import APIRoute
+
+from app.access.authentication import Authenticator
+from app.runs.requests import Ask, collect
+from app.serving.application import DIALECTS, ROUTERS, make_app
+from app.wiring.services import Services
+from domain.access import RIGHTS, Caller, Right
+from domain.scope import Scope
+from tests.http_client import describe_api, open_client
+
+SECRET = "The vault of the Kestrel opens with the number 7731."
+"""Said in another workspace, and in a document of a group that the caller is not in."""
+HARMLESS = "The lawn of the Kestrel is mown on Tuesdays."
+
+OPEN: dict[str, int] = {
+    "get /healthz": 200,
+    "get /api/session": 200,
+    "post /api/session": 422,
+    "delete /api/session": 204,
+}
+"""Endpoints that need no right and concern no workspace, with the status that anybody gets."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A request to an endpoint. `$document`, `$run`, `$thread`, `$checkpoint` and `$ingestion` stand for ids, and
+    `$workspace` for the workspace that is named."""
+
+    right: Right
+    body: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of httpx's `request`."""
+    ids: tuple[str, ...] = ()
+    """The ids in it. Without any, the endpoint lists or counts what is in the workspace."""
+
+
+IN_WORKSPACE = {"params": {"workspace": "$workspace"}}
+
+ENDPOINTS: dict[str, Endpoint] = {
+    "post /api/chat": Endpoint(
+        "ask",
+        {
+            "json": {"question": "How is the vault opened?", "document_ids": ["$document"], "workspace": "$workspace"},
+            "params": {"stream": "false"},
+        },
+        ("document",),
+    ),
+    "get /api/cache": Endpoint("debug", IN_WORKSPACE),
+    "get /api/cache/explain": Endpoint(
+        "debug",
+        {"params": {"question": "How is the vault opened?", "thread_id": "$thread", "workspace": "$workspace"}},
+        ("thread",),
+    ),
+    "get /api/runs/{run_id}": Endpoint("ask", IN_WORKSPACE, ("run",)),
+    "get /api/runs/{run_id}/events": Endpoint("ask", IN_WORKSPACE, ("run",)),
+    "post /api/runs/{run_id}/cancel": Endpoint("ask", IN_WORKSPACE, ("run",)),
+    "get /api/documents": Endpoint("ask", IN_WORKSPACE),
+    "get /api/documents/{document_id}": Endpoint("ask", IN_WORKSPACE, ("document",)),
+    "get /api/documents/{document_id}/revisions": Endpoint("ask", IN_WORKSPACE, ("document",)),
+    "get /api/documents/{document_id}/file": Endpoint("ask", IN_WORKSPACE, ("document",)),
+    "get /api/documents/{document_id}/pages/{number}.png": Endpoint("ask", IN_WORKSPACE, ("document",)),
+    "get /api/documents/{document_id}/text": Endpoint("ask", IN_WORKSPACE, ("document",)),
+    "post /api/documents": Endpoint(
+        "ingest", {"files": {"files": ("note.md", b"# Note\n\nNothing.")}, "data": {"workspace": "$workspace"}}
+    ),
+    "patch /api/documents/{document_id}": Endpoint("ingest", IN_WORKSPACE | {"json": {"groups": []}}, ("document",)),
+    "delete /api/documents/{document_id}": Endpoint("ingest", IN_WORKSPACE, ("document",)),
+    "get /api/ingestions/{ingestion_id}": Endpoint("ingest", IN_WORKSPACE, ("ingestion",)),
+    "get /api/threads/{thread_id}/history": Endpoint("debug", IN_WORKSPACE, ("thread",)),
+    "delete /api/threads/{thread_id}": Endpoint("admin", IN_WORKSPACE, ("thread",)),
+    "post /api/threads/{thread_id}/replay": Endpoint(
+        "debug", {"json": {"checkpoint_id": "$checkpoint", "workspace": "$workspace"}}, ("thread", "checkpoint")
+    ),
+    "get /api/graph": Endpoint("ask"),
+    "delete /api/ingestions/{ingestion_id}": Endpoint("ingest", IN_WORKSPACE, ("ingestion",)),
+    "get /v1/models": Endpoint("ask"),
+    "get /v1/models/{name}": Endpoint("ask"),
+    "post /v1/embeddings": Endpoint("ask", {"json": {"input": "vault", "model": "local"}}),
+    "post /v1/chat/completions": Endpoint(
+        "ask",
+        {
+            "json": {
+                "model": "standard",
+                "messages": [{"role": "user", "content": "What does the lawn of the Kestrel need?"}],
+                "metadata": {"workspace": "$workspace"},
+            }
+        },
+    ),
+    "get /api/costs": Endpoint("debug", IN_WORKSPACE),
+}
+"""An entry for every endpoint but those in `OPEN`."""
+
+NAMES = sorted(ENDPOINTS)
+WITH_IDS = [name for name in NAMES if ENDPOINTS[name].ids]
+OF_DOCUMENTS = [name for name in WITH_IDS if "document" in ENDPOINTS[name].ids]
+OF_RUNS = [name for name in WITH_IDS if {"run", "thread"} & set(ENDPOINTS[name].ids)]
+IN_A_WORKSPACE = [name for name in NAMES if "$workspace" in json.dumps(ENDPOINTS[name].body, default=str)]
+
+
+@dataclass
+class Service:
+    """The service, with a workspace `mine`, whose caller asks, and a workspace `theirs`."""
+
+    client: httpx.AsyncClient
+    theirs: dict[str, str]
+    """Ids of what is in the other workspace."""
+    hidden: dict[str, str]
+    """Ids of what is in the caller's own workspace, and for another group."""
+    caller: Caller = field(default_factory=lambda: Caller("tester", frozenset({"mine"})))
+
+    async def send(self, name: str, ids: Mapping[str, str], workspace: str) -> tuple[int, str]:
+        """Return the response's status and its text, in which the ids and the workspace are replaced by their kind."""
+        method, path = name.split()
+        values = dict(ids) | {"workspace": workspace}
+        for kind in ("run", "thread", "document", "ingestion"):
+            path = path.replace(f"{{{kind}_id}}", values[kind])
+        request = _replace(dict(ENDPOINTS[name].body), values)
+        response = await self.client.request(
+            method, path.replace("{number}", "1").replace("{name}", "standard"), **request
+        )
+        text = response.text
+        for kind, value in values.items():
+            text = text.replace(value, f"${kind}")
+        return response.status_code, text
+
+
+def _replace(value: Any, values: Mapping[str, str]) -> Any:
+    match value:
+        case dict():
+            return {key: _replace(part, values) for key, part in value.items()}
+        case list():
+            return [_replace(part, values) for part in value]
+        case str() if value.startswith("$"):
+            return values[value[1:]]
+    return value
+
+
+def never() -> dict[str, str]:
+    """Ids of what never existed."""
+    return {kind: str(uuid4()) for kind in ("document", "run", "thread", "checkpoint", "ingestion")}
+
+
+async def fill(services: Services, workspace: str, groups: list[str] | None = None) -> dict[str, str]:
+    """Add a document and ask about it. Returns the ids."""
+    text = f"# Vault\n\n{SECRET}\n".encode()
+    report = await services.library.ingestion.add(workspace, "vault.md", text, groups=groups)
+    waiting = await services.library.ingestions.accept(workspace, "later.md", text, groups=groups)
+    scope = Scope.within(workspace, groups=groups)
+    async with services.make_run_manager() as turns:
+        done, _ = await collect(await turns.ask(Ask("How does the vault of the Kestrel open?", scope)))
+    assert done["type"] == "done"
+    steps = await services.make_history_reader().read(workspace, done["thread_id"])
+    return {
+        "document": str(report.document_id),
+        "run": done["run_id"],
+        "thread": done["thread_id"],
+        "checkpoint": steps[0]["checkpoint_id"],
+        "ingestion": waiting.ingestion_id,
+    }
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def opened(servers: Any, template: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Service]:
+    """The service, once for all that only fails."""
+    from app.settings import read_settings
+    from app.wiring.services import open_services
+    from tests.conftest import create_database
+
+    async with create_database(servers, template) as url:
+        settings = read_settings(DATABASE_URL=url, REDIS_URL=servers.redis_url, load_samples=False)
+        async with open_services(settings) as services:
+            theirs = await fill(services, "theirs")
+            hidden = await fill(services, "mine", ["board"])
+            await services.library.ingestion.add("mine", "lawn.md", HARMLESS.encode())
+            async with open_client(make_app(services)) as client:
+                yield Service(client, theirs, hidden)
+
+
+@pytest.fixture
+def service(opened: Service, monkeypatch: pytest.MonkeyPatch) -> Service:
+    """The service, whose caller is `caller`."""
+    mine = replace(opened)
+
+    async def identify(authenticator: Authenticator, credential: str | None) -> Caller:
+        return mine.caller
+
+    monkeypatch.setattr(Authenticator, "identify", identify)
+    return mine
+
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def test_every_endpoint_is_tried() -> None:
+    paths = describe_api()["paths"]
+    described = {f"{method} {path}" for path, operations in paths.items() for method in operations}
+    served = {
+        f"{method.lower()} {route.path}"
+        for router in (*ROUTERS, *DIALECTS)
+        for route in cast(list[APIRoute], router.routes)
+        for method in route.methods or ()
+    }
+    assert described <= served == {*ENDPOINTS, *OPEN}
+
+
+@pytest.mark.parametrize("name", IN_A_WORKSPACE)
+async def test_another_workspace_is_as_unknown_as_one_that_never_existed(service: Service, name: str) -> None:
+    entered = await service.send(name, service.theirs, "theirs")
+    assert entered == await service.send(name, never(), f"nowhere-{uuid4().hex}")
+    assert entered[0] == 404
+
+
+@pytest.mark.parametrize("name", WITH_IDS)
+async def test_ids_of_another_workspace_are_as_unknown_as_ids_that_never_existed(service: Service, name: str) -> None:
+    smuggled = await service.send(name, service.theirs, "mine")
+    assert smuggled == await service.send(name, never(), "mine")
+    assert smuggled[0] == 404
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_caller_without_the_right_is_refused_whatever_is_there(service: Service, name: str) -> None:
+    service.caller = Caller("tester", frozenset({"mine"}), rights=RIGHTS - {ENDPOINTS[name].right})
+    refused = await service.send(name, service.hidden, "mine")
+    assert refused == await service.send(name, never(), "mine") == await service.send(name, service.theirs, "theirs")
+    assert refused[0] == 403
+
+
+async def test_erasing_a_document_everywhere_needs_more_than_deleting_it(service: Service) -> None:
+    service.caller = Caller("tester", frozenset({"mine"}), rights=RIGHTS - {"admin"})
+    for document in (service.hidden["document"], service.theirs["document"], str(uuid4())):
+        path = f"/api/documents/{document}?everywhere=true&workspace=mine"
+        assert (await service.client.delete(path)).status_code == 403
+
+
+@pytest.mark.parametrize("name", OF_DOCUMENTS)
+async def test_documents_of_other_groups_are_as_unknown_as_ids_that_never_existed(service: Service, name: str) -> None:
+    service.caller = Caller("tester", frozenset({"mine"}), groups=frozenset({"staff"}))
+    hidden = await service.send(name, service.hidden, "mine")
+    assert hidden == await service.send(name, never(), "mine")
+    assert hidden[0] == 404
+
+
+@pytest.mark.parametrize("name", OF_RUNS)
+async def test_runs_that_read_for_other_groups_are_as_unknown(service: Service, name: str) -> None:
+    service.caller = Caller("tester", frozenset({"mine"}), groups=frozenset({"staff"}))
+    hidden = await service.send(name, service.hidden, "mine")
+    assert hidden == await service.send(name, never(), "mine")
+    assert hidden[0] == 404
+
+
+@pytest.mark.parametrize("groups", [None, frozenset({"staff"})])
+async def test_what_is_listed_says_nothing_of_others(service: Service, groups: frozenset[str] | None) -> None:
+    service.caller = Caller("tester", frozenset({"mine"}), groups=groups)
+    for name in (name for name in IN_A_WORKSPACE if not ENDPOINTS[name].ids):
+        status, text = await service.send(name, never(), "mine")
+        assert status == 200, name
+        assert service.theirs["document"] not in text, name
+        assert ("vault" in text) == (groups is None and name == "get /api/documents"), name
+
+
+async def test_a_question_is_answered_from_what_the_caller_may_read(service: Service) -> None:
+    text = "How does the vault of the Kestrel open?"
+    question = {"question": text, "workspace": "mine"}
+    protocol = {"model": "standard", "messages": [{"role": "user", "content": text}], "metadata": {"workspace": "mine"}}
+    for groups, tells in ((None, True), (frozenset({"board"}), True), (frozenset({"staff"}), False)):
+        # Twice, because the second answer may come from the cache.
+        for _ in range(2):
+            service.caller = Caller("tester", frozenset({"mine"}), groups=groups)
+            asked = await service.client.post("/api/chat", json=question, headers={"Accept": "application/json"})
+            completed = await service.client.post("/v1/chat/completions", json=protocol)
+            for response in (asked, completed):
+                assert response.status_code == 200
+                assert ("7731" in response.text) == tells, groups
+
+
+async def test_a_conversation_is_not_continued_by_those_who_may_not_read_it(service: Service) -> None:
+    service.caller = Caller("tester", frozenset({"mine"}), groups=frozenset({"staff"}))
+    for thread in (service.hidden["thread"], service.theirs["thread"]):
+        asked = {"question": "And what else?", "workspace": "mine", "thread_id": thread}
+        response = await service.client.post("/api/chat", json=asked, headers={"Accept": "application/json"})
+        assert response.status_code == 404
+        assert "7731" not in response.text
+
+
+async def test_open_endpoints_answer_anybody(service: Service) -> None:
+    for name, status in OPEN.items():
+        method, path = name.split()
+        assert (await service.client.request(method, path)).status_code == status
