@@ -125,6 +125,8 @@ def test_a_session_from_ingest_to_replay(home: Path, documents: Path) -> None:
 
     thread = answer["thread_id"]
     steps = read(run(home, "history", thread, "--json"))["steps"]
+    assert "36 months" in read(run(home, "why", answer["run_id"], "--json"))["facts"][-2]["text"]
+    assert "There is no run 'nonsense'" in run(home, "why", "nonsense", code=2).stderr
     checkpoint = next(s["checkpoint_id"] for s in steps if s["node"] == "rerank")
     assert checkpoint in run(home, "history", thread).stdout
     replayed = read(run(home, "replay", thread, "--from", checkpoint, "--json"))

@@ -80,6 +80,8 @@ def test_a_session_loads_no_model(home: Path, tmp_path: Path) -> None:
     assert (answer["cached"], answer["sources"][0]["title"]) == (True, "Falke")
     history = run(home, "history", answer["thread_id"], "--json")
     assert json.loads(history.stdout)["steps"][-1]["changed"]["answer"] == answer["answer"]
+    reasons = run(home, "why", answer["run_id"])
+    assert "answered by local in mode standard, from the cache" in " ".join(reasons.stdout.split())
     explained = run(home, "cache", "explain", QUESTION)
     assert json.loads(explained.stdout)["hit"]
     counted = run(home, "cache", "stats")
@@ -90,7 +92,7 @@ def test_a_session_loads_no_model(home: Path, tmp_path: Path) -> None:
     assert (deleted.code, deleted.stderr) == (1, "askgraph: there is no document 'nonsense' in this workspace.")
     assert json.loads(run(home, "documents", "--json").stdout) == []
 
-    for done in (ingested, asked, asked_again, history, explained, counted, deleted):
+    for done in (ingested, asked, asked_again, history, reasons, explained, counted, deleted):
         assert not done.imported & MODELS
 
 

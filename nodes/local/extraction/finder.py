@@ -46,9 +46,11 @@ class LocalFinder:
     ) -> list[Quote]:
         scored = await score_units(question, sources, self.unit_scorer, scope, typed=typed)
         shares = _drop_excluding(question, scored)
+        several = read_question(typed or question).several
         if last is not None and typed not in (None, question):
             shares = _lower_said(scored.units, shares, last["answer"])
-        several = read_question(typed or question).several
+            # It asks for one thing more, unless it only wants the last question answered otherwise.
+            several = several and not question.startswith(typed)
         passages = choose_passages(scored.units, shares, most, several=several, said=said)
         if passages and (rival := find_rival(scored.units, shares, passages[0])) is not None:
             passages = add_rival(passages, rival, most, limit_words(said, several=several))
