@@ -25,10 +25,10 @@ _SOURCE = _UNSEEN.join(f"[{letter}{_LOOKALIKES[letter]}]" for letter in "source"
 _CONTROL = re.compile(
     rf"""
     [<＜﹤](?=
-        \W*{_SOURCE}                                               # our own tag of a source
+        \W{{0,20}}+{_SOURCE}                                        # our own tag of a source
       | [|｜]                                                       # <|im_start|>, <|eot_id|>, <｜User｜>
       | /?(?:start|end)_of_(?:turn|image|utterance)                # Gemma, SmolVLM
-      | [/<]*SYS>>                                                  # Llama 2
+      | [/<]{{0,9}}SYS>>                                               # Llama 2
       | /?(?:s|bos|eos|pad|unk|mask|sop|eop|eo[thas]|think|tool_call|tool_response)>
       | (?:bos|eos|pad|unk)_token>                                  # Command
       | seed:\w+                                                    # Seed

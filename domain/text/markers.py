@@ -155,7 +155,7 @@ class _Scanner:
         line, newline, _ = self._buffer.partition("\n")
         if self._at_line_start:
             closing = re.fullmatch(r"[ \t]*(`{3,}|~{3,})[ \t\r]*", line)
-            if not newline and not final and re.fullmatch(r"[ \t]*(`*|~*)[ \t\r]*", line):
+            if not newline and not final and re.fullmatch(r"[ \t]*+(`*|~*)[ \t\r]*+", line):
                 return None
             if closing and closing[1].startswith(self._fence):
                 self._fence = ""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 _VALUE = re.compile(r"[$€£¥(\s+−–—-]*\d(?!.*/)(?!\d{3}\s*$)(?!\d*(?:st|nd|rd|th)\b)|[—–-]$")
 """The beginning of a cell that holds a value. Years, dates and ordinals stand in headers, so they do not count."""
-_RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*")
+_RULE = re.compile(r"[ \t]*+(?:\|[ \t]*+)?:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*+\|?[ \t]*+")
 _ROW = re.compile(r"[ \t]*\|.*\||.*[ \t]\|(?:[ \t]|$)")
 _LONGEST_LABEL = 80
 """Limit, in characters, of a line without cells between two rows."""

@@ -15,7 +15,7 @@ from domain.text.terms import analyse, content_words
 
 _WEIGHTS = Path(__file__).parent / "data" / "carrying.toml"
 _WORD = re.compile(r"\w[\w'’./-]*")
-_END = re.compile(r"[.!?:\n]\s*$|^\s*$")
+_END = re.compile(r"[.!?:\n]\s{0,3}$|^\s{0,3}$")
 
 READ = 120
 """Words of an earlier answer that are read."""

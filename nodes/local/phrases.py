@@ -13,7 +13,7 @@ from domain.text.languages import LANGUAGES, Language
 _DATA = Path(__file__).parent / "data"
 
 _SEPARATORS = r"[\s,.!?;:…¡¿)(-]*"
-_END = re.compile(r"[\s.!?…:;)]+$")
+_END = re.compile(r"(?<![\s.!?…:;)])[\s.!?…:;)]++$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from domain.text.complexity import is_nested
 from domain.text.sentences import split_sentences
 from domain.text.terms import analyse
 
-_NAME = re.compile(r"\b[A-Z][\w'’-]+(?: (?:(?:of|the|and|de|der|del|di|du|la|van|von) )*[A-Z][\w'’-]+)+")
+_NAME = re.compile(r"\b[A-Z][\w'’-]{1,60}+(?: (?:(?:of|the|and|de|der|del|di|du|la|van|von) )*[A-Z][\w'’-]{1,60}+)+")
 """At least two capitalised words: a single one is as often the beginning of a sentence."""
 
 NAMES = 2

@@ -27,7 +27,7 @@ _PARSER = (
 _ATTRIBUTE = r"(?:[.#][A-Za-z][\w.:-]{0,100}|[A-Za-z][\w-]{0,50}=(?:\"[^\"{}\n]{0,200}\"|[^\s{}\"]{1,200}))"
 _TEMPLATING = re.compile(
     r"\{%[^{}]{0,500}%\}|\{\{[^{}]{0,500}\}\}|\{\*[^{}]{0,500}\*\}"  # Liquid, Jinja, handbook generators
-    rf"|[ \t]*\{{:?[ \t]*{_ATTRIBUTE}(?:[ \t]{{1,9}}{_ATTRIBUTE}){{0,9}}[ \t]*\}}"  # kramdown, attr_list
+    rf"|(?<![ \t])[ \t]*+\{{:?[ \t]*{_ATTRIBUTE}(?:[ \t]{{1,9}}{_ATTRIBUTE}){{0,9}}[ \t]*\}}"  # kramdown, attr_list
     r"|(?<!\w)\*\*|\*\*(?!\w)"  # emphasis that is written wrongly and was not recognised
     r"|-{1,2}8<-{1,2}[^\n]{0,200}|^\[\[?_?TOC_?\]?\]$",
     re.IGNORECASE,

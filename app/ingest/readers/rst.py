@@ -47,7 +47,7 @@ _WORDS = frozenset(
     | {"abbr", "guilabel", "menuselection", "download"}
 )
 """Roles whose text is words. That of all others is code, such as the name of a function or an option."""
-_TITLED = re.compile(r"(.+?)\s*<([^<>]*)>", re.DOTALL)
+_TITLED = re.compile(r"(.+?)<([^<>]*)>", re.DOTALL)
 
 
 def read_rst(source: str, data: bytes) -> ParsedDocument:
@@ -147,7 +147,7 @@ def _read_role(
     text = text.replace("\0", "").replace("\\", "")
     titled = _TITLED.fullmatch(text)
     if titled:
-        return [nodes.inline(rawtext, titled[1])], []
+        return [nodes.inline(rawtext, titled[1].rstrip())], []
     if text.startswith("~"):
         text = text[1:].rpartition(".")[2]
     text = text.removeprefix("!")

@@ -19,10 +19,10 @@ from domain.errors import OversizedDocument
 MAX_ROWS = 1_048_576
 """Largest number of rows of all sheets together, empty ones included. Excel's own limit for one sheet."""
 
-_PLACES = re.compile(r"(?P<whole>[#0?,]*[#0?])(?:\.(?P<places>[0?#]+))?")
-_IGNORED = re.compile(r"\[(?!\$)[^\]]*\]|_.|\*.")
+_PLACES = re.compile(r"(?P<whole>[#0?,]{0,99}[#0?])(?:\.(?P<places>[0?#]{1,99}))?")
+_IGNORED = re.compile(r"\[(?!\$)[^\]]{0,99}\]|_.|\*.")
 """Colours and conditions, spaces as wide as a character, characters that fill the cell."""
-_CURRENCY = re.compile(r"\[\$([^\]-]*)(?:-[^\]]*)?\]")
+_CURRENCY = re.compile(r"\[\$([^\]-]{0,99})(?:-[^\]]{0,99})?\]")
 _SCIENTIFIC_BELOW, _SCIENTIFIC_FROM = 1e-9, 1e15
 
 

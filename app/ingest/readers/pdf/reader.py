@@ -145,7 +145,7 @@ def _collect_words(pages: list[Page]) -> frozenset[str]:
 def _rejoin_word(text: str, following: PageLine | None, words: frozenset[str]) -> str:
     """Drop the hyphen at the line's end where it only broke a word."""
     if following is not None and following.gap == "":
-        broken, rest = re.search(r"[^\W\d_]+(?=-$)", text), re.match(r"[^\W\d_]+", following.text)
+        broken, rest = re.search(r"(?<![^\W\d_])[^\W\d_]++(?=-$)", text), re.match(r"[^\W\d_]+", following.text)
         if broken and rest and rest[0][0].islower() and (broken[0] + rest[0]).lower() in words:
             return text[:-1]
     return text

@@ -18,7 +18,7 @@ _OPEN = re.compile(r"(?:^|\s)[$€£¥(\[]+$|^[.…·_\s]+$")
 """End of a cell that continues after the gap: a currency sign, a bracket, a leader."""
 _CLOSING = re.compile(r"[%)\]]|[.…·_\s]+$")
 """Start of text that belongs to the cell before the gap."""
-_FIGURE = re.compile(r"[$€£¥(\[ +−–—-]*(?:[\d.,/:]*\d[\d.,/:]*\s*[%)\]]*|[—–-])")
+_FIGURE = re.compile(r"[$€£¥(\[ +−–—-]*(?:(?=[.,/:]*\d)[\d.,/:]*+\s*+[%)\]]*+|[—–-])")
 
 
 def join_rows(runs: Iterable[Run]) -> list[Run]:
