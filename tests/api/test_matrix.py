@@ -102,7 +102,7 @@ ENDPOINTS: dict[str, Endpoint] = {
 
 NAMES = sorted(ENDPOINTS)
 WITH_IDS = [name for name in NAMES if ENDPOINTS[name].ids]
-OF_DOCUMENTS = [name for name in WITH_IDS if "document" in ENDPOINTS[name].ids]
+OF_DOCUMENTS = [name for name in WITH_IDS if {"document", "ingestion"} & set(ENDPOINTS[name].ids)]
 OF_RUNS = [name for name in WITH_IDS if {"run", "thread"} & set(ENDPOINTS[name].ids)]
 IN_A_WORKSPACE = [name for name in NAMES if "$workspace" in json.dumps(ENDPOINTS[name].body, default=str)]
 
