@@ -25,6 +25,8 @@ COMMANDS = {
     "stats": "Show how the service did, each target beside what was measured, and what would alert.",
     "prune": "Delete old conversations: their states, runs and tapes.",
     "cache": "Inspect the answer cache.",
+    "keys": "Make, list and revoke API keys.",
+    "audit": "Show who changed what: documents, conversations, keys.",
     "doctor": "Check a deployment: home, disk, database, cache and models; or what is stored.",
     "eval": "Measure how well questions are answered.",
     "graph": "Draw the graph.",

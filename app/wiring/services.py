@@ -5,6 +5,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from operator import attrgetter
 
+from app.adapters.postgres.audit import PostgresAuditLog
+from app.adapters.postgres.keys import PostgresKeyStore
 from app.adapters.postgres.monitoring import measure_queues
 from app.adapters.prices import read_prices
 from app.modes import fit_modes, read_modes
@@ -24,8 +26,10 @@ from app.wiring.library import LibraryServices, open_library
 from app.wiring.models import ModelServices, open_models
 from app.wiring.runs import RunServices, connect_answers, open_runs
 from app.wiring.servers import Servers, open_servers
+from domain.audit import AuditLog
 from domain.errors import AskgraphError
 from domain.health import Check, QueueDepth
+from domain.ports.keys import KeyStore
 from domain.profile import Profile
 from nodes.context import Context
 
@@ -41,6 +45,8 @@ class Services:
     models: ModelServices
     runs: RunServices
     admission: Admission
+    keys: KeyStore
+    audit: AuditLog
     checks: Mapping[str, Check]
     """Health checks by part; see `domain.health`."""
     parts: Mapping[str, str]
@@ -155,6 +161,8 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 models=models,
                 runs=runs,
                 admission=Admission(settings.max_runs, settings.max_runs_per_caller),
+                keys=PostgresKeyStore(servers.database.pool),
+                audit=PostgresAuditLog(servers.database.pool),
                 checks={**servers.checks(), **models.checks, **library.checks},
                 parts={**servers.parts, **models.parts, **library.parts, **runs.parts},
             )

@@ -9,11 +9,9 @@ from uuid import uuid4
 import httpx
 import pytest
 import pytest_asyncio
-from fastapi import Request
 from fastapi.routing import APIRoute
 
-from app.api import chat, dependencies
-from app.api.dialects import openai
+from app.access.authentication import Authenticator
 from app.runs.requests import Ask, collect
 from app.serving.application import DIALECTS, ROUTERS, make_app
 from app.wiring.services import Services
@@ -25,7 +23,13 @@ SECRET = "The vault of the Kestrel opens with the number 7731."
 """Said in another workspace, and in a document of a group that the caller is not in."""
 HARMLESS = "The lawn of the Kestrel is mown on Tuesdays."
 
-OPEN: dict[str, int] = {"get /healthz": 200, "get /readyz": 200}
+OPEN: dict[str, int] = {
+    "get /healthz": 200,
+    "get /readyz": 200,
+    "get /api/session": 200,
+    "post /api/session": 422,
+    "delete /api/session": 204,
+}
 """Endpoints that need no right and concern no workspace, with the status that anybody gets."""
 
 
@@ -189,11 +193,10 @@ def service(opened: Service, monkeypatch: pytest.MonkeyPatch) -> Service:
     """The service, whose caller is `caller`."""
     mine = replace(opened)
 
-    def get_caller(request: Request) -> Caller:
+    async def identify(authenticator: Authenticator, credential: str | None) -> Caller:
         return mine.caller
 
-    for module in (dependencies, chat, openai):
-        monkeypatch.setattr(module, "get_caller", get_caller)
+    monkeypatch.setattr(Authenticator, "identify", identify)
     return mine
 
 
