@@ -70,6 +70,8 @@ class Settings(BaseSettings):
     """The table's database; unset: `database_url`."""
     profiles: Path | None = None
     """A TOML file of modes, each of which may say what it `extends`; or the name of a shipped pipeline."""
+    api_key: SecretStr | None = None
+    """The key with which commands talk to a running server; unset: the one that the server keeps in `home`."""
     hosts: Annotated[frozenset[str], NoDecode] = frozenset()
     """Names by which clients may address the service, such as `ask.example.com` or `*.example.com`, separated by
     commas; `localhost` and IP addresses always may, `*` stands for every name."""
@@ -92,6 +94,8 @@ class Settings(BaseSettings):
     retention: Annotated[Policy, NoDecode] = Policy()
     """How long threads are kept after their last run, such as `90d`; workspaces may have spans of their own:
     `90d,acme=7d,legal=keep`."""
+    audit_days: int = Field(365, ge=1)
+    """Days for which the log of who changed what is kept."""
     keep_steps_of: int = Field(STEPS_OF, ge=1)
     """Number of a thread's latest runs that keep every step; older ones keep only their final state."""
 

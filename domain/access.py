@@ -1,6 +1,8 @@
 """Access: who asks, in which workspaces, and with which rights."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal, get_args
 
 from domain.errors import Forbidden, UnknownWorkspace
@@ -40,6 +42,34 @@ class Caller:
         if self.workspaces is not None and workspace_id not in self.workspaces:
             raise UnknownWorkspace(f"There is no workspace {workspace_id!r}.")
         return workspace_id
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """A key, without its secret."""
+
+    key_id: str
+    name: str
+    rights: frozenset[Right]
+    workspaces: frozenset[str] | None = None
+    """None: all."""
+    groups: frozenset[str] | None = None
+    """None: all."""
+    limits: Mapping[str, float] = field(default_factory=dict)
+    """What the key may consume, by the names of `domain.limits`; unnamed: as the service's default says."""
+    created_at: datetime | None = None
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+    last_used_at: datetime | None = None
+    """Within a minute."""
+
+    def is_valid(self, now: datetime) -> bool:
+        """Return True unless the key was revoked or has expired."""
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+    def as_caller(self) -> Caller:
+        """Return who sends requests with this key."""
+        return Caller(f"key:{self.key_id}", self.workspaces, self.groups, self.rights)
 
 
 OWNER = Caller("owner")

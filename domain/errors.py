@@ -19,6 +19,7 @@
     │       ├── CostlyDocument         reading it takes too much time or memory
     │       ├── MistypedDocument       the content is not what the name says
     │       └── UnsupportedDocument
+    ├── Unauthenticated            no key, or one that is not valid
     ├── Forbidden                  the caller lacks a right
     ├── NotFound
     │   ├── UnknownWorkspace       or one that is not the caller's
@@ -28,6 +29,7 @@
     │   ├── UnknownRun
     │   ├── UnknownIngestion
     │   ├── UnknownTape
+    │   ├── UnknownKey
     │   └── UnknownCheckpoint
     ├── DamagedState               a saved state cannot be read; its thread cannot go on from there
     ├── Superseded                 a later version of the document is stored, or another worker has this one
@@ -141,6 +143,10 @@ class UnsupportedDocument(DocumentError):
     """Files of this format are not supported."""
 
 
+class Unauthenticated(AskgraphError):
+    """This service needs a key: send it as `Authorization: Bearer KEY`, or sign in on the page."""
+
+
 class Forbidden(AskgraphError):
     """Your key does not have the right to do this."""
 
@@ -175,6 +181,10 @@ class UnknownIngestion(NotFound):
 
 class UnknownTape(NotFound):
     """This run has no tape."""
+
+
+class UnknownKey(NotFound):
+    """There is no such key."""
 
 
 class UnknownCheckpoint(NotFound):

@@ -1,5 +1,6 @@
 """Files that were accepted, to be read and embedded later."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -23,3 +24,5 @@ class IngestionStatus:
     ended_at: datetime | None = None
     report: DocumentReport | None = None
     """Set once the ingestion has ended."""
+    groups: Sequence[str] | None = None
+    """Those of the document that the file becomes; None: those that it has."""

@@ -96,12 +96,14 @@ def test_it_starts_with_samples_and_its_printed_line_works_and_ctrl_c_leaves_not
         assert last.type == "done"
         done = json.loads(last.data)
         assert done["citations"], done["answer"]
-        for part in ("database", "cache", "answerer", "embeddings"):
+        for part in ("database", "cache", "answerer", "embeddings", "without a key"):
             assert part in served.banner
         documents = httpx.get(f"{served.address}/api/documents").json()["documents"]
         assert len(documents) >= 5
         assert find_servers(home)
-        assert find_server(read_settings(home=home / "data")) == served.address
+        found = find_server(read_settings(home=home / "data"))
+        assert found is not None
+        assert found.url == served.address
     assert served.process.returncode == 0
     assert find_server(read_settings(home=home / "data")) is None
     wait_until_gone(home)

@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from app.serving.address import FILE, find_server, publish_address
+from app.serving.address import FILE, Address, find_server, publish_address
 from app.settings import Settings, read_settings
+
+TOKEN = "a token"
 
 
 @pytest.fixture
@@ -32,9 +35,10 @@ def make_settings(home: Path, **values: str) -> Settings:
 def test_a_server_is_found_while_it_serves(tmp_path: Path, port: int, host: str, reachable: str) -> None:
     settings = make_settings(tmp_path / "home")
     assert find_server(settings) is None
-    with publish_address(settings, host, port):
-        assert find_server(settings) == f"http://{reachable}:{port}"
+    with publish_address(settings, host, port, TOKEN):
+        assert find_server(settings) == Address(f"http://{reachable}:{port}", TOKEN)
         published = json.loads((settings.home / FILE).read_text())
+        assert stat.S_IMODE((settings.home / FILE).stat().st_mode) == 0o600
         assert (published["url"], published["pid"]) == (f"http://{reachable}:{port}", os.getpid())
     assert find_server(settings) is None
     assert list(settings.home.iterdir()) == []
@@ -42,7 +46,7 @@ def test_a_server_is_found_while_it_serves(tmp_path: Path, port: int, host: str,
 
 @pytest.mark.parametrize("name", ["openai_api_key", "database_url", "model_large"])
 def test_a_server_with_other_settings_is_ignored(tmp_path: Path, port: int, name: str) -> None:
-    with publish_address(make_settings(tmp_path, **{name: "postgresql://one"}), "127.0.0.1", port):
+    with publish_address(make_settings(tmp_path, **{name: "postgresql://one"}), "127.0.0.1", port, TOKEN):
         assert find_server(make_settings(tmp_path, **{name: "postgresql://one"}))
         assert find_server(make_settings(tmp_path, **{name: "postgresql://two"})) is None
         assert find_server(make_settings(tmp_path)) is None
@@ -52,14 +56,14 @@ def test_a_server_with_other_settings_is_ignored(tmp_path: Path, port: int, name
 def test_a_server_that_no_longer_listens_is_ignored(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         free = listener.getsockname()[1]
-    with publish_address(make_settings(tmp_path), "127.0.0.1", free):
+    with publish_address(make_settings(tmp_path), "127.0.0.1", free, TOKEN):
         assert find_server(make_settings(tmp_path)) is None
 
 
 def test_the_file_of_a_dead_server_is_ignored(tmp_path: Path, port: int) -> None:
     settings = make_settings(tmp_path)
     ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
-    with publish_address(settings, "127.0.0.1", port):
+    with publish_address(settings, "127.0.0.1", port, TOKEN):
         address = json.loads((tmp_path / FILE).read_text())
     (tmp_path / FILE).write_text(json.dumps(address | {"pid": int(ended.stdout)}))
     assert find_server(settings) is None
@@ -73,8 +77,8 @@ def test_a_damaged_file_is_ignored(tmp_path: Path, content: str) -> None:
 
 def test_the_file_of_a_later_server_is_kept(tmp_path: Path, port: int) -> None:
     settings = make_settings(tmp_path)
-    with publish_address(settings, "127.0.0.1", port):
+    with publish_address(settings, "127.0.0.1", port, TOKEN):
         address = json.loads((tmp_path / FILE).read_text())
         later = address | {"url": f"http://127.0.0.2:{port}", "pid": os.getppid()}
         (tmp_path / FILE).write_text(json.dumps(later))
-    assert find_server(settings) == later["url"]
+    assert find_server(settings) == Address(later["url"], TOKEN)

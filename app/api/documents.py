@@ -94,7 +94,8 @@ async def add_documents(
     With `wait=false`: 202, and an ingestion for each file that was taken, whose report is at `/api/ingestions/{id}`.
     """
     started = perf_counter()
-    workspace = caller.enter(workspace)
+    request.state.workspace = workspace = caller.enter(workspace)
+    request.state.target = ", ".join(file.filename or "" for file in files)
     scope, groups = Scope(workspace, groups=caller.groups), _check_groups(caller, groups)
     limit = settings.max_document_mb * 1_000_000
     reports: list[DocumentReport] = []

@@ -19,6 +19,7 @@ from domain.errors import (
     NotFound,
     OversizedDocument,
     ThreadBusy,
+    Unauthenticated,
     Unavailable,
 )
 from domain.events import Failed
@@ -28,6 +29,7 @@ logger = logging.getLogger("askgraph.api")
 _STATUS: list[tuple[type[AskgraphError], int]] = [
     (OversizedDocument, 413),
     (InputError, 422),
+    (Unauthenticated, 401),
     (Forbidden, 403),
     (NotFound, 404),
     (ThreadBusy, 409),
@@ -71,7 +73,10 @@ def respond_to_error(request: Request, error: AskgraphError) -> JSONResponse:
     status = status_of(error)
     if status >= 500:
         logger.error("%s %s: %s", request.method, request.url.path, error.message, exc_info=error)
-    return respond_to(error.code, error.message, retryable=error.retryable, status=status)
+    response = respond_to(error.code, error.message, retryable=error.retryable, status=status)
+    if isinstance(error, Unauthenticated):
+        response.headers["WWW-Authenticate"] = "Bearer"
+    return response
 
 
 def error_body(code: str, message: str, *, retryable: bool = False, **more: Any) -> dict[str, Any]:

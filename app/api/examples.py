@@ -246,3 +246,5 @@ UNHEALTHY: dict[str, Any] = {
     "database": "down",
     "problem": "The database does not answer.",
 }
+
+CALLER = {"name": "key:5f2c9a10", "workspaces": ["legal"], "groups": None, "rights": ["ask", "ingest"]}

@@ -5,12 +5,15 @@ from typing import Any
 from fastapi import APIRouter
 
 from app.api import examples
-from app.api.dependencies import IngestionsDep, Workspace, needs
+from app.api.dependencies import CallerScope, DocumentsDep, IngestionsDep, needs
 from app.api.descriptions import describe_ingestion
 from app.api.openapi import fail_with, respond_with
 from app.api.responses import IngestionBody
 from domain.errors import UnknownIngestion
 from domain.ingestions import IngestionStatus
+from domain.ports.documents import DocumentStore
+from domain.ports.ingestions import IngestionQueue
+from domain.scope import Scope
 
 router = APIRouter(prefix="/api/ingestions", tags=["documents"], route_class=needs("ingest"))
 
@@ -20,9 +23,11 @@ router = APIRouter(prefix="/api/ingestions", tags=["documents"], route_class=nee
     response_model=None,
     responses=respond_with(IngestionBody, examples.INGESTION, "The ingestion's state.") | fail_with(404),
 )
-async def get_ingestion(ingestion_id: str, ingestions: IngestionsDep, workspace: Workspace) -> dict[str, Any]:
+async def get_ingestion(
+    ingestion_id: str, ingestions: IngestionsDep, documents: DocumentsDep, scope: CallerScope
+) -> dict[str, Any]:
     """Return the state of a file's ingestion: queued, running, done or failed, and its report once it has ended."""
-    return _describe(ingestion_id, await ingestions.get(workspace, ingestion_id))
+    return describe_ingestion(await _find(ingestions, documents, scope, ingestion_id))
 
 
 @router.delete(
@@ -30,12 +35,23 @@ async def get_ingestion(ingestion_id: str, ingestions: IngestionsDep, workspace:
     response_model=None,
     responses=respond_with(IngestionBody, examples.CANCELLED_INGESTION, "The ingestion's state now.") | fail_with(404),
 )
-async def cancel_ingestion(ingestion_id: str, ingestions: IngestionsDep, workspace: Workspace) -> dict[str, Any]:
+async def cancel_ingestion(
+    ingestion_id: str, ingestions: IngestionsDep, documents: DocumentsDep, scope: CallerScope
+) -> dict[str, Any]:
     """Give up a file that waits or is being read. Nothing of it is stored. One that has ended stays as it is."""
-    return _describe(ingestion_id, await ingestions.cancel(workspace, ingestion_id))
+    status = await _find(ingestions, documents, scope, ingestion_id)
+    return describe_ingestion(await ingestions.cancel(scope.workspace_id, ingestion_id) or status)
 
 
-def _describe(ingestion_id: str, status: IngestionStatus | None) -> dict[str, Any]:
+async def _find(
+    ingestions: IngestionQueue, documents: DocumentStore, scope: Scope, ingestion_id: str
+) -> IngestionStatus:
+    """Raises `UnknownIngestion` where there is none whose document the caller may read."""
+    status = await ingestions.get(scope.workspace_id, ingestion_id)
+    if status is not None and scope.groups is not None:
+        document = await documents.find(scope.workspace_id, status.source)
+        stored = document is None or scope.admits(document.groups)
+        status = status if stored and scope.admits(status.groups or ()) else None
     if status is None:
         raise UnknownIngestion(f"There is no ingestion {ingestion_id!r} in this workspace.")
-    return describe_ingestion(status)
+    return status

@@ -13,17 +13,19 @@ from app.api.sse import MEDIA_TYPE
 Responses = dict[int | str, dict[str, Any]]
 
 _ERRORS: dict[int, tuple[str, str, bool]] = {
+    400: ("unknown_host", "This service is not known as 'evil.example'. …", False),
+    401: ("unauthenticated", "This service needs a key: send it as `Authorization: Bearer KEY`, …", False),
     403: ("forbidden", "This needs the right 'ask', which your key does not have.", False),
     404: ("unknown_document", "There is no document 'x' in this workspace.", False),
     409: ("thread_busy", "Another question of this thread is still being answered.", True),
-    413: ("oversized_document", "The file is larger than 50 MB. Split it.", False),
+    413: ("oversized_request", "The body of this request may have 1,000,000 bytes.", False),
     422: ("invalid_request", "question: Field required", False),
     502: ("model_rejected_key", "The model's provider did not accept the API key.", False),
     503: ("database_unavailable", "The database does not answer.", True),
 }
 
 
-EVERYWHERE = (403, 404, 422, 500, 503)
+EVERYWHERE = (400, 401, 403, 404, 413, 422, 500, 503)
 """Statuses with which every route may fail."""
 
 

@@ -6,6 +6,7 @@ from typing import Any, Literal, NotRequired
 from typing_extensions import TypedDict
 
 from app.runs.history import HistoryStep
+from domain.access import Right
 from domain.documents import Citation, DocumentReport
 from domain.events import Answer
 from domain.ingestions import IngestionState
@@ -204,6 +205,17 @@ class CostsBody(TypedDict):
     by: CostKey
     costs: list[Spending]
     total: Spending
+
+
+class CallerBody(TypedDict):
+    """The sender of a request."""
+
+    name: str
+    workspaces: list[str] | None
+    """Null: all."""
+    groups: list[str] | None
+    """The groups whose documents the caller may read; null: all."""
+    rights: list[Right]
 
 
 class CacheCountsBody(TypedDict):

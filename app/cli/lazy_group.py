@@ -24,6 +24,8 @@ COMMANDS = {
     "costs": "Show what answering has cost: runs, calls, tokens, dollars.",
     "prune": "Delete old conversations: their states, runs and tapes.",
     "cache": "Inspect the answer cache.",
+    "keys": "Make, list and revoke API keys.",
+    "audit": "Show who changed what: documents, conversations, keys.",
     "doctor": "Check what is stored.",
     "eval": "Measure how well questions are answered.",
     "graph": "Draw the graph.",

@@ -14,6 +14,9 @@ cli = new_cli()
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = 8000,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Listen on an address that others reach although there is no key.")
+    ] = False,
 ) -> None:
     """Serve the pages and the API."""
-    run(run_server(host, port), log_level=logging.INFO)
+    run(run_server(host, port, insecure=insecure), log_level=logging.INFO)

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from app.api.sse import read_frames
 from app.serving.address import find_server
-from app.settings import Settings
+from app.settings import Settings, reveal
 from domain.errors import AskgraphError, InputError, NotFound, Unavailable
 from domain.events import Event
 
@@ -25,15 +25,16 @@ class ServerClient:
     Raises the server's error as `NotFound`, `InputError` or `AskgraphError`, and `Unavailable` if the connection fails.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, key: str) -> None:
         address = urlsplit(url)
+        self._key = key
         self._host, self._port = address.hostname or "", address.port
 
     @classmethod
     def find(cls, settings: Settings) -> "ServerClient | None":
         """Return a client of the server that runs in the home with these settings, or None if there is none."""
-        url = find_server(settings)
-        return None if url is None else cls(url)
+        address = find_server(settings)
+        return None if address is None else cls(address.url, reveal(settings.api_key) or address.token)
 
     def get(self, *path: str, **query: Any) -> Any:
         """Return what a GET of the path answers. Values that are None are left out of the query."""
@@ -70,7 +71,8 @@ class ServerClient:
         return HTTPConnection(self._host, self._port, timeout=SILENCE_SECONDS)
 
     def _send(self, connection: HTTPConnection, method: str, target: str, body: str | None = None) -> HTTPResponse:
-        connection.request(method, target, body, {"Content-Type": "application/json"} if body else {})
+        headers = {"Authorization": f"Bearer {self._key}"} | ({"Content-Type": "application/json"} if body else {})
+        connection.request(method, target, body, headers)
         response = connection.getresponse()
         if response.status >= 400:
             error = json.loads(response.read())["error"]

@@ -6,6 +6,7 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -17,13 +18,33 @@ from app.settings import Settings
 FILE = "server.json"
 
 
+@dataclass(frozen=True, slots=True)
+class Address:
+    """The address of a running server of this machine."""
+
+    url: str
+    """For example `http://127.0.0.1:8000`."""
+    token: str
+    """Identifies the owner of the machine to this server, as long as it runs."""
+
+
 @contextmanager
-def publish_address(settings: Settings, host: str, port: int) -> Iterator[None]:
-    """Keep the address in `<home>/server.json` as `{"url", "pid", "settings"}` until the end of the block."""
+def publish_address(settings: Settings, host: str, port: int, token: str) -> Iterator[None]:
+    """Keep the address in `<home>/server.json` as `{"url", "token", "pid", "settings"}` until the end of the block.
+
+    Only the owner may read the file.
+    """
     file = settings.home / FILE
     settings.home.mkdir(parents=True, exist_ok=True)
     new = file.with_suffix(f".{os.getpid()}")
-    address = {"url": format_url(_reachable(host), port), "pid": os.getpid(), "settings": _digest(settings)}
+    address = {
+        "url": format_url(_reachable(host), port),
+        "token": token,
+        "pid": os.getpid(),
+        "settings": _digest(settings),
+    }
+    new.unlink(missing_ok=True)
+    new.touch(mode=0o600)
     new.write_text(json.dumps(address))
     new.replace(file)
     try:
@@ -34,17 +55,19 @@ def publish_address(settings: Settings, host: str, port: int) -> Iterator[None]:
             file.unlink(missing_ok=True)
 
 
-def find_server(settings: Settings) -> str | None:
-    """Return the URL of the running server of a home folder, such as `http://127.0.0.1:8000`; None if there is none.
+def find_server(settings: Settings) -> Address | None:
+    """Return the address of the running server of a home folder; None if there is none.
 
     A server with other settings is ignored, because it may use another database or other models. So is the file of a
     server that was killed.
     """
     address = _read(settings.home / FILE)
-    pid, url = address.get("pid"), address.get("url")
-    if not isinstance(url, str) or not isinstance(pid, int) or address.get("settings") != _digest(settings):
+    pid, url, token = address.get("pid"), address.get("url"), address.get("token")
+    if not (isinstance(url, str) and isinstance(token, str) and isinstance(pid, int)):
         return None
-    return url if _is_alive(pid) and _accepts_connections(url) else None
+    if address.get("settings") != _digest(settings):
+        return None
+    return Address(url, token) if _is_alive(pid) and _accepts_connections(url) else None
 
 
 def format_url(host: str, port: int) -> str:
@@ -88,8 +111,9 @@ def _accepts_connections(url: str) -> bool:
 
 
 def _digest(settings: Settings) -> str:
-    """Return a digest of all settings except `load_samples`, which only matters when a server starts."""
-    values = {name: _encode(value) for name, value in settings if name != "load_samples"}
+    """Return a digest of the settings that server and client share: `load_samples` is the server's alone, `api_key` the
+    client's."""
+    values = {name: _encode(value) for name, value in settings if name not in ("load_samples", "api_key")}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 

@@ -10,7 +10,8 @@ from fastapi.responses import FileResponse, HTMLResponse
 from starlette.types import ASGIApp
 from typing_extensions import TypedDict
 
-from app.api import cache, chat, costs, documents, graph, health, ingestions, originals, runs, threads
+from app.access.authentication import Authenticator
+from app.api import cache, chat, costs, documents, graph, health, ingestions, originals, runs, session, threads
 from app.api.body_limit import BodyLimit
 from app.api.dialects import openai
 from app.api.errors import register_error_handlers
@@ -34,6 +35,8 @@ ROUTERS = (
     threads.erasing,
     graph.router,
     costs.router,
+    session.router,
+    session.guarded,
     health.router,
 )
 
@@ -56,6 +59,7 @@ class Lifespan(TypedDict):
     """The content of `request.state` for request handlers."""
 
     services: Services
+    authenticator: Authenticator
     manager: RunManager
     cached_answers: CachedAnswers
     renderer: PageRenderer
@@ -74,8 +78,11 @@ class Application(FastAPI):
         return Perimeter(super().build_middleware_stack(), self._hosts)
 
 
-def make_app(services: Services) -> FastAPI:
-    """Make the application on open services, which the caller closes."""
+def make_app(services: Services, *, local_token: str | None = None, closed: bool = False) -> FastAPI:
+    """Make the application on open services, which the caller closes.
+
+    `local_token` identifies the owner of the machine. If `closed`, callers need a key even while there is none.
+    """
 
     @asynccontextmanager
     async def run_lifespan(app: FastAPI) -> AsyncIterator[Lifespan]:
@@ -87,6 +94,7 @@ def make_app(services: Services) -> FastAPI:
             async with PageRenderer() as renderer:
                 yield Lifespan(
                     services=services,
+                    authenticator=Authenticator(services.keys, local_token=local_token, always=closed),
                     manager=manager,
                     cached_answers=services.make_cached_answers(recorder),
                     renderer=renderer,

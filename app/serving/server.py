@@ -1,11 +1,13 @@
 """Runs the HTTP server: the socket, the sample library, the banner, and an orderly stop."""
 
 import asyncio
+import secrets
 import signal
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
+from ipaddress import ip_address
 from types import FrameType
 
 import uvicorn
@@ -18,7 +20,7 @@ from app.runs.manager import DRAIN_SECONDS, STEP_SECONDS
 from app.serving.address import format_url, publish_address
 from app.serving.application import make_app
 from app.serving.protocol import LimitedProtocol
-from app.settings import read_settings
+from app.settings import Settings, read_settings
 from app.wiring.services import Services, open_services
 from domain.errors import ConfigurationError
 from domain.health import ANSWERING, run_checks
@@ -29,17 +31,34 @@ END_SECONDS = int(DRAIN_SECONDS + 2 * STEP_SECONDS) + 1
 """Seconds after Ctrl-C until clients that still follow a run are cut off: as long as draining may take."""
 
 
-async def run_server(host: str, port: int) -> int:
-    """Serve until told to stop. Returns the exit code."""
+async def run_server(host: str, port: int, *, insecure: bool = False) -> int:
+    """Serve until told to stop. Returns the exit code.
+
+    Raises `ConfigurationError` where other machines could reach a service without keys, unless `insecure` says that
+    they may.
+    """
     settings = read_settings()
-    listener = _listen(host, port)
+    with _listen(host, port) as listener:
+        await _serve(settings, listener, insecure=insecure)
+    return 0
+
+
+async def _serve(settings: Settings, listener: socket.socket, *, insecure: bool) -> None:
     host, port = listener.getsockname()[:2]
     async with open_services(settings) as services:
         if settings.load_samples:
             await load_samples(services)
         # Prepared now, so that the first question need not wait.
         await services.models.judges.prepare()
-        app = make_app(services)
+        is_local = ip_address(host).is_loopback
+        is_open = await services.keys.is_empty()
+        if is_open and not is_local and not insecure:
+            raise ConfigurationError(
+                f"There is no key, so everybody who reaches {host} could read and delete everything. Make one with "
+                "`askgraph keys create`, listen on 127.0.0.1, or say --insecure."
+            )
+        local_token = secrets.token_urlsafe(32)
+        app = make_app(services, local_token=local_token, closed=not is_local and not insecure)
         config = uvicorn.Config(
             app,
             http=LimitedProtocol,
@@ -59,10 +78,9 @@ async def run_server(host: str, port: int) -> int:
         # Streams end with their runs, or when these are handed over; sse-starlette would cut them off at once.
         AppStatus.disable_automatic_graceful_drain()  # type: ignore[no-untyped-call]
         problems = await run_checks(services.checks)
-        server = _Server(config, lambda: print_banner(services, problems, host, port), drain)
-        with publish_address(settings, host, port):
+        server = _Server(config, lambda: print_banner(services, problems, host, port, is_open=is_open), drain)
+        with publish_address(settings, host, port, local_token):
             await server.serve(sockets=[listener])
-    return 0
 
 
 async def load_samples(services: Services) -> None:
@@ -73,18 +91,23 @@ async def load_samples(services: Services) -> None:
             err.print(f"[yellow]{failed.source}: {failed.error}[/yellow]")
 
 
-def print_banner(services: Services, problems: Mapping[str, str | None], host: str, port: int) -> None:
-    """Print the address, how to ask, how each part runs, and the problems found at start."""
+def print_banner(
+    services: Services, problems: Mapping[str, str | None], host: str, port: int, *, is_open: bool
+) -> None:
+    """Print the address, how to ask, how each part runs, who may, and the problems found at start."""
     address = format_url(host, port)
     out.print(f"\n[bold]askgraph {version('askgraph')}[/bold] is ready: [bold]{address}/[/bold]\n")
     for part, running in services.parts.items():
         out.print(f"  {part:<11} {running}")
+    who = "whoever reaches it" if not ip_address(host).is_loopback else "everybody on this machine, and nobody else"
+    out.print(f"  {'access':<11} {f'without a key: {who}' if is_open else 'by key'}")
     for part, problem in problems.items():
         if problem and not part.startswith(ANSWERING):
             out.print(f"  [red]{part:<11} {problem}[/red]")
     out.print("\nAsk on the page, or here:\n")
+    key = "" if is_open else '-H "Authorization: Bearer $ASKGRAPH_API_KEY" '
     out.print(
-        f"  curl -N {address}/api/chat -H 'Content-Type: application/json' "
+        f"  curl -N {address}/api/chat {key}-H 'Content-Type: application/json' "
         f'-d \'{{"question": "{SAMPLE_QUESTION}"}}\'\n'
     )
     out.print("Ctrl-C stops everything.\n")

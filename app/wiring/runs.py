@@ -5,10 +5,11 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from uuid import UUID
 
+from app.adapters.postgres.audit import PostgresAuditLog
 from app.adapters.postgres.checkpoints.saved_states import PostgresSavedStates
 from app.adapters.postgres.checkpoints.saver import open_saver
 from app.adapters.postgres.conversations.run_log import PostgresRunLog
@@ -35,6 +36,7 @@ from app.wiring.fingerprint import fingerprint_installation, name_models
 from app.wiring.library import LibraryServices
 from app.wiring.models import ModelServices
 from app.wiring.servers import Servers
+from domain.audit import AuditLog
 from domain.erasure import CacheEraser, Eraser
 from domain.ports.answers import AnswerCache
 from domain.ports.conversations import ConversationIndex
@@ -104,7 +106,7 @@ async def open_runs(
         tasks = [
             library.ingestions.task(partial(library.ingestion.add, later=True)),
             _make_embedding(library),
-            _make_housekeeping(settings, retention),
+            _make_housekeeping(settings, retention, PostgresAuditLog(pool)),
         ]
         queue = PostgresRunQueue(pool, servers.database.url, tasks)
         stack.push_async_callback(queue.close)
@@ -149,12 +151,13 @@ def _make_embedding(library: LibraryServices) -> Task:
     return Task(EMBEDDING_QUEUE, EMBEDDING_TASK, 1, embed)
 
 
-def _make_housekeeping(settings: Settings, retention: Retention) -> Task:
-    """Make the hourly task that deletes what the retention policy no longer keeps."""
+def _make_housekeeping(settings: Settings, retention: Retention, audit: AuditLog) -> Task:
+    """Make the hourly task that deletes what the retention policy no longer keeps, and old entries of the audit log."""
 
     async def keep_house(job: Job) -> None:
         try:
             await prune(retention, read_policy(settings))
+            await audit.delete_before(datetime.now(UTC) - timedelta(days=settings.audit_days))
         except Exception:
             # Raising would repeat it at once, to fail again. The next hour is soon enough.
             logger.exception("Threads that are no longer kept could not be deleted.")

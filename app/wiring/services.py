@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
+from app.adapters.postgres.audit import PostgresAuditLog
+from app.adapters.postgres.keys import PostgresKeyStore
 from app.adapters.prices import read_prices
 from app.modes import fit_modes, read_modes
 from app.runs.cached_answers import CachedAnswers
@@ -19,7 +21,9 @@ from app.wiring.library import LibraryServices, open_library
 from app.wiring.models import ModelServices, open_models
 from app.wiring.runs import RunServices, connect_answers, open_runs
 from app.wiring.servers import open_servers
+from domain.audit import AuditLog
 from domain.health import Check
+from domain.ports.keys import KeyStore
 from domain.profile import Profile
 from nodes.context import Context
 
@@ -33,6 +37,8 @@ class Services:
     library: LibraryServices
     models: ModelServices
     runs: RunServices
+    keys: KeyStore
+    audit: AuditLog
     checks: Mapping[str, Check]
     """Health checks by part; see `domain.health`."""
     parts: Mapping[str, str]
@@ -116,6 +122,8 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 library=library,
                 models=models,
                 runs=runs,
+                keys=PostgresKeyStore(servers.database.pool),
+                audit=PostgresAuditLog(servers.database.pool),
                 checks={**servers.checks(), **models.checks, **library.checks},
                 parts={**servers.parts, **models.parts, **library.parts, **runs.parts},
             )

@@ -12,8 +12,10 @@ from app.wiring.database import open_database
 
 if TYPE_CHECKING:
     # The ports import NumPy for their types.
+    from domain.audit import AuditLog
     from domain.ports.documents import DocumentCatalog, EmbeddingBacklog
     from domain.ports.ingestions import IngestionQueue
+    from domain.ports.keys import KeyStore
     from domain.ports.originals import ObjectStorage
     from domain.ports.retention import Retention
     from domain.ports.runs import RunLog
@@ -45,6 +47,25 @@ async def open_run_log(settings: Settings) -> AsyncIterator["RunLog"]:
 
     async with open_database(settings) as database:
         yield PostgresRunLog(database.pool)
+
+
+@asynccontextmanager
+async def open_keys(settings: Settings) -> AsyncIterator[tuple["KeyStore", "AuditLog"]]:
+    """Open the store of API keys, and the log of changes to it."""
+    from app.adapters.postgres.audit import PostgresAuditLog
+    from app.adapters.postgres.keys import PostgresKeyStore
+
+    async with open_database(settings) as database:
+        yield PostgresKeyStore(database.pool), PostgresAuditLog(database.pool)
+
+
+@asynccontextmanager
+async def open_audit_log(settings: Settings) -> AsyncIterator["AuditLog"]:
+    """Open the log of changes."""
+    from app.adapters.postgres.audit import PostgresAuditLog
+
+    async with open_database(settings) as database:
+        yield PostgresAuditLog(database.pool)
 
 
 @asynccontextmanager

@@ -9,6 +9,7 @@ import httpx
 import psycopg
 import pytest
 
+from app.access.authentication import Authenticator
 from app.serving.application import make_app
 from app.wiring.services import Services
 from domain.runs import Lease
@@ -20,7 +21,8 @@ async def client(services: Services) -> AsyncIterator[httpx.AsyncClient]:
     app = make_app(services)
 
     async def with_state(scope: Any, receive: Any, send: Any) -> None:
-        await app(scope | {"state": {"services": services}}, receive, send)
+        state = {"services": services, "authenticator": Authenticator(services.keys)}
+        await app(scope | {"state": state}, receive, send)
 
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=with_state), base_url="http://localhost") as opened:
         yield opened

@@ -9,11 +9,9 @@ from uuid import uuid4
 import httpx
 import pytest
 import pytest_asyncio
-from fastapi import Request
 from fastapi.routing import APIRoute
 
-from app.api import chat, dependencies
-from app.api.dialects import openai
+from app.access.authentication import Authenticator
 from app.runs.requests import Ask, collect
 from app.serving.application import DIALECTS, ROUTERS, make_app
 from app.wiring.services import Services
@@ -25,7 +23,12 @@ SECRET = "The vault of the Kestrel opens with the number 7731."
 """Said in another workspace, and in a document of a group that the caller is not in."""
 HARMLESS = "The lawn of the Kestrel is mown on Tuesdays."
 
-OPEN: dict[str, int] = {"get /healthz": 200}
+OPEN: dict[str, int] = {
+    "get /healthz": 200,
+    "get /api/session": 200,
+    "post /api/session": 422,
+    "delete /api/session": 204,
+}
 """Endpoints that need no right and concern no workspace, with the status that anybody gets."""
 
 
@@ -99,7 +102,7 @@ ENDPOINTS: dict[str, Endpoint] = {
 
 NAMES = sorted(ENDPOINTS)
 WITH_IDS = [name for name in NAMES if ENDPOINTS[name].ids]
-OF_DOCUMENTS = [name for name in WITH_IDS if "document" in ENDPOINTS[name].ids]
+OF_DOCUMENTS = [name for name in WITH_IDS if {"document", "ingestion"} & set(ENDPOINTS[name].ids)]
 OF_RUNS = [name for name in WITH_IDS if {"run", "thread"} & set(ENDPOINTS[name].ids)]
 IN_A_WORKSPACE = [name for name in NAMES if "$workspace" in json.dumps(ENDPOINTS[name].body, default=str)]
 
@@ -188,11 +191,10 @@ def service(opened: Service, monkeypatch: pytest.MonkeyPatch) -> Service:
     """The service, whose caller is `caller`."""
     mine = replace(opened)
 
-    def get_caller(request: Request) -> Caller:
+    async def identify(authenticator: Authenticator, credential: str | None) -> Caller:
         return mine.caller
 
-    for module in (dependencies, chat, openai):
-        monkeypatch.setattr(module, "get_caller", get_caller)
+    monkeypatch.setattr(Authenticator, "identify", identify)
     return mine
 
 

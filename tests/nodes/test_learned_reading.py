@@ -52,6 +52,13 @@ async def test_passages_are_read_under_their_title_and_header() -> None:
     assert reader.texts[1] == "Prices\nName | Price\n--- | ---\nRye | 3\nOat | 4"
 
 
+async def test_a_list_is_read_under_its_lead_in() -> None:
+    reader = Reader()
+    units = split_units(make_source("For rye take:\n\n- flour\n- water", title="Rye"))
+    await read_odds("What is rye made of?", units, np.array([0.5, 0.5], dtype=np.float32), reader)
+    assert reader.texts == ["Rye\nFor rye take:\n- flour\n- water"]
+
+
 @pytest.mark.parametrize("question", ["How do I bake rye?", "Does rye rest?", "I have oat, is it baked?"])
 async def test_questions_that_no_few_words_answer_are_left_to_the_rules(question: str) -> None:
     assert await read_odds(question, UNITS, PROMISE, Reader()) is None

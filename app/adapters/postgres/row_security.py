@@ -61,6 +61,9 @@ SHARED = (
 )
 """Tables of all workspaces. They hold versions, ids and times, and nothing that a document or a person said."""
 
+OWNERS = ("api_keys", "audit_log")
+"""Tables that connections which serve a workspace cannot read at all."""
+
 SEQUENCES = (
     "arrivals",
     "chunks_to_embed_number_seq",

@@ -82,8 +82,7 @@ def _make_text(units: Sequence[Unit]) -> str:
 
 def _with_lead(unit: Unit) -> str:
     """The unit, with a lead-in or header that no unit before it shows."""
-    lead = unit.source["text"][slice(*unit.lead)] if unit.lead else ""
-    return f"{lead}\n{unit.text}" if lead and unit.lead and unit.start - unit.lead[1] < 2 else unit.text
+    return unit.whole if unit.follows_lead else unit.text
 
 
 def _log_odds(probability: float) -> float:

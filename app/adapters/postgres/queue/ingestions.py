@@ -42,7 +42,7 @@ MAX_DEATHS = 2
 WATCH_SECONDS = 1.0
 """Interval of looks at the state of a file that is being ingested, which may have been cancelled."""
 
-_COLUMNS: LiteralString = "ingestion_id, workspace_id, source, state, accepted_at, ended_at, report"
+_COLUMNS: LiteralString = "ingestion_id, workspace_id, source, state, accepted_at, ended_at, report, groups"
 
 # The job's lock keeps two files of the same source in order.
 _ACCEPT: LiteralString = f"""

@@ -1,0 +1,84 @@
+"""Finds out who sends a request."""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from hmac import compare_digest
+from typing import Protocol
+
+from app.access.keys import digest_key
+from domain.access import OWNER, ApiKey, Caller
+from domain.errors import Unauthenticated
+from domain.ports.keys import KeyStore
+
+TRUSTED_SECONDS = 5.0
+"""Time for which a key is not looked up again. A revoked key works for as long in other processes, and the first key
+that is made takes as long to close a service that was open."""
+MOST_CACHED = 10_000
+
+
+class TokenVerifier(Protocol):
+    """Verifies bearer tokens that somebody else issues."""
+
+    async def verify(self, token: str) -> Caller | None:
+        """Return the token's bearer; None where it is no such token. Raises `Unauthenticated` where it is not valid."""
+        ...
+
+
+class Authenticator:
+    """Identifies callers by their key or token. Belongs to one process."""
+
+    def __init__(
+        self,
+        keys: KeyStore,
+        *,
+        verifier: TokenVerifier | None = None,
+        local_token: str | None = None,
+        always: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`local_token` identifies the owner of the machine. Without `always`, everybody is the owner until a key is
+        made or there is a verifier."""
+        self._keys = keys
+        self._verifier = verifier
+        self._local_token = local_token
+        self._is_closed = always or verifier is not None
+        self._clock = clock
+        self._known: dict[bytes, tuple[float, ApiKey | None]] = {}
+        self._asked_at = float("-inf")
+
+    async def identify(self, credential: str | None) -> Caller:
+        """Return the caller with this key or token.
+
+        Raises `Unauthenticated` where one is needed and is missing or not valid, and `DatabaseUnavailable`.
+        """
+        if credential is None:
+            if await self._needs_credential():
+                raise Unauthenticated
+            return OWNER
+        if self._local_token is not None and compare_digest(digest_key(credential), digest_key(self._local_token)):
+            return OWNER
+        if self._verifier is not None and (caller := await self._verifier.verify(credential)) is not None:
+            return caller
+        key = await self._find(digest_key(credential))
+        if key is not None and key.is_valid(datetime.now(UTC)):
+            return key.as_caller()
+        if await self._needs_credential():
+            raise Unauthenticated("This key is not known, has expired or was revoked.")
+        return OWNER
+
+    async def _needs_credential(self) -> bool:
+        """Return True once there is a key. One that was revoked counts: the service does not open again by itself."""
+        if not self._is_closed and self._clock() - self._asked_at >= TRUSTED_SECONDS:
+            self._is_closed = not await self._keys.is_empty()
+            self._asked_at = self._clock()
+        return self._is_closed
+
+    async def _find(self, digest: bytes) -> ApiKey | None:
+        at, key = self._known.get(digest, (float("-inf"), None))
+        if self._clock() - at >= TRUSTED_SECONDS:
+            key = await self._keys.find(digest)
+            if len(self._known) >= MOST_CACHED:
+                self._known.clear()
+            self._known[digest] = self._clock(), key
+        return key

@@ -1,0 +1,31 @@
+"""Makes API keys and recognises them."""
+
+import hashlib
+import secrets
+from dataclasses import replace
+
+from domain.access import ApiKey
+from domain.ports.keys import KeyStore
+
+PREFIX = "ask_"
+"""Every key begins like this, so that scanners for leaked secrets can find it."""
+
+
+def digest_key(token: str) -> bytes:
+    """Return the digest by which a key is stored.
+
+    A plain SHA-256 is enough: a key is 256 random bits, which no list of likely passwords holds, and a slow hash would
+    only slow down every request.
+    """
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
+
+
+async def make_key(keys: KeyStore, wanted: ApiKey) -> tuple[ApiKey, str]:
+    """Store a new key like the wanted one, whose id is given here. Returns it and its secret, which is kept nowhere.
+
+    Raises `DatabaseUnavailable`.
+    """
+    token = PREFIX + secrets.token_urlsafe(32)
+    key = replace(wanted, key_id=secrets.token_hex(4))
+    await keys.add(key, digest_key(token))
+    return key, token

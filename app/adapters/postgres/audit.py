@@ -1,0 +1,42 @@
+"""The audit log in PostgreSQL."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import LiteralString
+
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, translated_errors
+from domain.audit import AuditEntry
+
+_ADD: LiteralString = """
+    INSERT INTO audit_log (caller, action, target, status, workspace_id, address)
+    VALUES (%(caller)s, %(action)s, %(target)s, %(status)s, %(workspace_id)s, %(address)s)
+"""
+
+_LIST: LiteralString = """
+    SELECT caller, action, target, status, workspace_id, address, at FROM audit_log
+    WHERE at >= %(since)s ORDER BY at DESC, entry_id DESC LIMIT %(limit)s
+"""
+
+
+class PostgresAuditLog:
+    """Implements `domain.audit.AuditLog`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def add(self, entry: AuditEntry) -> None:
+        with translated_errors():
+            async with borrow(self._pool, ALL_WORKSPACES) as connection:
+                await connection.execute(_ADD, asdict(entry))
+
+    async def list(self, since: datetime, limit: int) -> Sequence[AuditEntry]:
+        with translated_errors():
+            async with borrow(self._pool, ALL_WORKSPACES) as connection:
+                cursor = await connection.execute(_LIST, {"since": since, "limit": limit})
+                return [AuditEntry(**row) for row in await cursor.fetchall()]
+
+    async def delete_before(self, cut: datetime) -> None:
+        with translated_errors():
+            async with borrow(self._pool, ALL_WORKSPACES) as connection:
+                await connection.execute("DELETE FROM audit_log WHERE at < %s", (cut,))

@@ -1,0 +1,69 @@
+"""API keys in PostgreSQL."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import LiteralString
+
+from psycopg.rows import DictRow
+from psycopg.types.json import Jsonb
+
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, translated_errors
+from domain.access import ApiKey
+
+_COLUMNS: LiteralString = """
+    key_id, name, rights, workspaces, groups, limits, created_at, expires_at, revoked_at, last_used_at
+"""
+
+_ADD: LiteralString = """
+    INSERT INTO api_keys (key_id, digest, name, workspaces, groups, rights, limits, expires_at)
+    VALUES (%(key_id)s, %(digest)s, %(name)s, %(workspaces)s, %(groups)s, %(rights)s, %(limits)s, %(expires_at)s)
+"""
+
+_FIND: LiteralString = f"""
+    WITH used AS (
+        UPDATE api_keys SET last_used_at = now()
+        WHERE digest = %(digest)s AND revoked_at IS NULL AND (expires_at IS NULL OR now() < expires_at)
+          AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')
+    )
+    SELECT {_COLUMNS} FROM api_keys WHERE digest = %(digest)s
+"""
+
+_REVOKE: LiteralString = """
+    UPDATE api_keys SET revoked_at = coalesce(revoked_at, now()) WHERE key_id = %(key_id)s RETURNING key_id
+"""
+
+
+class PostgresKeyStore:
+    """Implements `domain.ports.keys.KeyStore`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def add(self, key: ApiKey, digest: bytes) -> None:
+        values = asdict(key) | {"digest": digest, "limits": Jsonb(dict(key.limits))}
+        for name in ("workspaces", "groups", "rights"):
+            values[name] = None if values[name] is None else sorted(values[name])
+        await self._fetch(_ADD + " RETURNING key_id", **values)
+
+    async def find(self, digest: bytes) -> ApiKey | None:
+        rows = await self._fetch(_FIND, digest=digest)
+        return _read(rows[0]) if rows else None
+
+    async def list(self) -> list[ApiKey]:
+        return [_read(row) for row in await self._fetch(f"SELECT {_COLUMNS} FROM api_keys ORDER BY created_at")]
+
+    async def revoke(self, key_id: str) -> bool:
+        return bool(await self._fetch(_REVOKE, key_id=key_id))
+
+    async def is_empty(self) -> bool:
+        return not await self._fetch("SELECT 1 FROM api_keys LIMIT 1")
+
+    async def _fetch(self, query: LiteralString, **params: object) -> Sequence[DictRow]:
+        with translated_errors():
+            async with borrow(self._pool, ALL_WORKSPACES) as connection:
+                return await (await connection.execute(query, params)).fetchall()
+
+
+def _read(row: DictRow) -> ApiKey:
+    sets = {name: None if row[name] is None else frozenset(row[name]) for name in ("workspaces", "groups", "rights")}
+    return ApiKey(**row | sets)

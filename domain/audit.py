@@ -1,0 +1,41 @@
+"""The log of what callers changed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """A write or an administrative act, done or refused."""
+
+    caller: str
+    """`owner`, or `key:` with the key's id."""
+    action: str
+    """Method and path, or a command."""
+    target: str
+    """What was changed, such as the names of added files."""
+    status: int
+    """HTTP status of the outcome."""
+    workspace_id: str | None = None
+    address: str | None = None
+    """The client's IP address; None for a command."""
+    at: datetime | None = None
+    """None until it is stored."""
+
+
+class AuditLog(Protocol):
+    """Keeps entries. Raises `DatabaseUnavailable`."""
+
+    async def add(self, entry: AuditEntry) -> None:
+        """Store an entry with the time of now."""
+        ...
+
+    async def list(self, since: datetime, limit: int) -> Sequence[AuditEntry]:
+        """Return the latest entries since then, newest first."""
+        ...
+
+    async def delete_before(self, cut: datetime) -> None:
+        """Delete older entries."""
+        ...

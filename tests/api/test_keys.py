@@ -1,0 +1,236 @@
+"""API keys: who may do what where, and when a key is needed."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+from fastapi.routing import APIRoute
+
+from app.access import authentication
+from app.access.authentication import Authenticator
+from app.access.keys import make_key
+from app.serving.application import DIALECTS, ROUTERS, make_app
+from app.serving.server import run_server
+from app.settings import Settings
+from app.wiring.services import Services
+from domain.access import OWNER, ApiKey, Right
+from domain.errors import ConfigurationError, Unauthenticated
+from tests.http_client import open_client
+
+QUESTION = {"question": "How long is the warranty of the Falke?"}
+LOCAL = "the token of this machine"
+
+
+@pytest.fixture(autouse=True)
+def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a process knows of keys is looked up each time."""
+    monkeypatch.setattr(authentication, "TRUSTED_SECONDS", 0)
+
+
+@pytest.fixture
+async def client(services: Services, library: dict[str, str]) -> AsyncIterator[httpx.AsyncClient]:
+    async with open_client(make_app(services, local_token=LOCAL)) as opened:
+        yield opened
+
+
+async def make(services: Services, *rights: Right, **options: Any) -> tuple[ApiKey, dict[str, str]]:
+    """Make a key; returns it and the header with its secret."""
+    key, token = await make_key(services.keys, ApiKey("", "test", frozenset(rights), **options))
+    return key, {"Authorization": f"Bearer {token}"}
+
+
+def test_every_route_but_those_of_health_and_signing_in_needs_a_caller() -> None:
+    free = {
+        (route.path, method)
+        for router in (*ROUTERS, *DIALECTS)
+        for route in router.routes
+        if isinstance(route, APIRoute) and type(route) is APIRoute
+        for method in route.methods or ()
+    }
+    assert {path for path, _ in free if not path.startswith("/healthz")} <= {"/api/session", "/readyz", "/metrics"}
+    assert {method for path, method in free if path == "/api/session"} == {"POST", "DELETE"}
+
+
+async def test_from_the_first_key_on_every_request_needs_one(client: httpx.AsyncClient, services: Services) -> None:
+    assert (await client.get("/api/documents")).status_code == 200
+    _, header = await make(services, "ask")
+    for method, path in (
+        ("GET", "/api/documents"),
+        ("POST", "/api/chat"),
+        ("DELETE", "/api/threads/x"),
+        ("GET", "/api/session"),
+    ):
+        response = await client.request(method, path)
+        assert (response.status_code, response.json()["error"]["code"]) == (401, "unauthenticated")
+        assert response.headers["www-authenticate"] == "Bearer"
+    for path in ("/", "/healthz"):
+        assert (await client.get(path)).status_code == 200
+    assert (await client.get("/api/documents", headers=header)).status_code == 200
+    token = header["Authorization"].removeprefix("Bearer ")
+    assert (await client.get("/api/documents", headers={"X-API-Key": token})).status_code == 200
+    for wrong in ({"X-API-Key": token[:-1]}, {"Authorization": "Bearer "}, {"Authorization": f"Basic {token}"}):
+        assert (await client.get("/api/documents", headers=wrong)).status_code == 401
+
+
+async def test_who_may_not_is_refused_before_the_body_is_read(client: httpx.AsyncClient, services: Services) -> None:
+    _, asking = await make(services, "ask")
+
+    async def never() -> AsyncIterator[bytes]:
+        raise AssertionError("the body was read")
+        yield b""
+
+    for headers, status in (({}, 401), (asking, 403)):
+        sent = headers | {"Content-Type": "multipart/form-data; boundary=x"}
+        assert (await client.post("/api/documents", content=never(), headers=sent)).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("right", "allowed"),
+    [
+        ("ask", {"GET /api/documents", "POST /api/chat", "GET /api/graph"}),
+        ("ingest", {"POST /api/documents", "DELETE /api/documents/none", "GET /api/ingestions/none"}),
+        ("debug", {"GET /api/threads/none/history", "GET /api/costs", "GET /api/cache"}),
+        ("admin", {"DELETE /api/threads/none"}),
+    ],
+)
+async def test_a_right_allows_its_routes_and_no_others(
+    client: httpx.AsyncClient, services: Services, right: Right, allowed: set[str]
+) -> None:
+    _, header = await make(services, right)
+    routes = [
+        *("GET /api/documents", "POST /api/chat", "GET /api/graph", "POST /api/documents"),
+        *("DELETE /api/documents/none", "GET /api/ingestions/none", "GET /api/threads/none/history"),
+        *("GET /api/costs", "GET /api/cache", "DELETE /api/threads/none"),
+    ]
+    open_to = set()
+    for route in routes:
+        method, path = route.split()
+        if (await client.request(method, path, headers=header)).status_code != 403:
+            open_to.add(route)
+    assert open_to == allowed
+    if right == "ingest":
+        everywhere = await client.delete("/api/documents/none?everywhere=true", headers=header)
+        assert everywhere.status_code == 403
+
+
+async def test_another_workspace_does_not_exist(
+    client: httpx.AsyncClient, services: Services, library: dict[str, str]
+) -> None:
+    _, header = await make(services, "ask", "ingest", workspaces=frozenset({"legal"}))
+    document = library["Station handbook"]
+    said = set()
+    for workspace in ("default", "nowhere"):
+        for response in (
+            await client.get(f"/api/documents/{document}", params={"workspace": workspace}, headers=header),
+            await client.post("/api/chat", json=QUESTION | {"workspace": workspace}, headers=header),
+            await client.post(
+                "/api/documents", files={"files": ("a.md", b"# A")}, data={"workspace": workspace}, headers=header
+            ),
+        ):
+            assert response.status_code == 404
+            said.add(response.text.replace(workspace, "W"))
+    assert len(said) == 1
+    # The only workspace of the key need not be named.
+    assert (await client.get("/api/documents", headers=header)).json() == {"documents": []}
+    added = await client.post("/api/documents", files={"files": ("a.md", b"# A\n\nText.")}, headers=header)
+    assert added.status_code == 200
+    assert [document.source for document in await services.library.documents.list("legal")] == ["a.md"]
+
+
+async def test_keys_end(client: httpx.AsyncClient, services: Services) -> None:
+    revoked, header = await make(services, "ask")
+    assert (await client.get("/api/documents", headers=header)).status_code == 200
+    assert await services.keys.revoke(revoked.key_id)
+    assert (await client.get("/api/documents", headers=header)).status_code == 401
+    _, expired = await make(services, "ask", expires_at=datetime.now(UTC) - timedelta(seconds=1))
+    assert (await client.get("/api/documents", headers=expired)).status_code == 401
+    # The last key has ended, and the service stays closed.
+    assert (await client.get("/api/documents")).status_code == 401
+    assert not await services.keys.revoke("none")
+
+
+async def test_the_use_of_a_key_is_noted_once_a_minute(client: httpx.AsyncClient, services: Services) -> None:
+    _, header = await make(services, "ask")
+    [key] = await services.keys.list()
+    assert key.last_used_at is None
+    noted = set()
+    for _ in range(3):
+        await client.get("/api/documents", headers=header)
+        [key] = await services.keys.list()
+        noted.add(key.last_used_at)
+    assert len(noted) == 1
+    assert None not in noted
+
+
+async def test_a_key_is_remembered_for_seconds_only(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(authentication, "TRUSTED_SECONDS", 5)
+    now = 100.0
+    authenticator = Authenticator(services.keys, clock=lambda: now)
+    assert await authenticator.identify(None) == OWNER
+    key, header = await make(services, "ask")
+    token = header["Authorization"].removeprefix("Bearer ")
+    assert (await authenticator.identify(token)).name == f"key:{key.key_id}"
+    await services.keys.revoke(key.key_id)
+    assert (await authenticator.identify(token)).rights == {"ask"}
+    now += 5
+    with pytest.raises(Unauthenticated, match="revoked"):
+        await authenticator.identify(token)
+    with pytest.raises(Unauthenticated):
+        await authenticator.identify(None)
+
+
+async def test_the_machine_itself_needs_no_key(client: httpx.AsyncClient, services: Services) -> None:
+    await make(services, "ask", workspaces=frozenset({"legal"}))
+    local = {"Authorization": f"Bearer {LOCAL}"}
+    assert (await client.get("/api/session", headers=local)).json()["rights"] == ["admin", "ask", "debug", "ingest"]
+
+
+async def test_the_page_signs_in_with_a_cookie_that_no_script_reads(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    _, header = await make(services, "ask")
+    refused = await client.post("/api/session", json={"key": "ask_wrong"})
+    assert (refused.status_code, refused.headers.get("set-cookie")) == (401, None)
+    key = header["Authorization"].removeprefix("Bearer ")
+    signed_in = await client.post("/api/session", json={"key": key})
+    assert signed_in.json()["rights"] == ["ask"]
+    cookie = signed_in.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    assert (await client.get("/api/documents")).status_code == 200
+    assert (await client.delete("/api/session")).status_code == 204
+    assert (await client.get("/api/documents")).status_code == 401
+
+
+async def test_a_service_without_keys_listens_on_this_machine_only(
+    settings: Settings, services: Services, monkeypatch: pytest.MonkeyPatch, database_url: str, redis_url: str
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    monkeypatch.setenv("REDIS_URL", redis_url)
+    with pytest.raises(ConfigurationError, match="askgraph keys create"):
+        await run_server("0.0.0.0", 0)
+
+
+async def test_a_service_that_others_reach_needs_a_key_even_without_any(services: Services) -> None:
+    async with open_client(make_app(services, closed=True)) as client:
+        assert (await client.get("/api/documents")).status_code == 401
+
+
+async def test_changes_are_recorded_with_who_made_them_and_refusals_too(
+    client: httpx.AsyncClient, services: Services, library: dict[str, str]
+) -> None:
+    key, header = await make(services, "ask", "ingest", workspaces=frozenset({"legal"}))
+    await client.get("/api/documents", headers=header)
+    await client.post("/api/documents", files={"files": ("a.md", b"# A\n\nText.")}, headers=header)
+    await client.delete(f"/api/documents/{library['Station handbook']}", headers=header)
+    await client.delete("/api/documents/x?everywhere=true", headers=header)
+    entries = await services.audit.list(datetime.now(UTC) - timedelta(hours=1), 10)
+    assert [(e.caller, e.action.partition(" ")[0], e.target, e.workspace_id, e.status) for e in entries] == [
+        (f"key:{key.key_id}", "DELETE", "everywhere=true", "legal", 403),
+        (f"key:{key.key_id}", "DELETE", "", "legal", 404),
+        (f"key:{key.key_id}", "POST", "a.md", "legal", 200),
+    ]
+    await services.audit.delete_before(datetime.now(UTC) + timedelta(hours=1))
+    assert await services.audit.list(datetime.now(UTC) - timedelta(hours=1), 10) == []

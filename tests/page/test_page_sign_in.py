@@ -1,0 +1,48 @@
+"""The page on a service that asks for a key."""
+
+import pytest
+from playwright.async_api import Page, expect
+
+from app.access import authentication
+from app.access.keys import make_key
+from app.adapters.embedded import Servers
+from app.serving.application import make_app
+from app.settings import read_settings
+from app.wiring.services import open_services
+from domain.access import ApiKey
+from tests.conftest import HANDBOOK, create_database
+from tests.http_client import run_app
+from tests.page.scripted import ask
+from tests.wire.serving import serve_app
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_a_reader_signs_in_asks_and_signs_out(
+    page: Page, servers: Servers, template: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(authentication, "TRUSTED_SECONDS", 0)
+    async with create_database(servers, template) as url:
+        settings = read_settings(DATABASE_URL=url, REDIS_URL=servers.redis_url, load_samples=False)
+        async with open_services(settings) as services:
+            await services.library.ingestion.add("legal", "handbook.md", HANDBOOK)
+            wanted = ApiKey("", "reader", frozenset({"ask"}), frozenset({"legal"}))
+            _, key = await make_key(services.keys, wanted)
+            async with run_app(make_app(services)) as app, serve_app(app) as address:
+                await page.goto(address)
+                await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+                await expect(page.get_by_label("Question")).to_be_hidden()
+
+                field, button = page.get_by_label("Your key"), page.get_by_role("button", name="Sign in")
+                await field.fill("ask_wrong")
+                await button.click()
+                await expect(page.get_by_role("alert")).to_contain_text("This key is not known")
+
+                await field.fill(key)
+                await button.click()
+                await ask(page, "How long is the warranty of the Falke?")
+                await expect(page.locator(".answer")).to_contain_text("36 months")
+                assert key not in await page.evaluate("document.cookie + JSON.stringify(sessionStorage)")
+
+                await page.get_by_role("button", name="Sign out").click()
+                await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
