@@ -32,8 +32,7 @@ router = APIRouter(prefix="/api/documents", tags=["documents"], route_class=need
 @router.get(
     "/{document_id}/file",
     response_class=Response,
-    responses=respond_with_text({"application/octet-stream": ""}, "The file, of the document's media type.")
-    | fail_with(404),
+    responses=respond_with_text({"*/*": ""}, "The file, of the document's media type.") | fail_with(404),
 )
 async def get_file(
     request: Request,

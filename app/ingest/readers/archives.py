@@ -47,7 +47,9 @@ def read_part(archive: zipfile.ZipFile, path: str, name: str) -> bytes:
 
 
 def parse_xml(data: bytes) -> etree._Element:
-    """Parse XML without entities and without the network. Raises `lxml.etree.XMLSyntaxError`, also for more than 256
-    levels."""
+    """Parse XML without entities and without the network. Raises `OversizedDocument`, which a part may be whose name
+    does not say that it is XML, and `lxml.etree.XMLSyntaxError`, also for more than 256 levels."""
+    if len(data) > MAX_XML:
+        raise OversizedDocument(f"A part of the file unpacks to more than {MAX_XML // 2**20} MB of text. Split it.")
     parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=False, remove_comments=True)
     return etree.fromstring(data, parser)

@@ -1,0 +1,41 @@
+"""Files that were built to stop the service are read or refused, within the limits of a worker.
+
+`benchmarks/hostile_files.py` makes them, and sends all of them to a running service. These are the quick ones.
+"""
+
+from functools import partial
+
+import pytest
+
+from app.ingest.parser_workers import ParserWorkers
+from app.ingest.preparation import prepare
+from benchmarks.hostile_files import FILES
+from domain.documents import Chunk, ParsedDocument
+from domain.errors import DocumentError
+
+
+def read(name: str) -> "partial[tuple[ParsedDocument, list[Chunk]]]":
+    return partial(prepare, name, FILES[name](), media_type=None, max_bytes=50_000_000, chunk_size=500)
+
+
+async def test_hostile_files_are_read(parsers: ParserWorkers) -> None:
+    for name in ("deep-front-matter.md", "merged-rows.docx", "wide-cell.docx", "nested-tables.docx", "merged.xlsx"):
+        _, chunks = await parsers.run(read(name))
+        assert len(chunks) < 10, name
+
+
+async def test_hostile_files_are_refused(parsers: ParserWorkers) -> None:
+    for name, says in (
+        ("spaces-in-front-matter.md", "holds no text"),
+        ("page-tree-in-a-circle.pdf", "is damaged"),
+        ("zip-bomb.pptx", "unpacks to more than"),
+        ("multiparts.eml", "nested too deeply"),
+    ):
+        with pytest.raises(DocumentError, match=says):
+            await parsers.run(read(name))
+
+
+async def test_a_file_that_takes_more_memory_than_a_worker_has_is_refused() -> None:
+    async with ParserWorkers(memory_mb=256) as parsers:
+        with pytest.raises(DocumentError, match=r"256 MB|cannot be read"):
+            await parsers.run(read("nested-b.html"))
