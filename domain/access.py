@@ -1,7 +1,6 @@
 """Access: who asks, in which workspaces, and with which rights."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, get_args
 
@@ -9,8 +8,8 @@ from domain.errors import Forbidden, UnknownWorkspace
 from domain.scope import DEFAULT_SCOPE
 
 Right = Literal["ask", "ingest", "debug", "admin"]
-"""`ask`: questions, their runs, and reading documents. `ingest`: adding and deleting documents. `debug`: saved steps,
-replays, costs and the cache. `admin`: keys, and erasing what others wrote."""
+"""`ask`: questions, their runs and saved steps, and reading documents. `ingest`: adding and deleting documents.
+`debug`: replays, costs and the cache. `admin`: erasing what others wrote."""
 
 RIGHTS: frozenset[Right] = frozenset(get_args(Right))
 
@@ -55,8 +54,6 @@ class ApiKey:
     """None: all."""
     groups: frozenset[str] | None = None
     """None: all."""
-    limits: Mapping[str, float] = field(default_factory=dict)
-    """What the key may consume, by the names of `domain.limits`; unnamed: as the service's default says."""
     created_at: datetime | None = None
     expires_at: datetime | None = None
     revoked_at: datetime | None = None

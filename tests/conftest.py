@@ -4,7 +4,9 @@
 
 import asyncio
 import os
+import pickle
 import signal
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import cache
@@ -168,6 +170,34 @@ def embedder() -> "OnnxEmbedder":
     from app.adapters.embeddings.onnx import OnnxEmbedder
 
     return OnnxEmbedder.load(threads=2)
+
+
+_reads_here = True
+
+
+@pytest.fixture(scope="session", autouse=True)
+def files_read_here() -> Iterator[None]:
+    """Each service starts a process to read its first file, which takes a third of a second of computing. Tests that are
+    not about these processes do their work in this one; see `parser_processes`."""
+    from app.ingest.parser_workers import ParserWorkers
+
+    run = ParserWorkers.run
+
+    async def run_here(self: ParserWorkers, job: Any, size: int = 0) -> Any:
+        if not _reads_here:
+            return await run(self, job, size)
+        # What cannot be sent to another process and back fails here as well.
+        return pickle.loads(pickle.dumps(await asyncio.to_thread(pickle.loads(pickle.dumps(job)))))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ParserWorkers, "run", run_here)
+        yield
+
+
+@pytest.fixture
+def parser_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are read by processes of their own, as they are by a service."""
+    monkeypatch.setattr(sys.modules[__name__], "_reads_here", False)
 
 
 @pytest_asyncio.fixture

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from hmac import compare_digest
-from typing import Protocol
 
 from app.access.keys import digest_key
 from domain.access import OWNER, ApiKey, Caller
@@ -17,38 +16,28 @@ that is made takes as long to close a service that was open."""
 MOST_CACHED = 10_000
 
 
-class TokenVerifier(Protocol):
-    """Verifies bearer tokens that somebody else issues."""
-
-    async def verify(self, token: str) -> Caller | None:
-        """Return the token's bearer; None where it is no such token. Raises `Unauthenticated` where it is not valid."""
-        ...
-
-
 class Authenticator:
-    """Identifies callers by their key or token. Belongs to one process."""
+    """Identifies callers by their key. Belongs to one process."""
 
     def __init__(
         self,
         keys: KeyStore,
         *,
-        verifier: TokenVerifier | None = None,
         local_token: str | None = None,
         always: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`local_token` identifies the owner of the machine. Without `always`, everybody is the owner until a key is
-        made or there is a verifier."""
+        made."""
         self._keys = keys
-        self._verifier = verifier
         self._local_token = local_token
-        self._is_closed = always or verifier is not None
+        self._is_closed = always
         self._clock = clock
         self._known: dict[bytes, tuple[float, ApiKey | None]] = {}
         self._asked_at = float("-inf")
 
     async def identify(self, credential: str | None) -> Caller:
-        """Return the caller with this key or token.
+        """Return the caller with this key, or with the owner's token.
 
         Raises `Unauthenticated` where one is needed and is missing or not valid, and `DatabaseUnavailable`.
         """
@@ -58,8 +47,6 @@ class Authenticator:
             return OWNER
         if self._local_token is not None and compare_digest(digest_key(credential), digest_key(self._local_token)):
             return OWNER
-        if self._verifier is not None and (caller := await self._verifier.verify(credential)) is not None:
-            return caller
         key = await self._find(digest_key(credential))
         if key is not None and key.is_valid(datetime.now(UTC)):
             return key.as_caller()

@@ -4,7 +4,7 @@ from starlette.requests import HTTPConnection
 
 COOKIE = "askgraph_key"
 MOST_CHARACTERS = 8_192
-"""Longest credential. Tokens of identity providers have a few thousand characters."""
+"""Longest credential; what is longer is cut, and known to nobody."""
 
 
 def read_credential(request: HTTPConnection) -> str | None:

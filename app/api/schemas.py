@@ -94,7 +94,7 @@ class SignInRequest(_Body):
     """A key."""
 
     key: Annotated[str, StringConstraints(min_length=1, max_length=4_000, pattern=r"^[\x21-\x7e]+$")]
-    """An API key, or a token of the identity provider."""
+    """An API key."""
 
 
 GroupName = Annotated[str, StringConstraints(pattern=GROUP)]

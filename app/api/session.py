@@ -25,7 +25,7 @@ guarded = APIRouter(prefix="/api/session", tags=["session"], route_class=needs(N
 
 @router.post("", responses=respond_with(CallerBody, examples.CALLER, "The key is valid.") | fail_with())
 async def sign_in(body: SignInRequest, request: Request) -> JSONResponse:
-    """Put a key, or a token of the identity provider, into a cookie that lasts until the browser is closed."""
+    """Put a key into a cookie that lasts until the browser is closed."""
     caller = await get_authenticator(request).identify(body.key)
     response = JSONResponse(_describe(caller))
     response.set_cookie(COOKIE, body.key, httponly=True, samesite="strict", secure=request.url.scheme == "https")

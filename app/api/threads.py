@@ -23,11 +23,12 @@ from app.api.streams import locate, respond, stream_events
 from app.runs.replay import Replay
 from app.runs.strict_replay import StrictReplay
 
+reading = APIRouter(prefix="/api/threads", tags=["threads"], route_class=needs("ask"))
 router = APIRouter(prefix="/api/threads", tags=["threads"], route_class=needs("debug"))
 erasing = APIRouter(prefix="/api/threads", tags=["threads"], route_class=needs("admin"))
 
 
-@router.get(
+@reading.get(
     "/{thread_id}/history",
     response_model=None,
     responses=respond_with(HistoryBody, examples.HISTORY, "The steps.") | fail_with(404),

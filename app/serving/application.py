@@ -32,6 +32,7 @@ ROUTERS = (
     documents.writing,
     originals.router,
     ingestions.router,
+    threads.reading,
     threads.router,
     threads.erasing,
     graph.router,

@@ -77,7 +77,7 @@ ENDPOINTS: dict[str, Endpoint] = {
     "patch /api/documents/{document_id}": Endpoint("ingest", IN_WORKSPACE | {"json": {"groups": []}}, ("document",)),
     "delete /api/documents/{document_id}": Endpoint("ingest", IN_WORKSPACE, ("document",)),
     "get /api/ingestions/{ingestion_id}": Endpoint("ingest", IN_WORKSPACE, ("ingestion",)),
-    "get /api/threads/{thread_id}/history": Endpoint("debug", IN_WORKSPACE, ("thread",)),
+    "get /api/threads/{thread_id}/history": Endpoint("ask", IN_WORKSPACE, ("thread",)),
     "delete /api/threads/{thread_id}": Endpoint("admin", IN_WORKSPACE, ("thread",)),
     "post /api/threads/{thread_id}/replay": Endpoint(
         "debug", {"json": {"checkpoint_id": "$checkpoint", "workspace": "$workspace"}}, ("thread", "checkpoint")

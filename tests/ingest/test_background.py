@@ -14,6 +14,8 @@ from domain.runs import Lease
 from tests.conftest import HANDBOOK, MANUAL
 from tests.ingest import stuck_parser
 
+pytestmark = pytest.mark.usefixtures("parser_processes")
+
 
 async def _refuse(lease: Lease) -> None:
     raise AssertionError("nobody has asked anything")

@@ -13,6 +13,8 @@ from benchmarks.hostile_files import FILES
 from domain.documents import Chunk, ParsedDocument
 from domain.errors import DocumentError
 
+pytestmark = pytest.mark.usefixtures("parser_processes")
+
 
 def read(name: str) -> "partial[tuple[ParsedDocument, list[Chunk]]]":
     return partial(prepare, name, FILES[name](), media_type=None, max_bytes=50_000_000, chunk_size=500)

@@ -15,6 +15,8 @@ from app.ingest.preparation import prepare
 from domain.documents import Chunk, ParsedDocument
 from domain.errors import CostlyDocument, Draining, EmptyDocument
 
+pytestmark = pytest.mark.usefixtures("parser_processes")
+
 ENDLESS = partial(eval, "any(iter(int, 1))")
 """Holds the interpreter's lock, as a regular expression does: no thread could end it."""
 GREEDY = partial(eval, "[bytearray(10_000_000) for _ in range(1000)]")

@@ -5,18 +5,17 @@ from dataclasses import asdict
 from typing import LiteralString
 
 from psycopg.rows import DictRow
-from psycopg.types.json import Jsonb
 
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, translated_errors
 from domain.access import ApiKey
 
 _COLUMNS: LiteralString = """
-    key_id, name, rights, workspaces, groups, limits, created_at, expires_at, revoked_at, last_used_at
+    key_id, name, rights, workspaces, groups, created_at, expires_at, revoked_at, last_used_at
 """
 
 _ADD: LiteralString = """
-    INSERT INTO api_keys (key_id, digest, name, workspaces, groups, rights, limits, expires_at)
-    VALUES (%(key_id)s, %(digest)s, %(name)s, %(workspaces)s, %(groups)s, %(rights)s, %(limits)s, %(expires_at)s)
+    INSERT INTO api_keys (key_id, digest, name, workspaces, groups, rights, expires_at)
+    VALUES (%(key_id)s, %(digest)s, %(name)s, %(workspaces)s, %(groups)s, %(rights)s, %(expires_at)s)
 """
 
 _FIND: LiteralString = f"""
@@ -40,7 +39,7 @@ class PostgresKeyStore:
         self._pool = pool
 
     async def add(self, key: ApiKey, digest: bytes) -> None:
-        values = asdict(key) | {"digest": digest, "limits": Jsonb(dict(key.limits))}
+        values = asdict(key) | {"digest": digest}
         for name in ("workspaces", "groups", "rights"):
             values[name] = None if values[name] is None else sorted(values[name])
         await self._fetch(_ADD + " RETURNING key_id", **values)

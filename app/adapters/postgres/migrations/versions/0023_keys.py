@@ -16,7 +16,6 @@ def upgrade() -> None:
             workspaces text[],
             groups text[],
             rights text[] NOT NULL,
-            limits jsonb NOT NULL DEFAULT '{}',
             created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
             expires_at timestamptz,
             revoked_at timestamptz,
