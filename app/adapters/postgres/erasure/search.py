@@ -17,9 +17,11 @@ _TABLES = """
     WHERE c.table_schema = current_schema() AND t.table_type = 'BASE TABLE'
         AND (c.data_type IN ('text', 'character varying', 'jsonb', 'json', 'uuid', 'bytea')
              OR c.udt_name IN ('_text', '_uuid'))
+        AND (c.table_name, c.column_name) <> ('audit_log', 'action')
     GROUP BY c.table_name ORDER BY c.table_name
 """
-"""Every table with its columns that can hold text. Numbers, times and vectors cannot."""
+"""Every table with its columns that can hold text. Numbers, times and vectors cannot. That somebody erased the id stays
+in the audit log."""
 
 _COMPRESSED = {"tapes": ("tape", "true"), "checkpoint_blobs": ("blob", f"type = '{PACKED}'")}
 

@@ -6,6 +6,7 @@ from typing import Any, LiteralString
 
 from psycopg.types.json import Jsonb
 
+from app.adapters.postgres.audit import erase_from_audit
 from app.adapters.postgres.erasure.redaction import Redactor
 from app.adapters.postgres.erasure.search import holds, search_tables
 from app.adapters.postgres.erasure.states import redact_states
@@ -179,6 +180,7 @@ class PostgresEraser:
             erasure.rows["tapes"] += await _delete_tapes(session, needles)
             changed = await _redact_runs(session, redactor, erasure.rows)
             erasure.rows.update(await redact_states(session, redactor, run_ids))
+        erasure.rows["audit_log"] += await erase_from_audit(self._pool, workspace_id, needles.ids)
         erasure.run_ids = run_ids | changed
         return erasure
 
