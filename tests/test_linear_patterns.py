@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 MATCHED_IN_PLACE = frozenset({"domain.where._QUOTED"})
 """Patterns that are handed to a function which tries them at one place only."""
 PACKAGES = ("domain", "nodes", "app/ingest")
-LENGTH = 2000
+LENGTH = 4000
 SUSPECT_SECONDS = 0.002
 """CPU time for `LENGTH` characters from which a pattern is looked at more closely."""
 GROWTH = 8

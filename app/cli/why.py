@@ -8,12 +8,12 @@ from rich.markup import escape
 from app.cli.options import JsonOption, WorkspaceOption, new_cli
 from app.cli.running import print_json, run, run_on_server
 from app.cli.terminal import out
-from app.runs.history import HistoryStep
 from app.runs.why import explain
 from domain.errors import UnknownRun
 
 if TYPE_CHECKING:
     from app.cli.server_client import ServerClient
+    from app.runs.history import HistoryStep
 
 cli = new_cli()
 
@@ -26,7 +26,7 @@ def why(
 ) -> None:
     """Say why a run ended as it did: searches, thresholds, sources, claims and doubts."""
 
-    def show(steps: Sequence[HistoryStep]) -> int:
+    def show(steps: "Sequence[HistoryStep]") -> int:
         facts = explain(steps, run_id)
         if not facts:
             raise UnknownRun(f"Nothing is saved of run {run_id!r} any more.")

@@ -78,9 +78,18 @@ def _perform(request: bytes) -> bytes:
 
 
 def _pickle(result: Any, error: Exception | None) -> bytes:
+    return pickle.dumps((result, error, _read_peak() // 2**10), protocol=pickle.HIGHEST_PROTOCOL)
+
+
+def _read_peak() -> int:
+    """Return the most memory that this process has taken, in kB."""
+    with suppress(OSError):
+        # `getrusage` begins at what the parent had taken when it started this process.
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1])
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    peak_mb = peak // (2**20 if sys.platform == "darwin" else 2**10)
-    return pickle.dumps((result, error, peak_mb), protocol=pickle.HIGHEST_PROTOCOL)
+    return peak // 2**10 if sys.platform == "darwin" else peak
 
 
 def _limit_time(seconds: float) -> None:

@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from app.runs.history import HistoryStep
 from domain.documents import name_place
 from domain.outcome import ANSWERS, find_claimed
 from domain.text.claims import split_claims
 from domain.text.markers import strip_markers
+
+if TYPE_CHECKING:
+    # It imports LangGraph, which a command that asks a server does without.
+    from app.runs.history import HistoryStep
 
 _LONGEST = 160
 """Characters of a quoted text."""
@@ -22,7 +25,7 @@ class Fact:
     text: str
 
 
-def explain(steps: Sequence[HistoryStep], run_id: str) -> list[Fact]:
+def explain(steps: "Sequence[HistoryStep]", run_id: str) -> list[Fact]:
     """Return the decisive facts of a run from its thread's steps, oldest first; empty where none of them is the run's.
 
     A step names only what it changed, so the steps before the run's count as well.

@@ -57,8 +57,8 @@ def test_the_command_line_lists_an_added_format() -> None:
 
 def test_the_http_api_lists_an_added_format() -> None:
     shown = run_with_toy(
-        "import json\nfrom fastapi import FastAPI\nfrom app.api.documents import router\n"
-        "app = FastAPI()\napp.include_router(router)\nprint(json.dumps(app.openapi()))"
+        "import json\nfrom fastapi import FastAPI\nfrom app.api.documents import writing\n"
+        "app = FastAPI()\napp.include_router(writing)\nprint(json.dumps(app.openapi()))"
     )
     assert "EPUB, EML and TOY" in json.dumps(json.loads(shown))
 
