@@ -42,14 +42,15 @@ def list_processes() -> set[int]:
 
 
 async def test_a_worker_reads_one_file_after_the_other(parsers: ParserWorkers) -> None:
-    # A worker is not taken for worn because of what this process has taken.
-    assert b"x" * 400_000_000
+    # A worker is not taken for worn because of what this process takes.
+    ballast = b"x" * 400_000_000
     parsed, _ = await parsers.run(read(b"# Rain\n\nMeasured daily."))
     assert parsed.title == "Rain"
     worker = await parsers.run(os.getpid)
     with pytest.raises(EmptyDocument, match="The file is empty"):
         await parsers.run(read(b" "))
     assert await parsers.run(os.getpid) == worker != os.getpid()
+    del ballast
 
 
 @pytest.mark.parametrize(
