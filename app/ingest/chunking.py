@@ -19,6 +19,8 @@ _TINY = 8
 """Pieces shorter than the chunk size divided by this are too small to be found and understood alone."""
 _MIXED = 4
 """Pieces shorter than the chunk size divided by this may share a chunk with a part of a long block."""
+_MOST_LEAD = 2000
+"""Characters of what each further part of a block repeats. A table of 5,000 columns would grow two hundredfold."""
 _SHORT_LEAD = 200
 """Limit, in characters, of a paragraph that ends with a colon and stays with the block below it."""
 _LINE = re.compile(r"[^\n]+")
@@ -153,9 +155,9 @@ def _find_lead(text: str, block: Block, label: Span | None) -> str:
     """Return what the further parts of a block are read with: lead-in, caption and header with the latest label, or the
     fence of code."""
     if block.kind == "code":
-        return text[block.start : block.end].split("\n", 1)[0]
+        return text[block.start : block.end].split("\n", 1)[0][:_MOST_LEAD]
     spans = [span for span in (block.lead, label) if span]
-    return "\n".join(text[slice(*span)] for span in spans)
+    return "\n".join(text[slice(*span)] for span in spans)[:_MOST_LEAD]
 
 
 def _cut_span(

@@ -224,3 +224,11 @@ def test_what_is_embedded_says_where_it_stands() -> None:
     assert embedding_text("Manual", ("Manual", "Rain"), "Rinse.") == "Manual › Rain\nRinse."
     assert embedding_text("Manual", (), "Rinse.") == "Manual\nRinse."
     assert embedding_text("Manual", ("Rain",), "3 | 4", "May | June") == "Manual › Rain\nMay | June\n3 | 4"
+
+
+def test_a_header_of_thousands_of_columns_is_not_repeated_whole() -> None:
+    columns = " | ".join(f"column {number}" for number in range(2000))
+    table = f"{columns}\n{' | '.join(['---'] * 2000)}\n" + "\n".join(f"row {number} | 1" for number in range(500))
+    chunks = split(read_document("wide.md", table.encode()), size=500)
+    assert len(columns) > 10 * max(len(chunk.lead) for chunk in chunks)
+    assert any(chunk.lead.startswith("column 0 | column 1") for chunk in chunks)
