@@ -16,7 +16,7 @@ from app.api.errors import respond_to, status_of_failure
 from app.api.sse import MEDIA_TYPE, STREAM_HEADERS, encode_frame, number_events
 from app.runs.cached_answers import Hit
 from app.runs.requests import AcceptedRun, collect, read_events
-from app.support.cancelling import end_tasks
+from app.support.cancelling import end_tasks, finish
 from domain.events import Done, Event, Failed
 from domain.streams import StreamedEvent
 
@@ -61,7 +61,7 @@ async def respond(
             ping=PING_SECONDS,
             headers=headers | STREAM_HEADERS,
         )
-    followed = await collect_while_connected(request, events)
+    followed = await collect_while_connected(request, read_events(events))
     if followed is None:
         if on_leave is not None:
             await on_leave()
@@ -93,7 +93,7 @@ async def stream_events(events: AsyncGenerator[Event]) -> AsyncGenerator[Streame
 
 
 async def collect_while_connected(
-    request: Request, events: AsyncGenerator[StreamedEvent]
+    request: Request, events: AsyncGenerator[Event]
 ) -> tuple[Done | Failed, list[Event]] | None:
     """Return the run's last event and all its events; None where the client of `request` has left."""
 
@@ -101,7 +101,7 @@ async def collect_while_connected(
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    following = asyncio.create_task(collect(read_events(events)))
+    following = asyncio.create_task(collect(events))
     leaving = asyncio.create_task(wait_until_left())
     try:
         await asyncio.wait({following, leaving}, return_when=asyncio.FIRST_COMPLETED)
@@ -119,4 +119,4 @@ async def _encode(events: AsyncGenerator[StreamedEvent], on_leave: Leave | None)
                 yield encode_frame(event)
     finally:
         if on_leave is not None and not ended:
-            await asyncio.shield(asyncio.ensure_future(on_leave()))
+            await finish(on_leave)

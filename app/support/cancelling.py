@@ -1,6 +1,7 @@
 """Cancels tasks reliably."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 AGAIN_SECONDS = 0.5
@@ -25,3 +26,11 @@ def keep_cancelling(task: asyncio.Task[Any]) -> None:
     if not task.done():
         task.cancel()
         asyncio.get_running_loop().call_later(AGAIN_SECONDS, keep_cancelling, task)
+
+
+async def finish(act: Callable[[], Awaitable[object]]) -> None:
+    """Call `act` and let it end even where this task is being cancelled, when each wait of its own would be cut short.
+
+    A server cancels the task that streams to a client who has left.
+    """
+    await asyncio.shield(asyncio.ensure_future(act()))

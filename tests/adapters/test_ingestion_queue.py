@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -19,10 +20,9 @@ from app.adapters.redis.connection import RedisServer
 from app.adapters.rerankers.late_interaction import LateInteractionEncoder
 from app.ingest.parser_workers import ParserWorkers
 from app.ingest.pipeline import Ingestion
-from domain.documents import Arrival, DocumentReport
+from domain.documents import DocumentReport
 from domain.errors import EmbedderUnavailable, InputError
 from domain.ingestions import IngestionStatus
-from domain.metadata import Metadata
 from domain.ports.documents import ChunkVectors
 from domain.ports.ingestions import Ingest
 from domain.runs import Lease
@@ -85,17 +85,8 @@ async def test_a_file_is_tried_again_if_the_model_does_not_answer(
 ) -> None:
     tried: list[tuple[str, str, bytes, str | None]] = []
 
-    async def ingest(
-        workspace_id: str,
-        source: str,
-        data: bytes,
-        *,
-        media_type: str | None,
-        metadata: Metadata,
-        groups: Sequence[str] | None,
-        arrival: Arrival,
-    ) -> DocumentReport:
-        tried.append((workspace_id, source, data, media_type))
+    async def ingest(workspace_id: str, source: str, data: bytes, **options: Any) -> DocumentReport:
+        tried.append((workspace_id, source, data, options["media_type"]))
         if len(tried) == 1:
             raise EmbedderUnavailable
         return DocumentReport(source, "added", "4b7c", chunks=2, embedded=2)
@@ -116,16 +107,7 @@ async def test_a_file_is_given_up_after_the_last_attempt(
     monkeypatch.setattr(ingestion_queue, "MAX_DELAY", 0.0)
     tried: list[str] = []
 
-    async def ingest(
-        workspace_id: str,
-        source: str,
-        data: bytes,
-        *,
-        media_type: str | None,
-        metadata: Metadata,
-        groups: Sequence[str] | None,
-        arrival: Arrival,
-    ) -> DocumentReport:
+    async def ingest(workspace_id: str, source: str, data: bytes, **options: Any) -> DocumentReport:
         tried.append(source)
         raise EmbedderUnavailable
 
@@ -144,16 +126,7 @@ async def test_a_file_is_given_up_after_the_last_attempt(
 async def test_a_permanent_error_ends_the_ingestion(
     start: Start, ingestions: PostgresIngestionQueue, pool: Pool, error: Exception, code: str
 ) -> None:
-    async def ingest(
-        workspace_id: str,
-        source: str,
-        data: bytes,
-        *,
-        media_type: str | None,
-        metadata: Metadata,
-        groups: Sequence[str] | None,
-        arrival: Arrival,
-    ) -> DocumentReport:
+    async def ingest(workspace_id: str, source: str, data: bytes, **options: Any) -> DocumentReport:
         raise error
 
     accepted = await ingestions.accept("a", "f.md", CONTENT)
@@ -172,30 +145,12 @@ async def test_another_worker_ingests_the_file_of_a_dead_one(
     monkeypatch.setattr(presence, "STALLED_SECONDS", 0.6)
     begun = asyncio.Event()
 
-    async def hang(
-        workspace_id: str,
-        source: str,
-        data: bytes,
-        *,
-        media_type: str | None,
-        metadata: Metadata,
-        groups: Sequence[str] | None,
-        arrival: Arrival,
-    ) -> DocumentReport:
+    async def hang(workspace_id: str, source: str, data: bytes, **options: Any) -> DocumentReport:
         begun.set()
         await asyncio.Event().wait()
         raise AssertionError
 
-    async def ingest(
-        workspace_id: str,
-        source: str,
-        data: bytes,
-        *,
-        media_type: str | None,
-        metadata: Metadata,
-        groups: Sequence[str] | None,
-        arrival: Arrival,
-    ) -> DocumentReport:
+    async def ingest(workspace_id: str, source: str, data: bytes, **options: Any) -> DocumentReport:
         return DocumentReport(source, "added")
 
     accepted = await ingestions.accept("a", "f.md", CONTENT)
@@ -214,16 +169,7 @@ async def test_a_cancelled_file_is_not_read_on(
     monkeypatch.setattr(ingestion_queue, "WATCH_SECONDS", 0.05)
     begun, given_up = asyncio.Event(), asyncio.Event()
 
-    async def ingest(
-        workspace_id: str,
-        source: str,
-        data: bytes,
-        *,
-        media_type: str | None,
-        metadata: Metadata,
-        groups: Sequence[str] | None,
-        arrival: Arrival,
-    ) -> DocumentReport:
+    async def ingest(workspace_id: str, source: str, data: bytes, **options: Any) -> DocumentReport:
         if source == "next.md":
             return DocumentReport(source, "added")
         begun.set()
@@ -256,16 +202,7 @@ async def test_a_cancelled_file_is_not_read_on(
 async def test_a_document_that_was_stored_before_its_ingestion_was_cancelled_is_reported(
     start: Start, ingestions: PostgresIngestionQueue
 ) -> None:
-    async def ingest(
-        workspace_id: str,
-        source: str,
-        data: bytes,
-        *,
-        media_type: str | None,
-        metadata: Metadata,
-        groups: Sequence[str] | None,
-        arrival: Arrival,
-    ) -> DocumentReport:
+    async def ingest(workspace_id: str, source: str, data: bytes, **options: Any) -> DocumentReport:
         await ingestions.cancel("a", accepted.ingestion_id)
         return DocumentReport(source, "added")
 
@@ -284,16 +221,7 @@ async def test_a_file_that_processes_die_of_is_given_up(
     monkeypatch.setattr(presence, "STALLED_SECONDS", 0.6)
     begun: asyncio.Queue[None] = asyncio.Queue()
 
-    async def hang(
-        workspace_id: str,
-        source: str,
-        data: bytes,
-        *,
-        media_type: str | None,
-        metadata: Metadata,
-        groups: Sequence[str] | None,
-        arrival: Arrival,
-    ) -> DocumentReport:
+    async def hang(workspace_id: str, source: str, data: bytes, **options: Any) -> DocumentReport:
         begun.put_nowait(None)
         await asyncio.Event().wait()
         raise AssertionError
@@ -343,18 +271,9 @@ async def test_a_worker_that_was_frozen_stores_nothing_of_a_file_that_another_ha
     held = HeldEncoder(encoder)
     outcome: asyncio.Future[DocumentReport] = asyncio.get_running_loop().create_future()
 
-    async def ingest_late(
-        workspace_id: str,
-        source: str,
-        data: bytes,
-        *,
-        media_type: str | None,
-        metadata: Metadata,
-        groups: Sequence[str] | None,
-        arrival: Arrival,
-    ) -> DocumentReport:
+    async def ingest_late(workspace_id: str, source: str, data: bytes, **options: Any) -> DocumentReport:
         slow = Ingestion(documents, held, answers, parsers)
-        outcome.set_result(await slow.add(workspace_id, source, data, media_type=media_type, arrival=arrival))
+        outcome.set_result(await slow.add(workspace_id, source, data, **options))
         return outcome.result()
 
     first = await ingestions.accept("a", "f.md", HANDBOOK)

@@ -3,7 +3,6 @@
 import asyncio
 import re
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,12 @@ import pytest
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from openai import AsyncOpenAI
 from pydantic import SecretStr
+from sse_starlette import EventSourceResponse
 
 from app.api.dialects.openai import CORRECTION, Completion, _stream, _translate
 from app.serving.application import make_app
 from app.wiring.services import Services
-from domain.events import Content, Correction
-from domain.streams import StreamedEvent
+from domain.events import Content, Correction, Event
 from tests.asking import QUESTION
 from tests.http_client import run_app
 from tests.wire.serving import serve_app
@@ -136,24 +135,35 @@ async def test_bad_requests_are_refused_in_the_protocols_form(served: Served, op
 
 
 async def test_a_client_that_leaves_stops_its_run() -> None:
-    stopped = []
+    stopped, sent = asyncio.Event(), asyncio.Event()
 
-    async def write_for_ever() -> AsyncGenerator[StreamedEvent]:
+    async def write_for_ever() -> AsyncGenerator[Event]:
         while True:
-            yield StreamedEvent.of(Content(type="content", token="word "), "")
+            yield Content(type="content", token="word ")
+            await asyncio.sleep(0)
 
     async def stop() -> None:
-        stopped.append(True)
+        # As a database would: the server cancels each wait of the task that streams.
+        await asyncio.sleep(0.01)
+        stopped.set()
 
     async def remember(answer: str) -> None:
         raise AssertionError(answer)
 
+    async def receive() -> Any:
+        await sent.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        if b'"content":"word "' in message.get("body", b""):
+            assert not stopped.is_set()
+            sent.set()
+
     completion = Completion("fast", "http://localhost/", "default")
-    async with aclosing(_stream(completion, "r", write_for_ever(), stop, remember, with_usage=False)) as frames:
-        assert b'"role":"assistant"' in await anext(frames)
-        assert b'"content":"word "' in await anext(frames)
-        assert not stopped
-    assert stopped == [True]
+    frames = _stream(completion, "r", write_for_ever(), stop, remember, with_usage=False)
+    await EventSourceResponse(frames)({"type": "http", "method": "POST", "headers": []}, receive, send)
+    async with asyncio.timeout(5):
+        await stopped.wait()
 
 
 def test_a_correction_is_said_where_nothing_can_be_taken_back() -> None:

@@ -11,7 +11,6 @@ from contextlib import aclosing
 from itertools import pairwise
 from typing import Annotated, Any, Literal, cast
 
-import numpy as np
 import orjson
 from fastapi import APIRouter, Request
 from fastapi.exceptions import RequestValidationError
@@ -34,14 +33,13 @@ from app.api.sse import STREAM_HEADERS
 from app.api.streams import GONE, PING_SECONDS, collect_while_connected, locate
 from app.runs.cache_key import digest
 from app.runs.requests import Ask, read_events
+from app.support.cancelling import finish
 from domain.documents import Citation
-from domain.errors import AskgraphError, InputError, UnknownMode
+from domain.errors import AskgraphError, InputError
 from domain.events import Done, Event
 from domain.ports.conversations import ConversationIndex
-from domain.profile import find_mode
 from domain.scope import Scope
 from domain.state import Turn
-from domain.streams import StreamedEvent
 from domain.text.markers import find_markers
 
 CORRECTION = "\n\n---\n\n**Correction.** The text above is withdrawn. The corrected answer:\n\n"
@@ -164,9 +162,7 @@ async def complete(
     body: CompletionRequest, request: Request, modes: ModesDep, conversations: ConversationsDep
 ) -> Response:
     """Answer the last question of a conversation. A client that leaves has stopped its run."""
-    try:
-        find_mode(modes, body.model)
-    except UnknownMode:
+    if body.model not in modes:
         return _refuse_model(body.model)
     exchanges, question = body.read_conversation()
     caller = get_caller(request)
@@ -209,7 +205,7 @@ async def embed(body: EmbeddingRequest, request: Request) -> dict[str, Any]:
     """Embed texts with the model that the documents are embedded with, whatever the name of the model asked for."""
     texts = [body.input] if isinstance(body.input, str) else body.input
     embedder = read_services(request).library.embedder
-    vectors = (await embedder.embed_passages(texts)).astype(np.float32)
+    vectors = await embedder.embed_passages(texts)
     data = [
         {
             "object": "embedding",
@@ -309,13 +305,13 @@ async def _find_thread(conversations: ConversationIndex, transcript: list[Any]) 
 Stop = Callable[[], Coroutine[Any, Any, None]]
 
 
-async def _start(request: Request, ask: Ask) -> tuple[AsyncGenerator[StreamedEvent], dict[str, str], Stop]:
+async def _start(request: Request, ask: Ask) -> tuple[AsyncGenerator[Event], dict[str, str], Stop]:
     """Begin to answer. Returns the events, headers that identify the run, and what stops it."""
     if hit := await get_cached_answers(request).find(ask):
 
-        async def repeat() -> AsyncGenerator[StreamedEvent]:
+        async def repeat() -> AsyncGenerator[Event]:
             for event in hit.events:
-                yield StreamedEvent.of(event, "")
+                yield event
 
         async def leave() -> None:
             """Leave the answer, which is complete."""
@@ -327,13 +323,13 @@ async def _start(request: Request, ask: Ask) -> tuple[AsyncGenerator[StreamedEve
     async def stop() -> None:
         await manager.stop(run.workspace_id, run.run_id)
 
-    return manager.follow(run), locate(run), stop
+    return read_events(manager.follow(run)), locate(run), stop
 
 
 async def _stream(
     completion: Completion,
     run_id: str,
-    events: AsyncGenerator[StreamedEvent],
+    events: AsyncGenerator[Event],
     stop: Stop,
     remember: Callable[[str], Coroutine[Any, Any, None]],
     *,
@@ -342,7 +338,7 @@ async def _stream(
     sent, offset, ended = "", 0, False
     try:
         yield _frame(completion.make_chunk(run_id, {"role": "assistant", "content": ""}))
-        async with aclosing(read_events(events)) as opened:
+        async with aclosing(events) as opened:
             async for event in opened:
                 piece, offset = _translate(event, sent, offset)
                 sent += piece
@@ -359,7 +355,7 @@ async def _stream(
         yield b"data: [DONE]\n\n"
     finally:
         if not ended:
-            await stop()
+            await finish(stop)
 
 
 def _translate(event: Event, sent: str, offset: int) -> tuple[str, int]:
