@@ -30,6 +30,9 @@ not."""
 
 _WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
 
+_CLAUSE = re.compile(r"[,;?]|\band\b", re.IGNORECASE)
+"""The borders between the parts of a question."""
+
 SAME_MATTER = 0.6
 """Share of the question's meaningful words that a sentence must have before an opposite counts."""
 
@@ -66,11 +69,11 @@ def find_departure(question: str, sentence: str) -> Departure:
     opposed |= {term for word, term in asked if term in unsaid and _strip_prefix(word) in unasked}
     opposed |= {bare for word, term in said if term in unasked and (bare := _strip_prefix(word)) in unsaid}
     meaningful = {term for word, term in asked if word not in STOP_WORDS}
-    denies = _DENIAL.search(question) is not None and _DENIAL.search(sentence.lower()) is None
+    denies = _DENIAL.search(_nearest_clause(question, sentence)) and not _DENIAL.search(sentence.lower())
     same_matter = len(meaningful & (terms | opposed)) >= SAME_MATTER * len(meaningful)
     same_wording = len(meaningful & terms) >= SAME_WORDING * len(meaningful)
     return Departure(
-        opposed=denies or (bool(opposed) and same_matter),
+        opposed=bool(denies or (opposed and same_matter)),
         swapped=same_wording and _has_swap(asked, said, meaningful - terms, unasked),
     )
 
@@ -79,6 +82,14 @@ def share_wording(question: str, sentences: Sequence[str]) -> list[float]:
     """Return, per sentence, how many different words of the question it has; a function word counts `FUNCTION_WORD`."""
     asked = {term: FUNCTION_WORD if word in STOP_WORDS else 1.0 for word, term in _read_words(question)}
     return [fsum(asked.get(term, 0.0) for term in {term for _, term in _read_words(s)}) for s in sentences]
+
+
+def _nearest_clause(question: str, sentence: str) -> str:
+    """Return the part of the question that has most words in common with the sentence: "How long is the warranty, and
+    what is not covered?" denies nothing of how long it is."""
+    clauses = _CLAUSE.split(question)
+    shared = share_wording(sentence, clauses)
+    return clauses[max(range(len(clauses)), key=lambda i: shared[i])]
 
 
 def _has_swap(asked: _Words, said: _Words, missing: set[str], unasked: set[str]) -> bool:
