@@ -100,7 +100,8 @@ def _find_best(
         share = 0.0
         lead = len(unit.introduction.split())
         for last in range(first, len(units)):
-            if units[last].source is not unit.source or any(p.first <= last <= p.last for p in taken):
+            other = units[last].source is not unit.source or units[last].heading != unit.heading
+            if other or any(p.first <= last <= p.last for p in taken):
                 break
             count = lead + words[last][1] - words[first][0]
             if count > budget and (last > first or taken):
