@@ -37,7 +37,7 @@ from nodes.judgement import within
 from nodes.missing import find_missing_names
 from nodes.neighbours import merge_touching
 from nodes.prompting import Prompt, ask, fit_sources, instruct, show_sources, show_turns, write
-from nodes.quoting import name_origins, render_quote
+from nodes.quoting import head_quotes, render_quote
 from nodes.scope import profile_of, scope_of
 from nodes.wording import wording_of
 from nodes.writing import AbstentionListener, AnsweringInput, AnswerWriter, Prose, finish_turn, hold_back
@@ -210,12 +210,12 @@ async def _quote(
         writer.write(wording.abstain(reasons))
         return _Result("abstained", reasons, Framing(opening=0, closing=0))
     by_number = {source["number"]: source for source in sources}
-    origins = name_origins(quotes, by_number, wording, len(opening.split()))
+    headings = head_quotes(quotes, by_number, wording, len(opening.split()))
     writer.write(opening)
-    for position, (quote, origin) in enumerate(zip(quotes, origins, strict=True)):
+    for position, (quote, heading) in enumerate(zip(quotes, headings, strict=True)):
         source = by_number[quote.number]
         marker = render_marker(quote.number, source["chunk_id"], knobs.citation_style)
-        writer.write(("\n\n" if position or (opening and origin) else "") + origin + render_quote(quote, marker))
+        writer.write(("\n\n" if position else "") + heading + render_quote(quote, marker))
         writer.cite(cite(source, _enclose(quote.number, quotes)))
     reasons = [*low, *_find_missing(state, quotes)]
     closing = wording.close(reasons)

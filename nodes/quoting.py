@@ -1,6 +1,7 @@
 """Renders quoted passages as Markdown."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from domain.documents import Source
 from domain.ports.judgement import Quote
@@ -22,21 +23,36 @@ def render_quote(quote: Quote, marker: str) -> str:
     return "\n\n".join(_mark_blocks(clean, marker))
 
 
-def name_origins(quotes: Sequence[Quote], sources: Mapping[int, Source], wording: Wording, words: int = 0) -> list[str]:
+def head_quotes(quotes: Sequence[Quote], sources: Mapping[int, Source], wording: Wording, words: int = 0) -> list[str]:
     """Return what is written before each quote: where they are of several documents, which may disagree, a heading
-    with the document and its date; nothing where the answer, which has `words` already, would be too long with it."""
-    blank = [""] * len(quotes)
-    quoted = [sources[quote.number] for quote in quotes]
-    if len({source["document_id"] for source in quoted}) < 2:
-        return blank
-    named = [wording.name_origin(strip_links(strip_markers(s["title"]), []), s.get("updated_at")) for s in quoted]
-    headings = [
-        f"#### {name}\n\n" if position == 0 or quoted[position - 1]["document_id"] != source["document_id"] else ""
-        for position, (source, name) in enumerate(zip(quoted, named, strict=True))
-    ]
+    with the document and its date; the question that the quote answers there. An answer, which has `words` already,
+    that would be too long with them goes without the questions, or without both."""
+    names = _name_origins([sources[quote.number] for quote in quotes], wording)
+    asked = _once([f"{_clean(quote.asked)}\n\n" if quote.asked else "" for quote in quotes])
     said = words + sum(len(f"{quote.lead} {quote.text}".split()) + 1 for quote in quotes)
-    named_words = sum(len(heading.split()) for heading in headings)
-    return headings if said + named_words <= (SHORT_ANSWER if said <= SHORT_ANSWER else LONG_ANSWER) else blank
+    limit = SHORT_ANSWER if said <= SHORT_ANSWER else LONG_ANSWER
+    both = [name + question for name, question in zip(names, asked, strict=True)]
+    for headings in (both, names):
+        if said + sum(len(heading.split()) for heading in headings) <= limit:
+            return headings
+    return [""] * len(quotes)
+
+
+def _name_origins(quoted: Sequence[Source], wording: Wording) -> list[str]:
+    if len({source["document_id"] for source in quoted}) < 2:
+        return [""] * len(quoted)
+    named = [f"#### {wording.name_origin(_clean(s['title']), s.get('updated_at'))}\n\n" for s in quoted]
+    same = [one["document_id"] == other["document_id"] for one, other in pairwise(quoted)]
+    return [named[0], *("" if again else name for name, again in zip(named[1:], same, strict=True))]
+
+
+def _once(headings: Sequence[str]) -> list[str]:
+    """Return the headings, each only where it is another than the one before."""
+    return [*headings[:1], *("" if one == other else other for one, other in pairwise(headings))]
+
+
+def _clean(heading: str) -> str:
+    return strip_links(strip_markers(heading), [])
 
 
 def _mark_blocks(text: str, marker: str) -> Iterator[str]:

@@ -172,18 +172,18 @@ class Wording(_Texts):
         return " ".join(filter(None, said))
 
     def open(self, reasons: Sequence[Reason]) -> str:
-        """Return the caveat that opens an answer, with the blank after it; empty where there is none."""
+        """Return the caveat that opens an answer, as a paragraph of its own; empty where there is none."""
         is_low = any(reason["code"] == "low_confidence" for reason in reasons)
-        return f"{self.caveat.low_confidence} " if is_low else ""
+        return f"{self.caveat.low_confidence}\n\n" if is_low else ""
 
     def close(self, reasons: Sequence[Reason]) -> str:
-        """Return the admission that ends an answer, with the blank before it; empty where there is none."""
-        said = ""
-        for reason in reasons:
-            if reason["code"] == "missing_words":
-                words = self.lists.alternative.join(map(self._quote, reason["words"]))
-                said += f" {self.caveat.missing_words.format(words=words)}"
-        return said
+        """Return the admission that ends an answer, as a paragraph of its own; empty where there is none."""
+        said = [
+            self.caveat.missing_words.format(words=self.lists.alternative.join(map(self._quote, reason["words"])))
+            for reason in reasons
+            if reason["code"] == "missing_words"
+        ]
+        return f"\n\n{' '.join(said)}" if said else ""
 
     def name_origin(self, title: str, updated_at: str | None) -> str:
         """Return the title of a quoted document and the date of its revision, in ISO 8601, if that is known."""

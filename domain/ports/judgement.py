@@ -60,6 +60,8 @@ class Quote:
     """Probability that it answers, if anything in the sources does."""
     lead: str = ""
     """The lead-in or the header of the table without which the passage cannot be read, where it stands further up."""
+    asked: str = ""
+    """The heading right above it, if that is a question: "They do not." says nothing without it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import pytest
 
 from app.wiring.services import Services
 from domain.ports.judgement import Quote
-from nodes.quoting import name_origins
+from nodes.quoting import head_quotes
 from nodes.wording import read_catalogue
 from tests.asking import ask
 from tests.sources import make_source
@@ -37,7 +37,7 @@ def test_a_name_is_left_out_where_the_answer_would_be_too_long() -> None:
     sources[2]["updated_at"] = "2026-11-22T23:08:46+00:00"
     quotes = [Quote(number, 0, 5, "word " * 30, 0.5) for number in (1, 2)]
     german = read_catalogue("de")
-    assert name_origins(quotes, sources, german) == ["#### The rules\n\n", "#### The rules (22.11.2026)\n\n"]
-    assert name_origins(quotes, sources, german, words=12) == ["", ""]
-    assert name_origins(quotes * 2, sources, german)[3] == "#### The rules (22.11.2026)\n\n"
-    assert name_origins([quotes[0], quotes[0]], sources, german) == ["", ""]
+    assert head_quotes(quotes, sources, german) == ["#### The rules\n\n", "#### The rules (22.11.2026)\n\n"]
+    assert head_quotes(quotes, sources, german, words=12) == ["", ""]
+    assert head_quotes(quotes * 2, sources, german)[3] == "#### The rules (22.11.2026)\n\n"
+    assert head_quotes([quotes[0], quotes[0]], sources, german) == ["", ""]

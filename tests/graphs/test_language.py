@@ -83,7 +83,7 @@ async def test_every_decision_is_the_same_in_every_language(
         decided.append([read_decisions(*each) for each in ended])
         said.append([done["answer"] for done, _ in ended])
         framed = [done["answer"][: done["framing"]["opening"]] for done, _ in ended]
-        assert framed[0] == f"{texts.caveat.low_confidence} "
+        assert framed[0] == f"{texts.caveat.low_confidence}\n\n"
     assert decided[0] == decided[1] == decided[2]
     assert [each["outcome"][0] for each in decided[0]] == [
         "answered_with_caveat",

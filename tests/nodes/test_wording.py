@@ -69,8 +69,8 @@ def test_an_abstention_says_what_was_searched(reasons: list[Reason], text: str) 
 def test_caveat_and_admission() -> None:
     low = LowConfidence(code="low_confidence", confidence=0.5)
     missing = MissingWords(code="missing_words", words=["Oslo", "2031"])
-    assert ENGLISH.open([missing, low]) == "The documents may answer this only in part. "
-    assert ENGLISH.close([low, missing]) == " The sources do not mention “Oslo” or “2031”."
+    assert ENGLISH.open([missing, low]) == "The documents may answer this only in part.\n\n"
+    assert ENGLISH.close([low, missing]) == "\n\nThe sources do not mention “Oslo” or “2031”."
     assert ENGLISH.open([missing, Uncited(code="uncited")]) == ENGLISH.close([low, Uncited(code="uncited")]) == ""
 
 

@@ -89,4 +89,5 @@ def _quote(units: Sequence[Unit], passage: Passage) -> Quote:
         text=source["text"][start : last.end],
         score=passage.share,
         lead=lead,
+        asked=first.asked,
     )

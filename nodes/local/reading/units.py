@@ -45,6 +45,14 @@ class Unit:
         return self.source.get("lead", "") if self.block == 0 and self.kind in ("table", "list", "steps") else ""
 
     @property
+    def asked(self) -> str:
+        """The heading right above its list or paragraph, if that is a question."""
+        text = self.source["text"]
+        if self.heading is None or text[self.heading[1] - 1] != "?":
+            return ""
+        return "" if "\n\n" in text[self.heading[1] : self.start].strip() else text[slice(*self.heading)]
+
+    @property
     def follows_lead(self) -> bool:
         """True where it stands right below its lead-in or header."""
         return self.lead is not None and self.source["text"][self.lead[1] : self.start].isspace()
