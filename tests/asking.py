@@ -18,7 +18,7 @@ from tests.wire.openai import OpenAIServer
 
 _TEXTS = read_catalogue("en")
 ABSTENTION = _TEXTS.abstention.sentence
-CAVEAT = f"{_TEXTS.caveat.low_confidence} "
+CAVEAT = f"{_TEXTS.caveat.low_confidence}\n\n"
 
 QUESTION = "How long is the warranty of the Falke?"
 SMALL, LARGE, JUDGE = "gpt-4.1-nano", "gpt-4.1-mini", "gpt-4.1"
