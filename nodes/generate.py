@@ -201,7 +201,7 @@ async def _quote(
         sources,
         scope=scope_of(state),
         most=knobs.max_sentences,
-        typed=state["question"],
+        typed=state["question"] if before else None,
         last=before[-1] if before else None,
         said=len(opening.split()),
     )

@@ -117,7 +117,7 @@ async def _judge(state: GradeInput, context: Context) -> Attempt:
             question,
             context.read_cosines(_restore_relevance(sources, state["candidates"])),
             scope=scope_of(state),
-            typed=state["question"],
+            typed=state["question"] if state["turns"] else None,
             last=state["turns"][-1] if state["turns"] else None,
             read=profile.grade.read,
         )

@@ -7,7 +7,7 @@ A judge is a frozen dataclass. A field annotated with `Embedder`, `Reader` or `U
 `app/runs/taping.py` records those calls on the run's tape, and a replay answers them from there.
 
 Where a question leans on its conversation, a judge is given three things: `question` with the words that the
-conversation lent it, `typed` as the user wrote it (None: the same), and `last`, the turn before.
+conversation lent it, `typed` as the user wrote it (None: the same but for its spelling), and `last`, the turn before.
 """
 
 from collections.abc import Sequence
