@@ -69,6 +69,12 @@ async def test_the_documents_are_listed_without_a_search_or_a_citation(
     assert (done["route"], done["outcome"], done["citations"]) == ("about_library", "conversed", [])
 
 
+@pytest.mark.parametrize("question", ["What does the warranty not cover?", "What does the warranty cover?"])
+async def test_a_question_for_a_fact_is_no_request_for_a_summary(services: Services, question: str) -> None:
+    _, events = await ask(services, question)
+    assert "describe" not in steps_of(events)
+
+
 @pytest.mark.usefixtures("guide")
 @pytest.mark.parametrize("question", ["summarise the travel guide", "What is the travel guide about?"])
 async def test_a_document_is_summarised_by_cited_quotes_under_its_headings(services: Services, question: str) -> None:

@@ -43,6 +43,12 @@ def test_what_the_sentence_denies_too_is_no_departure() -> None:
     assert find_departure("Which damage is uncovered?", "Water damage is covered.").opposed
 
 
+def test_a_denial_in_another_part_of_the_question_counts_for_nothing() -> None:
+    lasts = "The warranty lasts 36 months for stations."
+    assert not find_departure("How long is the warranty, and what is not covered?", lasts).opposed
+    assert find_departure("What is not covered by the warranty?", lasts).opposed
+
+
 @pytest.mark.parametrize(
     ("question", "swapped"),
     [

@@ -173,6 +173,21 @@ async def test_of_questions_and_answers_the_answer_is_quoted_under_its_question(
     assert quotes[0].text.startswith("Q: Can family members use the gym?\n\nA: Unfortunately not.")
 
 
+async def test_a_heading_that_asks_comes_with_its_answer(embedder: OnnxEmbedder) -> None:
+    text = "#### Does insurance cover us abroad?\n\n- It does not.\n- Buy your own.\n\n#### Who pays?\n\nNobody. It is free."
+    quotes = await quotes_of("Is my insurance valid abroad?", [source(1, text)], embedder)
+    assert (quotes[0].text, quotes[0].asked) == (
+        "- It does not.\n- Buy your own.",
+        "#### Does insurance cover us abroad?",
+    )
+
+
+async def test_a_passage_does_not_go_on_under_another_heading(embedder: OnnxEmbedder) -> None:
+    text = "## Discounts\n\nSchools get 20 %.\n\n## Warranty\n\nIt lasts 36 months. Batteries are not covered.\n\n## Delivery\n\nIt is free."
+    [quote, *_] = await quotes_of("How long is the warranty and what is not covered?", [source(1, text)], embedder)
+    assert quote.text == "It lasts 36 months. Batteries are not covered."
+
+
 async def test_no_sources_and_headings_alone_give_no_quotes(embedder: OnnxEmbedder) -> None:
     assert await quotes_of("When does the canteen open?", [], embedder) == []
     assert await quotes_of("When does the canteen open?", [source(1, "## The canteen")], embedder) == []
