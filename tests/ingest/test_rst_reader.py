@@ -162,3 +162,37 @@ def test_hostile_text_is_read_in_time(piece: str) -> None:
     with suppress(UnreadableDocument):
         read_document("a.rst", b"Text\n\n" + piece.encode() * (5_000 // len(piece)))
     assert time.process_time() - started < 6
+
+
+def test_a_directive_of_code_that_nobody_knows_stays_code() -> None:
+    text = read_document(
+        "a.rst",
+        b"""
+.. click:example::
+
+    @click.command()
+    def copy(pattern="\\d"):
+        click.echo(pattern)
+
+.. quotation:: Ida
+
+    It works.
+""",
+    ).text
+    assert text == (
+        '```python\n@click.command()\ndef copy(pattern="\\d"):\n    click.echo(pattern)\n```\n\nIda: It works.'
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        (":doc:`/guide/start`", "start"),
+        (":meth:`.App.run`", "`App.run`"),
+        (":file:`.env`", "`.env`"),
+        (".. versionadded:: 0.8 Now ``x`` too.", "Added in version 0.8: Now `x` too."),
+        (".. deprecated:: 2.0", "Deprecated since version 2.0."),
+    ],
+)
+def test_names_and_versions_read_as_sphinx_shows_them(said: str, read: str) -> None:
+    assert read_document("a.rst", said.encode()).text == read

@@ -1,7 +1,9 @@
 """reStructuredText, also with the directives and roles of Sphinx."""
 
+import ast
 import re
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
@@ -47,6 +49,8 @@ _WORDS = frozenset(
     | {"abbr", "guilabel", "menuselection", "download"}
 )
 """Roles whose text is words. That of all others is code, such as the name of a function or an option."""
+_NAMES = frozenset({"class", "func", "meth", "data", "attr", "exc", "mod", "obj", "const"})
+"""Roles of names in code. A dot in front says where to look for the name and is not shown."""
 _TITLED = re.compile(r"(.+?)<([^<>]*)>", re.DOTALL)
 
 
@@ -118,11 +122,17 @@ class _Unknown(Directive):  # type: ignore[misc]
             block = nodes.literal_block(code, code, classes=["code", *argument.split()[:1]])
             title = self.options.get("caption") or (argument if self.name == "literalinclude" else "")
             return [*([_Label(title)] if title else []), *([block] if code.strip() else [])]
+        if not _OBJECT.fullmatch(self.name) and _is_python("\n".join(self.content)):
+            code = "\n".join(self.content)
+            return [nodes.literal_block(code, code, classes=["code", "python"])]
         inner = nodes.container()
         self.state.nested_parse(self.content, self.content_offset, inner)
         if self.name in _VERSIONS:
-            words = f"{_VERSIONS[self.name]} {argument}"
-            return [_Label(words), *inner.children] if inner.children else [nodes.paragraph("", f"{words}.")]
+            version, _, what = argument.partition(" ")
+            words, _ = self.state.inline_text(what, self.lineno)
+            said = [*([nodes.paragraph("", "", *words)] if what else []), *inner.children]
+            label = f"{_VERSIONS[self.name]} {version}"
+            return [_Label(label), *said] if said else [nodes.paragraph("", f"{label}.")]
         if self.name == "seealso":
             words, _ = self.state.inline_text(argument, self.lineno)
             return [_Label("See also"), *([nodes.paragraph("", "", *words)] if words else []), *inner.children]
@@ -131,6 +141,17 @@ class _Unknown(Directive):  # type: ignore[misc]
             item = nodes.definition_list_item("", term, nodes.definition("", *inner.children))
             return [nodes.definition_list("", item)]
         return [*([_Label(argument)] if argument else []), *inner.children]
+
+
+def _is_python(content: str) -> bool:
+    """Return True where the content of a directive is a piece of a program, as of `click:example`, and no prose."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what it parses, such as an escape that no string knows
+            said = ast.parse(content).body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return False
+    return any(not isinstance(each, ast.Expr) or isinstance(each.value, ast.Call) for each in said)
 
 
 class _Label(nodes.paragraph):  # type: ignore[misc]
@@ -151,6 +172,10 @@ def _read_role(
     if text.startswith("~"):
         text = text[1:].rpartition(".")[2]
     text = text.removeprefix("!")
+    if name.rpartition(":")[2] in _NAMES:
+        text = text.removeprefix(".")
+    elif name.rpartition(":")[2] == "doc":
+        text = text.rpartition("/")[2]
     if name in ("issue", "pull", "pr"):
         text = f"#{text}"
     elif name.endswith("ref"):
