@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from domain.documents import Source
 from domain.ports.judgement import Quote
-from domain.text.blocks import read_blocks
+from domain.text.blocks import find_unclosed, read_blocks
 from domain.text.hyperlinks import strip_links
 from domain.text.markers import strip_markers
 from nodes.wording import Wording
@@ -58,6 +58,8 @@ def _clean(heading: str) -> str:
 def _mark_blocks(text: str, marker: str) -> Iterator[str]:
     for block in read_blocks(text):
         said = text[block.start : block.end]
+        if block.kind == "code" and (fence := find_unclosed(said)):
+            said += f"\n{fence}"
         if block.kind == "heading" or said.endswith(":"):
             yield said
         elif block.kind in ("table", "code") or said.endswith("```"):

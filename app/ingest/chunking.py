@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from domain.documents import Chunk, Line, ParsedDocument
-from domain.text.blocks import Block, Span, read_blocks
+from domain.text.blocks import Block, Span, closes_fence, find_fence, read_blocks
 from domain.text.languages import detect_language
 from domain.text.sentences import split_block, split_paragraph
 from domain.text.tables import is_row
@@ -93,7 +93,9 @@ def _pack(text: str, atoms: Iterator[_Atom], size: int) -> Iterator[tuple[int, i
             leading -= 1
         start = held[leading].start if leading < len(held) else atom.start
         is_other = bool(held) and held[-1].block != atom.block and not held[-1].leads
-        is_apart = is_other and held[-1].end - held[0].start >= size // _MIXED
+        # Read by itself, the rest of a block of code would turn into code what follows its closing fence.
+        is_rest = is_other and find_fence(held[0].lead) != ""
+        is_apart = is_rest or (is_other and held[-1].end - held[0].start >= size // _MIXED)
         if held and (is_apart or atom.end - held[0].start > size):
             # What leads goes with the atom, unless it is all there is.
             yield from take(held[:leading])
@@ -140,7 +142,11 @@ def _split_long(text: str, block: Block, size: int, language: str) -> Iterator[_
 
 def _split_lines_or_sentences(text: str, block: Block, language: str) -> Iterator[Span]:
     if block.kind == "code":
-        yield from _find_lines(text, block.start, block.end)
+        lines = list(_find_lines(text, block.start, block.end))
+        if len(lines) > 2 and closes_fence(text[slice(*lines[-1])], find_fence(text[slice(*lines[0])])):
+            *lines, before, closing = lines
+            lines.append((before[0], closing[1]))
+        yield from lines
     else:
         yield from split_block(text, block, language)
 

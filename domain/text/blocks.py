@@ -164,6 +164,13 @@ def find_fence(line: str) -> str:
     return fence[1] if fence else ""
 
 
+def find_unclosed(code: str) -> str:
+    """Return the fence that a block of code lacks at its end; empty where it has it, or opens with none."""
+    first, *others = code.split("\n")
+    fence = find_fence(first)
+    return "" if fence and others and closes_fence(others[-1], fence) else fence
+
+
 def closes_fence(line: str, fence: str) -> bool:
     """Return True where the line closes the code that `fence` opened."""
     bare = line.strip()

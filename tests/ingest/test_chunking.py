@@ -186,6 +186,13 @@ def test_long_steps_are_split_at_steps_and_each_part_knows_its_lead_in() -> None
         assert chunk.text.endswith("```")
 
 
+def test_what_follows_long_code_is_no_part_of_it() -> None:
+    code = "\n".join(f"    print('line {n} of the program')" for n in range(28))
+    chunks = split(make_document(f"```python\n{code}\n```\n\nNote: It prints."))
+    assert chunks[-2].text.endswith("line 27 of the program')\n```")
+    assert (chunks[-1].text, chunks[-1].lead) == ("Note: It prints.", "")
+
+
 def test_long_code_is_split_at_lines_and_each_part_knows_its_language() -> None:
     code = "\n".join(f"    print('line {n} of the program')" for n in range(60))
     chunks = split(make_document(f"Run this:\n\n```python\n{code}\n```"))

@@ -188,6 +188,14 @@ async def test_a_passage_does_not_go_on_under_another_heading(embedder: OnnxEmbe
     assert quote.text == "It lasts 36 months. Batteries are not covered."
 
 
+def test_a_part_of_code_is_read_and_quoted_as_code() -> None:
+    [code, note] = split_units(source(1, "run()\n```\n\nNote: It runs.") | {"lead": "```python"})
+    assert (code.kind, code.text, code.introduction) == ("code", "run()\n```", "```python")
+    assert (note.kind, note.text) == ("paragraph", "Note: It runs.")
+    unfinished = Quote(1, 0, 5, "run()", 0.5, lead="```python")
+    assert render_quote(unfinished, "[1]") == "```python\nrun()\n```\n\n[1]"
+
+
 async def test_no_sources_and_headings_alone_give_no_quotes(embedder: OnnxEmbedder) -> None:
     assert await quotes_of("When does the canteen open?", [], embedder) == []
     assert await quotes_of("When does the canteen open?", [source(1, "## The canteen")], embedder) == []

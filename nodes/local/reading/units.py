@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from domain.documents import Source, name_place
-from domain.text.blocks import Block, Kind, Span, read_blocks
+from domain.text.blocks import Block, Kind, Span, find_fence, read_blocks
 from domain.text.languages import detect_language
 from domain.text.sentences import split_block, split_paragraph
 from domain.text.tables import is_row
@@ -42,7 +42,8 @@ class Unit:
         """The lead-in or header. That of a long list or table stands further up in the document than its source."""
         if self.lead:
             return self.source["text"][slice(*self.lead)]
-        return self.source.get("lead", "") if self.block == 0 and self.kind in ("table", "list", "steps") else ""
+        is_rest = self.block == 0 and self.kind in ("table", "list", "steps", "code")
+        return self.source.get("lead", "") if is_rest else ""
 
     @property
     def asked(self) -> str:
@@ -83,7 +84,7 @@ def split_units(source: Source) -> list[Unit]:
     headings: list[tuple[int, Span]] = []
     before: Span | None = None
     asked: Span | None = None
-    blocks = read_blocks(text)
+    blocks = _read_blocks(source)
     for position, block in enumerate(blocks):
         said = text[block.start : block.end]
         if block.kind == "heading":
@@ -104,6 +105,17 @@ def split_units(source: Source) -> list[Unit]:
             before = (start, end)
         asked = None
     return units
+
+
+def _read_blocks(source: Source) -> list[Block]:
+    """Return the blocks of a source. One that begins within code is read below the fence that opened it."""
+    lead = source.get("lead", "")
+    if not find_fence(lead):
+        return read_blocks(source["text"])
+    above = len(lead) + 1
+    first, *others = read_blocks(f"{lead}\n{source['text']}")
+    rest = Block(first.kind, 0, first.end - above, language=first.language)
+    return [rest, *(block.move(-above) for block in others)]
 
 
 def _split(text: str, block: Block, language: str) -> Iterator[Span]:
