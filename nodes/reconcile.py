@@ -3,7 +3,7 @@
 Where nothing is left of a model's draft, the draft counts as failed, and the answer is quoted instead.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
@@ -95,7 +95,8 @@ async def reconcile(state: ReconcileInput, runtime: Runtime[Context]) -> Reconci
     verification = Verification(status="reconciled", claims=claims)
     outcome, reasons, framing = state["outcome"], state["outcome_reasons"], state["framing"]
     if repairs or any(claim["verdict"] == "supported" and claim["markers"] for claim in claims):
-        answer = _replace(state["answer"], unsupported, repairs)
+        chunk_ids = [source["chunk_id"] for source in state["sources"]]
+        answer = _replace(state["answer"], unsupported, _keep_markers(claims, repairs, chunk_ids))
         citations = _cite_again(answer, state)
     elif state["answered_by"] != LOCAL:
         failure = Failure(code=UnsupportedAnswer().code, given_up=state["answered_by"], message=reason)
@@ -117,7 +118,25 @@ async def reconcile(state: ReconcileInput, runtime: Runtime[Context]) -> Reconci
     )
 
 
-def _replace(answer: str, unsupported: list[Claim], repairs: dict[int, str]) -> str:
+def _keep_markers(claims: Sequence[Claim], repairs: Mapping[int, str], chunk_ids: Sequence[str]) -> dict[int, str]:
+    """Return the repairs with the markers, by the start of the claim that they stand in, that claims before it share:
+    in "It lasts 24 months. It is blue. [1]" the first statement cites a source as well."""
+    kept = dict(repairs)
+    waiting: set[int] = set()
+    for claim in sorted(claims, key=lambda c: c["start"]):
+        own = find_markers(claim["text"], chunk_ids)
+        if not own:
+            waiting |= set(claim["markers"]) if claim["verdict"] == "supported" else set()
+            continue
+        if claim["verdict"] == "unsupported":
+            shared = [claim["text"][m.start : m.end] for m in own if waiting.intersection(m.numbers)]
+            text = " ".join(["".join(shared), repairs.get(claim["start"], "")]).strip()
+            kept |= {claim["start"]: text} if text else {}
+        waiting = set()
+    return kept
+
+
+def _replace(answer: str, unsupported: Sequence[Claim], repairs: Mapping[int, str]) -> str:
     """Return the answer with each unsupported claim replaced by its repair, or removed."""
     for claim in sorted(unsupported, key=lambda c: -c["start"]):
         before, after = answer[: claim["start"]].rstrip(" "), answer[claim["end"] :].lstrip(" ")

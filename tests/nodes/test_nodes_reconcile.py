@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+import pytest
+
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.citations import cite
 from domain.documents import Claim, Verdict, Verification
@@ -116,3 +118,22 @@ async def test_quotations_of_which_nothing_is_left_are_an_abstention(embedder: O
     assert (left["citations"], left["confidence"], left["level"]) == ([], 0.0, "none")
     assert left["turns"][-1]["outcome"] == "abstained"
     assert correction["answer"] == left["answer"]
+
+
+@pytest.mark.parametrize(
+    ("rewrites", "left"),
+    [
+        (None, "Lunch costs nine francs. [1]"),
+        (["Dogs wait outside. [1]"], "Lunch costs nine francs. [1] Dogs wait outside. [1]"),
+    ],
+)
+async def test_a_statement_keeps_the_marker_that_stood_in_the_one_behind_it(
+    embedder: OnnxEmbedder, rewrites: list[str] | None, left: str
+) -> None:
+    answer = "Lunch costs nine francs. Dinner costs ninety dollars. [1]"
+    claims = [make_claim(answer, "Lunch costs nine francs.", "supported"), make_claim(answer, INVENTED, "unsupported")]
+    verification = Verification(status="unsupported", claims=claims)
+    update, _ = await run(embedder, answer, rewrites=rewrites, verification=verification)
+    assert "answer" in update
+    assert update["answer"] == left
+    assert [citation["marker"] for citation in update["citations"]] == [1]
