@@ -19,6 +19,7 @@ from app.runs.history import HistoryReader
 from app.runs.manager import RunManager
 from app.runs.parts import RunParts
 from app.runs.replay import Replayer
+from app.runs.threads import Threads
 from app.settings import Settings
 from app.support.metrics import Gauge
 from app.wiring.services import Services
@@ -88,9 +89,10 @@ async def _audit(request: Request, caller: Caller, handle: Callable[[Request], A
     return response
 
 
-def needs(right: Right | None) -> type[APIRoute]:
-    """Make the route class of a router whose callers must be known and, unless it is None, have this right. Both are
-    checked before the body is read."""
+def needs(right: Right | None, *others: Right) -> type[APIRoute]:
+    """Make the route class of a router whose callers must be known and, unless it is None, have this right or one of
+    the others. Both are checked before the body is read."""
+    is_audited = not _AUDITED.isdisjoint({right, *others})
 
     class GuardedRoute(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -98,10 +100,10 @@ def needs(right: Right | None) -> type[APIRoute]:
 
             async def handle_guarded(request: Request) -> Response:
                 caller = await get_authenticator(request).identify(read_credential(request))
-                if right is not None:
+                if right is not None and caller.rights.isdisjoint(others):
                     caller.require(right)
                 request.state.caller = caller
-                if right not in _AUDITED or request.method not in _WRITES:
+                if not is_audited or request.method not in _WRITES:
                     return await handle(request)
                 return await _audit(request, caller, handle)
 
@@ -170,4 +172,5 @@ ReplayerDep = Annotated[Replayer, Depends(_make_replayer)]
 RunLogDep = Annotated[RunLog, Depends(_pick(lambda services: services.runs.log))]
 RunManagerDep = Annotated[RunManager, Depends(_provide_run_manager)]
 RunPartsDep = Annotated[RunParts, Depends(_pick(lambda services: services.make_run_parts()))]
+ThreadsDep = Annotated[Threads, Depends(_pick(lambda services: services.runs.threads))]
 SettingsDep = Annotated[Settings, Depends(_pick(lambda services: services.settings))]

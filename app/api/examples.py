@@ -196,6 +196,36 @@ HISTORY: dict[str, Any] = {
             "created_at": _AT,
         }
     ],
+    "next": None,
+}
+
+_CONVERSATION: dict[str, Any] = {
+    "thread_id": _THREAD_ID,
+    "title": "How long is the warranty of the Falke?",
+    "created_at": _AT,
+    "updated_at": _AT,
+    "turns": 3,
+    "running": None,
+}
+
+CONVERSATION = _CONVERSATION
+
+CONVERSATIONS: dict[str, Any] = {"threads": [_CONVERSATION], "next": f"1795348800000000-{_THREAD_ID}"}
+
+THREAD: dict[str, Any] = {
+    "thread_id": _THREAD_ID,
+    "title": "How long is the warranty of the Falke?",
+    "turns": [
+        {
+            **{name: RUN[name] for name in ("run_id", "question", "mode", "state", "accepted_at", "ended")},
+            "sources": [
+                {key: _CITATION[key] for key in _CITATION if "chunk" not in key and key != "updated_at"} | {"marker": 2}
+            ],
+            "steps": [{"node": "route", "ms": 2.1}, {"node": "retrieve", "ms": 9.8}],
+            "corrections": [{"reason": "1 statement is not supported by its source.", "withdrawn": "60 months. [1]"}],
+        }
+    ],
+    "next": None,
 }
 
 _SPENDING: dict[str, Any] = {

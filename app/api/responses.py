@@ -7,11 +7,11 @@ from typing_extensions import TypedDict
 
 from app.runs.history import HistoryStep
 from domain.access import Right
-from domain.documents import Citation, DocumentReport
+from domain.documents import Box, Citation, DocumentReport
 from domain.events import Answer
 from domain.ingestions import IngestionState
 from domain.metadata import Metadata
-from domain.runs import CostKey, RunState, Spending
+from domain.runs import CostKey, RunState, Spending, StepTime, Withdrawal
 from domain.text.blocks import Kind
 
 
@@ -192,10 +192,77 @@ class AcceptedIngestBody(IngestBody):
 
 
 class HistoryBody(TypedDict):
-    """The saved steps of a thread, oldest first."""
+    """Saved steps of a thread, oldest first."""
 
     thread_id: str
     steps: list[HistoryStep]
+    next: str | None
+    """The `after` of the steps that follow; null at the end."""
+
+
+class ConversationBody(TypedDict):
+    """A conversation."""
+
+    thread_id: str
+    title: str
+    """The first question, unless somebody has named it."""
+    created_at: datetime
+    updated_at: datetime
+    """When the last question came."""
+    turns: int
+    running: str | None
+    """The run that is being executed, or else the next one."""
+
+
+class ConversationListBody(TypedDict):
+    """Conversations of a workspace, the latest first."""
+
+    threads: list[ConversationBody]
+    next: str | None
+    """The `after` of the conversations that follow; null at the end."""
+
+
+class SourceBody(TypedDict):
+    """A source that was shown and not cited. `text` is its beginning."""
+
+    marker: int
+    document_id: str
+    title: str
+    source: NotRequired[str]
+    revision: NotRequired[int]
+    page: int | None
+    bbox: Box | None
+    heading_path: list[str]
+    start: int
+    end: int
+    text: str
+    score: float
+
+
+class TurnBody(TypedDict):
+    """A question of a thread and what its readers saw."""
+
+    run_id: str
+    question: str
+    mode: str
+    state: RunState
+    accepted_at: datetime
+    ended: dict[str, Any] | None
+    """The data of the last event, and its name as `event`; null until then."""
+    sources: list[SourceBody]
+    """Those that the answer does not cite. The others are the citations in `ended`."""
+    steps: list[StepTime]
+    corrections: list[Withdrawal]
+
+
+class ThreadBody(TypedDict):
+    """A conversation with some of its turns, oldest first."""
+
+    thread_id: str
+    title: str
+    turns: list[TurnBody]
+    next: str | None
+    """The `before` of the turns that precede these; null at the beginning."""
 
 
 class CostsBody(TypedDict):

@@ -100,6 +100,12 @@ class SignInRequest(_Body):
 GroupName = Annotated[str, StringConstraints(pattern=GROUP)]
 
 
+class TitleRequest(_Body):
+    """What to call a conversation."""
+
+    title: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+
+
 class GroupsRequest(_Body):
     """Who may read a document."""
 

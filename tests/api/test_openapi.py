@@ -14,6 +14,8 @@ from app.api.responses import (
     AnswerBody,
     BlocksBody,
     CacheCountsBody,
+    ConversationBody,
+    ConversationListBody,
     CostsBody,
     DocumentListBody,
     DocumentWithTextBody,
@@ -23,6 +25,7 @@ from app.api.responses import (
     IngestBody,
     IngestionBody,
     RunBody,
+    ThreadBody,
 )
 from app.runs.cache_explanation import Explanation
 from app.serving.application import ROUTERS, make_app
@@ -108,6 +111,10 @@ async def test_real_responses_are_of_their_types(client: httpx.AsyncClient, libr
     check(AnswerBody, (await client.get(f"{run}/events?stream=false")).json())
     check(RunBody, (await client.get(run)).json())
     check(RunBody, (await client.post(f"{run}/cancel")).json())
+    check(ConversationListBody, (await client.get("/api/threads")).json())
+    thread = f"/api/threads/{answer['thread_id']}"
+    check(ThreadBody, (await client.get(thread)).json())
+    check(ConversationBody, (await client.patch(thread, json={"title": "Warranty"})).json())
     check(HistoryBody, (await client.get(f"/api/threads/{answer['thread_id']}/history")).json())
     check(DocumentListBody, (await client.get("/api/documents")).json())
     check(DocumentWithTextBody, (await client.get(f"/api/documents/{library['Station handbook']}")).json())
