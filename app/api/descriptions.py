@@ -63,6 +63,7 @@ def describe_ingestion(status: IngestionStatus) -> dict[str, Any]:
         "accepted_at": status.accepted_at.isoformat(),
         "ended_at": status.ended_at and status.ended_at.isoformat(),
         "report": status.report and asdict(status.report),
+        "progress": asdict(status.progress),
     }
 
 

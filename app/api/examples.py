@@ -165,13 +165,29 @@ INGESTION: dict[str, Any] = {
     "accepted_at": _AT,
     "ended_at": _AT,
     "report": _REPORT,
+    "progress": {"stage": "done", "done": 3, "total": 3},
+}
+
+INGESTIONS: dict[str, Any] = {
+    "ingestions": [
+        {
+            **INGESTION,
+            "state": "running",
+            "ended_at": None,
+            "report": None,
+            "progress": {"stage": "reading", "done": 21, "total": 83},
+        }
+    ]
 }
 
 CANCELLED_INGESTION: dict[str, Any] = {
     **INGESTION,
     "state": "cancelled",
+    "progress": {"stage": "done", "done": 0, "total": 0},
     "report": {**dict.fromkeys(_REPORT), "source": "handbook.md", "status": "cancelled", "chunks": 0, "embedded": 0},
 }
+
+_WAITING: dict[str, Any] = {"stage": "waiting", "done": 0, "total": None}
 
 ACCEPTED_INGEST: dict[str, Any] = {
     "documents": [],
@@ -179,7 +195,7 @@ ACCEPTED_INGEST: dict[str, Any] = {
     "failed": 0,
     "passed_over": 0,
     "seconds": 0.01,
-    "ingestions": [{**INGESTION, "state": "queued", "ended_at": None, "report": None}],
+    "ingestions": [{**INGESTION, "state": "queued", "ended_at": None, "report": None, "progress": _WAITING}],
 }
 
 HISTORY: dict[str, Any] = {

@@ -9,7 +9,7 @@ from app.runs.history import HistoryStep
 from domain.access import Right
 from domain.documents import Box, Citation, DocumentReport
 from domain.events import Answer
-from domain.ingestions import IngestionState
+from domain.ingestions import IngestionStage, IngestionState
 from domain.metadata import Metadata
 from domain.runs import CostKey, RunState, Spending, StepTime, Withdrawal
 from domain.text.blocks import Kind
@@ -162,6 +162,14 @@ class DocumentListBody(TypedDict):
     documents: list[DocumentBody]
 
 
+class ProgressBody(TypedDict):
+    """How far an ingestion has come: of `total` pages or chunks, `done`."""
+
+    stage: IngestionStage
+    done: int
+    total: int | None
+
+
 class IngestionBody(TypedDict):
     """The state of a file's ingestion."""
 
@@ -172,6 +180,13 @@ class IngestionBody(TypedDict):
     accepted_at: datetime
     ended_at: datetime | None
     report: DocumentReport | None
+    progress: ProgressBody
+
+
+class IngestionListBody(TypedDict):
+    """Files that wait or are being read, and those of the last hour, the latest first."""
+
+    ingestions: list[IngestionBody]
 
 
 class IngestBody(TypedDict):

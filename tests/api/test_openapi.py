@@ -24,6 +24,7 @@ from app.api.responses import (
     HistoryBody,
     IngestBody,
     IngestionBody,
+    IngestionListBody,
     RunBody,
     ThreadBody,
 )
@@ -125,6 +126,7 @@ async def test_real_responses_are_of_their_types(client: httpx.AsyncClient, libr
     accepted = await client.post("/api/documents?wait=false", files=files)
     check(AcceptedIngestBody, accepted.json())
     check(IngestionBody, (await client.get(accepted.headers["location"])).json())
+    check(IngestionListBody, (await client.get("/api/ingestions")).json())
     check(CostsBody, (await client.get("/api/costs")).json())
     check(CacheCountsBody, (await client.get("/api/cache")).json())
     check(Explanation, (await client.get("/api/cache/explain", params={"question": QUESTION})).json())

@@ -32,6 +32,7 @@ OF_WORKSPACE = (
     "deleted_documents",
     "document_revisions",
     "documents",
+    "feedback",
     "ingestions",
     "original_objects",
     "originals",
