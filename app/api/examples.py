@@ -18,6 +18,7 @@ _CITATION: dict[str, Any] = {
     "chunk_index": 0,
     "page": None,
     "bbox": None,
+    "boxes": [],
     "heading_path": ["Station handbook", "Warranty"],
     "start": 31,
     "end": 108,
@@ -228,15 +229,15 @@ CONVERSATION = _CONVERSATION
 
 CONVERSATIONS: dict[str, Any] = {"threads": [_CONVERSATION], "next": f"1795348800000000-{_THREAD_ID}"}
 
+_UNSENT = ("chunk_id", "chunk_index", "bbox", "updated_at")
+
 THREAD: dict[str, Any] = {
     "thread_id": _THREAD_ID,
     "title": "How long is the warranty of the Falke?",
     "turns": [
         {
             **{name: RUN[name] for name in ("run_id", "question", "mode", "state", "accepted_at", "ended")},
-            "sources": [
-                {key: _CITATION[key] for key in _CITATION if "chunk" not in key and key != "updated_at"} | {"marker": 2}
-            ],
+            "sources": [{key: _CITATION[key] for key in _CITATION if key not in _UNSENT} | {"marker": 2}],
             "steps": [{"node": "route", "ms": 2.1}, {"node": "retrieve", "ms": 9.8}],
             "corrections": [{"reason": "1 statement is not supported by its source.", "withdrawn": "60 months. [1]"}],
         }

@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 
 from app.runs.history import HistoryStep
 from domain.access import Right
-from domain.documents import Box, Citation, DocumentReport
+from domain.documents import Citation, DocumentReport, PageBox
 from domain.events import Answer
 from domain.ingestions import IngestionStage, IngestionState
 from domain.metadata import Metadata
@@ -246,7 +246,7 @@ class SourceBody(TypedDict):
     source: NotRequired[str]
     revision: NotRequired[int]
     page: int | None
-    bbox: Box | None
+    boxes: NotRequired[list[PageBox]]
     heading_path: list[str]
     start: int
     end: int
