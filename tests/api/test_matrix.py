@@ -71,7 +71,7 @@ ENDPOINTS: dict[str, Endpoint] = {
     "get /api/documents/{document_id}": Endpoint("ask", IN_WORKSPACE, ("document",)),
     "get /api/documents/{document_id}/revisions": Endpoint("ask", IN_WORKSPACE, ("document",)),
     "get /api/documents/{document_id}/file": Endpoint("ask", IN_WORKSPACE, ("document",)),
-    "get /api/documents/{document_id}/pages/{number}.png": Endpoint("ask", IN_WORKSPACE, ("document",)),
+    "get /api/documents/{document_id}/pages/{number}.{kind}": Endpoint("ask", IN_WORKSPACE, ("document",)),
     "get /api/documents/{document_id}/text": Endpoint("ask", IN_WORKSPACE, ("document",)),
     "post /api/documents": Endpoint(
         "ingest", {"files": {"files": ("note.md", b"# Note\n\nNothing.")}, "data": {"workspace": "$workspace"}}
@@ -137,7 +137,7 @@ class Service:
             path = path.replace(f"{{{kind}_id}}", values[kind])
         request = _replace(dict(ENDPOINTS[name].body), values)
         response = await self.client.request(
-            method, path.replace("{number}", "1").replace("{name}", "standard"), **request
+            method, path.replace("{number}", "1").replace("{name}", "standard").replace("{kind}", "webp"), **request
         )
         text = response.text
         for kind, value in values.items():
