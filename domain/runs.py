@@ -182,6 +182,9 @@ class RunStatistics:
     abstained: int
     degraded: int
     """Runs that had to do without something."""
+    liked: int
+    """Runs with a thumb up; see `domain.feedback`."""
+    disliked: int
     unpriced: int
     """Runs with calls of models whose price is unknown, which `cost` leaves out."""
     cost: float | None

@@ -10,6 +10,7 @@ from typing import Any
 from domain.documents import Citation, Document, IngestReport, Revision
 from domain.erasure import Erasure
 from domain.events import Done, Event, data_of
+from domain.feedback import Feedback
 from domain.ingestions import IngestionStatus
 from domain.runs import Conversation, RunStatus
 
@@ -98,8 +99,18 @@ def describe_conversation(thread: Conversation) -> dict[str, Any]:
     return asdict(thread) | {"created_at": thread.created_at.isoformat(), "updated_at": thread.updated_at.isoformat()}
 
 
-def describe_turn(status: RunStatus) -> dict[str, Any]:
-    """Describe a run as a `TurnBody`, with what its readers saw."""
+def describe_feedback(feedback: Feedback) -> dict[str, Any]:
+    """Describe what a reader says of an answer as a `FeedbackBody`, without the reader."""
+    return {
+        "rating": feedback.rating,
+        "reason": feedback.reason,
+        "comment": feedback.comment,
+        "given_at": feedback.given_at.isoformat(),
+    }
+
+
+def describe_turn(status: RunStatus, feedback: Feedback | None) -> dict[str, Any]:
+    """Describe a run as a `TurnBody`, with what its readers saw and say."""
     run, shown = describe_run(status), status.shown
     timings: dict[str, float] = (run["ended"] or {}).get("timings", {})
     return {
@@ -110,6 +121,7 @@ def describe_turn(status: RunStatus) -> dict[str, Any]:
         if shown
         else [{"node": node, "ms": ms} for node, ms in timings.items() if node != "total"],
         "corrections": shown["corrections"] if shown else [],
+        "feedback": feedback and describe_feedback(feedback),
     }
 
 

@@ -229,6 +229,13 @@ CONVERSATION = _CONVERSATION
 
 CONVERSATIONS: dict[str, Any] = {"threads": [_CONVERSATION], "next": f"1795348800000000-{_THREAD_ID}"}
 
+FEEDBACK: dict[str, Any] = {
+    "rating": "down",
+    "reason": "incomplete",
+    "comment": "It leaves out the battery.",
+    "given_at": _AT,
+}
+
 _UNSENT = ("chunk_id", "chunk_index", "bbox", "updated_at")
 
 THREAD: dict[str, Any] = {
@@ -239,6 +246,7 @@ THREAD: dict[str, Any] = {
             **{name: RUN[name] for name in ("run_id", "question", "mode", "state", "accepted_at", "ended")},
             "sources": [{key: _CITATION[key] for key in _CITATION if key not in _UNSENT} | {"marker": 2}],
             "steps": [{"node": "route", "ms": 2.1}, {"node": "retrieve", "ms": 9.8}],
+            "feedback": FEEDBACK,
             "corrections": [{"reason": "1 statement is not supported by its source.", "withdrawn": "60 months. [1]"}],
         }
     ],

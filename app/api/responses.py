@@ -9,6 +9,7 @@ from app.runs.history import HistoryStep
 from domain.access import Right
 from domain.documents import Citation, DocumentReport, PageBox
 from domain.events import Answer
+from domain.feedback import Complaint, Rating
 from domain.ingestions import IngestionStage, IngestionState
 from domain.metadata import Metadata
 from domain.runs import CostKey, RunState, Spending, StepTime, Withdrawal
@@ -254,6 +255,15 @@ class SourceBody(TypedDict):
     score: float
 
 
+class FeedbackBody(TypedDict):
+    """What a reader says of an answer."""
+
+    rating: Rating
+    reason: Complaint | None
+    comment: str
+    given_at: datetime
+
+
 class TurnBody(TypedDict):
     """A question of a thread and what its readers saw."""
 
@@ -268,6 +278,7 @@ class TurnBody(TypedDict):
     """Those that the answer does not cite. The others are the citations in `ended`."""
     steps: list[StepTime]
     corrections: list[Withdrawal]
+    feedback: FeedbackBody | None
 
 
 class ThreadBody(TypedDict):

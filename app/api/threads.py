@@ -9,6 +9,7 @@ from app.api import examples
 from app.api.dependencies import (
     CallerDep,
     CallerScope,
+    FeedbackDep,
     HistoryDep,
     ReplayerDep,
     RunManagerDep,
@@ -54,16 +55,18 @@ async def list_threads(
 async def read_thread(
     thread_id: ThreadId,
     threads: ThreadsDep,
+    feedback: FeedbackDep,
     scope: CallerScope,
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
     before: Annotated[str | None, Query(max_length=200, description="The `next` of the page before.")] = None,
 ) -> dict[str, Any]:
     """Return the last turns of a conversation, with all that their readers saw; or the last before a turn."""
     thread, turns, earlier = await threads.read(scope, thread_id, limit, before)
+    said = await feedback.read(scope.workspace_id, [turn.request.run_id for turn in turns])
     return {
         "thread_id": thread_id,
         "title": thread.title,
-        "turns": [describe_turn(turn) for turn in turns],
+        "turns": [describe_turn(turn, said.get(turn.request.run_id)) for turn in turns],
         "next": earlier,
     }
 

@@ -67,6 +67,8 @@ ENDPOINTS: dict[str, Endpoint] = {
     "get /api/runs/{run_id}": Endpoint("ask", IN_WORKSPACE, ("run",)),
     "get /api/runs/{run_id}/events": Endpoint("ask", IN_WORKSPACE, ("run",)),
     "post /api/runs/{run_id}/cancel": Endpoint("ask", IN_WORKSPACE, ("run",)),
+    "put /api/runs/{run_id}/feedback": Endpoint("ask", IN_WORKSPACE | {"json": {"rating": "up"}}, ("run",)),
+    "delete /api/runs/{run_id}/feedback": Endpoint("ask", IN_WORKSPACE, ("run",)),
     "get /api/documents": Endpoint("ask", IN_WORKSPACE),
     "get /api/documents/{document_id}": Endpoint("ask", IN_WORKSPACE, ("document",)),
     "get /api/documents/{document_id}/revisions": Endpoint("ask", IN_WORKSPACE, ("document",)),

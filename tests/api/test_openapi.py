@@ -20,6 +20,7 @@ from app.api.responses import (
     DocumentListBody,
     DocumentWithTextBody,
     ErrorBody,
+    FeedbackBody,
     HealthBody,
     HistoryBody,
     IngestBody,
@@ -111,6 +112,7 @@ async def test_real_responses_are_of_their_types(client: httpx.AsyncClient, libr
     run = f"/api/runs/{answer['run_id']}"
     check(AnswerBody, (await client.get(f"{run}/events?stream=false")).json())
     check(RunBody, (await client.get(run)).json())
+    check(FeedbackBody, (await client.put(f"{run}/feedback", json={"rating": "up"})).json())
     check(RunBody, (await client.post(f"{run}/cancel")).json())
     check(ConversationListBody, (await client.get("/api/threads")).json())
     thread = f"/api/threads/{answer['thread_id']}"

@@ -133,3 +133,23 @@ async def test_conversations_are_listed_searched_and_named(client: httpx.AsyncCl
         assert (await client.patch(f"/api/threads/{ids[0]}", content=json.dumps(body))).status_code == 422
     for after in ("x", "9" * 30, "-", "1-\x00"):
         assert (await client.get("/api/threads", params={"after": after})).status_code in (200, 422)
+
+
+async def test_readers_say_what_they_think_of_an_answer(client: httpx.AsyncClient) -> None:
+    answer = (await client.post("/api/chat?stream=false", json={"question": QUESTION, "mode": "fast"})).json()
+    path, thread = f"/api/runs/{answer['run_id']}/feedback", f"/api/threads/{answer['thread_id']}"
+    assert (await client.put(path, json={"rating": "up"})).status_code == 200
+    said = {"rating": "down", "reason": "incomplete", "comment": "<b>And the funnel?"}
+    given = await client.put(path, json=said)
+    assert given.json() == said | {"given_at": given.json()["given_at"]}
+    assert (await get(client, thread))["turns"][0]["feedback"] == given.json()
+    # An answer from the cache is a run of its own, also before it is in the log.
+    again = (await client.post("/api/chat?stream=false", json={"question": QUESTION, "mode": "fast"})).json()
+    assert again["cached"]
+    assert (await client.put(f"/api/runs/{again['run_id']}/feedback", json={"rating": "up"})).status_code == 200
+    for _ in range(2):
+        assert (await client.delete(path)).status_code == 204
+    assert (await get(client, thread))["turns"][0]["feedback"] is None
+    for body in ({}, {"rating": "so-so"}, {"rating": "up", "reason": "ugly"}, {"rating": "up", "comment": "x" * 2001}):
+        assert (await client.put(path, json=body)).status_code == 422
+    assert (await client.put("/api/runs/none/feedback", json={"rating": "up"})).status_code == 404

@@ -84,6 +84,14 @@ _UPDATE_ACCEPTED: LiteralString = """
 
 _LIST_THREADS: LiteralString = "SELECT thread_id, title, asked FROM threads WHERE workspace_id = %(workspace_id)s"
 
+_LIST_FEEDBACK: LiteralString = """
+    SELECT run_id, comment FROM feedback WHERE workspace_id = %(workspace_id)s AND comment <> ''
+"""
+
+_UPDATE_FEEDBACK: LiteralString = """
+    UPDATE feedback SET comment = %(comment)s WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
+"""
+
 _UPDATE_THREAD: LiteralString = """
     UPDATE threads SET title = %(title)s, asked = %(asked)s
     WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
@@ -240,7 +248,8 @@ async def _delete_tapes(session: Session, needles: Needles) -> int:
 
 
 async def _redact_runs(session: Session, redactor: Redactor, rows: Counter[str]) -> frozenset[str]:
-    """Redact the log of runs, the accepted ones, and what threads are called. Returns the runs that changed."""
+    """Redact the log of runs, the accepted ones, what threads are called, and what readers say. Returns the runs that
+    changed."""
     changed: set[str] = set()
     for row in await session.fetch(_LIST_RUNS):
         redacted = {name: redactor.redact(row[name]) for name in _RUN_COLUMNS}
@@ -260,6 +269,11 @@ async def _redact_runs(session: Session, redactor: Redactor, rows: Counter[str])
         if (title, asked) != (row["title"], row["asked"]):
             await session.execute(_UPDATE_THREAD, thread_id=row["thread_id"], title=title, asked=asked)
             rows["threads"] += 1
+    for row in await session.fetch(_LIST_FEEDBACK):
+        comment = redactor.redact(row["comment"])
+        if comment != row["comment"]:
+            await session.execute(_UPDATE_FEEDBACK, run_id=row["run_id"], comment=comment)
+            rows["feedback"] += 1
     return frozenset(changed)
 
 
