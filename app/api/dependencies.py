@@ -32,6 +32,7 @@ from domain.ports.feedback import FeedbackSink, FeedbackStore
 from domain.ports.ingestions import IngestionQueue
 from domain.ports.originals import OriginalStore
 from domain.ports.runs import RunLog
+from domain.ports.workspaces import WorkspaceCatalog
 from domain.profile import Profile
 from domain.scope import Scope
 from graphs.answer import AnswerGraph
@@ -175,5 +176,6 @@ ReplayerDep = Annotated[Replayer, Depends(_make_replayer)]
 RunLogDep = Annotated[RunLog, Depends(_pick(lambda services: services.runs.log))]
 RunManagerDep = Annotated[RunManager, Depends(_provide_run_manager)]
 RunPartsDep = Annotated[RunParts, Depends(_pick(lambda services: services.make_run_parts()))]
+WorkspacesDep = Annotated[WorkspaceCatalog, Depends(_pick(lambda services: services.workspaces))]
 ThreadsDep = Annotated[Threads, Depends(_pick(lambda services: services.runs.threads))]
 SettingsDep = Annotated[Settings, Depends(_pick(lambda services: services.settings))]

@@ -229,6 +229,8 @@ CONVERSATION = _CONVERSATION
 
 CONVERSATIONS: dict[str, Any] = {"threads": [_CONVERSATION], "next": f"1795348800000000-{_THREAD_ID}"}
 
+WORKSPACES: dict[str, Any] = {"workspaces": [{"id": "default", "documents": 8, "threads": 3}]}
+
 FEEDBACK: dict[str, Any] = {
     "rating": "down",
     "reason": "incomplete",

@@ -255,6 +255,20 @@ class SourceBody(TypedDict):
     score: float
 
 
+class WorkspaceBody(TypedDict):
+    """A workspace, and what the caller may read in it."""
+
+    id: str
+    documents: int
+    threads: int
+
+
+class WorkspaceListBody(TypedDict):
+    """The workspaces that the caller may enter."""
+
+    workspaces: list[WorkspaceBody]
+
+
 class FeedbackBody(TypedDict):
     """What a reader says of an answer."""
 

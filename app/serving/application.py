@@ -11,7 +11,21 @@ from starlette.types import ASGIApp
 from typing_extensions import TypedDict
 
 from app.access.authentication import Authenticator
-from app.api import cache, chat, costs, documents, graph, health, ingestions, metrics, originals, runs, session, threads
+from app.api import (
+    cache,
+    chat,
+    costs,
+    documents,
+    graph,
+    health,
+    ingestions,
+    metrics,
+    originals,
+    runs,
+    session,
+    threads,
+    workspaces,
+)
 from app.api.body_limit import BodyLimit
 from app.api.dialects import openai
 from app.api.errors import register_error_handlers
@@ -37,6 +51,7 @@ ROUTERS = (
     threads.erasing,
     graph.router,
     costs.router,
+    workspaces.router,
     session.router,
     session.guarded,
     health.router,

@@ -90,6 +90,7 @@ ENDPOINTS: dict[str, Endpoint] = {
     "post /api/threads/{thread_id}/replay": Endpoint(
         "debug", {"json": {"checkpoint_id": "$checkpoint", "workspace": "$workspace"}}, ("thread", "checkpoint")
     ),
+    "get /api/workspaces": Endpoint("ask"),
     "get /api/graph": Endpoint("ask"),
     "delete /api/ingestions/{ingestion_id}": Endpoint("ingest", IN_WORKSPACE, ("ingestion",)),
     "get /v1/models": Endpoint("ask"),
@@ -281,6 +282,23 @@ async def test_what_is_listed_says_nothing_of_others(service: Service, groups: f
         assert service.theirs["document"] not in text, name
         assert (LISTS.get(name, "vault") in text) == (groups is None and name in LISTS), name
         assert groups is None or "vault" not in text, name
+
+
+async def test_workspaces_are_listed_with_what_the_caller_may_read(service: Service) -> None:
+    async def count(*workspaces: str, groups: frozenset[str] | None = None) -> dict[str, tuple[int, int]]:
+        service.caller = Caller("tester", frozenset(workspaces) or None, groups)
+        listed = (await service.client.get("/api/workspaces")).json()["workspaces"]
+        return {each["id"]: (each["documents"], each["threads"]) for each in listed}
+
+    everything = await count()
+    assert everything.keys() == {"default", "mine", "theirs"}
+    assert (everything["default"], everything["theirs"]) == ((0, 0), (1, 1))
+    assert await count("mine") == {"mine": everything["mine"]}
+    others = await count("mine", groups=frozenset({"nobody"}))
+    board = await count("mine", "nowhere", groups=frozenset({"board"}))
+    assert others.keys() == board.keys() == {"mine"}
+    assert board["mine"][0] > others["mine"][0]
+    assert board["mine"][1] > others["mine"][1] == 0
 
 
 async def test_a_conversation_is_deleted_by_whoever_alone_asked_in_it(service: Service) -> None:

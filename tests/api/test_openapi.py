@@ -28,6 +28,7 @@ from app.api.responses import (
     IngestionListBody,
     RunBody,
     ThreadBody,
+    WorkspaceListBody,
 )
 from app.runs.cache_explanation import Explanation
 from app.serving.application import ROUTERS, make_app
@@ -112,6 +113,7 @@ async def test_real_responses_are_of_their_types(client: httpx.AsyncClient, libr
     run = f"/api/runs/{answer['run_id']}"
     check(AnswerBody, (await client.get(f"{run}/events?stream=false")).json())
     check(RunBody, (await client.get(run)).json())
+    check(WorkspaceListBody, (await client.get("/api/workspaces")).json())
     check(FeedbackBody, (await client.put(f"{run}/feedback", json={"rating": "up"})).json())
     check(RunBody, (await client.post(f"{run}/cancel")).json())
     check(ConversationListBody, (await client.get("/api/threads")).json())
