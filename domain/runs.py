@@ -24,7 +24,7 @@ class Withdrawal(TypedDict):
     """Text that was shown before the answer, and replaced."""
 
     reason: str
-    """That of the `correction`; see `domain.events`."""
+    """That of the `correction`; see `domain.events`. Of a run that failed while it wrote, the code of the error."""
     withdrawn: str
     """The text, cut where it is long."""
 

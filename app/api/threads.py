@@ -37,13 +37,15 @@ erasing = APIRouter(prefix="/api/threads", tags=["threads"], route_class=needs("
 )
 async def list_threads(
     threads: ThreadsDep,
+    caller: CallerDep,
     scope: CallerScope,
     q: Annotated[str, Query(max_length=200, description="Words in the title or a question.")] = "",
+    mine: Annotated[bool, Query(description="Only those in which the caller has asked.")] = False,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     after: Annotated[str | None, Query(max_length=200, description="The `next` of the page before.")] = None,
 ) -> dict[str, Any]:
     """List the workspace's conversations that the caller may read, the latest first."""
-    found, following = await threads.list(scope, limit, words=q, after=after)
+    found, following = await threads.list(scope, limit, words=q, caller=caller.name if mine else None, after=after)
     return {"threads": [describe_conversation(thread) for thread in found], "next": following}
 
 

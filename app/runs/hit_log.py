@@ -36,7 +36,9 @@ AGAIN_SECONDS = 1.0
 def encode_hit(thread_id: str, turn: TurnInput, at: float, caller: str) -> bytes:
     """Encode a hit for `AnswerCache.recall`; `at` is the time of the question in seconds since 1970."""
     # Without the profile, which is large and is that of the mode.
-    return orjson.dumps([turn["run_id"], thread_id, turn["scope"], turn["question"], turn["mode"], at, caller])
+    # The caller within the scope, because a process of an older version, which may record the hit, reads six values.
+    scope = {**turn["scope"], "caller": caller}
+    return orjson.dumps([turn["run_id"], thread_id, scope, turn["question"], turn["mode"], at])
 
 
 class HitLog:
@@ -75,9 +77,8 @@ class HitLog:
             return None
 
     def _read(self, hit: NotedHit) -> ServedRun:
-        # A process of an older version notes no caller.
-        run_id, thread_id, scope, question, mode, at, *rest = orjson.loads(hit.hit)
-        caller = rest[0] if rest else ""
+        run_id, thread_id, scope, question, mode, at = orjson.loads(hit.hit)
+        caller = scope.pop("caller", "")
         turn = TurnInput(
             run_id=run_id,
             question=question,

@@ -179,6 +179,8 @@ def make_shown(events: Sequence[Event], steps: Sequence[Step], ended: Done | Fai
             case "correction":
                 corrections.append(Withdrawal(reason=event["reason"], withdrawn=text[:LONGEST_WITHDRAWN]))
                 text = event["answer"]
+    if ended["type"] == "error" and text:
+        corrections.append(Withdrawal(reason=ended["code"], withdrawn=text[:LONGEST_WITHDRAWN]))
     cited = {citation["marker"] for citation in ended["citations"]} if ended["type"] == "done" else set[int]()
     return Shown(
         sources=[source for source in sources if source["marker"] not in cited],

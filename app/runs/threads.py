@@ -74,15 +74,16 @@ class Threads:
         return all(asker.covers(Scope(asker.workspace_id) if it is None else Scope.from_json(it)) for it in scopes)
 
     async def list(
-        self, asker: Scope, limit: int, *, words: str = "", after: str | None = None
+        self, asker: Scope, limit: int, *, words: str = "", caller: str | None = None, after: str | None = None
     ) -> tuple[Sequence[Conversation], str | None]:
-        """Return conversations that the asker may read, the latest first, and the cursor of those that follow, if any.
+        """Return conversations that the asker may read, or those in which the caller has asked, the latest first, and
+        the cursor of those that follow, if any.
 
         Raises `InputError` where `after` is no cursor, and `DatabaseUnavailable`.
         """
         await self._hit_log.record_all()
         past = None if after is None else _read_cursor(after)
-        found = await self._store.list(asker, limit + 1, words=fold_line(words), after=past)
+        found = await self._store.list(asker, limit + 1, words=fold_line(words), caller=caller, after=past)
         return found[:limit], _write_cursor(found[limit - 1]) if len(found) > limit else None
 
     async def read(
@@ -124,7 +125,7 @@ class Threads:
         await self.require(asker.workspace_id, thread_id, asker.groups)
         if "admin" in caller.rights:
             return
-        if await self._queue.list_callers(asker.workspace_id, thread_id) != {caller.name}:
+        if await self._store.list_callers(asker.workspace_id, thread_id) != {caller.name}:
             raise Forbidden("Others have asked in this conversation too. Deleting it needs the right 'admin'.")
 
 

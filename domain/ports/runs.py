@@ -102,10 +102,6 @@ class RunQueue(Protocol):
         """Return the thread's last runs, or the last before the run with the id `before`, in order of arrival."""
         ...
 
-    async def list_callers(self, workspace_id: str, thread_id: str) -> frozenset[str]:
-        """Return who asked in the thread; an empty name stands for those who are not known."""
-        ...
-
     def watch_leases(self, *, on_stop: Callable[[str], None], on_lost: Callable[[str], None]) -> None:
         """Call `on_stop` with the id of each run held here that shall stop, until it has ended; and `on_lost`, once,
         with that of each whose lease this process has lost."""
@@ -132,12 +128,22 @@ class ThreadStore(Protocol):
 
     async def get(self, workspace_id: str, thread_id: str) -> Conversation | None: ...
 
+    async def list_callers(self, workspace_id: str, thread_id: str) -> frozenset[str]:
+        """Return who asked in the thread; an empty name stands for those who are not known."""
+        ...
+
     async def list(
-        self, asker: Scope, limit: int, *, words: str = "", after: tuple[datetime, str] | None = None
+        self,
+        asker: Scope,
+        limit: int,
+        *,
+        words: str = "",
+        caller: str | None = None,
+        after: tuple[datetime, str] | None = None,
     ) -> list[Conversation]:
-        """Return the conversations of the workspace that are open to the asker's groups and hold the words in their
-        title or a question, the latest first; those past `after`, the time of the last question and the id of the
-        thread before them. A thread of replays alone is no conversation."""
+        """Return the conversations of the workspace that are open to the asker's groups, hold the words in their title
+        or a question, and in which the caller has asked, where one is named; the latest first. Those past `after`, the
+        time of the last question and the id of the thread before them. A thread of replays alone is no conversation."""
         ...
 
     async def rename(self, workspace_id: str, thread_id: str, title: str) -> Conversation | None:

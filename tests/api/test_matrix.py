@@ -311,6 +311,10 @@ async def test_a_conversation_is_deleted_by_whoever_alone_asked_in_it(service: S
     own, shared = await ask("ann"), await ask("ann")
     assert await ask("ben", shared) == shared
     path = "/api/threads/{}?workspace=mine"
+    for caller, threads in (("ann", {own, shared}), ("ben", {shared}), ("cy", set())):
+        service.caller = Caller(caller, frozenset({"mine"}), rights=frozenset({"ask"}))
+        listed = (await service.client.get("/api/threads?workspace=mine&mine=true")).json()["threads"]
+        assert {thread["thread_id"] for thread in listed} == threads
     for caller, thread, status in (("ben", own, 403), ("ann", shared, 403), ("ann", own, 200), ("ann", own, 404)):
         service.caller = Caller(caller, frozenset({"mine"}), rights=frozenset({"ask"}))
         assert (await service.client.delete(path.format(thread))).status_code == status

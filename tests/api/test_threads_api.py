@@ -68,6 +68,7 @@ def test_what_was_withdrawn_is_kept() -> None:
     assert shown["corrections"] == [
         {"reason": "No source says so.", "withdrawn": "It lasts 90 months."},
         {"reason": "restart", "withdrawn": "x" * 2000},
+        {"reason": "timeout", "withdrawn": "14 months. [1]"},
     ]
     assert shown["steps"] == [{"node": "generate", "ms": 3.5}]
 

@@ -213,6 +213,23 @@ class ThreadStoreContract:
         assert await list_for("board", "staff") == ["both", "board"]
         assert await list_for() == []
 
+    async def test_who_asked_in_a_conversation_is_known(
+        self, threads: ThreadStore, queue: RunQueue, runs: RunLog
+    ) -> None:
+        for thread_id, caller in (("one", "ann"), ("one", "ben"), ("one", "ann"), ("two", "ann"), ("three", "")):
+            assert await end(queue, await begin(queue, request(thread_id, caller=caller)))
+        await runs.record_served([serve(replace(ANSWER, thread_id="four"))])
+        assert [await threads.list_callers("a", name) for name in ("one", "two", "three", "four", "none")] == [
+            {"ann", "ben"},
+            {"ann"},
+            {""},
+            {""},
+            frozenset(),
+        ]
+        assert await threads.list_callers("b", "one") == frozenset()
+        assert [c.thread_id for c in await threads.list(Scope("a"), 9, caller="ben")] == ["one"]
+        assert [c.thread_id for c in await threads.list(Scope("a"), 9, caller="ann")] == ["two", "one"]
+
     async def test_replays_and_what_was_refused_are_no_conversation(
         self, threads: ThreadStore, queue: RunQueue
     ) -> None:
@@ -233,6 +250,19 @@ class ThreadStoreContract:
         await runs.record_served([serve(ANSWER)])
         [listed] = await threads.list(Scope("a"), 9, words="How long")
         assert (listed.title, listed.turns, listed.updated_at) == (ANSWER.question, 1, ANSWER.started_at)
+
+    async def test_a_conversation_may_go_on_before_its_stored_answer_is_recorded(
+        self, threads: ThreadStore, queue: RunQueue, runs: RunLog
+    ) -> None:
+        served = serve(replace(ANSWER, scope={"workspace_id": "a", "document_ids": None, "groups": ["board"]}))
+        await end(queue, await begin(queue, request(ANSWER.thread_id, caller="ben", question="And?", groups=["staff"])))
+        for _ in range(2):
+            await runs.record_served([served])
+        [listed] = await threads.list(Scope.within("a", groups=["board", "staff"]), 9)
+        assert (listed.title, listed.turns) == (ANSWER.question, 2)
+        assert await threads.list(Scope.within("a", groups=["staff"]), 9) == []
+        assert await threads.list_callers("a", ANSWER.thread_id) == {"", "ben"}
+        assert await threads.list(Scope("a"), 9, words="How long?\nAnd?") == [listed]
 
     async def test_a_claimed_thread_exists(self, threads: ThreadStore) -> None:
         assert not await threads.exists("a", "thread-1")

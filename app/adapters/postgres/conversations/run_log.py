@@ -9,6 +9,7 @@ import orjson
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
+from app.adapters.postgres.conversations.threads import MERGED_CALLERS, MERGED_GROUPS, MOST_ASKED
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, open_session
 from domain.runs import CostKey, RunRecord, ServedRun, Spending
 
@@ -34,7 +35,8 @@ _GET_TAPE: LiteralString = """
     SELECT tape FROM tapes WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
 """
 
-# Inserts in the order of the ids, so that two processes that record the same runs cannot deadlock.
+# Inserts in the order of the ids, so that two processes that record the same runs cannot deadlock. Somebody may have
+# gone on with a thread before its first run is recorded.
 _RECORD_SERVED_RUNS: LiteralString = f"""
     WITH served AS MATERIALIZED (
         SELECT r.*, s.request, s.ended, s.ended_id, s.ended_at, s.shown
@@ -44,11 +46,16 @@ _RECORD_SERVED_RUNS: LiteralString = f"""
         ORDER BY r.run_id
     ),
     thread AS (
-        INSERT INTO threads (thread_id, workspace_id, asked, updated_at, groups)
-        SELECT thread_id, workspace_id, question, started_at, CASE WHEN scope ? 'groups'
-            THEN ARRAY(SELECT jsonb_array_elements_text(scope -> 'groups') ORDER BY 1) END
-        FROM served
-        ON CONFLICT DO NOTHING
+        INSERT INTO threads (thread_id, workspace_id, asked, updated_at, asked_by, groups)
+        SELECT thread_id, workspace_id, question, started_at, ARRAY[coalesce(request ->> 'caller', '')],
+            CASE WHEN scope ? 'groups' THEN ARRAY(SELECT jsonb_array_elements_text(scope -> 'groups') ORDER BY 1) END
+        FROM served WHERE NOT EXISTS (
+            SELECT FROM runs WHERE runs.workspace_id = served.workspace_id AND runs.run_id = served.run_id
+        )
+        ON CONFLICT (thread_id) DO UPDATE SET
+            asked = left(concat_ws(E'\\n', excluded.asked, nullif(threads.asked, '')), {MOST_ASKED}),
+            asked_by = {MERGED_CALLERS}, groups = {MERGED_GROUPS}
+            WHERE threads.workspace_id = excluded.workspace_id
     ),
     run AS (INSERT INTO runs ({RUN_COLUMNS}) SELECT {RUN_COLUMNS} FROM served ON CONFLICT DO NOTHING)
     INSERT INTO accepted_runs

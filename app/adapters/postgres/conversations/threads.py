@@ -17,10 +17,22 @@ from domain.scope import Scope
 LONGEST_TITLE = 200
 """Characters of a title. A longer first question is cut."""
 
+MOST_ASKED = 10_000
+"""Characters of a thread's questions that are kept together, for its title and to search in."""
+
+# What an upsert of a thread that is there already makes of its columns.
+MERGED_GROUPS: LiteralString = """
+    CASE WHEN threads.groups IS NOT NULL AND excluded.groups IS NOT NULL
+        THEN ARRAY(SELECT DISTINCT unnest(threads.groups || excluded.groups) ORDER BY 1)
+    END
+"""
+MERGED_CALLERS: LiteralString = "ARRAY(SELECT DISTINCT unnest(threads.asked_by || excluded.asked_by) ORDER BY 1)"
+
 # Returns no row if another workspace owns the id, and fails with `InsufficientPrivilege` where row-level security hides
 # that workspace's thread.
 _CLAIM_THREAD: LiteralString = """
-    INSERT INTO threads (thread_id, workspace_id, groups) VALUES (%(thread_id)s, %(workspace_id)s, '{}')
+    INSERT INTO threads (thread_id, workspace_id, groups, asked_by)
+    VALUES (%(thread_id)s, %(workspace_id)s, '{}', '{}')
     ON CONFLICT (thread_id) DO UPDATE SET thread_id = excluded.thread_id
         WHERE threads.workspace_id = excluded.workspace_id
     RETURNING thread_id
@@ -54,6 +66,7 @@ def _list(condition: LiteralString) -> LiteralString:
             WHERE workspace_id = %(workspace_id)s AND asked <> '' AND {condition}
                 AND (%(at)s::timestamptz IS NULL OR (updated_at, thread_id) < (%(at)s, %(thread_id)s))
                 AND (%(groups)s::text[] IS NULL OR groups <@ %(groups)s)
+                AND (%(caller)s::text IS NULL OR %(caller)s = ANY(asked_by))
             ORDER BY updated_at DESC, thread_id DESC LIMIT %(limit)s
         ) AS thread
         ORDER BY updated_at DESC, thread_id DESC
@@ -65,6 +78,10 @@ _LIST_WITH_WORDS: LiteralString = _list("(coalesce(title, '') || E'\\n' || asked
 
 _GET: LiteralString = f"""
     SELECT {_CONVERSATION} FROM threads AS thread WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
+"""
+
+_LIST_CALLERS: LiteralString = """
+    SELECT asked_by FROM threads WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
 """
 
 _RENAME: LiteralString = f"""
@@ -101,8 +118,19 @@ class PostgresThreadStore:
             row = await session.fetch_one(_GET, thread_id=thread_id)
         return None if row is None else Conversation(**row)
 
+    async def list_callers(self, workspace_id: str, thread_id: str) -> frozenset[str]:
+        async with open_session(self._pool, workspace_id) as session:
+            row = await session.fetch_one(_LIST_CALLERS, thread_id=thread_id)
+        return frozenset(row["asked_by"] if row else ())
+
     async def list(
-        self, asker: Scope, limit: int, *, words: str = "", after: tuple[datetime, str] | None = None
+        self,
+        asker: Scope,
+        limit: int,
+        *,
+        words: str = "",
+        caller: str | None = None,
+        after: tuple[datetime, str] | None = None,
     ) -> list[Conversation]:
         at, thread_id = after or (None, None)
         groups = None if asker.groups is None else sorted(asker.groups)
@@ -114,6 +142,7 @@ class PostgresThreadStore:
                 at=at,
                 thread_id=thread_id,
                 groups=groups,
+                caller=caller,
                 pattern=f"%{literal}%",
                 limit=limit,
             )

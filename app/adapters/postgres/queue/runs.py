@@ -16,6 +16,7 @@ from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
 from app.adapters.postgres.conversations.run_log import INSERT_RUN, list_columns
+from app.adapters.postgres.conversations.threads import MERGED_CALLERS, MERGED_GROUPS, MOST_ASKED
 from app.adapters.postgres.pool import Pool, open_session
 from app.adapters.postgres.queue.jobs import RETRY_SECONDS, Task
 from app.adapters.postgres.queue.leases import HAND_BACK_JOBS, UNFINISHED
@@ -40,9 +41,6 @@ MOST_WAITING = 32
 """Number of runs that may wait for another run of their thread. As the runs of a process are limited, this limits the
 queue as well."""
 
-MOST_ASKED = 10_000
-"""Characters of a thread's questions that are kept together, for its title and to search in."""
-
 _IS_FREE: LiteralString = f"NOT EXISTS (SELECT FROM accepted_runs WHERE thread_id = %(thread_id)s AND {UNFINISHED})"
 
 _MAY_WAIT: LiteralString = """
@@ -53,19 +51,17 @@ _MAY_WAIT: LiteralString = """
 
 # See `conversations.threads`. What is refused leaves the thread as it was.
 _CLAIM: LiteralString = f"""
-    INSERT INTO threads (thread_id, workspace_id, asked, groups)
-    VALUES (%(thread_id)s, %(workspace_id)s, %(asked)s, %(groups)s)
-    ON CONFLICT (thread_id) DO UPDATE SET (asked, updated_at, groups) = (
+    INSERT INTO threads (thread_id, workspace_id, asked, groups, asked_by)
+    VALUES (%(thread_id)s, %(workspace_id)s, %(asked)s, %(groups)s, ARRAY[%(caller)s])
+    ON CONFLICT (thread_id) DO UPDATE SET (asked, updated_at, groups, asked_by) = (
         SELECT
             CASE WHEN accepted
                 THEN left(concat_ws(E'\\n', nullif(threads.asked, ''), nullif(excluded.asked, '')), {MOST_ASKED})
                 ELSE threads.asked
             END,
             CASE WHEN accepted THEN now() ELSE threads.updated_at END,
-            CASE WHEN NOT accepted THEN threads.groups
-                WHEN threads.groups IS NOT NULL AND excluded.groups IS NOT NULL
-                THEN ARRAY(SELECT DISTINCT unnest(threads.groups || excluded.groups) ORDER BY 1)
-            END
+            CASE WHEN accepted THEN {MERGED_GROUPS} ELSE threads.groups END,
+            CASE WHEN accepted THEN {MERGED_CALLERS} ELSE threads.asked_by END
         FROM (SELECT {_IS_FREE} OR {_MAY_WAIT}) AS found (accepted)
     )
     WHERE threads.workspace_id = excluded.workspace_id
@@ -169,11 +165,6 @@ _LIST_TURNS: LiteralString = f"""
     ORDER BY accepted_at DESC, run_id DESC LIMIT %(limit)s
 """
 
-_LIST_CALLERS: LiteralString = """
-    SELECT DISTINCT coalesce(request ->> 'caller', '') AS caller FROM accepted_runs
-    WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
-"""
-
 _REQUEST_STOP: LiteralString = f"""
     UPDATE accepted_runs SET stop_requested = stop_requested OR {UNFINISHED}
     WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
@@ -255,6 +246,7 @@ class PostgresRunQueue:
                     thread_id=request.thread_id,
                     asked="" if request.forked_from is not None else request.turn["question"],
                     groups=request.turn["scope"].get("groups"),
+                    caller=request.caller,
                     request=Jsonb({field.name: getattr(request, field.name) for field in fields(request)}),
                     queue=QUEUE,
                     task=TASK,
@@ -338,11 +330,6 @@ class PostgresRunQueue:
         async with open_session(self._pool, workspace_id) as session:
             rows = await session.fetch(_LIST_TURNS, thread_id=thread_id, limit=limit, before=before)
         return [status for row in reversed(rows) if (status := _read_status(row))]
-
-    async def list_callers(self, workspace_id: str, thread_id: str) -> frozenset[str]:
-        async with open_session(self._pool, workspace_id) as session:
-            rows = await session.fetch(_LIST_CALLERS, thread_id=thread_id)
-        return frozenset(row["caller"] for row in rows)
 
     async def request_stop(self, workspace_id: str, run_id: str) -> RunStatus | None:
         async with open_session(self._pool, workspace_id) as session:

@@ -8,12 +8,14 @@ down_revision = "0023"
 
 def upgrade() -> None:
     # title: what somebody called it. groups: those whose documents its runs may have been shown; NULL: every document.
+    # asked_by: the callers; an empty name stands for those who were not kept.
     op.execute("""
         ALTER TABLE threads
             ADD COLUMN title text,
             ADD COLUMN asked text NOT NULL DEFAULT '',
             ADD COLUMN updated_at timestamptz NOT NULL DEFAULT now(),
-            ADD COLUMN groups text[]
+            ADD COLUMN groups text[],
+            ADD COLUMN asked_by text[] NOT NULL DEFAULT '{""}'
         """)
     # Replays repeat what was asked elsewhere: a thread that has nothing else is no conversation.
     op.execute("""
