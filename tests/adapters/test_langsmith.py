@@ -20,12 +20,14 @@ from app.adapters.chat.openai import OpenAIChat
 from app.adapters.tracing.feedback import MOST_WAITING, LangSmithFeedback
 from app.adapters.tracing.langsmith import open_tracing
 from app.runs.requests import Ask, collect
+from app.serving.application import make_app
 from app.settings import Settings
 from app.wiring.services import open_services
 from domain.feedback import Feedback
 from domain.ports.models import Message
 from nodes.context import Ledger
 from tests.adapters.two_steps import State, build
+from tests.http_client import open_client
 from tests.wire.langsmith import PROJECT_ID, TENANT_ID, serve_langsmith
 from tests.wire.openai import serve_openai
 
@@ -108,6 +110,10 @@ async def test_a_turn_is_traced_node_by_node_with_its_thread_and_run(
             done, _ = await collect(await turns.ask(Ask("How long is the warranty of the Falke?", mode="thorough")))
             assert done["type"] == "done"
             await turns.close()
+            async with open_client(make_app(services)) as client:
+                given = await client.put(f"/api/runs/{done['run_id']}/feedback", json={"rating": "up"})
+                assert given.status_code == 200
+        assert [(said["run_id"], said["score"]) for said in recorder.feedback] == [(done["run_id"], 1.0)]
         nodes = ["route", "retrieve", "rerank", "grade", "generate", "verify"]
         [[root, *children]] = recorder.tree()
         assert root == "answer"
