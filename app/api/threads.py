@@ -94,7 +94,7 @@ async def read_history(
     thread_id: ThreadId,
     history: HistoryDep,
     scope: CallerScope,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 200,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
     after: Annotated[str, Query(max_length=200, description="The `next` of the page before.")] = "",
 ) -> dict[str, Any]:
     """List saved steps of a thread, oldest first: its node, what it changed, its time, its checkpoint."""
