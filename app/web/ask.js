@@ -12,9 +12,7 @@ const { thread, workspace } = readAddress();
 setState({ workspace });
 if (location.hash.startsWith("#thread=")) history.replaceState(null, "", address(`/t/${encodeURIComponent(thread ?? "")}`));
 
-addEventListener("popstate", async () => {
-  if (await showAddress()) loadLists();
-});
+addEventListener("popstate", showAddress);
 addEventListener("online", () => { setState({ offline: false }); loadNewest(); });
 addEventListener("offline", () => setState({ offline: true }));
 document.addEventListener("visibilitychange", () => {

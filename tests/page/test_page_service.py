@@ -4,6 +4,7 @@ import json
 from contextlib import closing
 from pathlib import Path
 
+import httpx
 import pypdfium2
 import pytest
 from playwright.async_api import FilePayload, Page, expect
@@ -169,3 +170,27 @@ async def test_the_lines_that_an_answer_quotes_are_boxed_on_their_page(page: Pag
             for left, top, right, bottom in shown
         ]
     assert " ".join(" ".join(boxed).split()) == " ".join(quote.split())
+
+
+async def test_each_workspace_has_a_library_and_conversations_of_its_own(page: Page, site: str) -> None:
+    async with httpx.AsyncClient(base_url=site, timeout=60) as client:
+        text = b"# Moewe\n\nThe Moewe tide gauge has a warranty of 84 months."
+        files = {"files": ("moewe.md", text)}
+        added = await client.post("/api/documents", files=files, data={"workspace": "harbour"})
+        assert added.is_success
+    await page.goto(site)
+    await ask(page, QUESTION)
+    before = page.url
+    await page.get_by_label("Workspace").select_option("harbour")
+    await page.wait_for_url("**/?workspace=harbour")
+    await expect(page.locator(".left-panel")).to_contain_text("No conversations yet.")
+    await ask(page, "How long is the warranty of the Moewe?")
+    await expect(page.locator(".answer")).to_contain_text("84 months")
+    await expect(page.locator(".entry")).to_have_count(1)
+    assert page.url.endswith("?workspace=harbour")
+    await page.locator(".marker").first.click()
+    await expect(page.locator(".evidence mark").first).to_contain_text("84 months")
+    await page.reload()
+    await expect(page.locator(".answer")).to_contain_text("84 months")
+    await page.goto(before)
+    await expect(page.locator(".answer")).to_contain_text("36 months")

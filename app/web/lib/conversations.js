@@ -32,13 +32,11 @@ export function goTo(id) {
   return showThread(id);
 }
 
-/** Shows what the address names. */
-export async function showAddress() {
+/** Shows what the address names. Another workspace is another page. */
+export function showAddress() {
   const { thread, workspace } = readAddress();
-  const moved = workspace !== getState().workspace;
-  if (moved) setState({ workspace, threads: [], documents: null, chosen: [], ingestions: [] });
-  await showThread(thread);
-  return moved;
+  if (workspace === getState().workspace) showThread(thread);
+  else location.reload();
 }
 
 /** From here on, questions go to the conversation with this id. @param {string | null} id */

@@ -1,5 +1,4 @@
 import { html } from "../vendor/preact-htm.js";
-import { showAddress } from "../lib/conversations.js";
 import { useStore } from "../lib/store.js";
 import { count } from "../lib/text.js";
 
@@ -7,13 +6,12 @@ import { count } from "../lib/text.js";
 export function Workspaces() {
   const workspaces = useStore((state) => state.workspaces);
   const workspace = useStore((state) => state.workspace);
-  const shown = workspace ?? workspaces[0]?.id;
+  const shown = workspace ?? (workspaces.find(({ id }) => id === "default") ?? workspaces[0])?.id;
   const all = workspaces.some(({ id }) => id === shown) ? workspaces : [...workspaces, { id: shown ?? "", documents: 0, threads: 0 }];
   if (all.length < 2) return null;
   const choose = (event) => {
     const { value } = /** @type {HTMLSelectElement} */ (event.currentTarget);
-    history.pushState(null, "", `/?${new URLSearchParams({ workspace: value })}`);
-    showAddress();
+    location.assign(`/?${new URLSearchParams({ workspace: value })}`);
   };
   return html`
     <label class="workspace"><span class="soft">Workspace</span>
