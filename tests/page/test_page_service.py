@@ -1,6 +1,7 @@
 """The page on the real service: `askgraph serve`, its documents, its answers."""
 
 import json
+import re
 from contextlib import closing
 from pathlib import Path
 
@@ -14,6 +15,25 @@ from tests.page.scripted import ask
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 MANUAL = Path("app/library/ws-400-manual.pdf").resolve()
+MOEWE = """# Moewe tide gauge
+
+The Moewe tide gauge has a warranty of 84 months.
+
+## Prices of the parts of the Moewe
+
+| Part | Price |
+|---|---|
+| mast | 120 euros |
+| float | 35 euros |
+
+## Mounting
+
+Mount the Moewe tide gauge like this:
+
+1. Drive in the anchor.
+2. Hang up the float.
+3. Close the lid.
+"""
 QUESTION = "How long is the warranty of the Falke weather station?"
 
 
@@ -174,8 +194,7 @@ async def test_the_lines_that_an_answer_quotes_are_boxed_on_their_page(page: Pag
 
 async def test_each_workspace_has_a_library_and_conversations_of_its_own(page: Page, site: str) -> None:
     async with httpx.AsyncClient(base_url=site, timeout=60) as client:
-        text = b"# Moewe\n\nThe Moewe tide gauge has a warranty of 84 months."
-        files = {"files": ("moewe.md", text)}
+        files = {"files": ("moewe.md", MOEWE.encode())}
         added = await client.post("/api/documents", files=files, data={"workspace": "harbour"})
         assert added.is_success
     await page.goto(site)
@@ -190,7 +209,13 @@ async def test_each_workspace_has_a_library_and_conversations_of_its_own(page: P
     assert page.url.endswith("?workspace=harbour")
     await page.locator(".marker").first.click()
     await expect(page.locator(".evidence mark").first).to_contain_text("84 months")
+    # Quoted tables and lists are tables and lists, with one marker a row at most.
+    await ask(page, "What are the prices of the parts of the Moewe?")
+    await expect(page.locator(".answer").last.locator("td")).to_have_text(["mast", "120 euros", "float", "35 euros"])
+    await ask(page, "How is the Moewe mounted?")
+    await expect(page.locator(".answer").last.locator("ol > li")).to_have_count(3)
+    assert not re.search(r"\||---|\d\. ", " ".join(await page.locator(".answer").all_inner_texts()))
     await page.reload()
-    await expect(page.locator(".answer")).to_contain_text("84 months")
+    await expect(page.locator(".answer").first).to_contain_text("84 months")
     await page.goto(before)
     await expect(page.locator(".answer")).to_contain_text("36 months")
