@@ -21,7 +21,7 @@ document.addEventListener("visibilitychange", () => {
 onChange((changed, elsewhere) => {
   if (changed === null && elsewhere) return loadLists();
   listThreads();
-  if (elsewhere && changed === getState().thread?.id) loadNewest();
+  if (changed !== null && changed === getState().thread?.id) loadNewest();
 });
 
 const root = /** @type {Element} */ (document.getElementById("app"));

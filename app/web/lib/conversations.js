@@ -19,9 +19,9 @@ const makeThread = (id) => ({
 export function readAddress() {
   // Where conversations were before they had addresses of their own.
   const old = new URLSearchParams(location.hash.slice(1)).get("thread");
-  const named = /^\/t\/([^/]+)$/.exec(location.pathname)?.[1];
+  const named = /^\/t\/([\w.:-]+)$/.exec(location.pathname)?.[1];
   return {
-    thread: old ?? (named ? decodeURIComponent(named) : null),
+    thread: old ?? named ?? null,
     workspace: new URLSearchParams(location.search).get("workspace"),
   };
 }
@@ -51,16 +51,23 @@ export async function loadNewest() {
   const shown = getState().thread;
   if (!shown?.id) return;
   try {
-    const saved = await fetchJson(address(path(shown.id), { limit: 20 }));
+    const saved = await fetchJson(address(path(shown.id), { limit: shown.loading ? 20 : 5 }));
     const thread = getState().thread;
-    if (thread?.identity !== shown.identity) return;
+    // A question of this window that is being accepted may be among them; this is done again when it is.
+    if (thread?.identity !== shown.identity || thread.turns.some(({ runId, state }) => !runId && state === "working")) return;
     const known = new Set(thread.turns.map(({ runId }) => runId));
     const arrived = saved.turns.filter((turn) => !known.has(turn.run_id));
     const added = arrived.map(restoreTurn);
-    // A question of this window that is not accepted yet stays last.
-    const [accepted, waiting] = [thread.turns.filter(({ runId }) => runId), thread.turns.filter(({ runId }) => !runId)];
+    /** @type {(string | null)[]} */
+    const order = saved.turns.map((turn) => turn.run_id);
+    const turns = [...thread.turns];
+    for (const turn of added) {
+      const later = order.slice(order.indexOf(turn.runId) + 1);
+      const place = turns.findIndex(({ runId }) => later.includes(runId));
+      turns.splice(place < 0 ? turns.length : place, 0, turn);
+    }
     const earlier = thread.loading ? saved.next : thread.earlier;
-    setState({ thread: { ...thread, title: saved.title, turns: [...accepted, ...added, ...waiting], earlier, loading: false, trouble: "" } });
+    setState({ thread: { ...thread, title: saved.title, turns, earlier, loading: false, trouble: "" } });
     added.forEach((turn, place) => { if (isRunning(arrived[place])) takeUp(turn); });
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
@@ -88,10 +95,12 @@ export function loadAgain() {
 export async function loadEarlier() {
   const shown = getState().thread;
   if (!shown?.id || !shown.earlier) return;
-  const saved = await fetchJson(address(path(shown.id), { limit: 20, before: shown.earlier }));
-  const thread = getState().thread;
-  if (thread?.identity !== shown.identity) return;
-  setState({ thread: { ...thread, turns: [...saved.turns.map(restoreTurn), ...thread.turns], earlier: saved.next } });
+  await attempt(async () => {
+    const saved = await fetchJson(address(path(shown.id), { limit: 20, before: shown.earlier }));
+    const thread = getState().thread;
+    if (thread?.identity !== shown.identity) return;
+    setState({ thread: { ...thread, turns: [...saved.turns.map(restoreTurn), ...thread.turns], earlier: saved.next } });
+  });
 }
 
 let listing = 0;

@@ -39,7 +39,7 @@ function wait(key, waiting) {
   changeTurn(key, (turn) => ({ ...turn, waiting }));
 }
 
-/** Asks a question in the conversation that is shown; `replaced` is the turn whose place it takes.
+/** Asks a question in the conversation that is shown; `replaced` is the turn that it is instead of.
  * @param {string} question @param {Options} options @param {string} [replaced] */
 export function ask(question, options, replaced) {
   const { thread } = getState();
