@@ -297,8 +297,9 @@ async def test_a_reload_shows_every_ending_as_it_was(page: Page, script: Script)
     corrections = [{"reason": "One statement was withdrawn.", "withdrawn": "It is 30 [1]."}]
     turns.append(turn("r-5", "corrected", end, sources=[read], steps=steps, corrections=corrections))
     failed = event("error", code="x", message="The database did not answer.", retryable=True)
-    streams.append([failed])
-    turns.append(turn("r-6", "failed", failed))
+    streams.append([*begun, event("content", token="So far"), failed])
+    written = [{"reason": "x", "withdrawn": "So far"}]
+    turns.append(turn("r-6", "failed", failed, sources=[cited, read], corrections=written))
     await page.goto(await script(*streams))
     for name in (*ENDINGS, "corrected", "failed"):
         await ask(page, name)

@@ -93,12 +93,12 @@ export function loadAgain() {
 
 /** Shows older turns of the conversation. */
 export async function loadEarlier() {
-  const shown = getState().thread;
-  if (!shown?.id || !shown.earlier) return;
+  const { id, identity, earlier } = getState().thread ?? {};
+  if (!id) return;
   await attempt(async () => {
-    const saved = await fetchJson(address(path(shown.id), { limit: 20, before: shown.earlier }));
+    const saved = await fetchJson(address(path(id), { limit: 20, before: earlier }));
     const thread = getState().thread;
-    if (thread?.identity !== shown.identity) return;
+    if (!thread || thread.identity !== identity) return;
     setState({ thread: { ...thread, turns: [...saved.turns.map(restoreTurn), ...thread.turns], earlier: saved.next } });
   });
 }
@@ -111,7 +111,7 @@ export async function listThreads(more = false) {
   const { search, threads, threadsNext } = getState();
   const after = more ? threadsNext : null;
   try {
-    const listed = await fetchJson(address("/api/threads", { q: search, limit: 50, after }));
+    const listed = await fetchJson(address("/api/threads", { mine: "true", q: search, limit: 50, after }));
     // Only the newest list counts: an older one may arrive later.
     if (number === listing) setState({ threads: more ? [...threads, ...listed.threads] : listed.threads, threadsNext: listed.next });
   } catch (error) {

@@ -34,6 +34,8 @@ export function restoreTurn(saved) {
   if (isRunning(saved)) return turn;
   const filled = { ...turn, feedback: saved.feedback, read: saved.sources ?? [], steps: (saved.steps ?? []).map(({ node }) => node) };
   filled.corrections = (saved.corrections ?? []).filter(({ reason }) => reason !== "restart");
+  // What a run had written when it failed.
+  if (saved.ended?.event === "error" && filled.corrections.at(-1)?.reason === saved.ended.code) filled.text = filled.corrections.pop()?.withdrawn ?? "";
   return saved.ended ? applyEvent(filled, { ...saved.ended, type: saved.ended.event }) : breakOff(filled);
 }
 
