@@ -149,6 +149,13 @@ async def test_the_keyboard_is_enough(page: Page, script: Script) -> None:
         await expect(page.locator(".evidence h2")).to_be_focused()
     await page.keyboard.press("Escape")
     await expect(page.locator(".marker").last).to_be_focused()
+    # In a narrow window the left pane is a sheet, and gives the focus back.
+    await page.set_viewport_size({"width": 390, "height": 800})
+    await page.get_by_role("button", name="Conversations").press("Enter")
+    await expect(page.get_by_role("button", name="Close")).to_be_focused()
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("button", name="Conversations")).to_be_focused()
+    await page.set_viewport_size({"width": 1280, "height": 800})
     # Every control can be reached, in the order in which it stands.
     controls = "document.querySelectorAll('#app :is(a, button, input:not([hidden]), select, textarea, summary)')"
     shown = await page.evaluate(

@@ -16,7 +16,9 @@ export function Left() {
   const open = useStore((state) => state.pane === "left");
   // In a narrow window the pane is a sheet, and what lies under it takes no focus.
   useEffect(() => {
-    if (open) /** @type {HTMLElement | null} */ (document.querySelector(".left .only-narrow"))?.focus();
+    if (!open) return;
+    focus(".left .only-narrow");
+    return () => focus(".bar button");
   }, [open]);
   /** @param {"conversations" | "library"} name @param {any} label */
   const choice = (name, label) => html`
@@ -41,9 +43,12 @@ export function Left() {
     </nav>`;
 }
 
+/** @param {string} selector */
+const focus = (selector) => /** @type {HTMLElement | null} */ (document.querySelector(selector))?.focus();
+
 async function startNew() {
   await goTo(null);
-  document.getElementById("question")?.focus();
+  focus("#question");
 }
 
 /** @param {KeyboardEvent} event */
