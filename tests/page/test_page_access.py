@@ -6,7 +6,7 @@ from importlib.resources import files
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.page.scripted import WAIT, Script, ask, citation, document, done, event, ingestion, send, turn
+from tests.page.scripted import WAIT, Script, ask, citation, document, done, event, ingestion, send
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -64,7 +64,7 @@ async def visit_states(page: Page, script: Script) -> AsyncIterator[str]:
     await expect(page.locator(".welcome")).to_contain_text("The library is empty.")
     yield "empty library"
     script.documents = DOCUMENTS
-    script.turns = [turn("r-0", "before", done("Before.", []))]
+    script.turns = []
     await page.reload()
     await page.locator(".starters").wait_for()
     yield "first visit"
