@@ -61,9 +61,9 @@ async def test_a_document_is_looked_at_chosen_and_deleted(page: Page, script: Sc
     script.blocks = [{"kind": "paragraph", "start": 0, "end": 5, "text": "Words."}]
     await page.goto(await script())
     await page.get_by_role("tab", name="Library").click()
-    await page.get_by_role("button", name="A document").first.click()
+    await page.locator(".left").get_by_role("button", name="A document").first.click()
     await expect(page.locator(".evidence .block")).to_have_text("Words.")
-    await page.get_by_role("button", name="A manual").first.click()
+    await page.locator(".left").get_by_role("button", name="A manual").first.click()
     await page.get_by_role("button", name="Next page").click()
     await expect(page.locator(".evidence img")).to_have_attribute("alt", "Page 2 of A manual")
     await page.locator(".entry").first.hover()
