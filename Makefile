@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev run test test-llm test-training check bench load mutants lock clean
+.PHONY: help install install-dev run test test-llm test-training check check-web bench load mutants lock clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -39,6 +39,9 @@ check: install-dev ## ruff, mypy --strict, import-linter
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
+
+check-web: ## types of the page's scripts (needs npm and a registry that it can reach)
+	@npm exec --yes --package=typescript@7.0.2 -- tsc -p app/web/tsconfig.json
 
 # Three processes also on two cores: tests wait half of the time, for servers, for what is slow, for a clock.
 test: install-dev ## all tests, on real embedded Postgres and Valkey, and real Chromium

@@ -43,9 +43,9 @@ async def measure(paths: Sequence[Path]) -> None:
             await measure_cache(services, questions)
 
 
-async def make_questions(services: Services) -> list[str]:
+async def make_questions(services: Services, workspace: str = "default") -> list[str]:
     """Questions whose answers are somewhere in the library, and some that are not."""
-    scope = Scope("default")
+    scope = Scope(workspace)
     vector = await services.library.embedder.embed_query("information about rules, numbers and dates")
     matches = await services.library.search.search_dense(scope, vector, SUBJECTS)
     passages = await services.library.search.read_passages(scope, [m.chunk_id for m in matches])

@@ -25,7 +25,7 @@ from app.adapters.postgres.queue.ingestions import PostgresIngestionQueue
 from app.adapters.postgres.queue.runs import PostgresRunQueue
 from domain.documents import DocumentReport
 from domain.events import Done, Failed
-from domain.runs import Lease, RunRecord, RunRequest, ServedRun
+from domain.runs import Lease, RunRecord, RunRequest, ServedRun, Shown
 from domain.scope import Scope
 from domain.state import TurnInput
 
@@ -35,6 +35,7 @@ RUNS = 200
 AT_ONCE = 32
 
 FAILED = Failed(type="error", code="model_timeout", message="Too late.", retryable=True)
+SHOWN = Shown(sources=[], steps=[], corrections=[])
 DONE = cast(Done, {"type": "done", "answer": "36 months."})
 
 
@@ -87,7 +88,7 @@ async def measure(pool: Pool, database_url: str) -> None:
     async def record() -> float:
         request = make_request()
         record = make_record(request)
-        await runs.record_served([ServedRun(request, record, DONE, "1-1", record.started_at)])
+        await runs.record_served([ServedRun(request, record, DONE, "1-1", record.started_at, SHOWN)])
         return 0.0
 
     async def lease() -> float:

@@ -8,8 +8,8 @@ from domain.errors import Forbidden, UnknownWorkspace
 from domain.scope import DEFAULT_SCOPE
 
 Right = Literal["ask", "ingest", "debug", "admin"]
-"""`ask`: questions, their runs and saved steps, and reading documents. `ingest`: adding and deleting documents.
-`debug`: replays, costs and the cache. `admin`: erasing what others wrote."""
+"""`ask`: questions, their runs and saved steps, reading documents, and erasing one's own conversations. `ingest`:
+adding and deleting documents. `debug`: replays, costs and the cache. `admin`: erasing what others wrote."""
 
 RIGHTS: frozenset[Right] = frozenset(get_args(Right))
 

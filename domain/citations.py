@@ -2,23 +2,25 @@
 
 from collections.abc import Sequence
 
-from domain.documents import Box, Citation, Source
-from domain.text.snippets import make_snippet
+from domain.documents import Box, Citation, PageBox, Source
+from domain.text.snippets import find_snippet, show_snippet
 
 
 def cite(source: Source, span: tuple[int, int] | None = None, statements: Sequence[str] = ()) -> Citation:
     """Return the citation of a whole source, or of `span` within it (offsets in the document).
 
     `text` is all of a span, because it is what is being cited; of a whole source a snippet: what the `statements` rest
-    on. `bbox` encloses the lines that the span touches on its first page.
+    on. `boxes` are where that stands; `bbox` encloses the lines that the span touches on its first page.
     """
     start, end = span or (source["start"], source["end"])
     touched = [line for line in source["lines"] if line["start"] < end and line["end"] > start]
     page = touched[0]["page"] if touched else source["page"]
     if span:
-        text = source["text"][start - source["start"] : end - source["start"]]
+        quoted = [(start - source["start"], end - source["start"])]
+        text = source["text"][quoted[0][0] : quoted[0][1]]
     else:
-        text = make_snippet(source["text"], statements)
+        quoted = find_snippet(source["text"], statements)
+        text = show_snippet(source["text"], quoted)
     citation = Citation(
         marker=source["number"],
         document_id=source["document_id"],
@@ -27,6 +29,7 @@ def cite(source: Source, span: tuple[int, int] | None = None, statements: Sequen
         chunk_index=source["chunk_index"],
         page=page,
         bbox=_enclose([line["box"] for line in touched if line["page"] == page]),
+        boxes=_find_boxes(source, quoted),
         heading_path=_find_section(source, start) if span else source["heading_path"],
         start=start,
         end=end,
@@ -44,6 +47,37 @@ def _find_section(source: Source, position: int) -> list[str]:
     """Return the headings over a place of the source."""
     begun = [section for section in source.get("sections", []) if section["start"] <= position]
     return begun[-1]["heading_path"] if begun else source["heading_path"]
+
+
+def _find_boxes(source: Source, spans: Sequence[tuple[int, int]]) -> list[PageBox]:
+    """Return where spans of the source's text stand, a box a line, and more only where a line has gaps. Within a line
+    every character counts as equally wide, which is off by a hundredth of the line or two (`benchmarks/boxes.py`)."""
+    boxes = []
+    for start, end in _join(source["text"], spans):
+        for line in source["lines"]:
+            first, last = max(source["start"] + start, line["start"]), min(source["start"] + end, line["end"])
+            if first < last and line["box"]["width"] > 0:
+                box, unit = line["box"], line["box"]["width"] / (line["end"] - line["start"])
+                boxes.append(
+                    PageBox(
+                        page=line["page"],
+                        x=round(box["x"] + unit * (first - line["start"]), 2),
+                        y=round(box["y"], 2),
+                        width=round(unit * (last - first), 2),
+                        height=round(box["height"], 2),
+                    )
+                )
+    return boxes
+
+
+def _join(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the spans of `text` with those made one between which nothing is left out."""
+    joined: list[tuple[int, int]] = []
+    for start, end in spans:
+        if joined and not text[joined[-1][1] : start].strip():
+            start = joined.pop()[0]
+        joined.append((start, end))
+    return joined
 
 
 def _enclose(boxes: Sequence[Box]) -> Box | None:

@@ -30,6 +30,13 @@ class Box(TypedDict):
     height: float
 
 
+class PageBox(Box):
+    """A rectangle on one of several pages."""
+
+    page: int
+    """Counts from 1."""
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """The position of a line of text on its page: `document.text[start:end]` is in `box` on `page`."""
@@ -336,6 +343,8 @@ class Citation(TypedDict):
     chunk_index: int
     page: int | None
     bbox: Box | None
+    boxes: NotRequired[list[PageBox]]
+    """Where `text` stands, a box a line; empty where the document has no pages. Absent in states from before boxes."""
     heading_path: list[str]
     start: int
     end: int

@@ -12,6 +12,21 @@ IngestionState = Literal["queued", "running", "done", "superseded", "failed", "c
 file did not become a document; its report says why."""
 
 
+IngestionStage = Literal["waiting", "reading", "storing", "embedding", "done"]
+"""`reading` counts pages, where the file has some; `embedding` counts chunks, and the document is found by its words
+meanwhile. `done`: nothing is left to do, also where the file did not become a document."""
+
+
+@dataclass(frozen=True, slots=True)
+class IngestionProgress:
+    """How far an ingestion has come."""
+
+    stage: IngestionStage
+    done: int = 0
+    total: int | None = None
+    """None where it is not known."""
+
+
 @dataclass(frozen=True, slots=True)
 class IngestionStatus:
     """The status of a file's ingestion."""
@@ -26,3 +41,5 @@ class IngestionStatus:
     """Set once the ingestion has ended."""
     groups: Sequence[str] | None = None
     """Those of the document that the file becomes; None: those that it has."""
+    progress: IngestionProgress = IngestionProgress("waiting")
+    """Within a second or two."""

@@ -18,10 +18,7 @@ def clean_question(text: str) -> str:
     """
     if not isinstance(text, str):
         raise QuestionError("The question must be text.")
-    kept = text
-    if not text.isprintable():
-        kept = "".join(c for c in text if c.isspace() or unicodedata.category(c) not in ("Cc", "Cs", "Cn"))
-    cleaned = _WHITE_SPACE.sub(" ", kept).strip()
+    cleaned = fold_line(text)
     if not cleaned:
         raise QuestionError("The question is empty. Ask something.")
     if not any(c.isalnum() for c in cleaned):
@@ -31,6 +28,14 @@ def clean_question(text: str) -> str:
             f"The question has {len(cleaned):,} characters; at most {MAX_QUESTION:,} are allowed. Shorten it."
         )
     return cleaned
+
+
+def fold_line(text: str) -> str:
+    """Return the text on one line, with white space folded and control characters removed."""
+    kept = text
+    if not text.isprintable():
+        kept = "".join(c for c in text if c.isspace() or unicodedata.category(c) not in ("Cc", "Cs", "Cn"))
+    return _WHITE_SPACE.sub(" ", kept).strip()
 
 
 def add_carried(question: str, words: Sequence[str]) -> str:

@@ -4,11 +4,39 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from typing_extensions import TypedDict
+
 from domain.documents import Citation
 from domain.events import Done, Failed
 from domain.outcome import Outcome, Reason
 from domain.scope import ScopeJson
 from domain.state import Degradation, Turn, TurnInput, Usage
+
+
+class StepTime(TypedDict):
+    """One execution of a node."""
+
+    node: str
+    ms: float
+
+
+class Withdrawal(TypedDict):
+    """Text that was shown before the answer, and replaced."""
+
+    reason: str
+    """That of the `correction`; see `domain.events`. Of a run that failed while it wrote, the code of the error."""
+    withdrawn: str
+    """The text, cut where it is long."""
+
+
+class Shown(TypedDict):
+    """What a reader saw of a run besides its end."""
+
+    sources: list[Citation]
+    """The sources that the answer does not cite; the others are the citations of the end."""
+    steps: list[StepTime]
+    corrections: list[Withdrawal]
+
 
 RunState = Literal["queued", "running", "done", "failed", "stopped"]
 """The last three are final. `stopped`: somebody stopped the run; what it had written stays."""
@@ -30,6 +58,8 @@ class RunRequest:
     """Set for a replay: its thread holds the saved state to run on from, and no question comes in."""
     history: list[Turn] = field(default_factory=list)
     """The conversation before the question, where the client keeps it. Used where the thread has none."""
+    caller: str = ""
+    """Name of who asked; empty for runs from before it was kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +93,8 @@ class RunStatus:
     ended_id: str | None = None
     """The id of the last event in the run's stream."""
     stop_requested: bool = False
+    shown: Shown | None = None
+    """None until the run has ended, and for runs from before it was kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +152,22 @@ class ServedRun:
     ended: Done
     ended_id: str
     ended_at: datetime
+    shown: Shown
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A thread in which somebody has asked something."""
+
+    thread_id: str
+    title: str
+    """The first question, unless somebody has named it."""
+    created_at: datetime
+    updated_at: datetime
+    """When the last question came."""
+    turns: int
+    running: str | None
+    """The run that is being executed, or else the next one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +182,9 @@ class RunStatistics:
     abstained: int
     degraded: int
     """Runs that had to do without something."""
+    liked: int
+    """Runs with a thumb up; see `domain.feedback`."""
+    disliked: int
     unpriced: int
     """Runs with calls of models whose price is unknown, which `cost` leaves out."""
     cost: float | None

@@ -24,14 +24,24 @@ from tests.asking import ask
 OPERATIONS = Path(__file__).parents[1] / "docs" / "operations"
 
 NOTHING = RunStatistics(
-    runs=0, cached=0, failed=0, stopped=0, answered=0, abstained=0, degraded=0, unpriced=0,
+    runs=0, cached=0, failed=0, stopped=0, answered=0, abstained=0, degraded=0, liked=0, disliked=0, unpriced=0,
     cost=None, retrieval_ms=None, own_ms=None, cached_ms=None,
 )  # fmt: skip
 
 
 def test_figures_are_compared_with_targets() -> None:
     found = replace(
-        NOTHING, runs=10, answered=6, abstained=4, retrieval_ms=199.0, own_ms=700.0, cost=0.1, failed=1, cached_ms=2.0
+        NOTHING,
+        runs=10,
+        liked=1,
+        disliked=3,
+        answered=6,
+        abstained=4,
+        retrieval_ms=199.0,
+        own_ms=700.0,
+        cost=0.1,
+        failed=1,
+        cached_ms=2.0,
     )
     verdicts = {row["name"]: row["verdict"] for row in compare(found)}
     assert verdicts == {
@@ -39,6 +49,7 @@ def test_figures_are_compared_with_targets() -> None:
         "all but writing, p95": "missed",
         "cached answer, p95": "ok",
         "abstained": "missed",
+        "thumbs down": "alert",
         "degraded": "ok",
         "failed": "alert",
         "cost a question": "ok",

@@ -19,6 +19,7 @@ from app.runs.history import HistoryReader
 from app.runs.manager import RunManager
 from app.runs.parts import RunParts
 from app.runs.replay import Replayer
+from app.runs.threads import Threads
 from app.settings import Settings
 from app.support.metrics import Gauge
 from app.wiring.services import Services
@@ -27,9 +28,11 @@ from domain.health import Check
 from domain.ports.answers import AnswerCache
 from domain.ports.conversations import ConversationIndex
 from domain.ports.documents import DocumentStore
+from domain.ports.feedback import FeedbackSink, FeedbackStore
 from domain.ports.ingestions import IngestionQueue
 from domain.ports.originals import OriginalStore
 from domain.ports.runs import RunLog
+from domain.ports.workspaces import WorkspaceCatalog
 from domain.profile import Profile
 from domain.scope import Scope
 from graphs.answer import AnswerGraph
@@ -88,9 +91,10 @@ async def _audit(request: Request, caller: Caller, handle: Callable[[Request], A
     return response
 
 
-def needs(right: Right | None) -> type[APIRoute]:
-    """Make the route class of a router whose callers must be known and, unless it is None, have this right. Both are
-    checked before the body is read."""
+def needs(right: Right | None, *others: Right) -> type[APIRoute]:
+    """Make the route class of a router whose callers must be known and, unless it is None, have this right or one of
+    the others. Both are checked before the body is read."""
+    is_audited = not _AUDITED.isdisjoint({right, *others})
 
     class GuardedRoute(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -98,10 +102,10 @@ def needs(right: Right | None) -> type[APIRoute]:
 
             async def handle_guarded(request: Request) -> Response:
                 caller = await get_authenticator(request).identify(read_credential(request))
-                if right is not None:
+                if right is not None and caller.rights.isdisjoint(others):
                     caller.require(right)
                 request.state.caller = caller
-                if right not in _AUDITED or request.method not in _WRITES:
+                if not is_audited or request.method not in _WRITES:
                     return await handle(request)
                 return await _audit(request, caller, handle)
 
@@ -157,6 +161,8 @@ AnswersDep = Annotated[AnswerCache, Depends(_pick(lambda services: services.runs
 ChecksDep = Annotated[Mapping[str, Check], Depends(_pick(lambda services: services.checks))]
 ConversationsDep = Annotated[ConversationIndex, Depends(_pick(lambda services: services.runs.conversations))]
 DocumentsDep = Annotated[DocumentStore, Depends(_pick(lambda services: services.library.documents))]
+FeedbackDep = Annotated[FeedbackStore, Depends(_pick(lambda services: services.runs.feedback))]
+FeedbackSinkDep = Annotated[FeedbackSink | None, Depends(_pick(lambda services: services.runs.feedback_sink))]
 GraphDep = Annotated[AnswerGraph, Depends(_pick(lambda services: services.runs.graph))]
 HistoryDep = Annotated[HistoryReader, Depends(_pick(lambda services: services.make_history_reader()))]
 IngestionDep = Annotated[Ingestion, Depends(_pick(lambda services: services.library.ingestion))]
@@ -170,4 +176,6 @@ ReplayerDep = Annotated[Replayer, Depends(_make_replayer)]
 RunLogDep = Annotated[RunLog, Depends(_pick(lambda services: services.runs.log))]
 RunManagerDep = Annotated[RunManager, Depends(_provide_run_manager)]
 RunPartsDep = Annotated[RunParts, Depends(_pick(lambda services: services.make_run_parts()))]
+WorkspacesDep = Annotated[WorkspaceCatalog, Depends(_pick(lambda services: services.workspaces))]
+ThreadsDep = Annotated[Threads, Depends(_pick(lambda services: services.runs.threads))]
 SettingsDep = Annotated[Settings, Depends(_pick(lambda services: services.settings))]

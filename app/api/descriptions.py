@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from domain.documents import Document, IngestReport, Revision
+from domain.documents import Citation, Document, IngestReport, Revision
 from domain.erasure import Erasure
 from domain.events import Done, Event, data_of
+from domain.feedback import Feedback
 from domain.ingestions import IngestionStatus
-from domain.runs import RunStatus
+from domain.runs import Conversation, RunStatus
 
 
 def describe_document(document: Document) -> dict[str, Any]:
@@ -63,6 +64,7 @@ def describe_ingestion(status: IngestionStatus) -> dict[str, Any]:
         "accepted_at": status.accepted_at.isoformat(),
         "ended_at": status.ended_at and status.ended_at.isoformat(),
         "report": status.report and asdict(status.report),
+        "progress": asdict(status.progress),
     }
 
 
@@ -84,6 +86,49 @@ def describe_run(status: RunStatus) -> dict[str, Any]:
         "forked_from": request.forked_from,
         "ended": status.ended and {"event": status.ended["type"], **data_of(status.ended)},
     }
+
+
+LONGEST_SOURCE = 120
+"""Characters of a source that the answer does not cite. The document has the rest."""
+
+_UNSENT = ("chunk_id", "chunk_index", "bbox", "updated_at")
+
+
+def describe_conversation(thread: Conversation) -> dict[str, Any]:
+    """Describe a conversation as a `ConversationBody`."""
+    return asdict(thread) | {"created_at": thread.created_at.isoformat(), "updated_at": thread.updated_at.isoformat()}
+
+
+def describe_feedback(feedback: Feedback) -> dict[str, Any]:
+    """Describe what a reader says of an answer as a `FeedbackBody`, without the reader."""
+    return {
+        "rating": feedback.rating,
+        "reason": feedback.reason,
+        "comment": feedback.comment,
+        "given_at": feedback.given_at.isoformat(),
+    }
+
+
+def describe_turn(status: RunStatus, feedback: Feedback | None) -> dict[str, Any]:
+    """Describe a run as a `TurnBody`, with what its readers saw and say."""
+    run, shown = describe_run(status), status.shown
+    timings: dict[str, float] = (run["ended"] or {}).get("timings", {})
+    return {
+        **{name: run[name] for name in ("run_id", "question", "mode", "state", "accepted_at", "ended")},
+        "sources": [_shorten(source) for source in shown["sources"]] if shown else [],
+        # Runs from before what they showed was kept know the time that each node took, and not their order.
+        "steps": shown["steps"]
+        if shown
+        else [{"node": node, "ms": ms} for node, ms in timings.items() if node != "total"],
+        "corrections": shown["corrections"] if shown else [],
+        "feedback": feedback and describe_feedback(feedback),
+    }
+
+
+def _shorten(source: Citation) -> dict[str, Any]:
+    text = source["text"]
+    kept = {name: value for name, value in source.items() if name not in _UNSENT}
+    return kept | {"text": text if len(text) <= LONGEST_SOURCE else text[: LONGEST_SOURCE - 1] + "…"}
 
 
 def describe_answer(ended: Done, seen: Sequence[Event]) -> dict[str, Any]:

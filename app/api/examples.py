@@ -18,6 +18,7 @@ _CITATION: dict[str, Any] = {
     "chunk_index": 0,
     "page": None,
     "bbox": None,
+    "boxes": [],
     "heading_path": ["Station handbook", "Warranty"],
     "start": 31,
     "end": 108,
@@ -165,13 +166,29 @@ INGESTION: dict[str, Any] = {
     "accepted_at": _AT,
     "ended_at": _AT,
     "report": _REPORT,
+    "progress": {"stage": "done", "done": 3, "total": 3},
+}
+
+INGESTIONS: dict[str, Any] = {
+    "ingestions": [
+        {
+            **INGESTION,
+            "state": "running",
+            "ended_at": None,
+            "report": None,
+            "progress": {"stage": "reading", "done": 21, "total": 83},
+        }
+    ]
 }
 
 CANCELLED_INGESTION: dict[str, Any] = {
     **INGESTION,
     "state": "cancelled",
+    "progress": {"stage": "done", "done": 0, "total": 0},
     "report": {**dict.fromkeys(_REPORT), "source": "handbook.md", "status": "cancelled", "chunks": 0, "embedded": 0},
 }
+
+_WAITING: dict[str, Any] = {"stage": "waiting", "done": 0, "total": None}
 
 ACCEPTED_INGEST: dict[str, Any] = {
     "documents": [],
@@ -179,7 +196,7 @@ ACCEPTED_INGEST: dict[str, Any] = {
     "failed": 0,
     "passed_over": 0,
     "seconds": 0.01,
-    "ingestions": [{**INGESTION, "state": "queued", "ended_at": None, "report": None}],
+    "ingestions": [{**INGESTION, "state": "queued", "ended_at": None, "report": None, "progress": _WAITING}],
 }
 
 HISTORY: dict[str, Any] = {
@@ -196,6 +213,46 @@ HISTORY: dict[str, Any] = {
             "created_at": _AT,
         }
     ],
+    "next": None,
+}
+
+_CONVERSATION: dict[str, Any] = {
+    "thread_id": _THREAD_ID,
+    "title": "How long is the warranty of the Falke?",
+    "created_at": _AT,
+    "updated_at": _AT,
+    "turns": 3,
+    "running": None,
+}
+
+CONVERSATION = _CONVERSATION
+
+CONVERSATIONS: dict[str, Any] = {"threads": [_CONVERSATION], "next": f"1795348800000000-{_THREAD_ID}"}
+
+WORKSPACES: dict[str, Any] = {"workspaces": [{"id": "default", "documents": 8, "threads": 3}]}
+
+FEEDBACK: dict[str, Any] = {
+    "rating": "down",
+    "reason": "incomplete",
+    "comment": "It leaves out the battery.",
+    "given_at": _AT,
+}
+
+_UNSENT = ("chunk_id", "chunk_index", "bbox", "updated_at")
+
+THREAD: dict[str, Any] = {
+    "thread_id": _THREAD_ID,
+    "title": "How long is the warranty of the Falke?",
+    "turns": [
+        {
+            **{name: RUN[name] for name in ("run_id", "question", "mode", "state", "accepted_at", "ended")},
+            "sources": [{key: _CITATION[key] for key in _CITATION if key not in _UNSENT} | {"marker": 2}],
+            "steps": [{"node": "route", "ms": 2.1}, {"node": "retrieve", "ms": 9.8}],
+            "feedback": FEEDBACK,
+            "corrections": [{"reason": "1 statement is not supported by its source.", "withdrawn": "60 months. [1]"}],
+        }
+    ],
+    "next": None,
 }
 
 _SPENDING: dict[str, Any] = {

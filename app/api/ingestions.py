@@ -1,21 +1,41 @@
 """Files that were accepted and are read later."""
 
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 
 from app.api import examples
 from app.api.dependencies import CallerScope, DocumentsDep, IngestionsDep, needs
 from app.api.descriptions import describe_ingestion
 from app.api.openapi import fail_with, respond_with
-from app.api.responses import IngestionBody
+from app.api.responses import IngestionBody, IngestionListBody
 from domain.errors import UnknownIngestion
 from domain.ingestions import IngestionStatus
 from domain.ports.documents import DocumentStore
 from domain.ports.ingestions import IngestionQueue
 from domain.scope import Scope
 
+SHOWN_FOR = timedelta(hours=1)
+"""Time after its end for which an ingestion is listed."""
+
 router = APIRouter(prefix="/api/ingestions", tags=["documents"], route_class=needs("ingest"))
+
+
+@router.get(
+    "",
+    response_model=None,
+    responses=respond_with(IngestionListBody, examples.INGESTIONS, "The ingestions.") | fail_with(),
+)
+async def list_ingestions(
+    ingestions: IngestionsDep,
+    documents: DocumentsDep,
+    scope: CallerScope,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+) -> dict[str, Any]:
+    """List the files that wait or are being read, and those that have ended in the last hour, the latest first."""
+    found = await ingestions.list(scope.workspace_id, limit, since=datetime.now(UTC) - SHOWN_FOR)
+    return {"ingestions": [describe_ingestion(each) for each in found if await _is_open(documents, scope, each)]}
 
 
 @router.get(
@@ -48,10 +68,16 @@ async def _find(
 ) -> IngestionStatus:
     """Raises `UnknownIngestion` where there is none whose document the caller may read."""
     status = await ingestions.get(scope.workspace_id, ingestion_id)
-    if status is not None and scope.groups is not None:
-        document = await documents.find(scope.workspace_id, status.source)
-        stored = document is None or scope.admits(document.groups)
-        status = status if stored and scope.admits(status.groups or ()) else None
-    if status is None:
+    if status is None or not await _is_open(documents, scope, status):
         raise UnknownIngestion(f"There is no ingestion {ingestion_id!r} in this workspace.")
     return status
+
+
+async def _is_open(documents: DocumentStore, scope: Scope, status: IngestionStatus) -> bool:
+    """Return True if the caller may read the document that the file becomes, and the one that it replaces."""
+    if scope.groups is None:
+        return True
+    if not scope.admits(status.groups or ()):
+        return False
+    document = await documents.find(scope.workspace_id, status.source)
+    return document is None or scope.admits(document.groups)

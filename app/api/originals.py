@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from pathlib import PurePath
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -14,6 +15,7 @@ from app.api.dependencies import CallerScope, DocumentsDep, OriginalsDep, Render
 from app.api.documents import RevisionQuery, find_document, read_revision
 from app.api.openapi import fail_with, respond_with, respond_with_text
 from app.api.responses import BlocksBody
+from app.ingest.page_picture import PictureFormat
 from domain.documents import Document, Place
 from domain.errors import MissingOriginal, UnknownDocument
 from domain.ports.documents import DocumentStore
@@ -65,14 +67,15 @@ async def get_file(
 
 
 @router.get(
-    "/{document_id}/pages/{number}.png",
+    "/{document_id}/pages/{number}.{kind}",
     response_class=Response,
-    responses=respond_with_text({"image/png": ""}, "The page.") | fail_with(404),
+    responses=respond_with_text({"image/png": "", "image/webp": ""}, "The page.") | fail_with(404),
 )
 async def get_page(
     request: Request,
     document_id: str,
     number: Annotated[int, Path(ge=1, le=1_000_000, description="The page, from 1.")],
+    kind: PictureFormat,
     documents: DocumentsDep,
     originals: OriginalsDep,
     renderer: RendererDep,
@@ -80,18 +83,19 @@ async def get_page(
     dpi: Annotated[int, Query(ge=MIN_DPI, le=MAX_DPI, description="Pixels an inch.")] = DEFAULT_DPI,
     revision: RevisionQuery = None,
 ) -> Response:
-    """Return a page of a PDF as a picture. A citation's `bbox` is in percent of it."""
+    """Return a page of a PDF as a picture. A citation's `boxes` are in percent of it."""
     document = await find_document(documents, scope, document_id)
     if document.media_type != PDF:
         raise MissingOriginal("Only pages of PDF files can be shown as pictures. See the document's file or text.")
     content_hash = await _find_content(documents, document, revision)
     if content_hash == document.content_hash and number > (document.pages or 0):
         raise MissingOriginal(f"The document has {document.pages} pages; there is no page {number}.")
-    headers = _protect(f'"{content_hash}-{number}-{dpi}"')
+    headers = _protect(f'"{content_hash}-{number}-{dpi}-{kind}"')
     if _is_known(request, headers):
         return _say_unchanged(headers)
-    picture = await renderer.render(await _read(originals, scope.workspace_id, content_hash), number, dpi)
-    return Response(picture, media_type="image/png", headers=headers)
+    read = partial(_read, originals, scope.workspace_id, content_hash)
+    picture = await renderer.render((content_hash, number, dpi, kind), read)
+    return Response(picture, media_type=f"image/{kind}", headers=headers)
 
 
 @router.get(

@@ -7,11 +7,12 @@ from typing_extensions import TypedDict
 
 from app.runs.history import HistoryStep
 from domain.access import Right
-from domain.documents import Citation, DocumentReport
+from domain.documents import Citation, DocumentReport, PageBox
 from domain.events import Answer
-from domain.ingestions import IngestionState
+from domain.feedback import Complaint, Rating
+from domain.ingestions import IngestionStage, IngestionState
 from domain.metadata import Metadata
-from domain.runs import CostKey, RunState, Spending
+from domain.runs import CostKey, RunState, Spending, StepTime, Withdrawal
 from domain.text.blocks import Kind
 
 
@@ -162,6 +163,14 @@ class DocumentListBody(TypedDict):
     documents: list[DocumentBody]
 
 
+class ProgressBody(TypedDict):
+    """How far an ingestion has come: of `total` pages or chunks, `done`."""
+
+    stage: IngestionStage
+    done: int
+    total: int | None
+
+
 class IngestionBody(TypedDict):
     """The state of a file's ingestion."""
 
@@ -172,6 +181,13 @@ class IngestionBody(TypedDict):
     accepted_at: datetime
     ended_at: datetime | None
     report: DocumentReport | None
+    progress: ProgressBody
+
+
+class IngestionListBody(TypedDict):
+    """Files that wait or are being read, and those of the last hour, the latest first."""
+
+    ingestions: list[IngestionBody]
 
 
 class IngestBody(TypedDict):
@@ -192,10 +208,101 @@ class AcceptedIngestBody(IngestBody):
 
 
 class HistoryBody(TypedDict):
-    """The saved steps of a thread, oldest first."""
+    """Saved steps of a thread, oldest first."""
 
     thread_id: str
     steps: list[HistoryStep]
+    next: str | None
+    """The `after` of the steps that follow; null at the end."""
+
+
+class ConversationBody(TypedDict):
+    """A conversation."""
+
+    thread_id: str
+    title: str
+    """The first question, unless somebody has named it."""
+    created_at: datetime
+    updated_at: datetime
+    """When the last question came."""
+    turns: int
+    running: str | None
+    """The run that is being executed, or else the next one."""
+
+
+class ConversationListBody(TypedDict):
+    """Conversations of a workspace, the latest first."""
+
+    threads: list[ConversationBody]
+    next: str | None
+    """The `after` of the conversations that follow; null at the end."""
+
+
+class SourceBody(TypedDict):
+    """A source that was shown and not cited. `text` is its beginning."""
+
+    marker: int
+    document_id: str
+    title: str
+    source: NotRequired[str]
+    revision: NotRequired[int]
+    page: int | None
+    boxes: NotRequired[list[PageBox]]
+    heading_path: list[str]
+    start: int
+    end: int
+    text: str
+    score: float
+
+
+class WorkspaceBody(TypedDict):
+    """A workspace, and what the caller may read in it."""
+
+    id: str
+    documents: int
+    threads: int
+
+
+class WorkspaceListBody(TypedDict):
+    """The workspaces that the caller may enter."""
+
+    workspaces: list[WorkspaceBody]
+
+
+class FeedbackBody(TypedDict):
+    """What a reader says of an answer."""
+
+    rating: Rating
+    reason: Complaint | None
+    comment: str
+    given_at: datetime
+
+
+class TurnBody(TypedDict):
+    """A question of a thread and what its readers saw."""
+
+    run_id: str
+    question: str
+    mode: str
+    state: RunState
+    accepted_at: datetime
+    ended: dict[str, Any] | None
+    """The data of the last event, and its name as `event`; null until then."""
+    sources: list[SourceBody]
+    """Those that the answer does not cite. The others are the citations in `ended`."""
+    steps: list[StepTime]
+    corrections: list[Withdrawal]
+    feedback: FeedbackBody | None
+
+
+class ThreadBody(TypedDict):
+    """A conversation with some of its turns, oldest first."""
+
+    thread_id: str
+    title: str
+    turns: list[TurnBody]
+    next: str | None
+    """The `before` of the turns that precede these; null at the beginning."""
 
 
 class CostsBody(TypedDict):

@@ -1,4 +1,4 @@
-"""Runs: status, events, and cancelling."""
+"""Runs: status, events, cancelling, and what readers say of them."""
 
 from typing import Annotated, Any
 
@@ -6,12 +6,17 @@ from fastapi import APIRouter, Header, Request
 from starlette.responses import Response
 
 from app.api import examples
-from app.api.dependencies import CallerScope, RunManagerDep, needs
-from app.api.descriptions import describe_run
+from app.api.dependencies import CallerDep, CallerScope, FeedbackDep, FeedbackSinkDep, RunManagerDep, needs
+from app.api.descriptions import describe_feedback, describe_run
 from app.api.openapi import fail_with, respond_with, respond_with_run
-from app.api.responses import AnswerBody, RunBody
+from app.api.responses import AnswerBody, FeedbackBody, RunBody
+from app.api.schemas import FeedbackRequest
 from app.api.streams import respond
+from app.runs.run_config import trace_id
 from domain.errors import InputError
+from domain.feedback import Feedback
+from domain.ports.feedback import FeedbackSink
+from domain.runs import RunStatus
 from domain.streams import order_of
 
 router = APIRouter(prefix="/api/runs", tags=["runs"], route_class=needs("ask"))
@@ -69,3 +74,44 @@ async def cancel(run_id: str, manager: RunManagerDep, scope: CallerScope) -> dic
     as it is."""
     await manager.require(scope, run_id)
     return describe_run(await manager.stop(scope.workspace_id, run_id))
+
+
+@router.put(
+    "/{run_id}/feedback",
+    response_model=None,
+    responses=respond_with(FeedbackBody, examples.FEEDBACK, "The feedback.") | fail_with(404),
+)
+async def give_feedback(
+    run_id: str,
+    body: FeedbackRequest,
+    caller: CallerDep,
+    scope: CallerScope,
+    manager: RunManagerDep,
+    feedback: FeedbackDep,
+    sink: FeedbackSinkDep,
+) -> dict[str, Any]:
+    """Say whether an answer helps, and what is wrong with it. Replaces what was said of it before."""
+    await manager.require(scope, run_id)
+    status = await manager.read_status(scope.workspace_id, run_id)
+    given = await feedback.put(scope.workspace_id, run_id, body.rating, body.reason, body.comment, caller.name)
+    _tell(sink, status, given)
+    return describe_feedback(given)
+
+
+@router.delete("/{run_id}/feedback", status_code=204, response_class=Response, responses=fail_with(404))
+async def take_feedback_back(
+    run_id: str, scope: CallerScope, manager: RunManagerDep, feedback: FeedbackDep, sink: FeedbackSinkDep
+) -> Response:
+    """Take back what was said of an answer."""
+    await manager.require(scope, run_id)
+    status = await manager.read_status(scope.workspace_id, run_id)
+    await feedback.delete(scope.workspace_id, run_id)
+    _tell(sink, status, None)
+    return Response(status_code=204)
+
+
+def _tell(sink: FeedbackSink | None, status: RunStatus, given: Feedback | None) -> None:
+    """Pass feedback on to where the run is traced. An answer from the cache has no trace of its own."""
+    cached = status.ended is not None and status.ended["type"] == "done" and status.ended["cached"]
+    if sink is not None and status.attempt and not cached:
+        sink.send(trace_id(status.request.run_id, status.attempt), given)

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSc
 from app.runs.requests import Ask
 from domain.access import Caller
 from domain.documents import MAX_GROUPS
+from domain.feedback import LONGEST_COMMENT, Complaint, Rating
 from domain.names import GROUP, THREAD_ID, WORKSPACE_ID
 from domain.profile import MOST_SOURCES
 from domain.runs import WhenBusy
@@ -98,6 +99,20 @@ class SignInRequest(_Body):
 
 
 GroupName = Annotated[str, StringConstraints(pattern=GROUP)]
+
+
+class FeedbackRequest(_Body):
+    """What a reader says of an answer."""
+
+    rating: Rating
+    reason: Complaint | None = None
+    comment: Annotated[str, StringConstraints(max_length=LONGEST_COMMENT)] = ""
+
+
+class TitleRequest(_Body):
+    """What to call a conversation."""
+
+    title: Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
 class GroupsRequest(_Body):

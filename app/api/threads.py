@@ -1,31 +1,88 @@
-"""Threads: their saved states, and replays."""
+"""Threads: the list of conversations, their turns and saved states, and replays."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from app.api import examples
 from app.api.dependencies import (
     CallerDep,
     CallerScope,
+    FeedbackDep,
     HistoryDep,
     ReplayerDep,
     RunManagerDep,
+    ThreadsDep,
     needs,
     read_services,
 )
-from app.api.descriptions import describe_erasure
+from app.api.descriptions import describe_conversation, describe_erasure, describe_turn
 from app.api.openapi import fail_with, respond_with, respond_with_run
-from app.api.responses import AnswerBody, ErasureBody, HistoryBody
-from app.api.schemas import ReplayRequest, ThreadId
+from app.api.responses import AnswerBody, ConversationBody, ConversationListBody, ErasureBody, HistoryBody, ThreadBody
+from app.api.schemas import ReplayRequest, ThreadId, TitleRequest
 from app.api.streams import locate, respond, stream_events
 from app.runs.replay import Replay
 from app.runs.strict_replay import StrictReplay
 
 reading = APIRouter(prefix="/api/threads", tags=["threads"], route_class=needs("ask"))
 router = APIRouter(prefix="/api/threads", tags=["threads"], route_class=needs("debug"))
-erasing = APIRouter(prefix="/api/threads", tags=["threads"], route_class=needs("admin"))
+erasing = APIRouter(prefix="/api/threads", tags=["threads"], route_class=needs("ask", "admin"))
+
+
+@reading.get(
+    "",
+    response_model=None,
+    responses=respond_with(ConversationListBody, examples.CONVERSATIONS, "The conversations.") | fail_with(),
+)
+async def list_threads(
+    threads: ThreadsDep,
+    caller: CallerDep,
+    scope: CallerScope,
+    q: Annotated[str, Query(max_length=200, description="Words in the title or a question.")] = "",
+    mine: Annotated[bool, Query(description="Only those in which the caller has asked.")] = False,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    after: Annotated[str | None, Query(max_length=200, description="The `next` of the page before.")] = None,
+) -> dict[str, Any]:
+    """List the workspace's conversations that the caller may read, the latest first."""
+    found, following = await threads.list(scope, limit, words=q, caller=caller.name if mine else None, after=after)
+    return {"threads": [describe_conversation(thread) for thread in found], "next": following}
+
+
+@reading.get(
+    "/{thread_id}",
+    response_model=None,
+    responses=respond_with(ThreadBody, examples.THREAD, "The conversation.") | fail_with(404),
+)
+async def read_thread(
+    thread_id: ThreadId,
+    threads: ThreadsDep,
+    feedback: FeedbackDep,
+    scope: CallerScope,
+    limit: Annotated[int, Query(ge=1, le=100)] = 20,
+    before: Annotated[str | None, Query(max_length=200, description="The `next` of the page before.")] = None,
+) -> dict[str, Any]:
+    """Return the last turns of a conversation, with all that their readers saw; or the last before a turn."""
+    thread, turns, earlier = await threads.read(scope, thread_id, limit, before)
+    said = await feedback.read(scope.workspace_id, [turn.request.run_id for turn in turns])
+    return {
+        "thread_id": thread_id,
+        "title": thread.title,
+        "turns": [describe_turn(turn, said.get(turn.request.run_id)) for turn in turns],
+        "next": earlier,
+    }
+
+
+@reading.patch(
+    "/{thread_id}",
+    response_model=None,
+    responses=respond_with(ConversationBody, examples.CONVERSATION, "The conversation.") | fail_with(404),
+)
+async def rename_thread(
+    thread_id: ThreadId, body: TitleRequest, threads: ThreadsDep, scope: CallerScope
+) -> dict[str, Any]:
+    """Name a conversation."""
+    return describe_conversation(await threads.rename(scope, thread_id, body.title))
 
 
 @reading.get(
@@ -33,9 +90,16 @@ erasing = APIRouter(prefix="/api/threads", tags=["threads"], route_class=needs("
     response_model=None,
     responses=respond_with(HistoryBody, examples.HISTORY, "The steps.") | fail_with(404),
 )
-async def read_history(thread_id: ThreadId, history: HistoryDep, scope: CallerScope) -> dict[str, Any]:
-    """List every saved step of a thread, oldest first: its node, what it changed, its time, its checkpoint."""
-    return {"thread_id": thread_id, "steps": await history.read(scope.workspace_id, thread_id, scope.groups)}
+async def read_history(
+    thread_id: ThreadId,
+    history: HistoryDep,
+    scope: CallerScope,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
+    after: Annotated[str, Query(max_length=200, description="The `next` of the page before.")] = "",
+) -> dict[str, Any]:
+    """List saved steps of a thread, oldest first: its node, what it changed, its time, its checkpoint."""
+    steps, following = await history.read_page(scope.workspace_id, thread_id, scope.groups, limit=limit, after=after)
+    return {"thread_id": thread_id, "steps": steps, "next": following}
 
 
 @erasing.delete(
@@ -43,11 +107,11 @@ async def read_history(thread_id: ThreadId, history: HistoryDep, scope: CallerSc
     response_model=None,
     responses=respond_with(ErasureBody, examples.ERASURE, "What was erased, and the proof.") | fail_with(404, 409),
 )
-async def forget_thread(thread_id: ThreadId, request: Request, scope: CallerScope) -> dict[str, Any]:
+async def forget_thread(thread_id: ThreadId, request: Request, caller: CallerDep, scope: CallerScope) -> dict[str, Any]:
     """Erase a thread with its branches: states, runs, tapes and cached answers. Search every table for it afterwards.
-    What its runs cost stays known."""
+    What its runs cost stays known. Needs the right `admin`, unless nobody but the caller has asked in the thread."""
     services = read_services(request)
-    await services.runs.threads.require(scope.workspace_id, thread_id, scope.groups)
+    await services.runs.threads.require_own(caller, scope, thread_id)
     return describe_erasure(await services.make_forgetting().forget_thread(scope.workspace_id, thread_id))
 
 

@@ -23,6 +23,7 @@ COMMANDS = {
     "replay": "Run a run again, or continue from a saved state, in a new thread.",
     "costs": "Show what answering has cost: runs, calls, tokens, dollars.",
     "stats": "Show how the service did, each target beside what was measured, and what would alert.",
+    "feedback": "Show what readers say of answers, or make an evaluation set of it.",
     "prune": "Delete old conversations: their states, runs and tapes.",
     "cache": "Inspect the answer cache.",
     "keys": "Make, list and revoke API keys.",

@@ -41,7 +41,8 @@ def print_statistics(since: str, found: RunStatistics, compared: list[dict[str, 
     """Print the counts, and a row per target."""
     out.print(
         f"Since {since}: {count(found.runs, 'run')}, of which {found.cached:,} from the cache, "
-        f"{found.failed:,} failed, {found.stopped:,} stopped."
+        f"{found.failed:,} failed, {found.stopped:,} stopped. "
+        f"Readers gave {count(found.liked, 'thumb')} up and {found.disliked:,} down."
     )
     table = new_table()
     table.add_column("target")

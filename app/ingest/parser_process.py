@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from app.ingest.reading_progress import listening
 from domain.errors import AskgraphError, OversizedDocument
 
 SECONDS = 30.0
@@ -29,6 +30,8 @@ NICENESS = 5
 
 HEADER = 8
 """Bytes before a message, which say how long it is."""
+NOTE = bytes(HEADER)
+"""What stands before a note of progress, in the place of a reply's length: two numbers, the pages read and all."""
 OUT_OF_MEMORY = 77
 """Exit status of a worker that has reached its memory limit."""
 
@@ -47,11 +50,18 @@ def main() -> None:
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is no reply
     try:
-        while header := requests.read(HEADER):
-            reply = _perform(requests.read(int.from_bytes(header)))
-            replies.write(len(reply).to_bytes(HEADER))
-            replies.write(reply)
+
+        def send(message: bytes) -> None:
+            replies.write(message)
             replies.flush()
+
+        def pass_on(done: int, total: int) -> None:
+            send(NOTE + done.to_bytes(HEADER) + total.to_bytes(HEADER))
+
+        while header := requests.read(HEADER):
+            with listening(pass_on):
+                reply = _perform(requests.read(int.from_bytes(header)))
+            send(len(reply).to_bytes(HEADER) + reply)
     except MemoryError:
         os._exit(OUT_OF_MEMORY)
 

@@ -16,7 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from app.ingest.parser_process import HEADER, MEMORY_MB, OUT_OF_MEMORY, SECONDS
+from app.ingest.parser_process import HEADER, MEMORY_MB, NOTE, OUT_OF_MEMORY, SECONDS
+from app.ingest.reading_progress import Listener
 from domain.errors import CostlyDocument, Draining
 
 SECONDS_PER_MB = 10.0
@@ -55,8 +56,9 @@ class ParserWorkers:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def run(self, job: Callable[[], Result], size: int = 0) -> Result:
+    async def run(self, job: Callable[[], Result], size: int = 0, listener: Listener | None = None) -> Result:
         """Run a job on a file of `size` bytes in a worker. The job is pickled: a `functools.partial` of a function.
+        `listener` hears of the pages that it has read.
 
         A crash is tried once more, in a new process. Cancelling this ends the worker.
 
@@ -76,7 +78,7 @@ class ParserWorkers:
                         raise Draining
                     self._busy[task] = worker
                     try:
-                        reply = await worker.perform(request, seconds * PATIENCE)
+                        reply = await worker.perform(request, seconds * PATIENCE, listener)
                     except _Died as death:
                         if self._is_closed:
                             raise Draining from death
@@ -157,7 +159,7 @@ class _Worker:
         )
         return cls(process)
 
-    async def perform(self, request: bytes, seconds: float) -> bytes:
+    async def perform(self, request: bytes, seconds: float, listener: Listener | None) -> bytes:
         """Return the reply to a request. The worker is ended unless it replies. Raises `_Died`."""
         if self._expiry is not None:
             self._expiry.cancel()
@@ -170,7 +172,11 @@ class _Worker:
                 stdin.write(len(request).to_bytes(HEADER))
                 stdin.write(request)
                 await stdin.drain()
-                return await stdout.readexactly(int.from_bytes(await stdout.readexactly(HEADER)))
+                while (header := await stdout.readexactly(HEADER)) == NOTE:
+                    done, total = [int.from_bytes(await stdout.readexactly(HEADER)) for _ in range(2)]
+                    if listener is not None:
+                        listener(done, total)
+                return await stdout.readexactly(int.from_bytes(header))
         except TimeoutError:
             is_late = True
         except (asyncio.IncompleteReadError, ConnectionError):

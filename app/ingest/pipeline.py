@@ -17,6 +17,7 @@ from app.ingest.reading import MAX_BYTES, read_own_metadata
 from app.ingest.sidecars import read_sidecar
 from domain.documents import Arrival, Chunk, Document, DocumentReport, IngestReport, ParsedDocument, embedding_text
 from domain.errors import DocumentError, EmbedderUnavailable, MetadataError, Superseded
+from domain.ingestions import IngestionProgress
 from domain.metadata import Metadata
 from domain.ports.answers import AnswerCache
 from domain.ports.documents import ChunkVectors, DocumentContent, DocumentStore, EmbeddingBacklog, PassageEncoder
@@ -75,6 +76,7 @@ class Ingestion:
         arrival: Arrival | None = None,
         progress: Progress | None = None,
         later: bool = False,
+        on_stage: Callable[[IngestionProgress], None] = lambda _: None,
     ) -> DocumentReport:
         """Add a file, or replace what `source` held before; only chunks that are not stored are embedded. Unless
         `arrival` says when it came, it comes now. With `later`, a worker embeds them, and the document is found by
@@ -120,9 +122,11 @@ class Ingestion:
                     chunk_size=self._chunk_size,
                 ),
                 len(data),
+                lambda done, total: on_stage(IngestionProgress("reading", done, total)),
             )
         except DocumentError as error:
             return report_failure(source, error)
+        on_stage(IngestionProgress("storing", 0, len(chunks)))
         content = DocumentContent(
             source,
             content_hash,

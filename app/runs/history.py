@@ -1,6 +1,7 @@
 """Shows the saved states of a thread, step by step."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from langgraph.types import StateSnapshot
@@ -13,6 +14,12 @@ from app.runs.threads import Threads
 from domain.errors import DamagedState, UnknownThread
 from domain.ports.retention import SavedStates
 from domain.retention import SavedState
+
+PAGE = 500
+"""Number of states that are read together."""
+
+_BEFORE = 2
+"""States before the first one that tell what it changed: its parent, and where that is an input, the parent's."""
 
 _WRITTEN = {"cached": "cache", "stopped": "stop", MIGRATED: "migration"}
 """Metadata marks of states that no node has made, and the node name that each is shown with."""
@@ -47,37 +54,76 @@ class HistoryReader:
         self._saved_states = saved_states
 
     async def read(self, workspace_id: str, thread_id: str, groups: frozenset[str] | None = None) -> list[HistoryStep]:
-        """Return the thread's steps, oldest first.
+        """Return all steps of the thread; see `read_page`."""
+        steps, following = await self.read_page(workspace_id, thread_id, groups)
+        while following is not None:
+            more, following = await self.read_page(workspace_id, thread_id, groups, after=following)
+            steps += more
+        return steps
+
+    async def read_page(
+        self,
+        workspace_id: str,
+        thread_id: str,
+        groups: frozenset[str] | None = None,
+        *,
+        limit: int = PAGE,
+        after: str = "",
+    ) -> tuple[list[HistoryStep], str | None]:
+        """Return the steps of the thread's next `limit` states past a checkpoint, oldest first, and the checkpoint past
+        which it goes on; None at the end.
 
         Raises `UnknownThread` where the workspace has no such thread that is open to an asker of these groups, or
-        nothing was saved in it, and
-        `DatabaseUnavailable`.
+        nothing was saved in it, and `DatabaseUnavailable`.
         """
-        config = locate_states(workspace_id, thread_id)
-        saved: Sequence[StateSnapshot | SavedState]
         with self._states.translating_errors():
+            await self._require(workspace_id, thread_id, groups)
+            ids = await self._saved_states.list_ids(workspace_id, thread_id, after, limit + 1)
+            if not ids and not after:
+                raise UnknownThread(f"Thread {thread_id!r} has no saved states.")
+            page, following = ids[:limit], ids[limit : limit + 1]
             try:
-                await self._threads.require(workspace_id, thread_id, groups)
-                saved = [snapshot async for snapshot in self._states.graph.aget_state_history(config)][::-1]
+                saved = await self._read_states(workspace_id, thread_id, page, following)
             except DamagedState:
-                saved = [state async for state in self._read_one_by_one(workspace_id, thread_id)]
-        if not saved:
-            raise UnknownThread(f"Thread {thread_id!r} has no saved states.")
-        by_id = {checkpoint_id_of(state): state for state in saved if isinstance(state, StateSnapshot)}
+                one_by_one = self._read_one_by_one(workspace_id, thread_id)
+                saved = {id_of(state): state async for state in one_by_one}
+        by_id = {name: state for name, state in saved.items() if isinstance(state, StateSnapshot)}
         steps = []
-        for state in saved:
+        for state in (saved[name] for name in page if name in saved):
             if isinstance(state, SavedState):
                 steps.append(_describe_damaged(state))
             # No node has seen the state in which LangGraph files the input; the next step shows it.
             elif (state.metadata or {}).get("source") != "input":
                 steps.append(_describe(state, by_id.get(parent_id_of(state) or ""), by_id))
-        return steps
+        return steps, page[-1] if following else None
+
+    async def _require(self, workspace_id: str, thread_id: str, groups: frozenset[str] | None) -> None:
+        """Raise `UnknownThread` where it is not open to the asker. Afterwards all its states are stored."""
+        with suppress(DamagedState):  # which does not keep the rest from being shown
+            await self._threads.require(workspace_id, thread_id, groups)
+        await self._states.flush(thread_id)
+
+    async def _read_states(
+        self, workspace_id: str, thread_id: str, page: Sequence[str], following: Sequence[str]
+    ) -> dict[str, StateSnapshot | SavedState]:
+        """Return the states by id, and those before them, which tell what they changed."""
+        before = locate_states(workspace_id, thread_id, checkpoint_id=following[0]) if following else None
+        history = self._states.graph.aget_state_history(
+            locate_states(workspace_id, thread_id), before=before, limit=len(page) + _BEFORE
+        )
+        found: dict[str, StateSnapshot | SavedState] = {checkpoint_id_of(state): state async for state in history}
+        return found
 
     async def _read_one_by_one(self, workspace_id: str, thread_id: str) -> AsyncIterator[StateSnapshot | SavedState]:
         """Yield the thread's states, oldest first; of damaged ones what can be read."""
         async for saved in self._saved_states.read(workspace_id, thread_id):
             config = locate_states(workspace_id, thread_id, checkpoint_id=saved.checkpoint_id)
             yield saved if saved.unreadable else await self._states.graph.aget_state(config)
+
+
+def id_of(state: StateSnapshot | SavedState) -> str:
+    """Return the id of a state's checkpoint."""
+    return state.checkpoint_id if isinstance(state, SavedState) else checkpoint_id_of(state)
 
 
 def checkpoint_id_of(snapshot: StateSnapshot) -> str:

@@ -9,7 +9,7 @@ from typing import Self
 
 import orjson
 
-from app.runs.records import adopt, make_record, publish_record
+from app.runs.records import adopt, make_record, make_shown, publish_record
 from app.runs.stored_answers import decode_done
 from domain.errors import AskgraphError, InputError
 from domain.ports.answers import AnswerCache, NotedHit
@@ -33,10 +33,12 @@ AGAIN_SECONDS = 1.0
 """Seconds to wait after the database failed to record them."""
 
 
-def encode_hit(thread_id: str, turn: TurnInput, at: float) -> bytes:
+def encode_hit(thread_id: str, turn: TurnInput, at: float, caller: str) -> bytes:
     """Encode a hit for `AnswerCache.recall`; `at` is the time of the question in seconds since 1970."""
     # Without the profile, which is large and is that of the mode.
-    return orjson.dumps([turn["run_id"], thread_id, turn["scope"], turn["question"], turn["mode"], at])
+    # The caller within the scope, because a process of an older version, which may record the hit, reads six values.
+    scope = {**turn["scope"], "caller": caller}
+    return orjson.dumps([turn["run_id"], thread_id, scope, turn["question"], turn["mode"], at])
 
 
 class HitLog:
@@ -76,6 +78,7 @@ class HitLog:
 
     def _read(self, hit: NotedHit) -> ServedRun:
         run_id, thread_id, scope, question, mode, at = orjson.loads(hit.hit)
+        caller = scope.pop("caller", "")
         turn = TurnInput(
             run_id=run_id,
             question=question,
@@ -89,11 +92,12 @@ class HitLog:
         ended = decode_done(hit.done, {"run_id": run_id, "thread_id": thread_id, "timings": {"total": total_ms}})
         record = make_record(adopt(turn, [], ended, ANSWERED_BEFORE), thread_id, started_at, total_ms, ended)
         return ServedRun(
-            request=RunRequest(run_id, thread_id, scope["workspace_id"], turn, begins_thread=True),
+            request=RunRequest(run_id, thread_id, scope["workspace_id"], turn, begins_thread=True, caller=caller),
             record=record,
             ended=ended,
             ended_id=hit.last_id,
             ended_at=started_at + timedelta(milliseconds=total_ms),
+            shown=make_shown(orjson.loads(hit.events), [], ended),
         )
 
     async def _record(self, served: Sequence[ServedRun]) -> None:

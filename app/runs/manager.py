@@ -125,6 +125,7 @@ class RunManager:
                 turn,
                 begins_thread=ask.thread_id is None,
                 history=list(ask.history),
+                caller=ask.caller,
             ),
             ask.caller,
             wait=ask.when_busy != "reject",
@@ -142,7 +143,12 @@ class RunManager:
         values = branch.values
         turn = cast(TurnInput, {key: values[key] for key in TurnInput.__annotations__})  # type: ignore[literal-required]
         request = RunRequest(
-            values["run_id"], branch.thread_id, values["scope"]["workspace_id"], turn, forked_from=branch.forked_from
+            values["run_id"],
+            branch.thread_id,
+            values["scope"]["workspace_id"],
+            turn,
+            forked_from=branch.forked_from,
+            caller=branch.caller,
         )
         return await self._accept(request, branch.caller, wait=False, player=branch.player)
 

@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import Any, cast
 
 from app.support.metrics import count_run
-from domain.events import Done, Failed
+from domain.documents import Citation
+from domain.events import Done, Event, Failed
 from domain.ports.models import ModelUsage
-from domain.runs import RunRecord
+from domain.runs import RunRecord, Shown, StepTime, Withdrawal
 from domain.state import AnswerState, Step, Turn, TurnInput, Usage, add_costs, blank_question
 from graphs.instrumentation import file_usage
 from graphs.prompts import find_versions
@@ -158,6 +159,34 @@ def publish_record(record: RunRecord) -> None:
         "alerts": ",".join(alerts) or None,
     }
     logger.info("turn %s", " ".join(f"{name}={value}" for name, value in fields.items()), extra={"fields": fields})
+
+
+LONGEST_WITHDRAWN = 2_000
+"""Characters that are kept of a text that was withdrawn."""
+
+
+def make_shown(events: Sequence[Event], steps: Sequence[Step], ended: Done | Failed) -> Shown:
+    """Gather what readers saw of a run besides its end."""
+    sources: list[Citation] = []
+    corrections: list[Withdrawal] = []
+    text = ""
+    for event in events:
+        match event["type"]:
+            case "sources":
+                sources = event["citations"]
+            case "content":
+                text += event["token"]
+            case "correction":
+                corrections.append(Withdrawal(reason=event["reason"], withdrawn=text[:LONGEST_WITHDRAWN]))
+                text = event["answer"]
+    if ended["type"] == "error" and text:
+        corrections.append(Withdrawal(reason=ended["code"], withdrawn=text[:LONGEST_WITHDRAWN]))
+    cited = {citation["marker"] for citation in ended["citations"]} if ended["type"] == "done" else set[int]()
+    return Shown(
+        sources=[source for source in sources if source["marker"] not in cited],
+        steps=[StepTime(node=step["node"], ms=step["ms"]) for step in steps],
+        corrections=corrections,
+    )
 
 
 def merge_state(turn: Mapping[str, Any], changes: Mapping[str, Any]) -> AnswerState:

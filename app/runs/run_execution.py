@@ -13,7 +13,7 @@ from langgraph.runtime import RunControl
 from app.runs.broadcast import Broadcast
 from app.runs.graph_pass import fail, milliseconds_since
 from app.runs.parts import RunParts
-from app.runs.records import make_done, make_record, publish_record
+from app.runs.records import make_done, make_record, make_shown, publish_record
 from app.runs.run_answer import Follow, RunAnswer
 from app.runs.tapes import encode_tape
 from app.runs.taping import Player, describe
@@ -22,7 +22,7 @@ from app.support.logs import log_about
 from app.support.spans import span
 from domain.errors import AskgraphError, Unavailable
 from domain.events import Done, Failed
-from domain.runs import Lease, RunRecord, RunState
+from domain.runs import Lease, RunRecord, RunState, Shown
 from domain.state import AnswerState
 from domain.tapes import Tape
 from nodes.writing import finish_turn
@@ -51,8 +51,8 @@ class RunExecution:
         self._given_up = False
         self._left = False
         self._hurried = False
-        self._record: tuple[RunRecord, bytes | None] | None = None
-        """The record and the tape to store with the end. Made once, however often storing is tried."""
+        self._record: tuple[RunRecord, bytes | None, Shown] | None = None
+        """The record, the tape and what was shown, to store with the end. Made once, however often storing is tried."""
 
     async def perform(self) -> None:
         """Execute the run, and store its end. Where the lease was lost, or the process drains, it ends elsewhere.
@@ -201,8 +201,8 @@ class RunExecution:
             publish_record(self._record[0])
         return kept
 
-    def _make_record(self, ended: Done | Failed, state: AnswerState) -> tuple[RunRecord, bytes | None]:
-        """Make the run's record, and its encoded tape where it has one."""
+    def _make_record(self, ended: Done | Failed, state: AnswerState) -> tuple[RunRecord, bytes | None, Shown]:
+        """Make the run's record, its encoded tape where it has one, and what it showed."""
         context, calls = self._answer.context, self._answer.calls
         run = make_record(
             state,
@@ -220,4 +220,4 @@ class RunExecution:
             if problem:
                 logger.warning("run %s: %s", run.run_id, problem)
                 run = replace(run, warnings=[*run.warnings, problem])
-        return run, tape
+        return run, tape, make_shown(self._answer.sent, state["steps"], ended)

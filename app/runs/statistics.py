@@ -32,6 +32,7 @@ TARGETS = (
     Target("all but writing, p95", lambda runs: runs.own_ms, 500, 1000),
     Target("cached answer, p95", lambda runs: runs.cached_ms, 500, 1000),
     Target("abstained", _share(lambda runs: runs.abstained, lambda runs: runs.answered + runs.abstained), 20, 40, "%"),
+    Target("thumbs down", _share(lambda runs: runs.disliked, lambda runs: runs.liked + runs.disliked), 20, 40, "%"),
     Target("degraded", _share(lambda runs: runs.degraded, lambda runs: runs.runs), 1, 5, "%"),
     Target("failed", _share(lambda runs: runs.failed, lambda runs: runs.runs), 0.1, 1, "%"),
     Target(
@@ -43,7 +44,7 @@ TARGETS = (
     ),
 )
 """Times and cost are the project's targets. The shares are meant to be fitted to one's documents and readers. The rules
-in docs/operations/alerts.yml have the same limits."""
+in docs/operations/alerts.yml have the same limits, where they can: no metric counts thumbs."""
 
 
 def compare(runs: RunStatistics) -> list[dict[str, Any]]:

@@ -1,11 +1,20 @@
 """Threads of a workspace, including those that a cached answer began."""
 
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
 from app.runs.hit_log import ANSWERED_BEFORE, HitLog
 from app.runs.records import adopt
 from app.runs.thread_states import ThreadStates
-from domain.errors import UnknownThread
+from domain.access import Caller
+from domain.errors import Forbidden, InputError, UnknownThread
 from domain.ports.runs import RunLog, RunQueue, ThreadStore
+from domain.question import fold_line
+from domain.runs import Conversation, RunStatus
 from domain.scope import Scope
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 class Threads:
@@ -26,7 +35,7 @@ class Threads:
         Raises `DatabaseUnavailable`.
         """
         await self._hit_log.record_all()
-        runs = await self._log.list_thread(workspace_id, thread_id)
+        runs = await self._log.list_thread(workspace_id, thread_id, 2)
         if len(runs) != 1 or not runs[0].cached:
             return False
         status = await self._queue.get(workspace_id, runs[0].run_id)
@@ -63,3 +72,70 @@ class Threads:
         scopes = [*(run.scope for run in recorded), *(status.request.turn["scope"] for status in unfinished)]
         # Runs from before scopes were recorded could read everything.
         return all(asker.covers(Scope(asker.workspace_id) if it is None else Scope.from_json(it)) for it in scopes)
+
+    async def list(
+        self, asker: Scope, limit: int, *, words: str = "", caller: str | None = None, after: str | None = None
+    ) -> tuple[Sequence[Conversation], str | None]:
+        """Return conversations that the asker may read, or those in which the caller has asked, the latest first, and
+        the cursor of those that follow, if any.
+
+        Raises `InputError` where `after` is no cursor, and `DatabaseUnavailable`.
+        """
+        await self._hit_log.record_all()
+        past = None if after is None else _read_cursor(after)
+        found = await self._store.list(asker, limit + 1, words=fold_line(words), caller=caller, after=past)
+        return found[:limit], _write_cursor(found[limit - 1]) if len(found) > limit else None
+
+    async def read(
+        self, asker: Scope, thread_id: str, limit: int, before: str | None = None
+    ) -> tuple[Conversation, Sequence[RunStatus], str | None]:
+        """Return a thread, its last runs in order, or the last before the run `before`, and the `before` of those that
+        precede them, if any.
+
+        Raises `UnknownThread` and `DatabaseUnavailable`.
+        """
+        await self.require(asker.workspace_id, thread_id, asker.groups)
+        thread = await self._store.get(asker.workspace_id, thread_id)
+        if thread is None:
+            raise UnknownThread
+        found = await self._queue.list_turns(asker.workspace_id, thread_id, limit + 1, before)
+        turns = found[-limit:]
+        return thread, turns, turns[0].request.run_id if len(found) > limit else None
+
+    async def rename(self, asker: Scope, thread_id: str, title: str) -> Conversation:
+        """Name a conversation, and return it.
+
+        Raises `UnknownThread`, `InputError` where the title has nothing that can be read, and `DatabaseUnavailable`.
+        """
+        await self.require(asker.workspace_id, thread_id, asker.groups)
+        line = fold_line(title)
+        if not line:
+            raise InputError("The title is empty.")
+        renamed = await self._store.rename(asker.workspace_id, thread_id, line)
+        if renamed is None:
+            raise UnknownThread
+        return renamed
+
+    async def require_own(self, caller: Caller, asker: Scope, thread_id: str) -> None:
+        """Raise `Forbidden` unless the caller may erase the thread: with the right `admin`, or as the only one who
+        asked in it. Branches go with it, whoever made them: they repeat what was asked here.
+
+        Raises `UnknownThread` where the caller may not read it, and `DatabaseUnavailable`.
+        """
+        await self.require(asker.workspace_id, thread_id, asker.groups)
+        if "admin" in caller.rights:
+            return
+        if await self._store.list_callers(asker.workspace_id, thread_id) != {caller.name}:
+            raise Forbidden("Others have asked in this conversation too. Deleting it needs the right 'admin'.")
+
+
+def _write_cursor(last: Conversation) -> str:
+    return f"{(last.updated_at - _EPOCH) // _MICROSECOND}-{last.thread_id}"
+
+
+def _read_cursor(text: str) -> tuple[datetime, str]:
+    at, _, thread_id = text.partition("-")
+    try:
+        return _EPOCH + int(at) * _MICROSECOND, thread_id
+    except (ValueError, OverflowError):
+        raise InputError("`after` is the `next` of an earlier page.") from None

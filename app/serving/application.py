@@ -2,16 +2,30 @@
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.responses import FileResponse, HTMLResponse
+from fastapi.responses import HTMLResponse
 from starlette.types import ASGIApp
 from typing_extensions import TypedDict
 
 from app.access.authentication import Authenticator
-from app.api import cache, chat, costs, documents, graph, health, ingestions, metrics, originals, runs, session, threads
+from app.api import (
+    cache,
+    chat,
+    costs,
+    documents,
+    graph,
+    health,
+    ingestions,
+    metrics,
+    originals,
+    pages,
+    runs,
+    session,
+    threads,
+    workspaces,
+)
 from app.api.body_limit import BodyLimit
 from app.api.dialects import openai
 from app.api.errors import register_error_handlers
@@ -37,6 +51,7 @@ ROUTERS = (
     threads.erasing,
     graph.router,
     costs.router,
+    workspaces.router,
     session.router,
     session.guarded,
     health.router,
@@ -50,12 +65,6 @@ MAX_BODY = 1_000_000
 """Largest body of a request in bytes."""
 MAX_FILES = 10
 """An upload may be this many times as large as the largest document."""
-
-PAGE = Path(__file__).parents[1] / "api" / "page.html"
-
-
-PAGE_HEADERS = {"Cache-Control": "no-cache", "Content-Security-Policy": "frame-ancestors 'none'"}
-"""The rest of the page's policy is in the page, which knows the hashes of its script and style."""
 
 
 class Lifespan(TypedDict):
@@ -116,12 +125,8 @@ def make_app(services: Services, *, local_token: str | None = None, closed: bool
     register_error_handlers(app)
     uploads = {"/api/documents": MAX_FILES * settings.max_document_mb * 1_000_000}
     app.add_middleware(BodyLimit, limit=MAX_BODY, others=uploads)
-    for router in (*ROUTERS, *DIALECTS):
+    for router in (*ROUTERS, *DIALECTS, pages.router):
         app.include_router(router)
-
-    @app.get("/", include_in_schema=False)
-    async def page() -> FileResponse:
-        return FileResponse(PAGE, headers=PAGE_HEADERS)
 
     @app.get("/docs", include_in_schema=False)
     async def reference() -> HTMLResponse:

@@ -12,6 +12,7 @@ from uuid import UUID
 from app.adapters.postgres.audit import PostgresAuditLog
 from app.adapters.postgres.checkpoints.saved_states import PostgresSavedStates
 from app.adapters.postgres.checkpoints.saver import open_saver
+from app.adapters.postgres.conversations.feedback import PostgresFeedbackStore
 from app.adapters.postgres.conversations.run_log import PostgresRunLog
 from app.adapters.postgres.conversations.threads import PostgresThreadStore
 from app.adapters.postgres.erasure.store import PostgresEraser
@@ -24,6 +25,7 @@ from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.redis.conversations import RedisConversations
 from app.adapters.redis.erasure import RedisEraser
 from app.adapters.redis.streams import RedisRunStreams
+from app.adapters.tracing.feedback import LangSmithFeedback
 from app.adapters.tracing.langsmith import open_tracing
 from app.adapters.tracing.otlp import open_otlp
 from app.ingest.embedding import embed_backlog
@@ -41,6 +43,7 @@ from domain.audit import AuditLog
 from domain.erasure import CacheEraser, Eraser
 from domain.ports.answers import AnswerCache
 from domain.ports.conversations import ConversationIndex
+from domain.ports.feedback import FeedbackSink, FeedbackStore
 from domain.ports.retention import Retention, SavedStates
 from domain.ports.runs import RunLog, RunQueue, ThreadStore
 from domain.ports.streams import RunStreams
@@ -67,6 +70,9 @@ class RunServices:
     eraser: Eraser
     cache_eraser: CacheEraser
     conversations: ConversationIndex
+    feedback: FeedbackStore
+    feedback_sink: FeedbackSink | None
+    """None where runs are not traced."""
     fingerprint: str
     """Identifies this installation's code and models; cached answers of another are not reused."""
     trace_url: Callable[[str], str | None]
@@ -114,6 +120,9 @@ async def open_runs(
         streams = RedisRunStreams(servers.redis, servers.redis_url)
         stack.push_async_callback(streams.close)
         tracing = stack.enter_context(open_tracing())
+        sink = None if tracing is None else LangSmithFeedback(tracing.client)
+        if sink is not None:
+            stack.push_async_callback(sink.close)
         has_collector = stack.enter_context(open_otlp())
         saver = await stack.enter_async_context(open_saver(pool, rename_fields))
         graph = build_answer_graph(saver, settings.model_timeout)
@@ -138,6 +147,8 @@ async def open_runs(
             eraser=PostgresEraser(pool),
             cache_eraser=RedisEraser(servers.redis, answers),
             conversations=RedisConversations(servers.redis, await read_identity(pool)),
+            feedback=PostgresFeedbackStore(pool),
+            feedback_sink=sink,
             fingerprint=await asyncio.to_thread(fingerprint_installation, library.embedder.name, *names),
             trace_url=lambda trace_id: tracing.trace_url(UUID(trace_id)) if tracing else None,
             parts={"tracing": ", ".join(["LangSmith"] * bool(tracing) + ["OpenTelemetry"] * has_collector) or "off"},

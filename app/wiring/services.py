@@ -8,6 +8,7 @@ from operator import attrgetter
 from app.adapters.postgres.audit import PostgresAuditLog
 from app.adapters.postgres.keys import PostgresKeyStore
 from app.adapters.postgres.monitoring import measure_queues
+from app.adapters.postgres.workspaces import PostgresWorkspaceCatalog
 from app.adapters.prices import read_prices
 from app.modes import fit_modes, read_modes
 from app.runs.admission import Admission
@@ -30,6 +31,7 @@ from domain.audit import AuditLog
 from domain.errors import AskgraphError
 from domain.health import Check, QueueDepth
 from domain.ports.keys import KeyStore
+from domain.ports.workspaces import WorkspaceCatalog
 from domain.profile import Profile
 from nodes.context import Context
 
@@ -46,6 +48,7 @@ class Services:
     runs: RunServices
     admission: Admission
     keys: KeyStore
+    workspaces: WorkspaceCatalog
     audit: AuditLog
     checks: Mapping[str, Check]
     """Health checks by part; see `domain.health`."""
@@ -162,6 +165,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 runs=runs,
                 admission=Admission(settings.max_runs, settings.max_runs_per_caller),
                 keys=PostgresKeyStore(servers.database.pool),
+                workspaces=PostgresWorkspaceCatalog(servers.database.pool),
                 audit=PostgresAuditLog(servers.database.pool),
                 checks={**servers.checks(), **models.checks, **library.checks},
                 parts={**servers.parts, **models.parts, **library.parts, **runs.parts},

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     # The ports import NumPy for their types.
     from domain.audit import AuditLog
     from domain.ports.documents import DocumentCatalog, EmbeddingBacklog
+    from domain.ports.feedback import FeedbackStore
     from domain.ports.ingestions import IngestionQueue
     from domain.ports.keys import KeyStore
-    from domain.ports.originals import ObjectStorage
+    from domain.ports.originals import ObjectStorage, OriginalStore
     from domain.ports.retention import Retention
     from domain.ports.runs import RunLog
     from domain.synced import SyncedFiles
@@ -49,6 +50,24 @@ async def open_run_log(settings: Settings) -> AsyncIterator["RunLog"]:
 
     async with open_database(settings) as database:
         yield PostgresRunLog(database.pool)
+
+
+@asynccontextmanager
+async def open_feedback(settings: Settings) -> AsyncIterator["FeedbackStore"]:
+    """Open the store of feedback."""
+    from app.adapters.postgres.conversations.feedback import PostgresFeedbackStore
+
+    async with open_database(settings) as database:
+        yield PostgresFeedbackStore(database.pool)
+
+
+@asynccontextmanager
+async def open_files(settings: Settings) -> AsyncIterator[tuple["DocumentCatalog", "OriginalStore"]]:
+    """Open the list of documents, and their files."""
+    from app.adapters.postgres.documents.originals import PostgresOriginals
+
+    async with open_database(settings) as database, open_catalog(settings) as catalog:
+        yield catalog, PostgresOriginals(database.pool, open_object_storage(settings))
 
 
 @asynccontextmanager

@@ -40,8 +40,10 @@ class NotedHit:
     note_id: str
     hit: bytes
     """The `hit` that `AnswerCache.recall` was given."""
+    events: bytes
+    """The answer's `events`; see `EncodedAnswer`."""
     done: bytes
-    """The answer's `done`; see `EncodedAnswer`."""
+    """The answer's `done`."""
     last_id: str
     at: float
     """When the answer was found; seconds since 1970."""

@@ -1,10 +1,11 @@
 """The queue of files to ingest."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Protocol
 
 from domain.documents import Arrival, DocumentReport
-from domain.ingestions import IngestionStatus
+from domain.ingestions import IngestionProgress, IngestionStatus
 from domain.metadata import Metadata
 
 
@@ -34,13 +35,14 @@ class IngestionQueue(Protocol):
         An ingestion that has ended stays as it is."""
         ...
 
-    async def list(self, workspace_id: str, limit: int) -> Sequence[IngestionStatus]:
-        """Return the latest ingestions, newest first."""
+    async def list(self, workspace_id: str, limit: int, *, since: datetime | None = None) -> Sequence[IngestionStatus]:
+        """Return the latest ingestions, newest first; of those that have ended only the ones that ended since then."""
         ...
 
 
 class Ingest(Protocol):
-    """Ingests a file. The report says what became of it, including why it is no document. Raises `Unavailable`."""
+    """Ingests a file, and tells `on_stage` how far it is. The report says what became of it, including why it is no
+    document. Raises `Unavailable`."""
 
     async def __call__(
         self,
@@ -52,4 +54,5 @@ class Ingest(Protocol):
         metadata: Metadata,
         groups: Sequence[str] | None,
         arrival: Arrival,
+        on_stage: Callable[[IngestionProgress], None],
     ) -> DocumentReport: ...

@@ -6,7 +6,19 @@ from datetime import datetime
 from typing import Protocol
 
 from domain.events import Done, Failed
-from domain.runs import CostKey, Lease, RunRecord, RunRequest, RunState, RunStatus, ServedRun, Spending
+from domain.runs import (
+    Conversation,
+    CostKey,
+    Lease,
+    RunRecord,
+    RunRequest,
+    RunState,
+    RunStatus,
+    ServedRun,
+    Shown,
+    Spending,
+)
+from domain.scope import Scope
 
 
 class RunLog(Protocol):
@@ -21,8 +33,8 @@ class RunLog(Protocol):
 
     async def get_tape(self, workspace_id: str, run_id: str) -> bytes | None: ...
 
-    async def list_thread(self, workspace_id: str, thread_id: str) -> list[RunRecord]:
-        """Oldest first."""
+    async def list_thread(self, workspace_id: str, thread_id: str, limit: int | None = None) -> list[RunRecord]:
+        """Oldest first; the first `limit`, or all."""
         ...
 
     async def sum_costs(
@@ -67,10 +79,11 @@ class RunQueue(Protocol):
         ended_id: str,
         record: "RunRecord",
         tape: bytes | None = None,
+        shown: Shown | None = None,
     ) -> bool:
-        """Store how the run ended, its record and its encoded tape, all or nothing; the thread's next run may begin.
-        The tape goes with the run, and with its thread. False, and nothing stored, where the lease was lost or the run
-        had ended."""
+        """Store how the run ended, its record, its encoded tape and what it showed, all or nothing; the thread's next
+        run may begin. The tape goes with the run, and with its thread. False, and nothing stored, where the lease was
+        lost or the run had ended."""
         ...
 
     async def hand_back(self, lease: Lease) -> None:
@@ -81,6 +94,12 @@ class RunQueue(Protocol):
 
     async def list_unfinished(self, workspace_id: str, thread_id: str) -> "list[RunStatus]":
         """The running one first, then those that wait, in order."""
+        ...
+
+    async def list_turns(
+        self, workspace_id: str, thread_id: str, limit: int, before: str | None = None
+    ) -> "list[RunStatus]":
+        """Return the thread's last runs, or the last before the run with the id `before`, in order of arrival."""
         ...
 
     def watch_leases(self, *, on_stop: Callable[[str], None], on_lost: Callable[[str], None]) -> None:
@@ -96,7 +115,7 @@ class RunQueue(Protocol):
 
 
 class ThreadStore(Protocol):
-    """Knows which workspace owns a thread. Raises `DatabaseUnavailable`."""
+    """Knows which workspace owns a thread, and which conversations a workspace has. Raises `DatabaseUnavailable`."""
 
     async def claim(self, workspace_id: str, thread_id: str) -> None:
         """Create the thread, or do nothing where the workspace has it already.
@@ -106,6 +125,30 @@ class ThreadStore(Protocol):
         ...
 
     async def exists(self, workspace_id: str, thread_id: str) -> bool: ...
+
+    async def get(self, workspace_id: str, thread_id: str) -> Conversation | None: ...
+
+    async def list_callers(self, workspace_id: str, thread_id: str) -> frozenset[str]:
+        """Return who asked in the thread; an empty name stands for those who are not known."""
+        ...
+
+    async def list(
+        self,
+        asker: Scope,
+        limit: int,
+        *,
+        words: str = "",
+        caller: str | None = None,
+        after: tuple[datetime, str] | None = None,
+    ) -> list[Conversation]:
+        """Return the conversations of the workspace that are open to the asker's groups, hold the words in their title
+        or a question, and in which the caller has asked, where one is named; the latest first. Those past `after`, the
+        time of the last question and the id of the thread before them. A thread of replays alone is no conversation."""
+        ...
+
+    async def rename(self, workspace_id: str, thread_id: str, title: str) -> Conversation | None:
+        """Name the conversation, and return it; None where the workspace has no such thread."""
+        ...
 
     def hold(self, workspace_id: str, thread_id: str) -> AbstractAsyncContextManager[None]:
         """Wait until nobody else holds the thread, in any process, and hold it."""

@@ -8,16 +8,28 @@ from itertools import chain
 from domain.text.sentences import split_sentences
 from domain.text.terms import analyse, find_terms
 
+Span = tuple[int, int]
 
-def make_snippet(text: str, statements: Sequence[str] = (), limit: int = 200) -> str:
-    """Return the part of `text` that `statements` rest on, at most `limit` characters: for each statement the sentence
-    that shares most with it, then neighbouring sentences while there is room. Without shared words, the beginning.
 
-    Statements have no markers. Whole sentences where they fit, else whole words; an ellipsis stands for each gap.
+def find_snippet(text: str, statements: Sequence[str] = (), limit: int = 200) -> list[Span]:
+    """Return the spans of `text` that `statements` rest on, in order, at most `limit` characters: for each statement
+    the sentence that shares most with it, then neighbouring sentences while there is room. Without shared words, the
+    beginning.
+
+    Statements have no markers. Whole sentences where they fit, else whole words.
     """
-    text = text.strip()
+    blank = len(text) - len(text.lstrip())
+    return [(start + blank, end + blank) for start, end in _find(text.strip(), statements, limit)]
+
+
+def show_snippet(text: str, spans: Sequence[Span]) -> str:
+    """Return the spans of `text`, in order, with an ellipsis for every gap."""
+    return _show(text, spans).strip()
+
+
+def _find(text: str, statements: Sequence[str], limit: int) -> list[Span]:
     if len(text) <= limit:
-        return text
+        return [(0, len(text))]
     sentences = split_sentences(text)
     terms = [find_terms(text[start:end]) for start, end in sentences]
     spread = Counter(chain.from_iterable(terms))
@@ -27,8 +39,11 @@ def make_snippet(text: str, statements: Sequence[str] = (), limit: int = 200) ->
         # A term of many sentences distinguishes none of them.
         return sum(1 / spread[term] for term in terms[place].intersection(words))
 
+    def choose(places: set[int]) -> list[Span]:
+        return [sentences[place] for place in sorted(places)]
+
     def show(places: set[int]) -> str:
-        return _show(text, [sentences[place] for place in sorted(places)])
+        return _show(text, choose(places))
 
     everything = set[str]().union(*wanted)
     nearest = [max(range(len(sentences)), key=lambda place: weigh(place, words)) for words in wanted]
@@ -38,18 +53,17 @@ def make_snippet(text: str, statements: Sequence[str] = (), limit: int = 200) ->
         if len(show(kept | {place})) <= limit:
             kept.add(place)
     if not kept:
-        return _show(text, [_cut_words(text, sentences[nearest[0]], everything, limit)])
+        return [_cut_words(text, sentences[nearest[0]], everything, limit)]
     while beside := [
         place
         for place in sorted({k + step for k in kept for step in (1, -1)} - kept)
         if 0 <= place < len(sentences) and len(show(kept | {place})) <= limit
     ]:
         kept.add(max(beside, key=lambda place: (weigh(place, everything), -min(abs(place - near) for near in nearest))))
-    return show(kept)
+    return choose(kept)
 
 
-def _show(text: str, spans: Sequence[tuple[int, int]]) -> str:
-    """Return the spans of `text`, in order, with an ellipsis for every gap."""
+def _show(text: str, spans: Sequence[Span]) -> str:
     shown, position = "", 0
     for start, end in spans:
         between = text[position:start]
@@ -59,7 +73,7 @@ def _show(text: str, spans: Sequence[tuple[int, int]]) -> str:
     return f"{shown} …" if text[position:].strip() else shown
 
 
-def _cut_words(text: str, sentence: tuple[int, int], wanted: set[str], limit: int) -> tuple[int, int]:
+def _cut_words(text: str, sentence: Span, wanted: set[str], limit: int) -> Span:
     """Return the span of a long sentence in which most wanted words stand together: whole words, with some on either
     side."""
     room = limit - len("…  …")

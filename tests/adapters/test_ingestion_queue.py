@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from app.ingest.parser_workers import ParserWorkers
 from app.ingest.pipeline import Ingestion
 from domain.documents import DocumentReport
 from domain.errors import EmbedderUnavailable, InputError
-from domain.ingestions import IngestionStatus
+from domain.ingestions import IngestionProgress, IngestionStatus
 from domain.ports.documents import ChunkVectors
 from domain.ports.ingestions import Ingest
 from domain.runs import Lease
@@ -212,6 +213,33 @@ async def test_a_document_that_was_stored_before_its_ingestion_was_cancelled_is_
             await asyncio.sleep(0.05)
     assert status
     assert status.report == DocumentReport("f.md", "added")
+
+
+async def test_how_far_a_file_is_can_be_seen_from_elsewhere(
+    start: Start, ingestions: PostgresIngestionQueue, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingestion_queue, "WATCH_SECONDS", 0.02)
+    go_on = asyncio.Event()
+
+    async def ingest(workspace_id: str, source: str, data: bytes, **options: Any) -> DocumentReport:
+        options["on_stage"](IngestionProgress("reading", 1, 83))
+        options["on_stage"](IngestionProgress("reading", 21, 83))
+        await go_on.wait()
+        return DocumentReport(source, "added", chunks=4)
+
+    accepted = await ingestions.accept("a", "f.pdf", CONTENT)
+    assert accepted.progress == IngestionProgress("waiting")
+    elsewhere = PostgresIngestionQueue(pool)
+    async with work(start(ingest)), asyncio.timeout(20):
+        while True:
+            await asyncio.sleep(0.02)
+            if (await elsewhere.list("a", 9))[0].progress == IngestionProgress("reading", 21, 83):
+                break
+        go_on.set()
+        assert (await ended(elsewhere, accepted.ingestion_id)).progress == IngestionProgress("done", 4, 4)
+    waiting = await ingestions.accept("a", "g.pdf", CONTENT)
+    assert await ingestions.list("a", 9, since=datetime.now(UTC) + timedelta(seconds=1)) == [waiting]
+    assert len(await ingestions.list("a", 9, since=datetime.now(UTC) - timedelta(seconds=60))) == 2
 
 
 async def test_a_file_that_processes_die_of_is_given_up(

@@ -1,7 +1,9 @@
 from collections.abc import AsyncIterator
 
+import pytest
 import pytest_asyncio
 
+from app.adapters.postgres.conversations.feedback import PostgresFeedbackStore
 from app.adapters.postgres.conversations.run_log import PostgresRunLog
 from app.adapters.postgres.conversations.threads import PostgresThreadStore
 from app.adapters.postgres.documents.store import PostgresDocumentStore
@@ -10,6 +12,7 @@ from app.adapters.postgres.pool import Pool
 from app.adapters.postgres.queue.runs import PostgresRunQueue
 from tests.contracts.conversations import CostContract, RunLogContract, ThreadStoreContract
 from tests.contracts.document_store import DocumentStoreContract
+from tests.contracts.feedback import FeedbackStoreContract
 from tests.contracts.library import LibraryContract
 
 
@@ -54,6 +57,12 @@ class TestPostgresRunLog(RunLogContract):
 
 class TestPostgresRunLogCosts(CostContract):
     pass
+
+
+class TestPostgresFeedbackStore(FeedbackStoreContract):
+    @pytest.fixture
+    def feedback(self, pool: Pool) -> PostgresFeedbackStore:
+        return PostgresFeedbackStore(pool)
 
 
 class TestPostgresThreadStore(ThreadStoreContract):

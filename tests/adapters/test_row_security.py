@@ -135,6 +135,7 @@ def test_all_workspaces_are_seen_in_few_places() -> None:
         "keys.py",  # may open several
         "checkpoints/saved_states.py",  # checks the states of all workspaces, where asked to
         "checkpoints/saver.py",  # creates LangGraph's tables
+        "conversations/feedback.py",  # lists that of all workspaces, where asked to
         "conversations/run_log.py",  # sums costs; records cached answers of several workspaces at once
         "documents/originals.py",  # erases files that no document needs
         "documents/store.py",  # tends an index
@@ -143,6 +144,7 @@ def test_all_workspaces_are_seen_in_few_places() -> None:
         "pool.py",
         "retention/store.py",
         "row_security.py",
+        "workspaces.py",  # counts what is in each
         "vectors/backlog.py",  # finds whose turn it is
         "vectors/embedding_model.py",  # all share one model
         "vectors/reembedding.py",

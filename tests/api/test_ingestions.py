@@ -58,6 +58,8 @@ async def test_a_file_is_kept_and_read_later(client: httpx.AsyncClient, services
     address = response.headers["location"]
     assert address == f"/api/ingestions/{accepted['ingestion_id']}?workspace=station"
     assert (await client.get(address)).json() == accepted
+    assert accepted["progress"] == {"stage": "waiting", "done": 0, "total": None}
+    assert (await client.get("/api/ingestions?workspace=station")).json() == {"ingestions": [accepted]}
     assert (accepted["source"], accepted["state"], accepted["report"]) == ("handbook.md", "queued", None)
     assert await services.library.documents.list("station") == []
 

@@ -89,7 +89,13 @@ async def test_who_may_not_is_refused_before_the_body_is_read(client: httpx.Asyn
 @pytest.mark.parametrize(
     ("right", "allowed"),
     [
-        ("ask", {"GET /api/documents", "POST /api/chat", "GET /api/graph", "GET /api/threads/none/history"}),
+        (
+            "ask",
+            {
+                *("GET /api/documents", "POST /api/chat", "GET /api/graph", "GET /api/threads/none/history"),
+                "DELETE /api/threads/none",
+            },
+        ),
         ("ingest", {"POST /api/documents", "DELETE /api/documents/none", "GET /api/ingestions/none"}),
         ("debug", {"GET /api/costs", "GET /api/cache"}),
         ("admin", {"DELETE /api/threads/none"}),

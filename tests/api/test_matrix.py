@@ -43,6 +43,8 @@ class Endpoint:
     """Arguments of httpx's `request`."""
     ids: tuple[str, ...] = ()
     """The ids in it. Without any, the endpoint lists or counts what is in the workspace."""
+    instead: frozenset[Right] = frozenset()
+    """Rights that do as well."""
 
 
 IN_WORKSPACE = {"params": {"workspace": "$workspace"}}
@@ -65,23 +67,30 @@ ENDPOINTS: dict[str, Endpoint] = {
     "get /api/runs/{run_id}": Endpoint("ask", IN_WORKSPACE, ("run",)),
     "get /api/runs/{run_id}/events": Endpoint("ask", IN_WORKSPACE, ("run",)),
     "post /api/runs/{run_id}/cancel": Endpoint("ask", IN_WORKSPACE, ("run",)),
+    "put /api/runs/{run_id}/feedback": Endpoint("ask", IN_WORKSPACE | {"json": {"rating": "up"}}, ("run",)),
+    "delete /api/runs/{run_id}/feedback": Endpoint("ask", IN_WORKSPACE, ("run",)),
     "get /api/documents": Endpoint("ask", IN_WORKSPACE),
     "get /api/documents/{document_id}": Endpoint("ask", IN_WORKSPACE, ("document",)),
     "get /api/documents/{document_id}/revisions": Endpoint("ask", IN_WORKSPACE, ("document",)),
     "get /api/documents/{document_id}/file": Endpoint("ask", IN_WORKSPACE, ("document",)),
-    "get /api/documents/{document_id}/pages/{number}.png": Endpoint("ask", IN_WORKSPACE, ("document",)),
+    "get /api/documents/{document_id}/pages/{number}.{kind}": Endpoint("ask", IN_WORKSPACE, ("document",)),
     "get /api/documents/{document_id}/text": Endpoint("ask", IN_WORKSPACE, ("document",)),
     "post /api/documents": Endpoint(
         "ingest", {"files": {"files": ("note.md", b"# Note\n\nNothing.")}, "data": {"workspace": "$workspace"}}
     ),
     "patch /api/documents/{document_id}": Endpoint("ingest", IN_WORKSPACE | {"json": {"groups": []}}, ("document",)),
     "delete /api/documents/{document_id}": Endpoint("ingest", IN_WORKSPACE, ("document",)),
+    "get /api/ingestions": Endpoint("ingest", IN_WORKSPACE),
     "get /api/ingestions/{ingestion_id}": Endpoint("ingest", IN_WORKSPACE, ("ingestion",)),
+    "get /api/threads": Endpoint("ask", IN_WORKSPACE),
+    "get /api/threads/{thread_id}": Endpoint("ask", IN_WORKSPACE, ("thread",)),
+    "patch /api/threads/{thread_id}": Endpoint("ask", IN_WORKSPACE | {"json": {"title": "Mine"}}, ("thread",)),
     "get /api/threads/{thread_id}/history": Endpoint("ask", IN_WORKSPACE, ("thread",)),
-    "delete /api/threads/{thread_id}": Endpoint("admin", IN_WORKSPACE, ("thread",)),
+    "delete /api/threads/{thread_id}": Endpoint("ask", IN_WORKSPACE, ("thread",), frozenset({"admin"})),
     "post /api/threads/{thread_id}/replay": Endpoint(
         "debug", {"json": {"checkpoint_id": "$checkpoint", "workspace": "$workspace"}}, ("thread", "checkpoint")
     ),
+    "get /api/workspaces": Endpoint("ask"),
     "get /api/graph": Endpoint("ask"),
     "delete /api/ingestions/{ingestion_id}": Endpoint("ingest", IN_WORKSPACE, ("ingestion",)),
     "get /v1/models": Endpoint("ask"),
@@ -101,6 +110,9 @@ ENDPOINTS: dict[str, Endpoint] = {
     "get /metrics": Endpoint("debug"),
 }
 """An entry for every endpoint but those in `OPEN`."""
+
+LISTS = {"get /api/documents": "vault", "get /api/threads": "vault", "get /api/ingestions": "later.md"}
+"""Endpoints that list documents, files or questions, each with a word of what is hidden from others."""
 
 NAMES = sorted(ENDPOINTS)
 WITH_IDS = [name for name in NAMES if ENDPOINTS[name].ids]
@@ -128,7 +140,7 @@ class Service:
             path = path.replace(f"{{{kind}_id}}", values[kind])
         request = _replace(dict(ENDPOINTS[name].body), values)
         response = await self.client.request(
-            method, path.replace("{number}", "1").replace("{name}", "standard"), **request
+            method, path.replace("{number}", "1").replace("{name}", "standard").replace("{kind}", "webp"), **request
         )
         text = response.text
         for kind, value in values.items():
@@ -231,7 +243,8 @@ async def test_ids_of_another_workspace_are_as_unknown_as_ids_that_never_existed
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_caller_without_the_right_is_refused_whatever_is_there(service: Service, name: str) -> None:
-    service.caller = Caller("tester", frozenset({"mine"}), rights=RIGHTS - {ENDPOINTS[name].right})
+    needed = ENDPOINTS[name].instead | {ENDPOINTS[name].right}
+    service.caller = Caller("tester", frozenset({"mine"}), rights=RIGHTS - needed)
     refused = await service.send(name, service.hidden, "mine")
     assert refused == await service.send(name, never(), "mine") == await service.send(name, service.theirs, "theirs")
     assert refused[0] == 403
@@ -267,7 +280,46 @@ async def test_what_is_listed_says_nothing_of_others(service: Service, groups: f
         status, text = await service.send(name, never(), "mine")
         assert status == 200, name
         assert service.theirs["document"] not in text, name
-        assert ("vault" in text) == (groups is None and name == "get /api/documents"), name
+        assert (LISTS.get(name, "vault") in text) == (groups is None and name in LISTS), name
+        assert groups is None or "vault" not in text, name
+
+
+async def test_workspaces_are_listed_with_what_the_caller_may_read(service: Service) -> None:
+    async def count(*workspaces: str, groups: frozenset[str] | None = None) -> dict[str, tuple[int, int]]:
+        service.caller = Caller("tester", frozenset(workspaces) or None, groups)
+        listed = (await service.client.get("/api/workspaces")).json()["workspaces"]
+        return {each["id"]: (each["documents"], each["threads"]) for each in listed}
+
+    everything = await count()
+    assert everything.keys() == {"default", "mine", "theirs"}
+    assert (everything["default"], everything["theirs"]) == ((0, 0), (1, 1))
+    assert await count("mine") == {"mine": everything["mine"]}
+    others = await count("mine", groups=frozenset({"nobody"}))
+    board = await count("mine", "nowhere", groups=frozenset({"board"}))
+    assert others.keys() == board.keys() == {"mine"}
+    assert board["mine"][0] > others["mine"][0]
+    assert board["mine"][1] > others["mine"][1] == 0
+
+
+async def test_a_conversation_is_deleted_by_whoever_alone_asked_in_it(service: Service) -> None:
+    async def ask(caller: str, thread: str | None = None) -> str:
+        service.caller = Caller(caller, frozenset({"mine"}), rights=frozenset({"ask"}))
+        question = {"question": "On which day is the lawn of the Kestrel mown?", "workspace": "mine"}
+        body = question if thread is None else question | {"thread_id": thread}
+        return str((await service.client.post("/api/chat?stream=false", json=body)).json()["thread_id"])
+
+    own, shared = await ask("ann"), await ask("ann")
+    assert await ask("ben", shared) == shared
+    path = "/api/threads/{}?workspace=mine"
+    for caller, threads in (("ann", {own, shared}), ("ben", {shared}), ("cy", set())):
+        service.caller = Caller(caller, frozenset({"mine"}), rights=frozenset({"ask"}))
+        listed = (await service.client.get("/api/threads?workspace=mine&mine=true")).json()["threads"]
+        assert {thread["thread_id"] for thread in listed} == threads
+    for caller, thread, status in (("ben", own, 403), ("ann", shared, 403), ("ann", own, 200), ("ann", own, 404)):
+        service.caller = Caller(caller, frozenset({"mine"}), rights=frozenset({"ask"}))
+        assert (await service.client.delete(path.format(thread))).status_code == status
+    service.caller = Caller("cleaner", frozenset({"mine"}), rights=frozenset({"ask", "admin"}))
+    assert (await service.client.delete(path.format(shared))).status_code == 200
 
 
 async def test_a_question_is_answered_from_what_the_caller_may_read(service: Service) -> None:

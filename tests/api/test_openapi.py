@@ -14,15 +14,21 @@ from app.api.responses import (
     AnswerBody,
     BlocksBody,
     CacheCountsBody,
+    ConversationBody,
+    ConversationListBody,
     CostsBody,
     DocumentListBody,
     DocumentWithTextBody,
     ErrorBody,
+    FeedbackBody,
     HealthBody,
     HistoryBody,
     IngestBody,
     IngestionBody,
+    IngestionListBody,
     RunBody,
+    ThreadBody,
+    WorkspaceListBody,
 )
 from app.runs.cache_explanation import Explanation
 from app.serving.application import ROUTERS, make_app
@@ -107,7 +113,13 @@ async def test_real_responses_are_of_their_types(client: httpx.AsyncClient, libr
     run = f"/api/runs/{answer['run_id']}"
     check(AnswerBody, (await client.get(f"{run}/events?stream=false")).json())
     check(RunBody, (await client.get(run)).json())
+    check(WorkspaceListBody, (await client.get("/api/workspaces")).json())
+    check(FeedbackBody, (await client.put(f"{run}/feedback", json={"rating": "up"})).json())
     check(RunBody, (await client.post(f"{run}/cancel")).json())
+    check(ConversationListBody, (await client.get("/api/threads")).json())
+    thread = f"/api/threads/{answer['thread_id']}"
+    check(ThreadBody, (await client.get(thread)).json())
+    check(ConversationBody, (await client.patch(thread, json={"title": "Warranty"})).json())
     check(HistoryBody, (await client.get(f"/api/threads/{answer['thread_id']}/history")).json())
     check(DocumentListBody, (await client.get("/api/documents")).json())
     check(DocumentWithTextBody, (await client.get(f"/api/documents/{library['Station handbook']}")).json())
@@ -118,6 +130,7 @@ async def test_real_responses_are_of_their_types(client: httpx.AsyncClient, libr
     accepted = await client.post("/api/documents?wait=false", files=files)
     check(AcceptedIngestBody, accepted.json())
     check(IngestionBody, (await client.get(accepted.headers["location"])).json())
+    check(IngestionListBody, (await client.get("/api/ingestions")).json())
     check(CostsBody, (await client.get("/api/costs")).json())
     check(CacheCountsBody, (await client.get("/api/cache")).json())
     check(Explanation, (await client.get("/api/cache/explain", params={"question": QUESTION})).json())

@@ -1,7 +1,8 @@
 """Files, pages and blocks of documents over HTTP."""
 
+import asyncio
 import io
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import httpx
 import psycopg
@@ -65,6 +66,10 @@ async def test_a_pdf_page_is_drawn_at_the_resolution_asked_for(client: httpx.Asy
     tag = {"If-None-Match": response.headers["etag"]}
     assert (await client.get(f"/api/documents/{document}/pages/1.png?dpi=72", headers=tag)).status_code == 304
     assert (await client.get(f"/api/documents/{document}/pages/1.png?dpi=73", headers=tag)).status_code == 200
+    compact = await client.get(f"/api/documents/{document}/pages/1.webp?dpi=72", headers=tag)
+    assert (compact.status_code, compact.headers["content-type"]) == (200, "image/webp")
+    assert Image.open(io.BytesIO(compact.content)).size == small.size
+    assert (await client.get(f"/api/documents/{document}/pages/1.gif")).status_code == 422
 
 
 @pytest.mark.parametrize(
@@ -177,20 +182,55 @@ async def test_blocks_of_a_pdf_have_pages(client: httpx.AsyncClient) -> None:
     assert pages == sorted(pages)
 
 
+def give(pdf: bytes) -> Callable[[], Awaitable[bytes]]:
+    async def read() -> bytes:
+        return pdf
+
+    return read
+
+
 async def test_a_page_that_cannot_be_drawn_ends_no_more_than_its_process() -> None:
     async with PageRenderer() as renderer:
         with pytest.raises(UnreadableDocument, match="cannot be drawn"):
-            await renderer.render(b"no PDF", 1, 100)
+            await renderer.render(("hash", 1, 100, "png"), give(b"no PDF"))
 
 
 @pytest.mark.usefixtures("parser_processes")
 async def test_a_page_that_takes_too_long_is_given_up() -> None:
     async with PageRenderer(seconds=0.0001) as renderer:
         with pytest.raises(UnreadableDocument, match="takes too much time"):
-            await renderer.render(MANUAL, 1, 100)
+            await renderer.render(("hash", 1, 100, "png"), give(MANUAL))
 
 
 async def test_too_many_waiting_pages_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.ingest.rendering.MAX_WAITING", 0)
     with pytest.raises(RenderingBusy):
-        await PageRenderer().render(MANUAL, 1, 100)
+        await PageRenderer().render(("hash", 1, 100, "png"), give(MANUAL))
+
+
+async def test_a_picture_is_drawn_once_and_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = 0
+
+    async def count() -> bytes:
+        nonlocal read
+        read += 1
+        return MANUAL
+
+    async with PageRenderer(kept_bytes=100_000) as renderer:
+
+        async def render(page: int) -> bytes:
+            return await renderer.render(("hash", page, 72, "webp"), count)
+
+        first, again = await asyncio.gather(render(1), render(1))
+        assert first == again == await render(1)
+        assert read == 1
+        assert 20_000 < len(first) < 60_000
+        for page in (2, 3):
+            await render(page)
+        assert await render(1) == first
+        assert read == 4, "a cache of this size has room for two pages"
+        monkeypatch.setattr("app.ingest.rendering.KEPT_SECONDS", 0.0)
+        await renderer.render(("other", 1, 36, "webp"), count)
+        await asyncio.sleep(0.01)
+        await renderer.render(("other", 1, 36, "webp"), count)
+        assert read == 6

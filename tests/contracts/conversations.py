@@ -9,12 +9,13 @@ from typing import cast
 import pytest
 import pytest_asyncio
 
-from domain.errors import UnknownThread
+from domain.errors import ThreadBusy, UnknownThread
 from domain.events import Done
 from domain.ports.runs import RunLog, RunQueue, ThreadStore
 from domain.runs import RunRecord, ServedRun, Spending
+from domain.scope import Scope
 from domain.state import Usage
-from tests.contracts.run_queue import ENDED_ID, FAILED, START, request
+from tests.contracts.run_queue import ENDED_ID, FAILED, SHOWN, START, begin, end, request
 
 GREETING = RunRecord("run-1", "thread-1", "a", "fast", "Hello", START)
 ANSWER = RunRecord(
@@ -77,7 +78,7 @@ def serve(run: RunRecord) -> ServedRun:
     """Make the record one of a run whose answer was already there."""
     asked = request(run.thread_id, run.workspace_id, run.run_id)
     ended = cast(Done, {"type": "done", "run_id": run.run_id, "answer": run.answer})
-    return ServedRun(asked, run, ended, ENDED_ID, run.started_at)
+    return ServedRun(asked, run, ended, ENDED_ID, run.started_at, SHOWN)
 
 
 class RunLogContract:
@@ -170,6 +171,99 @@ class CostContract:
 
 
 class ThreadStoreContract:
+    async def test_lists_conversations_the_latest_first(self, threads: ThreadStore, queue: RunQueue) -> None:
+        for thread_id in ("one", "two", "one", "three"):
+            assert await end(queue, await begin(queue, request(thread_id, question=f"What of {thread_id}?")))
+        await queue.accept(request("elsewhere", "b"), wait=True)
+        running = await begin(queue, request("two", question="Is it 100% two_fold?"))
+        await queue.accept(request("two"), wait=True)
+        listed = await threads.list(Scope("a"), 2)
+        assert [(c.thread_id, c.title, c.turns, c.running) for c in listed] == [
+            ("two", "What of two?", 3, running.request.run_id),
+            ("three", "What of three?", 1, None),
+        ]
+        assert listed[0].created_at <= listed[0].updated_at
+        past = listed[-1].updated_at, listed[-1].thread_id
+        [rest] = await threads.list(Scope("a"), 2, after=past)
+        assert (rest.thread_id, rest.turns) == ("one", 2)
+        assert await threads.get("a", "one") == rest
+        assert await threads.get("b", "one") is None
+        for words, found in {"100% TWO_": ["two"], "what of t": ["two", "three"], "t%": [], "_": ["two"]}.items():
+            assert [c.thread_id for c in await threads.list(Scope("a"), 9, words=words)] == found, words
+
+    async def test_a_conversation_has_the_name_that_it_is_given(self, threads: ThreadStore, queue: RunQueue) -> None:
+        await begin(queue, request("one"))
+        renamed = await threads.rename("a", "one", "Rain gauges")
+        assert renamed is not None
+        assert renamed.title == "Rain gauges"
+        assert await threads.list(Scope("a"), 9, words="rain") == [renamed]
+        assert await threads.list(Scope("a"), 9, words="warranty") == [renamed]
+        assert await threads.rename("b", "one", "Theirs") is None
+
+    async def test_conversations_are_open_to_whoever_may_read_all_that_they_read(
+        self, threads: ThreadStore, queue: RunQueue
+    ) -> None:
+        for thread_id, groups in (("board", ["board"]), ("both", ["board"]), ("both", ["staff"]), ("all", None)):
+            assert await end(queue, await begin(queue, request(thread_id, groups=groups)))
+
+        async def list_for(*groups: str) -> list[str]:
+            return [c.thread_id for c in await threads.list(Scope.within("a", groups=groups), 9)]
+
+        assert await list_for("board") == ["board"]
+        assert await list_for("board", "staff") == ["both", "board"]
+        assert await list_for() == []
+
+    async def test_who_asked_in_a_conversation_is_known(
+        self, threads: ThreadStore, queue: RunQueue, runs: RunLog
+    ) -> None:
+        for thread_id, caller in (("one", "ann"), ("one", "ben"), ("one", "ann"), ("two", "ann"), ("three", "")):
+            assert await end(queue, await begin(queue, request(thread_id, caller=caller)))
+        await runs.record_served([serve(replace(ANSWER, thread_id="four"))])
+        assert [await threads.list_callers("a", name) for name in ("one", "two", "three", "four", "none")] == [
+            {"ann", "ben"},
+            {"ann"},
+            {""},
+            {""},
+            frozenset(),
+        ]
+        assert await threads.list_callers("b", "one") == frozenset()
+        assert [c.thread_id for c in await threads.list(Scope("a"), 9, caller="ben")] == ["one"]
+        assert [c.thread_id for c in await threads.list(Scope("a"), 9, caller="ann")] == ["two", "one"]
+
+    async def test_replays_and_what_was_refused_are_no_conversation(
+        self, threads: ThreadStore, queue: RunQueue
+    ) -> None:
+        await threads.claim("a", "branch")
+        assert await end(queue, await begin(queue, request("branch", forked_from={"thread_id": "one"})))
+        assert await threads.list(Scope("a"), 9) == []
+        lease = await begin(queue, request("one"))
+        before = await threads.list(Scope("a"), 9)
+        with pytest.raises(ThreadBusy):
+            await queue.accept(request("one", question="Refused?"), wait=False)
+        assert await threads.list(Scope("a"), 9) == before
+        assert await threads.list(Scope("a"), 9, words="Refused") == []
+        await end(queue, lease)
+        await begin(queue, request("branch", question="And then?"))
+        assert [c.title for c in await threads.list(Scope("a"), 1)] == ["And then?"]
+
+    async def test_conversations_of_stored_answers_are_listed(self, threads: ThreadStore, runs: RunLog) -> None:
+        await runs.record_served([serve(ANSWER)])
+        [listed] = await threads.list(Scope("a"), 9, words="How long")
+        assert (listed.title, listed.turns, listed.updated_at) == (ANSWER.question, 1, ANSWER.started_at)
+
+    async def test_a_conversation_may_go_on_before_its_stored_answer_is_recorded(
+        self, threads: ThreadStore, queue: RunQueue, runs: RunLog
+    ) -> None:
+        served = serve(replace(ANSWER, scope={"workspace_id": "a", "document_ids": None, "groups": ["board"]}))
+        await end(queue, await begin(queue, request(ANSWER.thread_id, caller="ben", question="And?", groups=["staff"])))
+        for _ in range(2):
+            await runs.record_served([served])
+        [listed] = await threads.list(Scope.within("a", groups=["board", "staff"]), 9)
+        assert (listed.title, listed.turns) == (ANSWER.question, 2)
+        assert await threads.list(Scope.within("a", groups=["staff"]), 9) == []
+        assert await threads.list_callers("a", ANSWER.thread_id) == {"", "ben"}
+        assert await threads.list(Scope("a"), 9, words="How long?\nAnd?") == [listed]
+
     async def test_a_claimed_thread_exists(self, threads: ThreadStore) -> None:
         assert not await threads.exists("a", "thread-1")
         await threads.claim("a", "thread-1")

@@ -11,19 +11,27 @@ import pytest
 from domain.errors import ThreadBusy, UnknownThread
 from domain.events import Failed
 from domain.ports.runs import RunLog, RunQueue
-from domain.runs import Lease, RunRecord, RunRequest, RunState
+from domain.runs import Lease, RunRecord, RunRequest, RunState, Shown
 from domain.scope import Scope
 from domain.state import TurnInput
 
 START = datetime(2026, 11, 21, 9, 30, 0, 123456, tzinfo=UTC)
 
 
-def request(thread_id: str = "thread-1", workspace_id: str = "a", run_id: str | None = None, **more: Any) -> RunRequest:
+def request(
+    thread_id: str = "thread-1",
+    workspace_id: str = "a",
+    run_id: str | None = None,
+    *,
+    question: str = 'How long is the "warranty"? 🏛',
+    groups: list[str] | None = None,
+    **more: Any,
+) -> RunRequest:
     run_id = run_id or str(uuid4())
     turn = TurnInput(
         run_id=run_id,
-        question='How long is the "warranty"? 🏛',
-        scope=Scope(workspace_id, ("4b7c",)).to_json(),
+        question=question,
+        scope=Scope.within(workspace_id, ("4b7c",), groups=groups).to_json(),
         mode="fast",
         profile={"rerank": {"keep": 3}},
     )
@@ -37,10 +45,13 @@ def record_of(lease: Lease, answer: str = "36 months [1].") -> RunRecord:
 
 FAILED = Failed(type="error", code="model_timeout", message="Too late.", retryable=True)
 ENDED_ID = "1-9"
+SHOWN = Shown(
+    sources=[], steps=[{"node": "route", "ms": 2.5}], corrections=[{"reason": "restart", "withdrawn": "36 mon"}]
+)
 
 
 async def end(queue: RunQueue, lease: Lease, state: RunState = "failed", tape: bytes | None = None) -> bool:
-    return await queue.end(lease, state, FAILED, ENDED_ID, record_of(lease), tape)
+    return await queue.end(lease, state, FAILED, ENDED_ID, record_of(lease), tape, SHOWN)
 
 
 async def begin(queue: RunQueue, asked: RunRequest | None = None) -> Lease:
@@ -68,6 +79,7 @@ class RunQueueContract:
         status = await queue.get("a", run_id)
         assert status is not None
         assert (status.state, status.attempt, status.ended, status.ended_id) == ("stopped", 1, FAILED, ENDED_ID)
+        assert status.shown == SHOWN
         assert status.started_at is not None
         assert status.ended_at is not None
         assert status.accepted_at <= status.started_at <= status.ended_at
@@ -96,6 +108,16 @@ class RunQueueContract:
         assert not await end(queue, Lease(lease.request, 2), tape=b"tape")
         assert await runs.get("a", lease.request.run_id) is None
         assert await end(queue, lease)
+
+    async def test_turns_are_read_from_the_last_one_on(self, queue: RunQueue) -> None:
+        asked = [request(), request(), request()]
+        await end(queue, await begin(queue, asked[0]))
+        await begin(queue, asked[1])
+        await queue.accept(asked[2], wait=True)
+        assert [turn.request for turn in await queue.list_turns("a", "thread-1", 2)] == asked[1:]
+        assert [turn.request for turn in await queue.list_turns("a", "thread-1", 2, asked[1].run_id)] == asked[:1]
+        assert await queue.list_turns("a", "thread-1", 2, "nothing") == []
+        assert await queue.list_turns("b", "thread-1", 2) == []
 
     async def test_a_thread_is_free_again_after_the_end(self, queue: RunQueue) -> None:
         assert await end(queue, await begin(queue))

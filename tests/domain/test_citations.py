@@ -3,6 +3,8 @@
 import itertools
 import random
 import re
+from collections.abc import Sequence
+from typing import cast
 
 import pytest
 
@@ -10,10 +12,14 @@ from domain.citations import cite
 from domain.documents import Source, TextLine
 from domain.profile import CitationStyle
 from domain.text.markers import MarkerStream, find_markers, render_marker, strip_markers
-from domain.text.snippets import make_snippet
+from domain.text.snippets import find_snippet, show_snippet
 from tests.sources import make_source
 
 IDS = ["aa-1", "bb-2", "cc-3", "dd-4"]
+
+
+def make_snippet(text: str, statements: Sequence[str] = (), limit: int = 200) -> str:
+    return show_snippet(text, find_snippet(text, statements, limit))
 
 
 def run(text: str, style: CitationStyle = "number", cuts: list[int] | None = None) -> list[str | int]:
@@ -225,9 +231,24 @@ def test_a_citation_of_a_span_has_the_place_of_that_span() -> None:
     assert cite(SOURCE, (130, 140))["page"] == 2
 
 
+def test_a_citation_has_a_box_for_each_line_of_what_it_quotes() -> None:
+    assert cite(SOURCE, (106, 135))["boxes"] == [
+        {"page": 1, "x": 25.0, "y": 10.0, "width": 25.0, "height": 2.0},
+        {"page": 1, "x": 10.0, "y": 14.0, "width": 44.0, "height": 2.0},
+        {"page": 2, "x": 10.0, "y": 5.0, "width": 17.5, "height": 2.0},
+    ]
+    # Of a whole source, what its snippet shows: the second line is left out.
+    long = {**SOURCE, "text": "First line is here.\n" + "Others are of no use. " * 20 + "\nThe last one.", "end": 574}
+    long["lines"] = [line(100, 119, 1, 10), line(120, 560, 1, 14), line(561, 574, 2, 5)]
+    boxes = cite(cast(Source, long), statements=["The first line is here.", "It is the last one."])["boxes"]
+    assert [(box["page"], box["y"]) for box in boxes] == [(1, 10), (1, 14), (1, 14), (2, 5)]
+    assert sum(box["width"] for box in boxes if box["y"] == 14.0) < 44.0 / 2
+
+
 def test_a_citation_without_pages_has_no_box() -> None:
     citation = cite({**SOURCE, "lines": [], "page": None}, (100, 116))
     assert (citation["page"], citation["bbox"], citation["text"]) == (None, None, "First line here.")
+    assert citation["boxes"] == []
 
 
 def test_a_citation_says_where_the_document_came_from() -> None:

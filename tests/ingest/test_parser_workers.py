@@ -12,6 +12,7 @@ import pytest
 
 from app.ingest.parser_workers import ParserWorkers
 from app.ingest.preparation import prepare
+from app.ingest.reading_progress import note_pages
 from domain.documents import Chunk, ParsedDocument
 from domain.errors import CostlyDocument, Draining, EmptyDocument
 
@@ -51,6 +52,16 @@ async def test_a_worker_reads_one_file_after_the_other(parsers: ParserWorkers) -
         await parsers.run(read(b" "))
     assert await parsers.run(os.getpid) == worker != os.getpid()
     del ballast
+
+
+async def test_the_pages_that_a_worker_has_read_are_told(parsers: ParserWorkers) -> None:
+    # Two notes with a pause between them, and one that follows too soon.
+    job = "[note(1, 83), note(2, 83), __import__('time').sleep(0.25), note(7, 83)]"
+    told: list[tuple[int, int]] = []
+    note = partial(eval, job, {"note": note_pages})
+    assert len(await parsers.run(note, listener=lambda *pages: told.append(pages))) == 4
+    assert told == [(1, 83), (7, 83)]
+    assert len(await parsers.run(note)) == 4
 
 
 @pytest.mark.parametrize(

@@ -148,8 +148,14 @@ async def slow_service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterato
             yield service
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def script() -> AsyncIterator[Script]:
-    """A stand-in for the service; call it with what it is to reply."""
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def stand_in() -> AsyncIterator[Script]:
     async with serve_script() as running:
         yield running
+
+
+@pytest.fixture
+def script(stand_in: Script) -> Script:
+    """A stand-in for the service; call it with what it is to reply."""
+    stand_in.reset()
+    return stand_in

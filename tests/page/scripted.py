@@ -2,17 +2,17 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from base64 import b64decode
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from fastapi import FastAPI
 from playwright.async_api import Page
-from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
-from starlette.routing import Route
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from app.serving.application import PAGE
+from app.api import pages
 from tests.wire.serving import serve_app
 
 Reply = list[bytes] | tuple[int, dict[str, Any]]
@@ -20,6 +20,8 @@ Reply = list[bytes] | tuple[int, dict[str, Any]]
 
 WAIT = b"\0wait"
 """A piece that is never sent: nothing comes until the reader leaves, a run is stopped, or the test says `go_on`."""
+PICTURE = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg==")
+"""One white pixel."""
 CUT = b"\0cut"
 """A piece that is never sent: the connection breaks. A stream without one ends cleanly where its pieces do. A browser
 throws away what it has not read yet when a connection breaks: put `WAIT` before it."""
@@ -28,12 +30,27 @@ throws away what it has not read yet when a connection breaks: put `WAIT` before
 class Script:
     """Tells the stand-in what to reply, and what it saw."""
 
+    address: str
+
     def __init__(self) -> None:
-        self.address = ""
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what the test before said and did."""
         self.replies: list[Reply] = []
-        self.steps: list[dict[str, Any]] | None = None
-        """Of the thread's history; None: it is not known."""
+        self.turns: list[dict[str, Any]] | None = None
+        """Of every thread; None: none is known."""
+        self.documents: list[dict[str, Any]] = []
+        self.blocks: list[dict[str, Any]] = []
+        self.refused = ""
+        """Why no file is taken; empty: all are."""
+        self.ingestions: list[dict[str, Any]] = []
         self.asked: list[str] = []
+        self.bodies: list[dict[str, Any]] = []
+        """Of the questions."""
+        self.pace = 0.0
+        """Seconds between the pieces of a stream."""
+        self.feedback: list[dict[str, Any] | None] = []
         self.came_back: list[tuple[str, str | None]] = []
         """The run that somebody wanted the rest of, and the last event seen of it."""
         self.stopped: list[str] = []
@@ -51,8 +68,9 @@ class Script:
 
     async def chat(self, request: Request) -> Response:
         """The runs are r-1, r-2, ..., all of one thread."""
-        self.asked.append((await request.json())["question"])
-        headers = {"X-Run-Id": f"r-{len(self.asked)}", "X-Thread-Id": "t-1"}
+        self.bodies.append(await request.json())
+        self.asked.append(self.bodies[-1]["question"])
+        headers = {"X-Run-Id": f"r-{len(self.asked)}", "X-Thread-Id": self.bodies[-1]["thread_id"] or "t-1"}
         return self._reply(request, headers)
 
     async def follow(self, request: Request) -> Response:
@@ -64,10 +82,30 @@ class Script:
         self.go_on()
         return JSONResponse({})
 
-    async def history(self, request: Request) -> Response:
-        if self.steps is None:
+    async def threads(self, request: Request) -> Response:
+        entry = {"title": "A conversation", "updated_at": "2026-01-01T00:00:00+00:00", "turns": 1, "running": None}
+        known = [] if self.turns is None else ["t-1", "t-2"]
+        return JSONResponse({"threads": [{"thread_id": each, **entry} for each in known], "next": None})
+
+    async def thread(self, request: Request) -> Response:
+        if self.turns is None:
             return JSONResponse({"error": {"code": "unknown_thread", "message": "m", "retryable": False}}, 404)
-        return JSONResponse({"steps": self.steps})
+        return JSONResponse({"title": "A conversation", "turns": self.turns, "next": None})
+
+    async def add(self, request: Request) -> Response:
+        refused = [{"source": "a", "status": "failed", "error": self.refused}] if self.refused else []
+        return JSONResponse({"documents": refused, "ingestions": []}, 422 if refused else 202)
+
+    async def delete(self, request: Request) -> Response:
+        self.documents = [each for each in self.documents if each["id"] != request.path_params["id"]]
+        return Response(status_code=204)
+
+    async def rate(self, request: Request) -> Response:
+        if request.method == "DELETE":
+            self.feedback.append(None)
+            return Response(status_code=204)
+        self.feedback.append(await request.json())
+        return JSONResponse({**self.feedback[-1], "given_at": "2026-01-01T00:00:00+00:00"})  # type: ignore[dict-item]
 
     def _reply(self, request: Request, headers: dict[str, str]) -> Response:
         reply = self.replies.pop(0)
@@ -88,7 +126,7 @@ class Script:
                         task.cancel()
                 continue
             yield piece
-            await asyncio.sleep(0)
+            await asyncio.sleep(self.pace)
 
 
 async def _wait_until_left(request: Request) -> None:
@@ -101,26 +139,36 @@ async def serve_script() -> AsyncIterator[Script]:
     """Serve the page, and what its script says."""
     script = Script()
 
-    async def show_page(request: Request) -> Response:
-        return FileResponse(PAGE)
+    def say(read: Callable[[], Any]) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            return JSONResponse(read())
 
-    async def health(request: Request) -> Response:
-        return JSONResponse({"status": "ok", "problem": None, "modes": ["fast", "standard", "thorough"]})
+        return answer
 
-    async def documents(request: Request) -> Response:
-        return JSONResponse({"documents": []})
+    async def page_image(request: Request) -> Response:
+        return Response(PICTURE, media_type="image/png")
 
-    app = Starlette(
-        routes=[
-            Route("/", show_page),
-            Route("/readyz", health),
-            Route("/api/documents", documents),
-            Route("/api/chat", script.chat, methods=["POST"]),
-            Route("/api/runs/{run_id}/events", script.follow),
-            Route("/api/runs/{run_id}/cancel", script.stop, methods=["POST"]),
-            Route("/api/threads/{thread_id}/history", script.history),
-        ]
-    )
+    app = FastAPI()
+    app.include_router(pages.router)
+    for path, answer, method in (
+        ("/readyz", say(lambda: {"problem": None, "modes": ["fast", "standard", "thorough"]}), "GET"),
+        ("/api/session", say(lambda: {"name": "owner", "rights": ["admin", "ask", "debug", "ingest"]}), "GET"),
+        ("/api/workspaces", say(lambda: {"workspaces": []}), "GET"),
+        ("/api/documents", say(lambda: {"documents": script.documents}), "GET"),
+        ("/api/documents", script.add, "POST"),
+        ("/api/documents/{id}", script.delete, "DELETE"),
+        ("/api/documents/{id}/text", say(lambda: {"blocks": script.blocks}), "GET"),
+        ("/api/documents/{id}/pages/{page}", page_image, "GET"),
+        ("/api/ingestions", say(lambda: {"ingestions": script.ingestions}), "GET"),
+        ("/api/chat", script.chat, "POST"),
+        ("/api/runs/{run_id}/events", script.follow, "GET"),
+        ("/api/runs/{run_id}/cancel", script.stop, "POST"),
+        ("/api/runs/{run_id}/feedback", script.rate, "PUT"),
+        ("/api/runs/{run_id}/feedback", script.rate, "DELETE"),
+        ("/api/threads", script.threads, "GET"),
+        ("/api/threads/{thread_id}", script.thread, "GET"),
+    ):
+        app.add_route(path, answer, methods=[method])
     async with serve_app(app) as script.address:
         yield script
 
@@ -139,8 +187,8 @@ def citation(marker: int, **changes: Any) -> dict[str, Any]:
         "title": f"Document {marker}",
         "chunk_id": f"c{marker}",
         "chunk_index": 0,
-        "page": 4,
-        "bbox": None,
+        "page": None,
+        "boxes": [],
         "heading_path": ["Leave", "Annual"],
         "start": 0,
         "end": 10,
@@ -150,6 +198,19 @@ def citation(marker: int, **changes: Any) -> dict[str, Any]:
     }
 
 
+def document(document_id: str, **changes: Any) -> dict[str, Any]:
+    """A document of the library as the API lists it."""
+    fields = {"title": "A document", "source": "a.md", "media_type": "text/markdown", "pages": None, "characters": 900}
+    return {"id": document_id, "chunks": 3, "to_embed": 0, **fields, **changes}
+
+
+def ingestion(ingestion_id: str, **changes: Any) -> dict[str, Any]:
+    """A file on its way, or one that has ended."""
+    fields = {"source": "a.md", "state": "running", "accepted_at": "2026-01-01T00:00:00+00:00", "report": None}
+    ended = "2026-01-01T00:00:00+00:00" if changes.get("state") in ("done", "failed") else None
+    return {"ingestion_id": ingestion_id, "ended_at": ended, "progress": None, **fields, **changes}
+
+
 def done(answer: str, citations: list[dict[str, Any]], **changes: Any) -> bytes:
     """The event that ends a good stream."""
     fields = {
@@ -157,6 +218,7 @@ def done(answer: str, citations: list[dict[str, Any]], **changes: Any) -> bytes:
         "thread_id": "t-1",
         "answer": answer,
         "citations": citations,
+        "outcome": "answered",
         "route": "needs_retrieval",
         "mode": "standard",
         "confidence": 0.9,
@@ -171,14 +233,34 @@ def done(answer: str, citations: list[dict[str, Any]], **changes: Any) -> bytes:
     return event("done", "", **fields | changes)
 
 
+def turn(run_id: str, question: str, ended: bytes | None, **changes: Any) -> dict[str, Any]:
+    """A turn as the API gives it back; `ended` is the event that ended it."""
+    last = None
+    if ended is not None:
+        lines = dict(line.split(": ", 1) for line in ended.decode().strip().split("\r\n"))
+        last = {"event": lines["event"], **json.loads(lines["data"])}
+    return {
+        "run_id": run_id,
+        "question": question,
+        "mode": "standard",
+        "state": "running" if ended is None else "done",
+        "ended": last,
+        "sources": [],
+        "steps": [],
+        "corrections": [],
+        "feedback": None,
+        **changes,
+    }
+
+
 async def send(page: Page, question: str) -> None:
     """Type a question and send it."""
-    await page.get_by_label("Question").fill(question)
-    await page.get_by_label("Question").press("Enter")
+    await page.get_by_label("Question", exact=True).fill(question)
+    await page.get_by_label("Question", exact=True).press("Enter")
 
 
 async def ask(page: Page, question: str) -> None:
     """The same, and wait until its turn is over."""
     turns = await page.locator(".turn").count()
     await send(page, question)
-    await page.locator(".turn:not(.working)").nth(turns).wait_for()
+    await page.locator(".turn.over").nth(turns).wait_for()

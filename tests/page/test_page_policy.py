@@ -1,44 +1,84 @@
 """What can be checked without a browser."""
 
-import base64
-import hashlib
 import re
+from hashlib import sha256
+from os.path import normpath
+from pathlib import PurePath
 
+import httpx
 import pytest
 
-from app.serving.application import PAGE
+from app.api.pages import FILES, POLICY, WEB
+from tests.page.scripted import Script
 
-TEXT = PAGE.read_bytes().decode()
-COLOURS = [
-    dict(re.findall(r"--([\w-]+): (#\w{6})", block)) for block in re.findall(r":root \{(.*?)\}", TEXT, re.DOTALL)
-]
+CSS = FILES["base.css"].content.decode()
+PAGE = FILES["ask.html"].content.decode()
+OURS = {path: file.content.decode() for path, file in FILES.items() if not path.startswith("vendor/")}
+SCRIPTS = {path for path in FILES if path.endswith(".js")}
 
 
-@pytest.mark.parametrize(("tag", "directive"), [("script", "script-src"), ("style", "style-src")])
-def test_the_policy_allows_exactly_this_file(tag: str, directive: str) -> None:
-    found = re.findall(rf"<{tag}>(.*?)</{tag}>", TEXT, re.DOTALL)
-    assert len(found) == 1
-    digest = base64.b64encode(hashlib.sha256(found[0].encode()).digest()).decode()
-    assert f"{directive} 'sha256-{digest}';" in TEXT, f"the {tag} has changed; write {directive} 'sha256-{digest}'"
+def follow_imports(path: str) -> set[str]:
+    """The script and all that it imports."""
+    found, new = set(), {path}
+    while new:
+        found |= new
+        named = [
+            (PurePath(each).parent, target) for each in new for target in IMPORT.findall(FILES[each].content.decode())
+        ]
+        new = {normpath(folder / target) for folder, target in named} - found
+    return found
+
+
+IMPORT = re.compile(r'^import [^"]*"(\.[^"]+)";$', re.MULTILINE)
+COLOURS = [dict(re.findall(r"--([\w-]+): (#\w{6})", block)) for block in re.findall(r":root \{(.*?)\}", CSS, re.DOTALL)]
 
 
 def test_nothing_is_loaded_from_elsewhere_or_inserted_as_markup() -> None:
-    assert not re.search(r"""(src|href|url)\s*[=(]\s*["']?(https?:)?//""", TEXT)
-    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|style=", TEXT)
+    for path, text in OURS.items():
+        assert not re.search(r"""(src|href|url)\s*[=(]\s*["']?(https?:)?//""", text), path
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|\bstyle=", text), path
+
+
+def test_the_files_of_others_are_those_that_were_taken() -> None:
+    listed = (WEB / "vendor" / "README.md").read_text()
+    for path in SCRIPTS:
+        if path.startswith("vendor/"):
+            assert f"`{sha256(FILES[path].content).hexdigest()}`" in listed, path
+
+
+def test_a_browser_fetches_every_script_at_once_and_no_more_than_60_kb() -> None:
+    """Otherwise it would find one by one what they import."""
+    needed = follow_imports("ask.js")
+    assert set(re.findall(r'rel="modulepreload" href="/web/(.*?)"', PAGE)) == needed
+    assert sum(len(FILES[path].compressed) for path in (*needed, "ask.html", "base.css")) <= 60_000
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_files_are_sent_compressed_once_and_never_as_something_else(script: Script) -> None:
+    async with httpx.AsyncClient(base_url=script.address) as client:
+        for path in ("/", "/t/some-thread", "/web/ask.js"):
+            sent = await client.get(path, headers={"Accept-Encoding": "gzip"})
+            plain = await client.get(path, headers={"Accept-Encoding": "identity"})
+            assert sent.content == plain.content
+            assert (sent.headers["content-encoding"], "content-encoding" in plain.headers) == ("gzip", False)
+            assert sent.headers["content-security-policy"] == POLICY
+            assert sent.headers["x-content-type-options"] == "nosniff"
+            known = await client.get(path, headers={"If-None-Match": sent.headers["etag"]})
+            assert (known.status_code, known.content) == (304, b"")
+        for path in ("/web/", "/web/tsconfig.json", "/web/vendor/README.md", "/web/..%2fapi%2fpages.py"):
+            assert (await client.get(path)).status_code == 404, path
 
 
 @pytest.mark.parametrize("colours", COLOURS, ids=["light", "dark"])
 def test_text_stands_out_from_what_is_behind_it(colours: dict[str, str]) -> None:
-    pairs = [
-        ("ink", "ground"),
-        ("ink", "sheet"),
-        ("ink", "tint"),
-        ("soft", "ground"),
-        ("soft", "sheet"),
-        ("soft", "tint"),
+    pairs = [(text, behind) for text in ("ink", "soft", "accent", "bad") for behind in ("ground", "sheet", "tint")]
+    pairs += [
+        ("on-accent", "accent"),
+        ("bad", "bad-tint"),
+        ("warn", "warn-tint"),
+        ("good", "ground"),
+        ("ground", "ink"),
     ]
-    pairs += [("accent", "tint"), ("accent", "sheet"), ("on-accent", "accent"), ("bad", "bad-tint"), ("bad", "sheet")]
-    pairs += [("bad", "ground"), ("warn", "warn-tint"), ("warn", "sheet"), ("good", "sheet"), ("ground", "ink")]
     poor = {pair: round(r, 2) for pair in pairs if (r := contrast(colours[pair[0]], colours[pair[1]])) < 4.5}
     assert not poor
     assert contrast(colours["edge"], colours["sheet"]) >= 3

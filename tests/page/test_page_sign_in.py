@@ -31,7 +31,7 @@ async def test_a_reader_signs_in_asks_and_signs_out(
             async with run_app(make_app(services)) as app, serve_app(app) as address:
                 await page.goto(address)
                 await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
-                await expect(page.get_by_label("Question")).to_be_hidden()
+                await expect(page.get_by_label("Question", exact=True)).to_be_hidden()
 
                 field, button = page.get_by_label("Your key"), page.get_by_role("button", name="Sign in")
                 await field.fill("ask_wrong")

@@ -2,15 +2,19 @@
 
 import json
 import re
+from typing import Any
 
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.page.scripted import Script, ask, citation, done, event
+from tests.page.scripted import WAIT, Script, ask, citation, document, done, event, ingestion, send, turn
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-HOSTILE = '<img src=x onerror="window.hurt = true"><script>window.hurt = true</script>'
+HOSTILE = (
+    '<img src=x onerror="window.hurt = true"><script>window.hurt = true</script>\u202etxt.exe\u2066\u200b '
+    "![i](https://evil.example/i.png) [go](javascript:window.hurt=1) <https://evil.example> <b onclick=alert(1)>"
+)
 
 
 async def test_a_stream_cut_anywhere_reads_the_same(page: Page, script: Script) -> None:
@@ -27,7 +31,7 @@ async def test_a_stream_cut_anywhere_reads_the_same(page: Page, script: Script) 
     await expect(page.locator(".answer p").first).to_have_text("Größe – 25 días 1.")
     await expect(page.locator(".answer strong")).to_have_text("bold")
     await expect(page.locator(".answer code")).to_have_text("a[1]")
-    await expect(page.locator("#turns .note")).to_have_count(0)
+    await expect(page.locator(".turn .note")).to_have_count(0)
 
 
 async def test_the_parser_does_not_mind_where_text_is_cut(page: Page, script: Script) -> None:
@@ -36,7 +40,8 @@ async def test_the_parser_does_not_mind_where_text_is_cut(page: Page, script: Sc
         ": x\r\nevent: a\r\ndata: 1\r\ndata:2\r\n\r\nevent: b\rdata: 3\r\rid: 7\ndata: 4\n\n\n\nevent: c\n\ndata: 5\n"
     )
     parsed = await page.evaluate(
-        """(text) => {
+        """async (text) => {
+            const { EventParser } = await import("/web/lib/events.js");
             const parse = (...pieces) => {
                 const parser = new EventParser();
                 return JSON.stringify(pieces.flatMap((piece) => [...parser.feed(piece)]));
@@ -59,38 +64,34 @@ async def test_an_error_in_the_stream_says_what_to_do(page: Page, script: Script
     failed = event("error", code="database_unavailable", message="The database did not answer.", retryable=True)
     await page.goto(await script([event("thinking", step="route"), failed]))
     await ask(page, "q")
-    await expect(page.locator("#turns .note.bad")).to_contain_text("The database did not answer.")
+    await expect(page.locator(".turn .note.bad")).to_contain_text("The database did not answer.")
     await expect(page.get_by_role("button", name="Try again")).to_be_visible()
 
 
 async def test_a_damaged_conversation_is_left_for_a_new_one(page: Page, script: Script) -> None:
-    script.steps = [{"node": "damaged", "run_id": "r-0", "changed": {}, "next": []}]
     failed = event("error", code="damaged_state", message="A saved state is damaged.", retryable=False)
-    await page.goto(
-        f"{await script([failed], [event('content', token='36 months.'), done('36 months.', [])])}#thread=t-0"
-    )
-    await expect(page.locator("#trouble")).to_contain_text("damaged")
-    await ask(page, "How long?")
-    await expect(page.locator("#turns .note.bad")).to_contain_text("A saved state is damaged.")
+    script.turns = [turn("r-0", "before", failed)]
+    await page.goto(f"{await script([done('36 months.', [])])}/t/t-0")
+    await expect(page.locator(".turn .note.bad")).to_contain_text("A saved state is damaged.")
     await page.get_by_role("button", name="Ask in a new conversation").click()
     await expect(page.locator(".answer")).to_have_text(["36 months."])
-    assert script.asked == ["How long?"] * 2
+    assert [(body["question"], body["thread_id"]) for body in script.bodies] == [("before", None)]
 
 
 async def test_a_refused_question_says_why(page: Page, script: Script) -> None:
     body = {"error": {"code": "question_error", "message": "The question is too long.", "retryable": False}}
     await page.goto(await script((422, body), (502, {})))
     await ask(page, "q")
-    await expect(page.locator("#turns .note.bad")).to_contain_text("The question is too long.")
+    await expect(page.locator(".turn .note.bad")).to_contain_text("The question is too long.")
     await ask(page, "q")
-    await expect(page.locator("#turns .note.bad").last).to_contain_text("status 502")
+    await expect(page.locator(".turn .note.bad").last).to_contain_text("status 502")
 
 
 async def test_a_server_that_is_gone_is_named(page: Page, script: Script) -> None:
     await page.goto(await script())
     await page.route("**/api/chat", lambda route: route.abort())
     await ask(page, "q")
-    await expect(page.locator("#turns .note.bad")).to_contain_text("cannot be reached")
+    await expect(page.locator(".turn .note.bad")).to_contain_text("cannot be reached")
 
 
 async def test_a_correction_is_shown_openly(page: Page, script: Script) -> None:
@@ -120,11 +121,12 @@ async def test_a_correction_is_shown_openly(page: Page, script: Script) -> None:
         )
     )
     await ask(page, "q")
-    await expect(page.locator("#turns .withdrawn .note")).to_contain_text("1 of 1 statement rewritten.")
+    await expect(page.locator(".correction .note")).to_contain_text("1 of 1 statement rewritten.")
     await expect(page.locator("del")).to_have_text("It is 30 [1].")
     await expect(page.locator(".answer")).to_have_text("It is 25 1.")
     await expect(page.locator(".claims")).to_contain_text("Not supported (20 %): “It is 30.” It says 25.")
-    await expect(page.locator(".confidence")).to_have_text("Medium confidence")
+    await expect(page.locator(".facts summary")).to_contain_text("0 of 1 statement")
+    await expect(page.locator(".facts summary")).to_contain_text("confidence medium")
     await expect(page.locator(".caveat")).to_be_visible()
 
 
@@ -134,11 +136,14 @@ async def test_markers_of_every_style_and_none_without_a_source(page: Page, scri
     await ask(page, "q")
     assert await page.locator(".answer .marker").all_text_contents() == ["1", "2", "1", "2"]
     await expect(page.locator(".answer")).to_contain_text("[7]")
-    await expect(page.locator(".answer pre")).to_have_text("x[1]\n")
+    await expect(page.locator(".answer pre")).to_have_text("x[1]")
 
 
 async def test_hostile_text_is_inert_wherever_it_comes_from(page: Page, script: Script) -> None:
-    source = citation(1, title=HOSTILE, heading_path=[HOSTILE], text=HOSTILE)
+    elsewhere: list[str] = []
+    page.on("request", lambda request: elsewhere.append(request.url))
+    page.on("dialog", lambda dialog: elsewhere.append(dialog.message))
+    source = citation(1, title=HOSTILE, heading_path=[HOSTILE], text=HOSTILE, source=HOSTILE)
     claim = {
         "text": HOSTILE,
         "start": 0,
@@ -149,21 +154,160 @@ async def test_hostile_text_is_inert_wherever_it_comes_from(page: Page, script: 
         "score": 1,
     }
     end = done(
-        f"{HOSTILE} [1] **{HOSTILE}**",
+        f"{HOSTILE} [1] **{HOSTILE}**\n\n{HOSTILE}\n\n[1]: https://evil.example/definition\n",
         [source],
         warnings=[HOSTILE],
         verification={"status": "supported", "claims": [claim]},
         mode=HOSTILE,
+        standalone_question=HOSTILE,
         trace_url="javascript:window.hurt=true",
     )
     error = event("error", code="x", message=HOSTILE, retryable=False)
-    await page.goto(await script([event("thinking", step=HOSTILE, detail=HOSTILE), end], [error]))
+    script.documents = [document("d", title=f"{HOSTILE}{'long ' * 2000}", source=HOSTILE)]
+    script.blocks = [{"kind": "paragraph", "start": 0, "end": 10, "text": HOSTILE}]
+    script.ingestions = [ingestion("i", source=HOSTILE, state="failed", report={"error": HOSTILE})]
+    address = await script([event("thinking", step=HOSTILE, detail=HOSTILE), end], [error])
+    await page.goto(address)
     await ask(page, HOSTILE)
     await page.locator(".marker").first.hover()
-    await expect(page.locator("#tip")).to_contain_text(HOSTILE)
+    await expect(page.locator("#tip")).to_contain_text("<img src=x")
+    await page.locator(".facts summary").click()
+    await page.locator(".marker").first.click()
+    await expect(page.locator(".block")).to_contain_text("<img src=x")
     await ask(page, "q")
-    assert await page.locator("main img, main script, main a, #tip img").count() == 0
+    await page.get_by_role("tab", name="Library").click()
+    await expect(page.locator(".arrival")).to_contain_text("<img src=x")
+    links = page.locator("a:not([href^='/'])")
+    assert await page.locator("img, #app script, iframe, object, form[action]").count() == 0
+    assert await links.count() == 0
     assert await page.evaluate("() => window.hurt") is None
+    assert [url for url in elsewhere if not url.startswith((address, "data:"))] == []
+    # A character that turns text around is named; none is left to do so.
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\u200b]", await page.locator("body").inner_text())
+    await expect(page.locator(".question").first).to_contain_text("‹U+202E›")
+    assert await page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+
+
+GOLDEN = """## Summary
+
+The device has **three** parts [1]:
+
+1. a base
+   - with feet
+   - with *wheels*
+2. a mast
+
+> Keep it dry. [2]
+
+| Part | Price |
+|:---|---:|
+| base [1] | 12 € [1] |
+| mast | 30 € [2] |
+
+```python
+print("[1]")
+```
+
+See <https://example.com/a> and [the manual](https://example.com/m).
+"""
+
+
+async def test_markdown_becomes_the_elements_that_it_means(page: Page, script: Script) -> None:
+    await page.goto(
+        await script([*(event("content", token=c) for c in GOLDEN), done(GOLDEN, [citation(1), citation(2)])])
+    )
+    await ask(page, "q")
+    shape = """() => {
+        const outline = (node) => [...node.children].map((child) =>
+            child.tagName.toLowerCase() + (child.children.length ? `(${outline(child)})` : ""));
+        return outline(document.querySelector(".answer")).join(" ");
+    }"""
+    assert await page.evaluate(shape) == (
+        "h3 p(strong,button) ol(li(ul(li,li(em))),li) blockquote(p(button)) "
+        "div(table(thead(tr(th,th)),tbody(tr(td,td(button)),tr(td,td(button))))) pre(code) p(span)"
+    )
+    assert await page.locator(".answer .marker").all_text_contents() == ["1", "2", "1", "2"]
+    await expect(page.locator(".answer td").last).to_have_css("text-align", "right")
+    for cell in await page.locator(".answer :is(td, th)").all():
+        await expect(cell).to_have_css("display", "table-cell")
+    await expect(page.locator(".answer pre")).to_have_text('print("[1]")')
+    await expect(page.locator(".answer p").last).to_have_text(
+        "See https://example.com/a and the manual (https://example.com/m)."
+    )
+
+
+async def test_a_focused_marker_keeps_the_focus_while_the_answer_grows(page: Page, script: Script) -> None:
+    begun = [event("content", token="It is so [1]. "), event("citation", citation=citation(1)), WAIT]
+    rest = [event("content", token=f"word{number} ") for number in range(300)]
+    end = done("It is so [1]. " + "".join(f"word{number} " for number in range(300)), [citation(1)])
+    await page.goto(await script([*begun, *rest, WAIT, end]))
+    await send(page, "q")
+    await page.locator(".marker").focus()
+    await expect(page.locator("#tip")).to_contain_text("Passage 1.")
+    await page.evaluate("""() => {
+        const marker = document.activeElement;
+        window.lost = 0;
+        window.frames = 0;
+        const look = () => {
+            window.frames += 1;
+            if (document.activeElement !== marker || !document.querySelector("#tip")) window.lost += 1;
+            requestAnimationFrame(look);
+        };
+        look();
+    }""")
+    script.pace = 0.003
+    script.go_on()
+    await expect(page.locator(".answer")).to_contain_text("word299")
+    script.go_on()
+    await expect(page.locator(".facts")).to_be_visible()
+    assert await page.evaluate("() => [window.lost, window.frames > 30]") == [0, True]
+
+
+ENDINGS: dict[str, dict[str, Any]] = {
+    "answered": {},
+    "abstained": {"outcome": "abstained", "abstained": True},
+    "stopped": {"stopped": True},
+    "degraded": {"warnings": ["The model did not answer; this is quoted."], "outcome": "answered_with_caveat"},
+}
+
+
+async def test_a_reload_shows_every_ending_as_it_was(page: Page, script: Script) -> None:
+    claim = {"text": "It is.", "start": 0, "end": 6, "markers": [1], "verdict": "supported", "reason": "", "score": 0.9}
+    checked = {"status": "supported", "claims": [claim]}
+    read, cited = citation(2), citation(1)
+    begun = [event("thinking", step="retrieve"), event("sources", citations=[cited, read])]
+    steps = [{"node": "retrieve", "ms": 3.0}]
+    timings = {"retrieve": 3.0, "total": 12.0}
+    streams: list[list[bytes]] = []
+    turns: list[dict[str, Any]] = []
+    for name, changes in ENDINGS.items():
+        end = done(
+            f"It is {name} [1].",
+            [] if name == "abstained" else [cited],
+            timings=timings,
+            verification=checked,
+            **changes,
+        )
+        streams.append([*begun, end])
+        kept = [cited, read] if name == "abstained" else [read]
+        turns.append(turn(f"r-{len(turns) + 1}", name, end, sources=kept, steps=steps))
+    end = done("It is 25 [1].", [cited], timings=timings)
+    correction = event("correction", reason="One statement was withdrawn.", answer="It is 25 [1].", citations=[cited])
+    streams.append([*begun, event("content", token="It is 30 [1]."), correction, end])
+    corrections = [{"reason": "One statement was withdrawn.", "withdrawn": "It is 30 [1]."}]
+    turns.append(turn("r-5", "corrected", end, sources=[read], steps=steps, corrections=corrections))
+    failed = event("error", code="x", message="The database did not answer.", retryable=True)
+    streams.append([*begun, event("content", token="So far"), failed])
+    written = [{"reason": "x", "withdrawn": "So far"}]
+    turns.append(turn("r-6", "failed", failed, sources=[cited, read], corrections=written))
+    await page.goto(await script(*streams))
+    for name in (*ENDINGS, "corrected", "failed"):
+        await ask(page, name)
+    before = await page.locator(".turn").all_text_contents()
+    script.turns = turns
+    await page.reload()
+    await expect(page.locator(".turn")).to_have_count(6)
+    assert await page.locator(".turn").all_text_contents() == before
 
 
 async def test_text_cannot_become_markup_even_by_mistake(page: Page, script: Script) -> None:
@@ -174,7 +318,7 @@ async def test_text_cannot_become_markup_even_by_mistake(page: Page, script: Scr
 
 async def test_enter_sends_and_shift_enter_does_not(page: Page, script: Script) -> None:
     await page.goto(await script([done("Hello.", [])]))
-    box = page.get_by_label("Question")
+    box = page.get_by_label("Question", exact=True)
     await expect(box).to_be_focused()
     await page.keyboard.type("one")
     await page.keyboard.press("Shift+Enter")
@@ -185,62 +329,26 @@ async def test_enter_sends_and_shift_enter_does_not(page: Page, script: Script) 
     await expect(box).to_have_value("")
 
 
-async def test_new_conversation_forgets_the_thread(page: Page, script: Script) -> None:
-    address = await script([done("A.", [])], [done("B.", [])])
-    await page.goto(address)
-    await ask(page, "q")
-    assert page.url.endswith("#thread=t-1")
-    await page.get_by_role("button", name="New conversation").click()
-    await expect(page.locator(".turn")).to_have_count(0)
-    assert "#" not in page.url
-    async with page.expect_request("**/api/chat") as sent:
-        await ask(page, "q")
-    body = (await sent.value).post_data_json
-    assert body == {"question": "q", "mode": "standard", "document_ids": None, "thread_id": None}
-
-
-@pytest.mark.parametrize("width", [320, 360, 1280])
+@pytest.mark.parametrize("width", [320, 1280])
 async def test_nothing_runs_off_the_side(page: Page, script: Script, width: int) -> None:
     word = "Donaudampfschifffahrtsgesellschaftskapitän" * 3
     sources = [citation(1, title=word, heading_path=[word], text=word), citation(2)]
     await page.set_viewport_size({"width": width, "height": 740})
+    table = f"| {word} | b |\n|---|---|\n| c | d |"
     await page.goto(
-        await script([event("sources", citations=sources), done(f"{word} [1]\n```\n{word * 3}\n```", sources[:1])])
+        await script(
+            [event("sources", citations=sources), done(f"{word} [1]\n```\n{word * 3}\n```\n{table}", sources[:1])]
+        )
     )
     await ask(page, word)
+    await page.locator(".facts summary").click()
     assert await page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
-    for control in ("Ask", "Add files", "New conversation"):
-        box = await page.get_by_role("button", name=control, exact=True).bounding_box()
-        assert box
-        assert box["x"] >= 0
-        assert box["x"] + box["width"] <= width
-
-
-async def test_the_cache_is_named(page: Page, script: Script) -> None:
-    await page.goto(await script([done("A [1].", [citation(1)], cached=True)]))
-    await ask(page, "q")
-    await expect(page.locator(".badge.cached")).to_have_text(re.compile("cache", re.IGNORECASE))
-
-
-async def test_a_source_shows_which_of_its_words_the_answer_has_from_it(page: Page, script: Script) -> None:
-    passage = (
-        "… The week has 38.5 hours, spread\nover five days. Overtime must be\napproved beforehand by the team lead. …"
+    assert (
+        await page.evaluate(
+            "() => [...document.querySelectorAll('button, select, a')].filter((e) => e.checkVisibility()).filter((e) => e.getBoundingClientRect().right > innerWidth + 1).length"
+        )
+        == 0
     )
-    table = "Meals\n\nAbsence | Allowance\na full day | 28 euros"
-    answer = (
-        "The team lead approves overtime, which must be approved before [1]. A day has 28 euros [2]. No hours here."
-    )
-    cited = [citation(1, text=passage), citation(2, text=table), citation(3, text="Quoted whole.")]
-    await page.goto(await script([done(f"{answer} Quoted whole [3].", cited)]))
-    await ask(page, "q")
-    shown = page.locator(".snippet")
-    await expect(shown.nth(0)).to_have_text(passage.replace("\n", " "))
-    await expect(shown.nth(0).locator("mark:not(:text-matches('^ $'))")).to_have_text(
-        ["Overtime", "must", "approved", "team", "lead"]
-    )
-    assert await shown.nth(1).inner_text() == "Meals\nAbsence | Allowance\na full day | 28 euros"
-    await expect(shown.nth(1).locator("mark").last).to_have_text("euros")
-    await expect(shown.nth(2).locator("mark")).to_have_count(0)
 
 
 async def test_a_caveat_is_said_once(page: Page, script: Script) -> None:
@@ -253,11 +361,34 @@ async def test_a_caveat_is_said_once(page: Page, script: Script) -> None:
     for _ in both:
         await ask(page, "q")
     await expect(page.locator(".caveat")).to_have_text([caveat])
-    await expect(page.locator(".facts").first).to_contain_text("standard · 12 ms")
 
 
-async def test_an_empty_library_does_not_look_as_if_it_could_be_opened(page: Page, script: Script) -> None:
-    await page.goto(await script())
-    summary = page.locator("#library summary")
-    await expect(summary).to_contain_text("No documents yet")
-    await expect(summary).to_have_css("list-style-type", "none")
+async def test_an_answer_is_rated_copied_and_asked_again(page: Page, script: Script) -> None:
+    cited = citation(1, page=4)
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await page.goto(await script([done("It is so [1].", [cited], cached=True)], [done("Again.", [])]))
+    await ask(page, "Is it so?")
+    await expect(page.locator(".facts summary")).to_contain_text("from the cache")
+    await page.get_by_role("button", name="Not helpful").click()
+    await page.get_by_label("What is wrong with it?").select_option("wrong")
+    await page.get_by_label("Comment").fill("It is 25.")
+    await page.get_by_role("button", name="Send").click()
+    await expect(page.get_by_role("button", name="Not helpful")).to_have_attribute("aria-pressed", "true")
+    await page.get_by_role("button", name="Not helpful").click()
+    await expect(page.get_by_role("button", name="Not helpful")).to_have_attribute("aria-pressed", "false")
+    assert script.feedback == [
+        {"rating": "down", "reason": None, "comment": ""},
+        {"rating": "down", "reason": "wrong", "comment": "It is 25."},
+        None,
+    ]
+    await page.get_by_role("button", name="Copy with sources").click()
+    await expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    copied = await page.evaluate("() => navigator.clipboard.readText()")
+    assert copied == "It is so [1].\n\n[1] Document 1, Leave › Annual · page 4"
+    await page.get_by_role("button", name="Edit question").click()
+    await expect(page.get_by_label("Question", exact=True)).to_have_value("Is it so?")
+    await page.get_by_label("Ask again in another mode").select_option("thorough")
+    await expect(page.locator(".answer").last).to_have_text("Again.")
+    # A new question goes to the top, where its answer has room.
+    assert await page.locator(".question").last.evaluate("(question) => question.getBoundingClientRect().top") < 60
+    assert [body["mode"] for body in script.bodies] == ["standard", "thorough"]

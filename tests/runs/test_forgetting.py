@@ -72,9 +72,15 @@ async def test_nothing_of_a_forgotten_document_is_left(services: Services, docum
     await ask(services, "And when is lunch served in the canteen?", thread_id)
     await ask(services, QUESTION)
     beside = await ask(services, "When does the canteen serve lunch?")
+    quoted = "Ottilie Quandt receives a severance of ninety thousand francs"
+    await services.runs.feedback.put("default", first["run_id"], "down", "wrong", f"Is it so? {quoted}.", "ann")
+    await services.runs.thread_store.rename("default", thread_id, quoted)
     before = await dump(services)
     held = {name.split(":")[0] for name, _ in find(before, document_id, *SAID)}
-    assert held >= {"documents", "document_revisions", "runs", "accepted_runs", "packs", "unpacked tapes", "originals"}
+    assert held >= {
+        *("documents", "document_revisions", "runs", "accepted_runs", "packs", "unpacked tapes", "originals"),
+        *("feedback", "threads"),
+    }
     assert any(name.startswith("key ") for name in held)
 
     erasure = await services.make_forgetting().forget_document("default", document_id)

@@ -62,6 +62,7 @@ class LangSmithRecorder:
                 Route("/examples", self._list_examples, methods=["GET"]),
                 Route("/v1/platform/datasets/{dataset_id}/examples", self._take_examples, methods=["POST"]),
                 Route("/feedback", self._take_feedback, methods=["POST"]),
+                Route("/feedback/{feedback_id}", self._drop_feedback, methods=["DELETE"]),
                 Route("/runs/multipart", self._take_parts, methods=["POST"]),
                 Route("/runs/batch", self._take_batch, methods=["POST"]),
                 Route("/runs", self._take_run, methods=["POST"]),
@@ -151,6 +152,12 @@ class LangSmithRecorder:
     async def _take_feedback(self, request: Request) -> Response:
         self.feedback.append(await request.json())
         return JSONResponse({})
+
+    async def _drop_feedback(self, request: Request) -> Response:
+        found = [each for each in self.feedback if each["id"] == request.path_params["feedback_id"]]
+        for each in found:
+            self.feedback.remove(each)
+        return JSONResponse({}, status_code=200 if found else 404)
 
     async def _take_parts(self, request: Request) -> Response:
         for name, value in await _read_parts(request):

@@ -48,6 +48,8 @@ _READ_STATISTICS: LiteralString = """
         count(*) FILTER (WHERE outcome IN ('answered', 'answered_with_caveat')) AS answered,
         count(*) FILTER (WHERE outcome = 'abstained') AS abstained,
         count(*) FILTER (WHERE degraded <> '[]') AS degraded,
+        count(*) FILTER (WHERE rating = 'up') AS liked,
+        count(*) FILTER (WHERE rating = 'down') AS disliked,
         count(*) FILTER (WHERE (
             SELECT coalesce(sum((used ->> 'calls')::int), 0) FROM jsonb_array_elements(usage) AS used
             WHERE used ->> 'cost' IS NULL
@@ -58,7 +60,7 @@ _READ_STATISTICS: LiteralString = """
             ORDER BY (timings ->> 'total')::float8 - coalesce((timings ->> 'generate')::float8, 0)
         ) FILTER (WHERE NOT cached AND error IS NULL) AS own_ms,
         percentile_cont(0.95) WITHIN GROUP (ORDER BY (timings ->> 'total')::float8) FILTER (WHERE cached) AS cached_ms
-    FROM runs WHERE started_at >= %(since)s
+    FROM runs LEFT JOIN feedback USING (workspace_id, run_id) WHERE started_at >= %(since)s
 """
 
 

@@ -32,6 +32,7 @@ OF_WORKSPACE = (
     "deleted_documents",
     "document_revisions",
     "documents",
+    "feedback",
     "ingestions",
     "original_objects",
     "originals",
@@ -73,9 +74,9 @@ SEQUENCES = (
     "procrastinate_workers_id_seq",
 )
 
-VIEWS = ("documents_of_workspace", "terms_of_workspace", "words_of_workspace")
-"""Views of migration 0022, with the workspace in their condition. Searches whose operators PostgreSQL does not trust
-(`&&`, `@@`, `%`) read these: behind a policy no index would serve them."""
+VIEWS = ("documents_of_workspace", "terms_of_workspace", "threads_of_workspace", "words_of_workspace")
+"""Views of migrations 0022 and 0024, with the workspace in their condition. Searches whose operators PostgreSQL does
+not trust (`&&`, `@@`, `%`, `ILIKE`) read these: behind a policy no index would serve them."""
 
 # The sub-select is evaluated once a statement, not once a row. IS TRUE keeps the planner from choosing an index for the
 # sake of this condition: our statements name the workspace themselves, in the form that suits their index.

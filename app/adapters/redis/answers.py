@@ -74,8 +74,8 @@ end
 local stored = redis.call('HMGET', KEYS[1], 'corpus', 'events', 'last_id', 'done', 'sum')
 if stored[1] ~= corpus then return {} end
 redis.call('HINCRBY', KEYS[5], 'hits', 1)
-stored[6] = redis.call('XADD', KEYS[6], '*', 'hit', ARGV[4], 'done', stored[4], 'last_id', stored[3],
-  'at', now[1] .. '.' .. string.format('%06d', now[2]))
+stored[6] = redis.call('XADD', KEYS[6], '*', 'hit', ARGV[4], 'events', stored[2], 'done', stored[4],
+  'last_id', stored[3], 'at', now[1] .. '.' .. string.format('%06d', now[2]))
 return stored
 """
 
@@ -142,7 +142,15 @@ class RedisAnswerCache:
             return cast(list[tuple[bytes, dict[bytes, bytes]]], await self._redis.xrange(self._hits_key, count=limit))
 
         return [
-            NotedHit(note_id.decode(), note[b"hit"], note[b"done"], note[b"last_id"].decode(), float(note[b"at"]))
+            NotedHit(
+                note_id.decode(),
+                note[b"hit"],
+                # A process of an older version notes none.
+                note.get(b"events", b"[]"),
+                note[b"done"],
+                note[b"last_id"].decode(),
+                float(note[b"at"]),
+            )
             for note_id, note in await self._server.attempt(read) or []
         ]
 

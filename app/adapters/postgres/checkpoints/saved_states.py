@@ -33,6 +33,14 @@ _LIST: LiteralString = f"""
     ORDER BY thread_id, checkpoint_ns, checkpoint_id LIMIT %(page)s
 """
 
+_LIST_IDS: LiteralString = """
+    SELECT checkpoint_id FROM checkpoints
+    WHERE checkpoint_ns = '' AND checkpoint_id > %(after)s AND thread_id IN (
+        SELECT thread_id FROM threads WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
+    )
+    ORDER BY checkpoint_id LIMIT %(limit)s
+"""
+
 _LIST_VALUES: LiteralString = """
     SELECT blobs.channel AS field, blobs.type, blobs.blob
     FROM checkpoints
@@ -57,6 +65,11 @@ class PostgresSavedStates:
             row = await session.fetch_one(_COUNT, only=workspace_id, within=None)
         assert row is not None
         return int(row["states"])
+
+    async def list_ids(self, workspace_id: str, thread_id: str, after: str, limit: int) -> list[str]:
+        async with open_session(self._pool, workspace_id) as session:
+            rows = await session.fetch(_LIST_IDS, thread_id=thread_id, after=after, limit=limit)
+        return [row["checkpoint_id"] for row in rows]
 
     async def read(self, workspace_id: str | None, thread_id: str | None = None) -> AsyncIterator[SavedState]:
         last: Mapping[str, Any] = {"thread_id": "", "checkpoint_ns": "", "checkpoint_id": ""}

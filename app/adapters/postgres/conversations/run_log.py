@@ -9,6 +9,7 @@ import orjson
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
+from app.adapters.postgres.conversations.threads import MERGED_CALLERS, MERGED_GROUPS, MOST_ASKED
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, open_session
 from domain.runs import CostKey, RunRecord, ServedRun, Spending
 
@@ -27,31 +28,41 @@ _GET_RUN: LiteralString = f"""
 _LIST_THREAD_RUNS: LiteralString = f"""
     SELECT {RUN_COLUMNS} FROM runs
     WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
-    ORDER BY started_at, run_id
+    ORDER BY started_at, run_id LIMIT %(limit)s
 """
 
 _GET_TAPE: LiteralString = """
     SELECT tape FROM tapes WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
 """
 
-# Inserts in the order of the ids, so that two processes that record the same runs cannot deadlock.
+# Inserts in the order of the ids, so that two processes that record the same runs cannot deadlock. Somebody may have
+# gone on with a thread before its first run is recorded.
 _RECORD_SERVED_RUNS: LiteralString = f"""
     WITH served AS MATERIALIZED (
-        SELECT r.*, s.request, s.ended, s.ended_id, s.ended_at
+        SELECT r.*, s.request, s.ended, s.ended_id, s.ended_at, s.shown
         FROM jsonb_to_recordset(%(runs)s)
-                AS s (request jsonb, record jsonb, ended jsonb, ended_id text, ended_at timestamptz),
+                AS s (request jsonb, record jsonb, ended jsonb, ended_id text, ended_at timestamptz, shown jsonb),
             jsonb_populate_record(NULL::runs, s.record) AS r
         ORDER BY r.run_id
     ),
     thread AS (
-        INSERT INTO threads (thread_id, workspace_id) SELECT thread_id, workspace_id FROM served
-        ON CONFLICT DO NOTHING
+        INSERT INTO threads (thread_id, workspace_id, asked, updated_at, asked_by, groups)
+        SELECT thread_id, workspace_id, question, started_at, ARRAY[coalesce(request ->> 'caller', '')],
+            CASE WHEN scope ? 'groups' THEN ARRAY(SELECT jsonb_array_elements_text(scope -> 'groups') ORDER BY 1) END
+        FROM served WHERE NOT EXISTS (
+            SELECT FROM runs WHERE runs.workspace_id = served.workspace_id AND runs.run_id = served.run_id
+        )
+        ON CONFLICT (thread_id) DO UPDATE SET
+            asked = left(concat_ws(E'\\n', excluded.asked, nullif(threads.asked, '')), {MOST_ASKED}),
+            asked_by = {MERGED_CALLERS}, groups = {MERGED_GROUPS}
+            WHERE threads.workspace_id = excluded.workspace_id
     ),
     run AS (INSERT INTO runs ({RUN_COLUMNS}) SELECT {RUN_COLUMNS} FROM served ON CONFLICT DO NOTHING)
     INSERT INTO accepted_runs
         (workspace_id, run_id, thread_id, request, state, attempt, accepted_at, started_at, ended_at, ended, ended_id,
-         job_id)
-    SELECT workspace_id, run_id, thread_id, request, 'done', 1, started_at, started_at, ended_at, ended, ended_id, 0
+         shown, job_id)
+    SELECT workspace_id, run_id, thread_id, request, 'done', 1, started_at, started_at, ended_at, ended, ended_id,
+        shown, 0
     FROM served
     ON CONFLICT DO NOTHING
 """
@@ -110,9 +121,10 @@ class PostgresRunLog:
             row = await session.fetch_one(_GET_TAPE, run_id=run_id)
         return row["tape"] if row else None
 
-    async def list_thread(self, workspace_id: str, thread_id: str) -> list[RunRecord]:
+    async def list_thread(self, workspace_id: str, thread_id: str, limit: int | None = None) -> list[RunRecord]:
         async with open_session(self._pool, workspace_id) as session:
-            return [_read_run(row) for row in await session.fetch(_LIST_THREAD_RUNS, thread_id=thread_id)]
+            rows = await session.fetch(_LIST_THREAD_RUNS, thread_id=thread_id, limit=limit)
+        return [_read_run(row) for row in rows]
 
     async def sum_costs(
         self, workspace_id: str | None, since: datetime, by: CostKey

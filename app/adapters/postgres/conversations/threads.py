@@ -3,17 +3,36 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime
 from typing import LiteralString
 
 from psycopg.errors import InsufficientPrivilege
 
 from app.adapters.postgres.pool import Pool, open_session
+from app.adapters.postgres.queue.leases import UNFINISHED
 from domain.errors import UnknownThread
+from domain.runs import Conversation
+from domain.scope import Scope
+
+LONGEST_TITLE = 200
+"""Characters of a title. A longer first question is cut."""
+
+MOST_ASKED = 10_000
+"""Characters of a thread's questions that are kept together, for its title and to search in."""
+
+# What an upsert of a thread that is there already makes of its columns.
+MERGED_GROUPS: LiteralString = """
+    CASE WHEN threads.groups IS NOT NULL AND excluded.groups IS NOT NULL
+        THEN ARRAY(SELECT DISTINCT unnest(threads.groups || excluded.groups) ORDER BY 1)
+    END
+"""
+MERGED_CALLERS: LiteralString = "ARRAY(SELECT DISTINCT unnest(threads.asked_by || excluded.asked_by) ORDER BY 1)"
 
 # Returns no row if another workspace owns the id, and fails with `InsufficientPrivilege` where row-level security hides
-# that workspace's thread. `queue.runs` accepts a run with it.
-CLAIM_THREAD: LiteralString = """
-    INSERT INTO threads (thread_id, workspace_id) VALUES (%(thread_id)s, %(workspace_id)s)
+# that workspace's thread.
+_CLAIM_THREAD: LiteralString = """
+    INSERT INTO threads (thread_id, workspace_id, groups, asked_by)
+    VALUES (%(thread_id)s, %(workspace_id)s, '{}', '{}')
     ON CONFLICT (thread_id) DO UPDATE SET thread_id = excluded.thread_id
         WHERE threads.workspace_id = excluded.workspace_id
     RETURNING thread_id
@@ -28,6 +47,51 @@ _HOLD_THREAD: LiteralString = """
     SELECT pg_advisory_xact_lock(hashtextextended(%(workspace_id)s || '/' || %(thread_id)s, 0))
 """
 
+_CONVERSATION: LiteralString = f"""
+    thread.thread_id, coalesce(title, left(split_part(asked, E'\\n', 1), {LONGEST_TITLE})) AS title, created_at,
+        updated_at, (SELECT count(*) FROM accepted_runs AS run WHERE run.thread_id = thread.thread_id) AS turns,
+        (
+            SELECT run_id FROM accepted_runs AS run WHERE run.thread_id = thread.thread_id AND {UNFINISHED}
+            ORDER BY state = 'running' DESC, job_id LIMIT 1
+        ) AS running
+"""
+
+
+def _list(condition: LiteralString) -> LiteralString:
+    # What is counted is counted for the rows of the page alone.
+    return f"""
+        SELECT {_CONVERSATION}
+        FROM (
+            SELECT * FROM threads_of_workspace
+            WHERE workspace_id = %(workspace_id)s AND asked <> '' AND {condition}
+                AND (%(at)s::timestamptz IS NULL OR (updated_at, thread_id) < (%(at)s, %(thread_id)s))
+                AND (%(groups)s::text[] IS NULL OR groups <@ %(groups)s)
+                AND (%(caller)s::text IS NULL OR %(caller)s = ANY(asked_by))
+            ORDER BY updated_at DESC, thread_id DESC LIMIT %(limit)s
+        ) AS thread
+        ORDER BY updated_at DESC, thread_id DESC
+    """
+
+
+_LIST: LiteralString = _list("true")
+_LIST_WITH_WORDS: LiteralString = _list("(coalesce(title, '') || E'\\n' || asked) ILIKE %(pattern)s")
+
+_GET: LiteralString = f"""
+    SELECT {_CONVERSATION} FROM threads AS thread WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
+"""
+
+_LIST_CALLERS: LiteralString = """
+    SELECT asked_by FROM threads WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
+"""
+
+_RENAME: LiteralString = f"""
+    WITH thread AS (
+        UPDATE threads SET title = %(title)s WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
+        RETURNING *
+    )
+    SELECT {_CONVERSATION} FROM thread
+"""
+
 
 class PostgresThreadStore:
     """Implements `ThreadStore` in PostgreSQL."""
@@ -39,7 +103,7 @@ class PostgresThreadStore:
     async def claim(self, workspace_id: str, thread_id: str) -> None:
         async with open_session(self._pool, workspace_id) as session:
             try:
-                claimed = await session.fetch_one(CLAIM_THREAD, thread_id=thread_id)
+                claimed = await session.fetch_one(_CLAIM_THREAD, thread_id=thread_id)
             except InsufficientPrivilege:
                 claimed = None
             if claimed is None:
@@ -48,6 +112,46 @@ class PostgresThreadStore:
     async def exists(self, workspace_id: str, thread_id: str) -> bool:
         async with open_session(self._pool, workspace_id) as session:
             return await session.fetch_one(_THREAD_EXISTS, thread_id=thread_id) is not None
+
+    async def get(self, workspace_id: str, thread_id: str) -> Conversation | None:
+        async with open_session(self._pool, workspace_id) as session:
+            row = await session.fetch_one(_GET, thread_id=thread_id)
+        return None if row is None else Conversation(**row)
+
+    async def list_callers(self, workspace_id: str, thread_id: str) -> frozenset[str]:
+        async with open_session(self._pool, workspace_id) as session:
+            row = await session.fetch_one(_LIST_CALLERS, thread_id=thread_id)
+        return frozenset(row["asked_by"] if row else ())
+
+    async def list(
+        self,
+        asker: Scope,
+        limit: int,
+        *,
+        words: str = "",
+        caller: str | None = None,
+        after: tuple[datetime, str] | None = None,
+    ) -> list[Conversation]:
+        at, thread_id = after or (None, None)
+        groups = None if asker.groups is None else sorted(asker.groups)
+        literal = words.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        async with open_session(self._pool, asker) as session:
+            rows = await session.fetch(
+                _LIST_WITH_WORDS if words else _LIST,
+                prepare=False,
+                at=at,
+                thread_id=thread_id,
+                groups=groups,
+                caller=caller,
+                pattern=f"%{literal}%",
+                limit=limit,
+            )
+        return [Conversation(**row) for row in rows]
+
+    async def rename(self, workspace_id: str, thread_id: str, title: str) -> Conversation | None:
+        async with open_session(self._pool, workspace_id) as session:
+            row = await session.fetch_one(_RENAME, thread_id=thread_id, title=title)
+        return None if row is None else Conversation(**row)
 
     @asynccontextmanager
     async def hold(self, workspace_id: str, thread_id: str) -> AsyncIterator[None]:

@@ -74,12 +74,27 @@ _UPDATE_RUN: LiteralString = """
 """
 
 _LIST_ACCEPTED: LiteralString = """
-    SELECT run_id, request, ended FROM accepted_runs WHERE workspace_id = %(workspace_id)s
+    SELECT run_id, request, ended, shown FROM accepted_runs WHERE workspace_id = %(workspace_id)s
 """
 
 _UPDATE_ACCEPTED: LiteralString = """
-    UPDATE accepted_runs SET request = %(request)s, ended = %(ended)s
+    UPDATE accepted_runs SET request = %(request)s, ended = %(ended)s, shown = %(shown)s
     WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
+"""
+
+_LIST_THREADS: LiteralString = "SELECT thread_id, title, asked FROM threads WHERE workspace_id = %(workspace_id)s"
+
+_LIST_FEEDBACK: LiteralString = """
+    SELECT run_id, comment FROM feedback WHERE workspace_id = %(workspace_id)s AND comment <> ''
+"""
+
+_UPDATE_FEEDBACK: LiteralString = """
+    UPDATE feedback SET comment = %(comment)s WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
+"""
+
+_UPDATE_THREAD: LiteralString = """
+    UPDATE threads SET title = %(title)s, asked = %(asked)s
+    WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
 """
 
 _LIST_TAPES: LiteralString = "SELECT run_id, tape FROM tapes WHERE workspace_id = %(workspace_id)s"
@@ -233,7 +248,8 @@ async def _delete_tapes(session: Session, needles: Needles) -> int:
 
 
 async def _redact_runs(session: Session, redactor: Redactor, rows: Counter[str]) -> frozenset[str]:
-    """Redact the log of runs and the accepted ones. Returns those that changed."""
+    """Redact the log of runs, the accepted ones, what threads are called, and what readers say. Returns the runs that
+    changed."""
     changed: set[str] = set()
     for row in await session.fetch(_LIST_RUNS):
         redacted = {name: redactor.redact(row[name]) for name in _RUN_COLUMNS}
@@ -242,11 +258,22 @@ async def _redact_runs(session: Session, redactor: Redactor, rows: Counter[str])
             rows["runs"] += 1
             changed.add(row["run_id"])
     for row in await session.fetch(_LIST_ACCEPTED):
-        redacted = {name: redactor.redact(row[name]) for name in ("request", "ended")}
+        redacted = {name: redactor.redact(row[name]) for name in ("request", "ended", "shown")}
         if any(redacted[name] is not row[name] for name in redacted):
             await session.execute(_UPDATE_ACCEPTED, run_id=row["run_id"], **_wrap(redacted))
             rows["accepted_runs"] += 1
             changed.add(row["run_id"])
+    for row in await session.fetch(_LIST_THREADS):
+        asked = "\n".join(str(redactor.redact(question)) for question in row["asked"].split("\n"))
+        title = redactor.redact(row["title"])
+        if (title, asked) != (row["title"], row["asked"]):
+            await session.execute(_UPDATE_THREAD, thread_id=row["thread_id"], title=title, asked=asked)
+            rows["threads"] += 1
+    for row in await session.fetch(_LIST_FEEDBACK):
+        comment = redactor.redact(row["comment"])
+        if comment != row["comment"]:
+            await session.execute(_UPDATE_FEEDBACK, run_id=row["run_id"], comment=comment)
+            rows["feedback"] += 1
     return frozenset(changed)
 
 

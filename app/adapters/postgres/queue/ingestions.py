@@ -2,10 +2,12 @@
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from typing import Any, LiteralString
+from datetime import UTC, datetime
+from typing import LiteralString
 from uuid import uuid4
 
 from psycopg.rows import DictRow
@@ -17,7 +19,7 @@ from app.adapters.postgres.queue.leases import UNFINISHED
 from app.support.cancelling import end_tasks
 from domain.documents import Arrival, DocumentReport
 from domain.errors import AskgraphError, CostlyDocument, Unavailable
-from domain.ingestions import IngestionStatus
+from domain.ingestions import IngestionProgress, IngestionStatus
 from domain.metadata import Metadata
 from domain.ports.ingestions import Ingest
 
@@ -42,7 +44,13 @@ MAX_DEATHS = 2
 WATCH_SECONDS = 1.0
 """Interval of looks at the state of a file that is being ingested, which may have been cancelled."""
 
-_COLUMNS: LiteralString = "ingestion_id, workspace_id, source, state, accepted_at, ended_at, report, groups"
+_COLUMNS: LiteralString = """
+    ingestion_id, workspace_id, source, state, accepted_at, ended_at, report, groups, progress, (
+        SELECT count(*) FROM chunks_to_embed AS chunk
+        WHERE chunk.workspace_id = ingestions.workspace_id AND chunk.document_id =
+            CASE WHEN report ->> 'document_id' ~ '^[0-9a-f-]{36}$' THEN (report ->> 'document_id')::uuid END
+    ) AS to_embed
+"""
 
 # The job's lock keeps two files of the same source in order.
 _ACCEPT: LiteralString = f"""
@@ -97,7 +105,14 @@ _GET: LiteralString = f"""
 """
 
 _LIST: LiteralString = f"""
-    SELECT {_COLUMNS} FROM ingestions WHERE workspace_id = %(workspace_id)s ORDER BY arrival DESC LIMIT %(limit)s
+    SELECT {_COLUMNS} FROM ingestions
+    WHERE workspace_id = %(workspace_id)s AND (ended_at IS NULL OR ended_at >= %(since)s)
+    ORDER BY arrival DESC LIMIT %(limit)s
+"""
+
+_NOTE_PROGRESS: LiteralString = """
+    UPDATE ingestions SET progress = %(progress)s
+    WHERE workspace_id = %(workspace_id)s AND ingestion_id = %(ingestion_id)s
 """
 
 
@@ -144,9 +159,9 @@ class PostgresIngestionQueue:
             row = await session.fetch_one(_GET, ingestion_id=ingestion_id)
         return None if row is None else _read_status(row)
 
-    async def list(self, workspace_id: str, limit: int) -> Sequence[IngestionStatus]:
+    async def list(self, workspace_id: str, limit: int, *, since: datetime | None = None) -> Sequence[IngestionStatus]:
         async with open_session(self._pool, workspace_id) as session:
-            rows = await session.fetch(_LIST, limit=limit)
+            rows = await session.fetch(_LIST, limit=limit, since=since or datetime.min.replace(tzinfo=UTC))
         return [_read_status(row) for row in rows]
 
     def task(self, ingest: Ingest) -> Task:
@@ -161,6 +176,7 @@ class PostgresIngestionQueue:
             # long that another one has the job.
             return None
         source, arrival = row["source"], Arrival(row["arrival"], lease=job.id)
+        stages = deque[IngestionProgress](maxlen=1)
         try:
             if job.attempts >= MAX_ATTEMPTS:
                 raise AskgraphError(f"The file was tried {MAX_ATTEMPTS} times. See the log, then send it again.")
@@ -175,10 +191,11 @@ class PostgresIngestionQueue:
                     metadata=row["metadata"],
                     groups=row["groups"],
                     arrival=arrival,
+                    on_stage=stages.append,
                 )
             )
             try:
-                await self._watch(reading, workspace_id, ingestion_id)
+                await self._watch(reading, stages, workspace_id, ingestion_id)
             finally:
                 await end_tasks(reading)
             if reading.cancelled():
@@ -210,10 +227,20 @@ class PostgresIngestionQueue:
             logger.warning("Another worker has taken over the ingestion of %s.", source)
         return None
 
-    async def _watch(self, reading: asyncio.Task[DocumentReport], workspace_id: str, ingestion_id: str) -> None:
-        """Return once the file is read, or its ingestion cancelled."""
+    async def _watch(
+        self,
+        reading: asyncio.Task[DocumentReport],
+        stages: deque[IngestionProgress],
+        workspace_id: str,
+        ingestion_id: str,
+    ) -> None:
+        """Return once the file is read, or its ingestion cancelled. Meanwhile, store the last of the stages."""
         while not (await asyncio.wait([reading], timeout=WATCH_SECONDS))[0]:
             with suppress(Unavailable):
+                if stages:
+                    progress = Jsonb(asdict(stages.pop()))
+                    async with open_session(self._pool, workspace_id) as session:
+                        await session.execute(_NOTE_PROGRESS, ingestion_id=ingestion_id, progress=progress)
                 status = await self.get(workspace_id, ingestion_id)
                 if status is None or status.state == "cancelled":
                     return
@@ -225,5 +252,14 @@ class PostgresIngestionQueue:
 
 
 def _read_status(row: DictRow) -> IngestionStatus:
-    report: dict[str, Any] | None = row["report"]
-    return IngestionStatus(**row | {"report": None if report is None else DocumentReport(**report)})
+    stored, noted, to_embed = row["report"], row["progress"], row.pop("to_embed")
+    report = None if stored is None else DocumentReport(**stored)
+    match row["state"]:
+        case "queued":
+            progress = IngestionProgress("waiting")
+        case "running":
+            progress = IngestionProgress("reading") if noted is None else IngestionProgress(**noted)
+        case _:
+            chunks = 0 if report is None else report.chunks
+            progress = IngestionProgress("embedding" if to_embed else "done", max(0, chunks - to_embed), chunks)
+    return IngestionStatus(**row | {"report": report, "progress": progress})

@@ -16,14 +16,14 @@ from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
 from app.adapters.postgres.conversations.run_log import INSERT_RUN, list_columns
-from app.adapters.postgres.conversations.threads import CLAIM_THREAD
+from app.adapters.postgres.conversations.threads import MERGED_CALLERS, MERGED_GROUPS, MOST_ASKED
 from app.adapters.postgres.pool import Pool, open_session
 from app.adapters.postgres.queue.jobs import RETRY_SECONDS, Task
 from app.adapters.postgres.queue.leases import HAND_BACK_JOBS, UNFINISHED
 from app.adapters.postgres.queue.presence import Connection, Presence
 from domain.errors import DatabaseUnavailable, ThreadBusy, UnknownThread
 from domain.events import Done, Failed
-from domain.runs import Lease, RunRecord, RunRequest, RunState, RunStatus
+from domain.runs import Lease, RunRecord, RunRequest, RunState, RunStatus, Shown
 from domain.state import TurnInput, gather_scope
 
 if TYPE_CHECKING:
@@ -41,11 +41,38 @@ MOST_WAITING = 32
 """Number of runs that may wait for another run of their thread. As the runs of a process are limited, this limits the
 queue as well."""
 
+_IS_FREE: LiteralString = f"NOT EXISTS (SELECT FROM accepted_runs WHERE thread_id = %(thread_id)s AND {UNFINISHED})"
+
+_MAY_WAIT: LiteralString = """
+    %(wait)s AND %(most_waiting)s > (
+        SELECT count(*) FROM accepted_runs WHERE thread_id = %(thread_id)s AND state = 'queued'
+    )
+"""
+
+# See `conversations.threads`. What is refused leaves the thread as it was.
+_CLAIM: LiteralString = f"""
+    INSERT INTO threads (thread_id, workspace_id, asked, groups, asked_by)
+    VALUES (%(thread_id)s, %(workspace_id)s, %(asked)s, %(groups)s, ARRAY[%(caller)s])
+    ON CONFLICT (thread_id) DO UPDATE SET (asked, updated_at, groups, asked_by) = (
+        SELECT
+            CASE WHEN accepted
+                THEN left(concat_ws(E'\\n', nullif(threads.asked, ''), nullif(excluded.asked, '')), {MOST_ASKED})
+                ELSE threads.asked
+            END,
+            CASE WHEN accepted THEN now() ELSE threads.updated_at END,
+            CASE WHEN accepted THEN {MERGED_GROUPS} ELSE threads.groups END,
+            CASE WHEN accepted THEN {MERGED_CALLERS} ELSE threads.asked_by END
+        FROM (SELECT {_IS_FREE} OR {_MAY_WAIT}) AS found (accepted)
+    )
+    WHERE threads.workspace_id = excluded.workspace_id
+    RETURNING thread_id
+"""
+
 # procrastinate's unique index on the locks of jobs in progress lets a thread have one run at a time; the second one
 # waits. The claim locks the thread's row, so that concurrent calls follow each other. Returns no row if another
 # workspace owns the thread, and no job if the thread is busy and the run is not to wait.
 _ACCEPT: LiteralString = f"""
-    WITH thread AS ({CLAIM_THREAD}),
+    WITH thread AS ({_CLAIM}),
     job (queue_name, task_name, lock, args) AS (
         SELECT %(queue)s, %(task)s, %(lock)s,
             jsonb_build_object('workspace_id', %(workspace_id)s::text, 'run_id', %(run_id)s::text)
@@ -54,17 +81,13 @@ _ACCEPT: LiteralString = f"""
     begun AS (
         INSERT INTO procrastinate_jobs (queue_name, task_name, lock, args, status, worker_id)
         SELECT job.*, 'doing', %(worker_id)s FROM job
-        WHERE NOT EXISTS (
-            SELECT FROM accepted_runs WHERE thread_id = %(thread_id)s AND {UNFINISHED}
-        )
+        WHERE {_IS_FREE}
         ON CONFLICT (lock) WHERE status = 'doing' DO NOTHING
         RETURNING id
     ),
     waiting AS (
         INSERT INTO procrastinate_jobs (queue_name, task_name, lock, args)
-        SELECT job.* FROM job WHERE %(wait)s AND NOT EXISTS (SELECT FROM begun) AND %(most_waiting)s > (
-            SELECT count(*) FROM accepted_runs WHERE thread_id = %(thread_id)s AND state = 'queued'
-        )
+        SELECT job.* FROM job WHERE NOT EXISTS (SELECT FROM begun) AND {_MAY_WAIT}
         RETURNING id
     ),
     run AS (
@@ -88,7 +111,7 @@ _BEGIN: LiteralString = f"""
 _END: LiteralString = f"""
     WITH ended AS (
         UPDATE accepted_runs
-        SET state = %(state)s, ended = %(ended)s, ended_id = %(ended_id)s, ended_at = now()
+        SET state = %(state)s, ended = %(ended)s, ended_id = %(ended_id)s, ended_at = now(), shown = %(shown)s
         WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
             AND attempt = %(attempt)s AND {UNFINISHED}
         RETURNING thread_id, run_id, job_id
@@ -117,7 +140,9 @@ _END: LiteralString = f"""
     FROM ended
 """
 
-_STATUS: LiteralString = "request, state, attempt, accepted_at, started_at, ended_at, ended, ended_id, stop_requested"
+_STATUS: LiteralString = (
+    "request, state, attempt, accepted_at, started_at, ended_at, ended, ended_id, stop_requested, shown"
+)
 
 _GET: LiteralString = f"""
     SELECT {_STATUS} FROM accepted_runs WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
@@ -127,6 +152,17 @@ _LIST_UNFINISHED: LiteralString = f"""
     SELECT {_STATUS} FROM accepted_runs
     WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s AND {UNFINISHED}
     ORDER BY state = 'running' DESC, attempt > 0 DESC, job_id
+"""
+
+_LIST_TURNS: LiteralString = f"""
+    SELECT {_STATUS} FROM accepted_runs
+    WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s AND (
+        %(before)s::text IS NULL OR (accepted_at, run_id) < (
+            SELECT accepted_at, run_id FROM accepted_runs
+            WHERE workspace_id = %(workspace_id)s AND run_id = %(before)s
+        )
+    )
+    ORDER BY accepted_at DESC, run_id DESC LIMIT %(limit)s
 """
 
 _REQUEST_STOP: LiteralString = f"""
@@ -208,6 +244,9 @@ class PostgresRunQueue:
                     _ACCEPT,
                     run_id=request.run_id,
                     thread_id=request.thread_id,
+                    asked="" if request.forked_from is not None else request.turn["question"],
+                    groups=request.turn["scope"].get("groups"),
+                    caller=request.caller,
                     request=Jsonb({field.name: getattr(request, field.name) for field in fields(request)}),
                     queue=QUEUE,
                     task=TASK,
@@ -240,6 +279,7 @@ class PostgresRunQueue:
         ended_id: str,
         record: RunRecord,
         tape: bytes | None = None,
+        shown: Shown | None = None,
     ) -> bool:
         run_id = lease.request.run_id
         holding = self._held.get(run_id)
@@ -256,6 +296,7 @@ class PostgresRunQueue:
                     "worker_id": self._presence.worker_id,
                     "queue": QUEUE,
                     "tape": tape,
+                    "shown": None if shown is None else Jsonb(shown),
                 },
             )
         self._release(lease)
@@ -282,6 +323,13 @@ class PostgresRunQueue:
         async with open_session(self._pool, workspace_id) as session:
             rows = await session.fetch(_LIST_UNFINISHED, thread_id=thread_id)
         return [status for row in rows if (status := _read_status(row))]
+
+    async def list_turns(
+        self, workspace_id: str, thread_id: str, limit: int, before: str | None = None
+    ) -> list[RunStatus]:
+        async with open_session(self._pool, workspace_id) as session:
+            rows = await session.fetch(_LIST_TURNS, thread_id=thread_id, limit=limit, before=before)
+        return [status for row in reversed(rows) if (status := _read_status(row))]
 
     async def request_stop(self, workspace_id: str, run_id: str) -> RunStatus | None:
         async with open_session(self._pool, workspace_id) as session:

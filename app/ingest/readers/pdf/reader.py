@@ -16,6 +16,7 @@ from app.ingest.readers.pdf.page import Page, PageLine
 from app.ingest.readers.pdf.paragraphs import lay_out
 from app.ingest.readers.pdf.tables import join_rows, separate_cells
 from app.ingest.readers.pdf.visibility import Visibility
+from app.ingest.reading_progress import note_pages
 from domain.documents import Line, ParsedDocument
 from domain.errors import EncryptedDocument, OversizedDocument, ScannedDocument, UnreadableDocument
 
@@ -52,6 +53,7 @@ def read_pdf(source: str, data: bytes) -> ParsedDocument:
         for index in range(count):
             with _PDFIUM:
                 pages.append(_read_page(document, index))
+            note_pages(index + 1, count)
     finally:
         with _PDFIUM:
             document.close()

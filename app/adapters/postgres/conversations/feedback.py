@@ -1,0 +1,92 @@
+"""What readers say of answers. A row goes with its run."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import LiteralString
+
+from psycopg.errors import ForeignKeyViolation
+
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, open_session
+from domain.errors import UnknownRun
+from domain.feedback import Complaint, Feedback, RatedRun, Rating
+
+_COLUMNS: LiteralString = "rating, reason, comment, given_by, given_at"
+
+_PUT: LiteralString = f"""
+    INSERT INTO feedback (workspace_id, run_id, rating, reason, comment, given_by)
+    VALUES (%(workspace_id)s, %(run_id)s, %(rating)s, %(reason)s, %(comment)s, %(given_by)s)
+    ON CONFLICT (workspace_id, run_id) DO UPDATE SET rating = excluded.rating, reason = excluded.reason,
+        comment = excluded.comment, given_by = excluded.given_by, given_at = excluded.given_at
+    RETURNING {_COLUMNS}
+"""
+
+_DELETE: LiteralString = "DELETE FROM feedback WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s"
+
+_READ: LiteralString = f"""
+    SELECT run_id, {_COLUMNS} FROM feedback
+    WHERE workspace_id = %(workspace_id)s AND run_id = ANY(%(run_ids)s)
+"""
+
+
+def _list(condition: LiteralString) -> LiteralString:
+    # The questions before are those that were accepted before, not those that began before.
+    return f"""
+        SELECT f.workspace_id, f.run_id, r.thread_id, r.mode, r.question, r.answer, r.outcome, r.citations, {_COLUMNS},
+            ARRAY(
+                SELECT earlier.request -> 'turn' ->> 'question' FROM accepted_runs AS earlier
+                WHERE earlier.thread_id = a.thread_id AND earlier.accepted_at < a.accepted_at
+                ORDER BY earlier.accepted_at
+            ) AS before
+        FROM (
+            SELECT * FROM feedback
+            WHERE {condition} AND given_at >= %(since)s AND (%(rating)s::text IS NULL OR rating = %(rating)s)
+            ORDER BY given_at DESC LIMIT %(limit)s
+        ) AS f
+        JOIN runs AS r USING (workspace_id, run_id)
+        JOIN accepted_runs AS a USING (workspace_id, run_id)
+        ORDER BY given_at DESC
+    """
+
+
+_LIST: LiteralString = _list("workspace_id = %(workspace_id)s")
+_LIST_EVERYWHERE: LiteralString = _list("%(workspace_id)s::text = ''")
+
+
+class PostgresFeedbackStore:
+    """Implements `FeedbackStore` in PostgreSQL."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def put(
+        self, workspace_id: str, run_id: str, rating: Rating, reason: Complaint | None, comment: str, given_by: str
+    ) -> Feedback:
+        async with open_session(self._pool, workspace_id) as session:
+            try:
+                row = await session.fetch_one(
+                    _PUT, run_id=run_id, rating=rating, reason=reason, comment=comment, given_by=given_by
+                )
+            except ForeignKeyViolation:
+                raise UnknownRun(f"There is no run {run_id!r} in this workspace.") from None
+        assert row is not None
+        return Feedback(**row)
+
+    async def delete(self, workspace_id: str, run_id: str) -> None:
+        async with open_session(self._pool, workspace_id) as session:
+            await session.execute(_DELETE, run_id=run_id)
+
+    async def read(self, workspace_id: str, run_ids: Sequence[str]) -> dict[str, Feedback]:
+        async with open_session(self._pool, workspace_id) as session:
+            rows = await session.fetch(_READ, run_ids=list(run_ids))
+        return {row.pop("run_id"): Feedback(**row) for row in rows}
+
+    async def list(
+        self, workspace_id: str | None, since: datetime, limit: int, rating: Rating | None = None
+    ) -> Sequence[RatedRun]:
+        async with open_session(self._pool, workspace_id or ALL_WORKSPACES) as session:
+            rows = await session.fetch(
+                _LIST if workspace_id else _LIST_EVERYWHERE, since=since, limit=limit, rating=rating
+            )
+        return [
+            RatedRun(feedback=Feedback(**{name: row.pop(name) for name in _COLUMNS.split(", ")}), **row) for row in rows
+        ]

@@ -1,0 +1,91 @@
+"""The pages for people: the files of `app/web`. They need no build, and nothing from elsewhere."""
+
+import gzip
+import re
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from fastapi import APIRouter, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+WEB = Path(__file__).parents[1] / "web"
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+"""The pages' Content-Security-Policy: no script but ours, and no text that becomes markup."""
+
+_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+
+router = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True)
+class WebFile:
+    """A file of the pages, compressed once."""
+
+    media_type: str
+    content: bytes
+    compressed: bytes
+    tag: str
+
+
+_COMMENT = re.compile(rb"^ *(?:/\*\*(?:(?!\*/)[\s\S])*\*/|//[^\n]*)$", re.MULTILINE)
+
+
+def _leave_out_comments(script: bytes) -> bytes:
+    """Empty the lines of comments and types, which are for who reads the files: they would be a tenth of what a browser
+    fetches. Errors still name the right line."""
+    return _COMMENT.sub(lambda comment: b"\n" * comment[0].count(b"\n"), script)
+
+
+def _read_files() -> dict[str, WebFile]:
+    files = {}
+    for path in sorted(WEB.rglob("*")):
+        if path.suffix in _TYPES:
+            content = path.read_bytes()
+            if path.suffix == ".js" and path.parent.name != "vendor":
+                content = _leave_out_comments(content)
+            tag = f'"{sha256(content).hexdigest()[:32]}"'
+            compressed = gzip.compress(content, mtime=0)
+            files[path.relative_to(WEB).as_posix()] = WebFile(_TYPES[path.suffix], content, compressed, tag)
+    return files
+
+
+FILES = _read_files()
+"""Every file that a browser may ask for, by its path below `/web/`."""
+
+
+@router.get("/")
+@router.get("/t/{thread_id}")
+async def show_page(request: Request) -> Response:
+    """Show the page on which people ask. Its script reads from the address which conversation is meant."""
+    return _send(request, FILES["ask.html"])
+
+
+@router.get("/web/{path:path}")
+async def get_file(request: Request, path: str) -> Response:
+    """Return a script or a style sheet of the pages."""
+    if path not in FILES:
+        raise HTTPException(404)
+    return _send(request, FILES[path])
+
+
+def _send(request: Request, file: WebFile) -> Response:
+    # Asked for again each time, so that the files of a page are always of one version.
+    headers = {
+        "Cache-Control": "no-cache",
+        "Content-Security-Policy": POLICY,
+        "ETag": file.tag,
+        "Vary": "Accept-Encoding",
+        "X-Content-Type-Options": "nosniff",
+    }
+    if file.tag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    if "gzip" not in request.headers.get("accept-encoding", ""):
+        return Response(file.content, 200, headers, file.media_type)
+    return Response(file.compressed, 200, headers | {"Content-Encoding": "gzip"}, file.media_type)

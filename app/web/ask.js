@@ -1,0 +1,54 @@
+/** Starts the page. */
+
+import { html, render } from "./vendor/preact-htm.js";
+import { address, fetchJson } from "./lib/api.js";
+import { listThreads, loadNewest, readAddress, showAddress, showThread } from "./lib/conversations.js";
+import { followIngestions, listDocuments } from "./lib/library.js";
+import { getState, setState } from "./lib/store.js";
+import { onChange } from "./lib/tabs.js";
+import { App } from "./ui/app.js";
+
+const { thread, workspace } = readAddress();
+setState({ workspace });
+if (location.hash.startsWith("#thread=")) history.replaceState(null, "", address(`/t/${encodeURIComponent(thread ?? "")}`));
+
+addEventListener("popstate", showAddress);
+addEventListener("online", () => { setState({ offline: false }); loadNewest(); });
+addEventListener("offline", () => setState({ offline: true }));
+document.addEventListener("visibilitychange", () => {
+  if (document.visibilityState === "visible") refresh();
+});
+onChange((changed, elsewhere) => {
+  if (changed === null && elsewhere) return loadLists();
+  listThreads();
+  if (changed !== null && changed === getState().thread?.id) loadNewest();
+});
+
+const root = /** @type {Element} */ (document.getElementById("app"));
+root.replaceChildren();
+render(html`<${App} />`, root);
+showThread(thread);
+start();
+
+function refresh() {
+  listThreads();
+  loadNewest();
+}
+
+function loadLists() {
+  listThreads();
+  listDocuments();
+  followIngestions();
+}
+
+async function start() {
+  loadLists();
+  const [caller, health, workspaces] = await Promise.all([
+    fetchJson("/api/session").catch(() => null),
+    fetchJson("/readyz").catch((error) => error.body ?? { problem: error.message }),
+    fetchJson("/api/workspaces").catch(() => null),
+  ]);
+  setState({ caller, workspaces: workspaces?.workspaces ?? [] });
+  if (health.modes) setState({ modes: health.modes, mode: health.modes.includes("standard") ? "standard" : health.modes[0] });
+  if (health.problem) setState({ trouble: health.problem });
+}

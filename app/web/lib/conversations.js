@@ -1,0 +1,143 @@
+/** The conversations of the workspace, and the one that is shown. The address names it. */
+
+import { address, ApiError, attempt, fetchJson, sending } from "./api.js";
+import { leaveRuns, takeUp } from "./runs.js";
+import { getState, setState } from "./store.js";
+import { announceChange } from "./tabs.js";
+import { isRunning, restoreTurn } from "./turns.js";
+
+/** @param {string} id */
+const path = (id) => `/api/threads/${encodeURIComponent(id)}`;
+
+/** A conversation as the page holds it; `identity` stays the same object while it is shown.
+ * @param {string | null} id @returns {Thread} */
+const makeThread = (id) => ({
+  id, identity: { id, workspace: getState().workspace }, title: "", turns: [], earlier: null, loading: id !== null, trouble: "",
+});
+
+/** What the address of the window names. */
+export function readAddress() {
+  // Where conversations were before they had addresses of their own.
+  const old = new URLSearchParams(location.hash.slice(1)).get("thread");
+  const named = /^\/t\/([\w.:-]+)$/.exec(location.pathname)?.[1];
+  return {
+    thread: old ?? named ?? null,
+    workspace: new URLSearchParams(location.search).get("workspace"),
+  };
+}
+
+/** Shows a conversation, or a new one, and puts it into the address. @param {string | null} id */
+export function goTo(id) {
+  history.pushState(null, "", address(id ? `/t/${encodeURIComponent(id)}` : "/"));
+  return showThread(id);
+}
+
+/** Shows what the address names. Another workspace is another page. */
+export function showAddress() {
+  const { thread, workspace } = readAddress();
+  if (workspace === getState().workspace) showThread(thread);
+  else location.reload();
+}
+
+/** From here on, questions go to the conversation with this id. @param {string | null} id */
+export async function showThread(id) {
+  leaveRuns();
+  setState({ thread: makeThread(id), evidence: null, tip: null, trouble: "", pane: "" });
+  if (id) await loadNewest();
+}
+
+/** Takes in what the server has of the conversation: at first all, later what another window added. */
+export async function loadNewest() {
+  const shown = getState().thread;
+  if (!shown?.id) return;
+  try {
+    const saved = await fetchJson(address(path(shown.id), { limit: shown.loading ? 20 : 5 }));
+    const thread = getState().thread;
+    // A question of this window that is being accepted may be among them; this is done again when it is.
+    if (thread?.identity !== shown.identity || thread.turns.some(({ runId, state }) => !runId && state === "working")) return;
+    const known = new Set(thread.turns.map(({ runId }) => runId));
+    const arrived = saved.turns.filter((turn) => !known.has(turn.run_id));
+    const added = arrived.map(restoreTurn);
+    /** @type {(string | null)[]} */
+    const order = saved.turns.map((turn) => turn.run_id);
+    const turns = [...thread.turns];
+    for (const turn of added) {
+      const later = order.slice(order.indexOf(turn.runId) + 1);
+      const place = turns.findIndex(({ runId }) => later.includes(runId));
+      turns.splice(place < 0 ? turns.length : place, 0, turn);
+    }
+    const earlier = thread.loading ? saved.next : thread.earlier;
+    setState({ thread: { ...thread, title: saved.title, turns, earlier, loading: false, trouble: "" } });
+    added.forEach((turn, place) => { if (isRunning(arrived[place])) takeUp(turn); });
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    const thread = getState().thread;
+    // What is shown stays, whatever the server knows of it at the moment.
+    if (thread?.identity !== shown.identity || !thread.loading) return;
+    if (error.code === "unknown_thread" || error.status === 422) {
+      history.replaceState(null, "", address("/"));
+      setState({ thread: makeThread(null), trouble: "There is no conversation at this address. A question starts a new one." });
+    } else {
+      setState({ thread: { ...thread, loading: false, trouble: `What was said before cannot be shown. ${error.message}` } });
+    }
+  }
+}
+
+/** Tries again to show what could not be shown. */
+export function loadAgain() {
+  const { thread } = getState();
+  if (!thread) return;
+  setState({ thread: { ...thread, loading: true, trouble: "" } });
+  loadNewest();
+}
+
+/** Shows older turns of the conversation. */
+export async function loadEarlier() {
+  const { id, identity, earlier } = getState().thread ?? {};
+  if (!id) return;
+  await attempt(async () => {
+    const saved = await fetchJson(address(path(id), { limit: 20, before: earlier }));
+    const thread = getState().thread;
+    if (!thread || thread.identity !== identity) return;
+    setState({ thread: { ...thread, turns: [...saved.turns.map(restoreTurn), ...thread.turns], earlier: saved.next } });
+  });
+}
+
+let listing = 0;
+
+/** Lists the conversations, newest first; `more` goes on where the list ends. */
+export async function listThreads(more = false) {
+  const number = (listing += 1);
+  const { search, threads, threadsNext } = getState();
+  const after = more ? threadsNext : null;
+  try {
+    const listed = await fetchJson(address("/api/threads", { mine: "true", q: search, limit: 50, after }));
+    // Only the newest list counts: an older one may arrive later.
+    if (number === listing) setState({ threads: more ? [...threads, ...listed.threads] : listed.threads, threadsNext: listed.next });
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    console.debug(error);
+  }
+}
+
+/** @param {string} id @param {string} title */
+export async function renameThread(id, title) {
+  await attempt(async () => {
+    await fetchJson(address(path(id)), sending("PATCH", { title }));
+    await listThreads();
+  });
+}
+
+/** Erases a conversation for good. @param {string} id */
+export async function deleteThread(id) {
+  await attempt(async () => {
+    await fetchJson(address(path(id)), { method: "DELETE" });
+    if (getState().thread?.id === id) await goTo(null);
+    announceChange(null);
+  });
+}
+
+/** Keeps or withdraws what somebody thinks of an answer.
+ * @param {string} runId @param {{rating: string, reason: string | null, comment: string} | null} feedback */
+export const sendFeedback = (runId, feedback) =>
+  fetchJson(address(`/api/runs/${encodeURIComponent(runId)}/feedback`), feedback ? sending("PUT", feedback) : { method: "DELETE" });

@@ -1,0 +1,88 @@
+/** Which citation the evidence pane shows, and what it needs to show it. */
+
+import { address, fetchJson } from "./api.js";
+import { getState, setState } from "./store.js";
+import { listSources } from "./turns.js";
+
+/** @param {string} turn @param {number} marker */
+export function openCitation(turn, marker) {
+  setState({ evidence: { turn, marker }, tip: null });
+}
+
+/** @param {string} document @param {number} page */
+export const openDocument = (document, page = 1) => setState({ evidence: { document, page }, pane: "", tip: null });
+
+/** Closes the pane, and gives the focus back to the marker of what it showed. */
+export function closeEvidence() {
+  const { evidence } = getState();
+  setState({ evidence: null });
+  if (!evidence || !("turn" in evidence)) return;
+  const turn = document.querySelector(`[data-turn="${evidence.turn}"]`);
+  const marker = turn?.querySelector(`.marker[data-marker="${evidence.marker}"], .chip[data-marker="${evidence.marker}"]`);
+  // The window is narrow, and what lies under a sheet takes no focus: the sheet goes with the next frame.
+  requestAnimationFrame(() => requestAnimationFrame(() => /** @type {HTMLElement | null | undefined} */ (marker)?.focus()));
+}
+
+/** The citations through which one leafs: those of the answer, or where it cites none, what was read.
+ * @param {Turn} turn */
+export function leafThrough(turn) {
+  const sources = listSources(turn);
+  const cited = sources.filter((source) => source.cited);
+  return (cited.length ? cited : sources).map(({ citation }) => citation);
+}
+
+/** Shows the next citation, or the one before; with nothing open, the first of the last answer. @param {1 | -1} step */
+export function leaf(step) {
+  const { evidence, thread } = getState();
+  const open = evidence && "turn" in evidence ? evidence : null;
+  const turn = open ? thread?.turns.find(({ key }) => key === open.turn) : thread?.turns.findLast(({ cited }) => cited.length);
+  if (!turn) return;
+  const citations = leafThrough(turn);
+  const place = citations.findIndex(({ marker }) => marker === open?.marker);
+  const next = citations[open ? (place + step + citations.length) % citations.length : 0];
+  if (next) openCitation(turn.key, next.marker);
+}
+
+/** @param {string} document @param {number} page @param {number} [revision] */
+export const pageAddress = (document, page, revision) =>
+  address(`/api/documents/${encodeURIComponent(document)}/pages/${page}.webp`, { revision });
+
+/** @param {string} document @param {number} [revision] */
+export const fileAddress = (document, revision) => address(`/api/documents/${encodeURIComponent(document)}/file`, { revision });
+
+/** Fetches the picture of a citation's page before somebody asks for it. @param {Citation} citation */
+export function prefetchPage({ document_id, page, revision }) {
+  if (page) new Image().src = pageAddress(document_id, page, revision);
+}
+
+/** The last texts that were read, by address. @type {Map<string, Promise<any>>} */
+const texts = new Map();
+
+/** A document's text in blocks. @param {string} document @param {number} [revision] */
+export function readBlocks(document, revision) {
+  const from = address(`/api/documents/${encodeURIComponent(document)}/text`, { revision });
+  const known = texts.get(from);
+  if (known) return known;
+  if (texts.size > 8) texts.clear();
+  const reading = fetchJson(from);
+  texts.set(from, reading);
+  reading.catch(() => texts.delete(from));
+  return reading;
+}
+
+/** The parts of a document's text that a citation quotes, as [start, end) in characters of the document.
+ *
+ * A model's citation covers a whole passage, of which `text` has the sentences in question, with an ellipsis for what
+ * it leaves out. @param {Citation} citation @param {(start: number, end: number) => string} slice */
+export function quotedRanges({ start, end, text }, slice) {
+  const whole = slice(start, end);
+  /** @type {[number, number][]} */
+  const ranges = [];
+  for (const part of text.split("…").map((each) => each.trim()).filter(Boolean)) {
+    const at = whole.indexOf(part);
+    if (at < 0) return [[start, end]];
+    const before = [...whole.slice(0, at)].length;
+    ranges.push([start + before, start + before + [...part].length]);
+  }
+  return ranges.length ? ranges : [[start, end]];
+}

@@ -1,0 +1,113 @@
+/** Answers are Markdown. The lexer of marked reads it, and what it finds becomes virtual nodes: no HTML ever exists. */
+
+import { h } from "../vendor/preact-htm.js";
+import { Marked } from "../vendor/marked.js";
+import { visible } from "./text.js";
+
+const MARKER = /^\[(?:(?:Source |Citation )?(\d{1,3})|cite:([^\s\]]+))\]/;
+const MOST_LEVELS = 12;
+
+const marker = {
+  name: "marker",
+  level: /** @type {const} */ ("inline"),
+  start: (text) => text.indexOf("["),
+  tokenizer(text) {
+    const found = MARKER.exec(text);
+    return found ? { type: "marker", raw: found[0], number: Number(found[1] ?? 0), chunk: found[2] } : undefined;
+  },
+};
+
+const markdown = new Marked({ breaks: true, extensions: [marker] });
+
+/** @typedef {(number: number, chunk: string | undefined) => any} MakeMarker */
+
+/** The text as virtual nodes. `make` gives the node of a marker, or null where there is no such source.
+ * @param {string} text @param {MakeMarker} make */
+export function renderMarkdown(text, make) {
+  try {
+    const tokens = markdown.lexer(text);
+    nameHeadings(tokens);
+    return renderBlocks(tokens, make, 0);
+  } catch (error) {
+    // Ten thousand quotes within each other are too deep for any reader.
+    if (!(error instanceof RangeError)) throw error;
+    return [h("p", { class: "plain" }, visible(text))];
+  }
+}
+
+/** Gives headings tags that follow the question's, whatever levels a document began with. @param {any[]} tokens */
+function nameHeadings(tokens) {
+  const headings = tokens.filter(({ type }) => type === "heading");
+  const depths = [...new Set(headings.map(({ depth }) => depth))].sort();
+  for (const heading of headings) heading.tag = `h${Math.min(6, 3 + depths.indexOf(heading.depth))}`;
+}
+
+/** @param {any[]} tokens @param {MakeMarker} make @param {number} level @returns {any[]} */
+function renderBlocks(tokens, make, level) {
+  if (level > MOST_LEVELS) return tokens.map((token) => visible(token.raw));
+  return tokens.map((token) => renderBlock(token, make, level + 1));
+}
+
+/** @param {any} token @param {MakeMarker} make @param {number} level @returns {any} */
+function renderBlock(token, make, level) {
+  const inline = () => renderInline(token.tokens ?? [], make, level);
+  switch (token.type) {
+    case "space": return null;
+    case "heading": return h(token.tag ?? "h6", { dir: "auto" }, inline());
+    case "paragraph": return h("p", { dir: "auto" }, inline());
+    case "text": return token.tokens ? inline() : visible(token.text);
+    case "blockquote": return h("blockquote", null, renderBlocks(token.tokens, make, level));
+    case "code": return h("pre", { tabIndex: 0 }, h("code", null, visible(token.text)));
+    case "hr": return h("hr", null);
+    case "list": {
+      const items = token.items.map((item) => h("li", { dir: "auto" }, renderBlocks(item.tokens, make, level)));
+      return token.ordered ? h("ol", { start: token.start || 1 }, items) : h("ul", null, items);
+    }
+    case "table": return renderTable(token, make, level);
+    // Markup, and addresses that Markdown would hide.
+    default: return h("p", { dir: "auto" }, visible(token.raw));
+  }
+}
+
+/** @param {any} token @param {MakeMarker} make @param {number} level */
+function renderTable(token, make, level) {
+  /** @param {any[]} cells @param {string} tag */
+  const row = (cells, tag) =>
+    h("tr", null, cells.map((cell, column) =>
+      h(tag, { dir: "auto", "data-align": cell.align ?? undefined }, renderInline(withoutRepeats(cells, column), make, level))));
+  return h("div", { class: "table", tabIndex: 0, role: "group", "aria-label": "Table" },
+    h("table", null,
+      h("thead", null, row(token.header, "th")),
+      h("tbody", null, token.rows.map((cells) => row(cells, "td")))));
+}
+
+/** A cell's tokens without the markers that a later cell of the row has too: one a row is enough.
+ * @param {any[]} cells @param {number} column */
+function withoutRepeats(cells, column) {
+  const later = new Set(cells.slice(column + 1).flatMap((cell) => cell.tokens).map((token) => token.type === "marker" && token.raw));
+  return cells[column].tokens.filter((token) => token.type !== "marker" || !later.has(token.raw));
+}
+
+/** @param {any[]} tokens @param {MakeMarker} make @param {number} level @returns {any[]} */
+function renderInline(tokens, make, level) {
+  if (level > MOST_LEVELS) return tokens.map((token) => visible(token.raw));
+  return tokens.map((token) => {
+    const inner = () => renderInline(token.tokens ?? [], make, level + 1);
+    switch (token.type) {
+      case "marker": return make(token.number, token.chunk) ?? token.raw;
+      case "text": return token.tokens ? inner() : visible(token.text);
+      case "escape": return visible(token.text);
+      case "strong": return h("strong", null, inner());
+      case "em": return h("em", null, inner());
+      case "del": return h("s", null, inner());
+      case "codespan": return h("code", null, visible(token.text));
+      case "br": return h("br", null);
+      // A link shows where it leads, and leads nowhere: its text and its address are a document's or a model's.
+      case "link":
+        if (token.raw === token.href || token.text === token.href) return visible(token.text);
+        return [...inner(), h("span", { class: "address" }, ` (${visible(token.href)})`)];
+      case "image": return `${visible(token.text)} (${visible(token.href)})`;
+      default: return visible(token.raw);
+    }
+  });
+}

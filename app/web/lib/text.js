@@ -1,0 +1,48 @@
+/** Text of documents and models as people may see it. It is hostile: it becomes text nodes, never markup. */
+
+/** Characters that turn text around, take no room or steer a terminal. Joiners and marks that scripts need stay. */
+const HIDDEN = /[\0-\x08\x0b-\x1f\x7f-\x9f\u200b\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
+
+/** The text with every hidden character named where it stands. @param {unknown} text */
+export function visible(text) {
+  return String(text ?? "")
+    .replace(/\r\n?/g, "\n")
+    .replace(HIDDEN, (character) => `‹U+${character.codePointAt(0)?.toString(16).toUpperCase().padStart(4, "0")}›`);
+}
+
+/** The beginning of a text, for labels. @param {unknown} text */
+export function short(text, most = 120) {
+  const shown = visible(text);
+  return shown.length > most ? `${shown.slice(0, most)}…` : shown;
+}
+
+/** @param {number} number @param {string} word */
+export const count = (number, word) => `${number.toLocaleString("en")} ${word}${number === 1 ? "" : "s"}`;
+
+/** @param {number} share */
+export const percent = (share) => `${Math.round(100 * share)} %`;
+
+/** @param {number} ms */
+export const duration = (ms) => (ms < 10 ? "under 10 ms" : ms < 100 ? `${Math.ceil(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
+
+/** How long ago, in the fewest words. @param {string} time */
+export function ago(time) {
+  const minutes = (Date.now() - Date.parse(time)) / 60_000;
+  if (minutes < 1) return "now";
+  if (minutes < 60) return `${Math.floor(minutes)} min`;
+  if (minutes < 24 * 60) return `${Math.floor(minutes / 60)} h`;
+  if (minutes < 7 * 24 * 60) return `${Math.floor(minutes / 60 / 24)} d`;
+  return new Date(time).toLocaleDateString("en", { day: "numeric", month: "short", year: "numeric" });
+}
+
+/** The file's name, of a path or an address. @param {string} source */
+export const fileName = (source) => source.split(/[\\/]/).filter(Boolean).at(-1) ?? source;
+
+/** The same in a few words: the last heading, and the page. @param {Citation} citation */
+export const nearPlace = (citation) => place({ ...citation, heading_path: citation.heading_path.slice(-1) });
+
+/** Where a citation stands, in words. @param {Citation} citation */
+export function place(citation) {
+  const path = citation.heading_path.filter((heading) => heading !== citation.title);
+  return [path.join(" › "), citation.page ? `page ${citation.page}` : ""].filter(Boolean).join(" · ");
+}

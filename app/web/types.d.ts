@@ -1,0 +1,46 @@
+// The types of what the page holds, known to every module. Browsers never see this file.
+
+type Box = { page: number; x: number; y: number; width: number; height: number }; // in percent of the page
+type Citation = {
+  marker: number; document_id: string; title: string; source: string; chunk_id: string; page: number | null;
+  boxes?: Box[]; heading_path: string[]; start: number; end: number; text: string; score: number; revision?: number;
+};
+type Source = { citation: Citation; cited: boolean };
+type Options = { mode: string; document_ids: string[] | null };
+type Rating = { rating: "up" | "down"; reason: string | null; comment: string };
+type Note = { text: string; label: string; bad?: boolean; act?: () => void };
+type Correction = { reason: string; withdrawn: string };
+type Turn = {
+  key: string; runId: string | null; question: string; options: Options; state: "working" | "over"; waiting: string;
+  step: string; detail?: string; text: string; cited: Citation[]; read: Citation[]; steps: string[];
+  corrections: Correction[]; restarted: string; verification: any; done: any; error: any; note: Note | null;
+  feedback: Rating | null; stopping: boolean;
+};
+type SavedTurn = {
+  run_id: string; question: string; mode: string; state: string; ended: any; sources: Citation[];
+  steps: { node: string }[]; corrections: Correction[]; feedback: Rating | null;
+};
+type ThreadIdentity = { id: string | null; workspace: string | null };
+type Thread = {
+  id: string | null; identity: ThreadIdentity; title: string; turns: Turn[]; earlier: string | null; loading: boolean;
+  trouble: string;
+};
+type ThreadEntry = { thread_id: string; title: string; updated_at: string; turns: number; running: string | null };
+type LibraryDocument = {
+  id: string; title: string; source: string; media_type: string; pages: number | null; characters: number;
+  chunks: number; to_embed: number; updated_at: string;
+};
+type Ingestion = {
+  ingestion_id: string; source: string; state: string; accepted_at: string; ended_at: string | null; report: any;
+  progress?: { stage: string; done: number; total: number | null };
+};
+type Upload = { key: number; name: string; share: number; error: string };
+type Evidence = { turn: string; marker: number } | { document: string; page: number };
+type Tip = { anchor: Element; title: string; text: string };
+type State = {
+  caller: any; signedOut: boolean; trouble: string; status: string; offline: boolean; workspace: string | null;
+  workspaces: { id: string; documents: number; threads: number }[]; modes: string[]; mode: string;
+  draft: string | null; threads: ThreadEntry[]; threadsNext: string | null; search: string; thread: Thread | null;
+  documents: LibraryDocument[] | null; chosen: string[]; ingestions: Ingestion[]; uploads: Upload[];
+  evidence: Evidence | null; tip: Tip | null; pane: "" | "left"; leftTab: "conversations" | "library";
+};

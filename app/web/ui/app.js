@@ -1,0 +1,84 @@
+import { html, useEffect } from "../vendor/preact-htm.js";
+import { closeEvidence, leaf } from "../lib/evidence.js";
+import { getState, setState, useStore } from "../lib/store.js";
+import { short, visible } from "../lib/text.js";
+import { Composer } from "./composer.js";
+import { DropZone } from "./drop-zone.js";
+import { Evidence } from "./evidence.js";
+import { Left } from "./left.js";
+import { SignIn } from "./sign-in.js";
+import { Tip } from "./tip.js";
+import { Turns } from "./turns.js";
+
+/** The page: conversations and library on the left, the conversation in the middle, its evidence on the right. */
+export function App() {
+  const signedOut = useStore((state) => state.signedOut);
+  const hasEvidence = useStore((state) => state.evidence !== null);
+  const leftOpen = useStore((state) => state.pane === "left");
+  useEffect(() => {
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, []);
+  if (signedOut) return html`<main class="alone"><${SignIn} /></main>`;
+  return html`
+    <div class="page ${hasEvidence ? "with-evidence" : ""} ${leftOpen ? "with-left" : ""}">
+      <${Left} />
+      <main class="middle">
+        <${Bar} />
+        <${Notices} />
+        <${Turns} />
+        <${Composer} />
+        <${Tip} />
+      </main>
+      <${Evidence} />
+    </div>
+    <${DropZone} />
+    <${Status} />`;
+}
+
+/** What narrow windows have in place of the left pane. */
+function Bar() {
+  const title = useStore(({ thread }) => thread?.title || thread?.turns[0]?.question || "askgraph");
+  useEffect(() => {
+    document.title = short(title, 60);
+  }, [title]);
+  return html`
+    <div class="bar">
+      <button type="button" class="quiet" onClick=${() => setState({ pane: "left" })}>Conversations</button>
+      <h1 class="bar-title"><bdi>${short(title, 60)}</bdi></h1>
+    </div>`;
+}
+
+/** What is wrong, in words. */
+function Notices() {
+  const trouble = useStore((state) => state.trouble);
+  const offline = useStore((state) => state.offline);
+  return html`
+    <div class="notices" role="alert">
+      ${offline && html`<p class="note">You are offline. What you see stays, and answers go on when the network is back.</p>`}
+      ${trouble && html`
+        <p class="note bad" id="trouble"><span>${visible(trouble)}</span>
+          <button type="button" class="quiet" onClick=${() => setState({ trouble: "" })}>Close</button></p>`}
+    </div>`;
+}
+
+function Status() {
+  const status = useStore((state) => state.status);
+  return html`<div id="status" class="unseen" role="status">${visible(status)}</div>`;
+}
+
+/** @param {KeyboardEvent} event */
+function onKey(event) {
+  const { evidence, tip, pane } = getState();
+  if (event.key === "Escape") {
+    if (tip) setState({ tip: null });
+    if (evidence) closeEvidence();
+    else if (pane) setState({ pane: "" });
+    return;
+  }
+  const { target } = event;
+  const types = target instanceof HTMLElement && target.closest("input:not([type=checkbox]), textarea, select");
+  if (types || event.metaKey || (event.key !== "[" && event.key !== "]")) return;
+  event.preventDefault();
+  leaf(event.key === "]" ? 1 : -1);
+}

@@ -1,0 +1,71 @@
+import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact-htm.js";
+import { quotedRanges, readBlocks } from "../lib/evidence.js";
+import { visible } from "../lib/text.js";
+
+/** Blocks that are shown around a passage; the others on request. */
+const AROUND = 30;
+
+/** A document's text in blocks, with a citation's passage highlighted.
+ * @param {{document: string, revision?: number, citation?: Citation}} props */
+export function Blocks({ document, revision, citation }) {
+  const [blocks, setBlocks] = useState(/** @type {any[] | null} */ (null));
+  const [trouble, setTrouble] = useState("");
+  const [around, setAround] = useState(AROUND);
+  const box = useRef(/** @type {HTMLElement | null} */ (null));
+  useEffect(() => {
+    let gone = false;
+    readBlocks(document, revision).then(
+      (read) => { if (!gone) setBlocks(read.blocks); },
+      (error) => { if (!gone) setTrouble(error.message); },
+    );
+    return () => { gone = true; };
+  }, [document, revision]);
+  useEffect(() => {
+    if (blocks) box.current?.querySelector("mark")?.scrollIntoView({ block: "center" });
+  }, [blocks]);
+  const ranges = useMemo(() => (blocks && citation ? quotedRanges(citation, slicer(blocks)) : []), [blocks, citation]);
+
+  if (trouble) return html`${citation && html`<blockquote class="quote" dir="auto">${visible(citation.text)}</blockquote>`}<p class="note">${visible(trouble)}</p>`;
+  if (!blocks) return html`<p class="soft">Loading the text…</p>`;
+  const first = Math.max(0, blocks.findIndex(({ end }) => ranges.some(([start]) => start < end)));
+  const [from, to] = [Math.max(0, first - around), first + 2 * around];
+  return html`
+    <div class="text" ref=${box}>
+      ${from > 0 && html`<button type="button" class="quiet" onClick=${() => setAround(around + 200)}>Show what stands before</button>`}
+      ${blocks.slice(from, to).map((block) => html`<${Block} key=${block.start} block=${block} ranges=${ranges} />`)}
+      ${to < blocks.length && html`<button type="button" class="quiet" onClick=${() => setAround(around + 200)}>Show more</button>`}
+    </div>`;
+}
+
+/** Offsets count characters, of which JavaScript counts those outside the basic plane twice. @param {any[]} blocks */
+function slicer(blocks) {
+  const points = blocks.map(({ text }) => [...text]);
+  /** @param {number} start @param {number} end */
+  return (start, end) => {
+    let text = "";
+    let position = start;
+    blocks.forEach((block, place) => {
+      if (block.end <= start || block.start >= end) return;
+      // Between two blocks stands only white space.
+      text += "\n".repeat(Math.max(0, block.start - position));
+      text += points[place].slice(Math.max(0, start - block.start), end - block.start).join("");
+      position = Math.min(end, block.end);
+    });
+    return text;
+  };
+}
+
+/** @param {{block: any, ranges: [number, number][]}} props */
+function Block({ block: { kind, start, text }, ranges }) {
+  const points = [...text];
+  const parts = [];
+  let position = kind === "heading" ? text.length - text.replace(/^#+ */, "").length : 0;
+  for (const [from, to] of ranges) {
+    const [begin, end] = [Math.max(position, from - start), Math.min(points.length, to - start)];
+    if (begin >= end) continue;
+    parts.push(visible(points.slice(position, begin).join("")), html`<mark>${visible(points.slice(begin, end).join(""))}</mark>`);
+    position = end;
+  }
+  parts.push(visible(points.slice(position).join("")));
+  return html`<p class="block ${kind}" dir="auto">${parts}</p>`;
+}

@@ -1,0 +1,75 @@
+import { html, useEffect, useLayoutEffect, useRef } from "../vendor/preact-htm.js";
+import { ask, MOST_RUNS, stopAnswer } from "../lib/runs.js";
+import { setState, useStore } from "../lib/store.js";
+import { count } from "../lib/text.js";
+
+/** Where questions are written. */
+export function Composer() {
+  const box = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
+  const draft = useStore((state) => state.draft);
+  const mode = useStore((state) => state.mode);
+  const modes = useStore((state) => state.modes);
+  const chosen = useStore((state) => state.chosen);
+  const thread = useStore((state) => state.thread);
+  const working = thread?.turns.filter(({ state }) => state === "working") ?? [];
+  const full = working.length >= MOST_RUNS;
+
+  useLayoutEffect(() => {
+    if (draft === null || !box.current) return;
+    box.current.value = draft;
+    box.current.focus();
+    setState({ draft: null });
+    fit(box.current);
+  }, [draft]);
+  useEffect(() => {
+    // On a telephone that would bring up the keyboard.
+    if (matchMedia("(hover: hover)").matches) box.current?.focus();
+  }, [thread?.identity]);
+
+  const send = () => {
+    const { current } = box;
+    const question = current?.value.trim();
+    if (!current || !question || full) return;
+    if (ask(question, { mode, document_ids: chosen.length ? chosen : null })) {
+      current.value = "";
+      fit(current);
+    }
+  };
+  const onKeyDown = (event) => {
+    // While an input method composes a word, Enter belongs to it.
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    send();
+  };
+  const stop = () => {
+    stopAnswer(working[0].key);
+    box.current?.focus();
+  };
+  return html`
+    <section class="composer" aria-label="Ask">
+      <form class="column" onSubmit=${(event) => { event.preventDefault(); send(); }}>
+        <label class="unseen" for="question">Question</label>
+        <textarea id="question" rows="1" placeholder="Ask a question" aria-describedby="keys" ref=${box}
+          onKeyDown=${onKeyDown} onInput=${(event) => fit(/** @type {HTMLTextAreaElement} */ (event.currentTarget))}></textarea>
+        <span class="unseen" id="keys">Enter sends, Shift and Enter begins a new line.</span>
+        <div class="row">
+          <label><span class="soft">Mode</span>
+            <select id="mode" aria-label="Mode" value=${mode} onChange=${(event) => setState({ mode: /** @type {HTMLSelectElement} */ (event.currentTarget).value })}>
+              ${modes.map((each) => html`<option key=${each} value=${each} selected=${each === mode}>${each}</option>`)}
+            </select></label>
+          <button type="button" class="quiet" title="Choose what answers come from" onClick=${() => setState({ pane: "left", leftTab: "library" })}>
+            ${chosen.length ? count(chosen.length, "document") : "All documents"}</button>
+          <span class="ends">
+            ${working.length === 1 && html`<button type="button" id="stop" onClick=${stop}>${working[0].stopping ? "Stopping…" : "Stop"}</button>`}
+            <button id="send" class="main" type="submit" disabled=${full}>Ask</button>
+          </span>
+        </div>
+      </form>
+    </section>`;
+}
+
+/** Makes the box as high as its text. @param {HTMLTextAreaElement} box */
+function fit(box) {
+  box.style.height = "auto";
+  box.style.height = `${box.scrollHeight + 2}px`;
+}

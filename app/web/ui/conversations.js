@@ -1,0 +1,78 @@
+import { html, useRef, useState } from "../vendor/preact-htm.js";
+import { address } from "../lib/api.js";
+import { deleteThread, goTo, listThreads, renameThread } from "../lib/conversations.js";
+import { setState, useStore } from "../lib/store.js";
+import { ago, short, visible } from "../lib/text.js";
+import { Confirm } from "./confirm.js";
+
+/** The conversations, newest first, with a search over what was asked in them. */
+export function Conversations() {
+  const threads = useStore((state) => state.threads);
+  const more = useStore((state) => state.threadsNext);
+  const search = useStore((state) => state.search);
+  const shown = useStore((state) => state.thread?.id);
+  const timer = useRef(/** @type {number | undefined} */ (undefined));
+  const find = (event) => {
+    setState({ search: /** @type {HTMLInputElement} */ (event.currentTarget).value.trim() });
+    clearTimeout(timer.current);
+    timer.current = setTimeout(listThreads, 200);
+  };
+  return html`
+    <input type="search" class="search" aria-label="Search conversations" placeholder="Search" onInput=${find} />
+    ${!threads.length && html`<p class="soft empty">${search ? "No conversation has these words." : "No conversations yet. The first question begins one."}</p>`}
+    <ul class="list">
+      ${threads.map((thread) => html`<${Entry} key=${thread.thread_id} thread=${thread} current=${thread.thread_id === shown} />`)}
+    </ul>
+    ${more && html`<button type="button" class="quiet" onClick=${() => listThreads(true)}>Show more</button>`}`;
+}
+
+/** @param {{thread: ThreadEntry, current: boolean}} props */
+function Entry({ thread, current }) {
+  const [renaming, setRenaming] = useState(false);
+  const { thread_id: id, title, updated_at, running } = thread;
+  if (renaming) return html`<li><${Rename} id=${id} title=${title} close=${() => setRenaming(false)} /></li>`;
+  const open = (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+    event.preventDefault();
+    goTo(id);
+  };
+  return html`
+    <li class="entry ${current ? "current" : ""}">
+      <a href=${address(`/t/${encodeURIComponent(id)}`)} onClick=${open} aria-current=${current ? "page" : undefined}>
+        <span class="entry-title"><bdi>${short(title, 200)}</bdi></span>
+        <span class="soft">${running ? html`<span class="dot"></span>answering` : ago(updated_at)}</span>
+      </a>
+      <span class="entry-actions">
+        <button type="button" class="quiet" aria-label="Rename ${short(title, 60)}" onClick=${() => setRenaming(true)}>Rename</button>
+        <${Confirm} label="Delete" of=${short(title, 60)} act=${() => deleteThread(id)} />
+      </span>
+    </li>`;
+}
+
+/** @param {{id: string, title: string, close: () => void}} props */
+function Rename({ id, title, close }) {
+  const save = (event) => {
+    event.preventDefault();
+    const wanted = String(new FormData(/** @type {HTMLFormElement} */ (event.currentTarget)).get("title")).trim();
+    close();
+    if (wanted && wanted !== title) renameThread(id, wanted);
+  };
+  const leave = (event) => {
+    if (event.key !== "Escape") return;
+    event.stopPropagation();
+    close();
+  };
+  return html`
+    <form class="rename" onSubmit=${save} onKeyDown=${leave}>
+      <input name="title" aria-label="Title" maxlength="200" value=${visible(title).slice(0, 200)} ref=${focusOnce} />
+      <button type="submit" class="quiet">Save</button>
+      <button type="button" class="quiet" onClick=${close}>Cancel</button>
+    </form>`;
+}
+
+/** @param {HTMLInputElement | null} input */
+function focusOnce(input) {
+  if (!input || input.dataset.focused) return;
+  input.dataset.focused = "yes";
+  input.select();
+}

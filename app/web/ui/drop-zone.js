@@ -1,0 +1,28 @@
+import { html, useEffect, useState } from "../vendor/preact-htm.js";
+import { addFiles } from "../lib/library.js";
+
+/** Takes files that are dropped anywhere on the page. */
+export function DropZone() {
+  const [over, setOver] = useState(false);
+  useEffect(() => {
+    const drag = (event) => {
+      if (!bringsFiles(event)) return;
+      event.preventDefault();
+      setOver(true);
+    };
+    const leave = (event) => { if (!event.relatedTarget) setOver(false); };
+    const drop = (event) => {
+      setOver(false);
+      if (!bringsFiles(event)) return;
+      event.preventDefault();
+      addFiles([...(event.dataTransfer?.files ?? [])]);
+    };
+    addEventListener("dragover", drag);
+    addEventListener("dragleave", leave);
+    addEventListener("drop", drop);
+  }, []);
+  return over && html`<div class="drop">Drop files to add them to the library</div>`;
+}
+
+/** @param {DragEvent} event */
+const bringsFiles = (event) => event.dataTransfer?.types.includes("Files");

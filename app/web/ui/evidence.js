@@ -1,0 +1,65 @@
+import { html, useEffect, useRef } from "../vendor/preact-htm.js";
+import { closeEvidence, fileAddress, leaf, leafThrough, openDocument } from "../lib/evidence.js";
+import { useStore } from "../lib/store.js";
+import { fileName, percent, place, short, visible } from "../lib/text.js";
+import { listSources } from "../lib/turns.js";
+import { Blocks } from "./blocks.js";
+import { Pages } from "./pages.js";
+
+/** The right pane: the passage that a marker stands for, where it stands in its document; or a document of the library. */
+export function Evidence() {
+  const evidence = useStore((state) => state.evidence);
+  const turn = useStore((state) => state.thread?.turns.find(({ key }) => evidence && "turn" in evidence && key === evidence.turn));
+  const document = useStore((state) => state.documents?.find(({ id }) => evidence && "document" in evidence && id === evidence.document));
+  if (!evidence) return null;
+  if (turn && "turn" in evidence) {
+    const found = listSources(turn).find(({ citation }) => citation.marker === evidence.marker);
+    return found ? html`<${CitationPane} turn=${turn} citation=${found.citation} />` : null;
+  }
+  return document && "document" in evidence ? html`<${DocumentPane} item=${document} page=${evidence.page} />` : null;
+}
+
+/** @param {{turn: Turn, citation: Citation}} props */
+function CitationPane({ turn, citation }) {
+  const { marker, title, source, document_id, revision, score } = citation;
+  const citations = leafThrough(turn);
+  const number = citations.findIndex((each) => each.marker === marker) + 1;
+  return html`
+    <${Pane} name="Source ${marker}" focus="${turn.key}-${marker}" heading=${html`<span class="number">${marker}</span> <bdi>${short(title, 160)}</bdi>`}
+      tools=${html`
+        <button type="button" class="quiet" aria-label="Previous citation" title="Previous citation: [" disabled=${citations.length < 2} onClick=${() => leaf(-1)}>‹</button>
+        <span class="soft">${number ? `${number} of ${citations.length}` : "not cited"}</span>
+        <button type="button" class="quiet" aria-label="Next citation" title="Next citation: ]" disabled=${citations.length < 2} onClick=${() => leaf(1)}>›</button>`}>
+      <p class="soft where"><bdi>${visible(place(citation))}</bdi></p>
+      <p class="soft where"><bdi>${short(fileName(source ?? ""), 100)}</bdi> · relevance ${percent(score)} · <a href=${fileAddress(document_id, revision)} download>Download</a></p>
+      ${citation.page ? html`<${Pages} key="${turn.key}-${marker}" citation=${citation} />` : html`<${Blocks} key="${turn.key}-${marker}" document=${document_id} revision=${revision} citation=${citation} />`}
+    <//>`;
+}
+
+/** @param {{item: LibraryDocument, page: number}} props */
+function DocumentPane({ item: { id, title, source, pages, media_type }, page }) {
+  const hasPages = pages && media_type === "application/pdf";
+  return html`
+    <${Pane} name="Document" focus=${id} heading=${html`<bdi>${short(title || source, 160)}</bdi>`}
+      tools=${hasPages && html`
+        <button type="button" class="quiet" aria-label="Previous page" disabled=${page <= 1} onClick=${() => openDocument(id, page - 1)}>‹</button>
+        <span class="soft">page ${page} of ${pages}</span>
+        <button type="button" class="quiet" aria-label="Next page" disabled=${page >= pages} onClick=${() => openDocument(id, page + 1)}>›</button>`}>
+      <p class="soft where"><bdi>${short(fileName(source), 100)}</bdi> · <a href=${fileAddress(id)} download>Download</a></p>
+      ${hasPages ? html`<${Pages} key="${id}-${page}" citation=${{ document_id: id, page, title, boxes: [] }} />` : html`<${Blocks} key=${id} document=${id} />`}
+    <//>`;
+}
+
+/** @param {{name: string, focus: string, heading: any, tools: any, children?: any}} props */
+function Pane({ name, focus, heading, tools, children }) {
+  const title = useRef(/** @type {HTMLElement | null} */ (null));
+  useEffect(() => title.current?.focus({ preventScroll: true }), [focus]);
+  return html`
+    <aside class="evidence" aria-label=${name}>
+      <div class="evidence-top">
+        <h2 tabindex="-1" ref=${title}>${heading}</h2>
+        <div class="tools">${tools}<button type="button" class="quiet" onClick=${closeEvidence}>Close</button></div>
+      </div>
+      <div class="evidence-body" tabindex="0" role="group" aria-label="${name}, where it stands">${children}</div>
+    </aside>`;
+}

@@ -1,0 +1,101 @@
+import { html } from "../vendor/preact-htm.js";
+import { openCitation } from "../lib/evidence.js";
+import { useStore } from "../lib/store.js";
+import { count, duration, nearPlace, percent, short, visible } from "../lib/text.js";
+import { level } from "../lib/turns.js";
+import { STEPS } from "./steps.js";
+
+/** What an answer rests on: its sources, one line about them, and the details folded away.
+ * @param {{turn: Turn, sources: Source[]}} props */
+export function Facts({ turn, sources }) {
+  const { key, done } = turn;
+  const cited = sources.filter((source) => source.cited);
+  const others = sources.filter((source) => !source.cited);
+  if (!done) return html`<${Chips} turn=${key} sources=${cited} label="Sources" />`;
+  return html`
+    <${Chips} turn=${key} sources=${cited} label="Sources" />
+    ${cited.length > 0 && caveat(done) && html`<p class="caveat soft">${caveat(done)}</p>`}
+    <details class="facts">
+      <summary>${summarise(turn, cited.length).map((part) => html`<span key=${part}>${part}</span>`)}</summary>
+      <${Claims} turn=${turn} />
+      ${others.length > 0 && html`<h3>Read, not cited</h3><${Chips} turn=${key} sources=${others} label="Read, not cited" />`}
+      <${Steps} turn=${turn} />
+      <p class="soft">${describeRun(done)}${/^https?:\/\//.test(done.trace_url ?? "") && html`${" · "}<a href=${done.trace_url} target="_blank" rel="noreferrer">Trace</a>`}</p>
+    </details>`;
+}
+
+/** What to mind, unless the answer says so itself. @param {any} done */
+function caveat({ stopped, framing, confidence }) {
+  if (stopped || framing?.opening) return "";
+  const words = { high: "", medium: "Check the sources before you rely on it.", low: "The documents may answer this only in part." };
+  return words[level(confidence ?? 0)];
+}
+
+/** The line of evidence. @param {Turn} turn @param {number} cited */
+function summarise({ done, verification }, cited) {
+  const claims = verification?.status === "skipped" ? [] : verification?.claims ?? [];
+  const held = claims.filter(({ verdict }) => verdict === "supported").length;
+  const outcome = done.stopped ? "Stopped"
+    : done.abstained || done.outcome === "abstained" ? "Not in the documents"
+    : cited ? count(cited, "source") : "Without sources";
+  return [
+    outcome,
+    claims.length ? `${held} of ${count(claims.length, "statement")} checked and supported` : "",
+    cited && !done.stopped ? `confidence ${level(done.confidence ?? 0)}` : "",
+    done.cached ? "from the cache" : "",
+  ].filter(Boolean);
+}
+
+/** @param {{turn: string, sources: Source[], label: string}} props */
+function Chips({ turn, sources, label }) {
+  const open = useStore(({ evidence }) => (evidence && "turn" in evidence && evidence.turn === turn ? evidence.marker : null));
+  if (!sources.length) return null;
+  return html`
+    <ul class="chips" aria-label=${label}>
+      ${sources.map(({ citation }) => html`
+        <li key=${citation.marker}><button type="button" class="chip" data-marker=${citation.marker} aria-pressed=${open === citation.marker}
+          onClick=${() => openCitation(turn, citation.marker)}>
+          <b>${citation.marker}</b><bdi class="chip-title">${short(citation.title, 80)}</bdi>
+          <bdi class="soft">${short(nearPlace(citation), 60)}</bdi></button></li>`)}
+    </ul>`;
+}
+
+/** Every statement of the answer, and what its check found. @param {{turn: Turn}} props */
+function Claims({ turn: { verification } }) {
+  if (!verification?.claims?.length || verification.status === "skipped") return null;
+  return html`
+    <h3>Statements</h3>
+    <ul class="claims">
+      ${verification.claims.map((claim, number) => html`
+        <li key=${number}>
+          <span class=${claim.verdict === "supported" ? "right" : "wrong"}>${claim.verdict === "supported" ? "✓ Supported" : "✗ Not supported"}</span>
+          ${` (${percent(claim.score)}): `}<bdi>“${visible(claim.text)}”</bdi>
+          ${claim.reason && html` <bdi class="soft">${visible(claim.reason)}</bdi>`}
+        </li>`)}
+    </ul>`;
+}
+
+/** The steps as they ran, with the time of each. @param {{turn: Turn}} props */
+function Steps({ turn: { steps, done } }) {
+  if (!steps.length) return null;
+  return html`
+    <h3>Steps</h3>
+    <ol class="steps">
+      ${steps.map((step, number) => {
+        const last = steps.lastIndexOf(step) === number;
+        const ms = done.timings?.[step];
+        return html`<li key=${number}>${visible(STEPS[step] ?? step)}${last && ms ? html` <span class="soft">${duration(ms)}</span>` : ""}</li>`;
+      })}
+    </ol>
+    ${done.standalone_question && html`<p class="soft">Searched for: <bdi>“${visible(done.standalone_question)}”</bdi></p>`}`;
+}
+
+function describeRun({ mode, timings, cost, confidence, citations, answered_by }) {
+  return [
+    visible(mode),
+    timings?.total ? duration(timings.total) : "",
+    citations?.length ? `confidence ${percent(confidence ?? 0)}` : "",
+    answered_by && answered_by !== "local" ? `written by ${visible(answered_by)}` : "",
+    cost ? `$${cost.toFixed(4)}` : "",
+  ].filter(Boolean).join(" · ");
+}

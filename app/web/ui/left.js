@@ -1,0 +1,60 @@
+import { html, useEffect } from "../vendor/preact-htm.js";
+import { goTo } from "../lib/conversations.js";
+import { setState, useStore } from "../lib/store.js";
+import { Conversations } from "./conversations.js";
+import { Library } from "./library.js";
+import { signOut } from "./sign-in.js";
+import { Workspaces } from "./workspaces.js";
+
+/** The left pane: whose documents, which conversation, which files. */
+export function Left() {
+  const tab = useStore((state) => state.leftTab);
+  const documents = useStore((state) => state.documents?.length);
+  const arriving = useStore((state) => state.uploads.filter(({ error }) => !error).length
+    + state.ingestions.filter(({ ended_at }) => !ended_at).length);
+  const signedIn = useStore((state) => state.caller && state.caller.name !== "owner");
+  const open = useStore((state) => state.pane === "left");
+  // In a narrow window the pane is a sheet, and what lies under it takes no focus.
+  useEffect(() => {
+    if (!open) return;
+    focus(".left .only-narrow");
+    return () => focus(".bar button");
+  }, [open]);
+  /** @param {"conversations" | "library"} name @param {any} label */
+  const choice = (name, label) => html`
+    <button type="button" role="tab" id="tab-${name}" aria-selected=${tab === name} aria-controls="left-panel"
+      tabindex=${tab === name ? 0 : -1} onClick=${() => setState({ leftTab: name })}>${label}</button>`;
+  return html`
+    <nav class="left" aria-label="Conversations and library">
+      <div class="left-top">
+        <h1>askgraph</h1>
+        <button type="button" class="quiet only-narrow" onClick=${() => setState({ pane: "" })}>Close</button>
+        ${signedIn && html`<button type="button" class="quiet" onClick=${signOut}>Sign out</button>`}
+      </div>
+      <${Workspaces} />
+      <button type="button" class="new" onClick=${() => startNew()}>New conversation</button>
+      <div class="tabs" role="tablist" aria-label="Left pane" onKeyDown=${onArrow}>
+        ${choice("conversations", "Conversations")}
+        ${choice("library", html`Library <span class="soft">${arriving ? `${arriving} arriving` : documents ?? ""}</span>`)}
+      </div>
+      <div class="left-panel" id="left-panel" role="tabpanel" aria-labelledby="tab-${tab}">
+        ${tab === "conversations" ? html`<${Conversations} />` : html`<${Library} />`}
+      </div>
+    </nav>`;
+}
+
+/** @param {string} selector */
+const focus = (selector) => /** @type {HTMLElement | null} */ (document.querySelector(selector))?.focus();
+
+async function startNew() {
+  await goTo(null);
+  focus("#question");
+}
+
+/** @param {KeyboardEvent} event */
+function onArrow(event) {
+  if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
+  const other = /** @type {HTMLElement} */ (event.currentTarget).querySelector("[aria-selected=false]");
+  /** @type {HTMLElement | null} */ (other)?.click();
+  /** @type {HTMLElement | null} */ (other)?.focus();
+}

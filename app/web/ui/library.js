@@ -1,0 +1,90 @@
+import { html, useRef } from "../vendor/preact-htm.js";
+import { openDocument } from "../lib/evidence.js";
+import { addFiles, cancelIngestion, chooseDocument, deleteDocument, dismissUpload } from "../lib/library.js";
+import { setState, useStore } from "../lib/store.js";
+import { count, fileName, percent, short, visible } from "../lib/text.js";
+import { Confirm } from "./confirm.js";
+
+/** The documents of the workspace, and the files that are on their way. */
+export function Library() {
+  const documents = useStore((state) => state.documents);
+  const chosen = useStore((state) => state.chosen);
+  const uploads = useStore((state) => state.uploads);
+  const ingestions = useStore((state) => state.ingestions);
+  const mayAdd = useStore((state) => state.caller?.rights.includes("ingest"));
+  const known = new Set(documents?.map(({ source }) => source));
+  // What has arrived is among the documents; what has failed stays, with the reason.
+  const shown = ingestions.filter(({ state, source }) => state !== "done" || !known.has(source));
+  return html`
+    ${mayAdd && html`<${AddFiles} />`}
+    ${(uploads.length > 0 || shown.length > 0) && html`
+      <ul class="list arriving" aria-label="Files on their way">
+        ${uploads.map((each) => html`<${Sending} key=${each.key} upload=${each} />`)}
+        ${shown.map((each) => html`<${Reading} key=${each.ingestion_id} ingestion=${each} />`)}
+      </ul>`}
+    ${documents?.length === 0 && html`<p class="soft empty">No documents yet. Add some, or drop files anywhere on this page.</p>`}
+    ${documents && documents.length > 0 && html`
+      <p class="soft">${chosen.length ? html`Answers come from ${chosen.length} of ${count(documents.length, "document")}.${" "}
+        <button type="button" class="quiet" onClick=${() => setState({ chosen: [] })}>Use all</button>`
+        : `Answers come from all ${count(documents.length, "document")}.`}</p>`}
+    <ul class="list" aria-label="Documents">
+      ${documents?.map((each) => html`<${Entry} key=${each.id} item=${each} chosen=${chosen.includes(each.id)} mayDelete=${mayAdd} />`)}
+    </ul>`;
+}
+
+function AddFiles() {
+  const picker = useRef(/** @type {HTMLInputElement | null} */ (null));
+  const add = () => {
+    if (!picker.current) return;
+    addFiles([...(picker.current.files ?? [])]);
+    picker.current.value = "";
+  };
+  return html`
+    <button type="button" onClick=${() => picker.current?.click()}>Add files</button>
+    <input id="files" type="file" multiple hidden ref=${picker} onChange=${add} />`;
+}
+
+/** @param {{upload: Upload}} props */
+function Sending({ upload: { key, name, share, error } }) {
+  return html`
+    <li class="arrival ${error ? "failed" : ""}">
+      <span class="entry-title"><bdi>${short(name)}</bdi></span>
+      ${error ? html`<span class="wrong">${visible(error)}</span> <button type="button" class="quiet" onClick=${() => dismissUpload(key)}>Close</button>`
+        : html`<span class="soft">${share ? `sending ${percent(share)}` : "waiting to be sent"}</span><progress aria-label="Sending" value=${share} max="1"></progress>`}
+    </li>`;
+}
+
+/** What becomes of a file, in words. @type {Record<string, string>} */
+const STAGES = { waiting: "waiting", reading: "reading", embedding: "indexing passages", storing: "storing" };
+
+/** @param {{ingestion: Ingestion}} props */
+function Reading({ ingestion: { ingestion_id: id, source, state, report, progress, ended_at } }) {
+  const known = progress?.total ? progress.done / progress.total : undefined;
+  const stage = STAGES[progress?.stage ?? ""] ?? state;
+  return html`
+    <li class="arrival ${state === "failed" ? "failed" : ""}" data-state=${state}>
+      <span class="entry-title"><bdi>${short(fileName(source))}</bdi></span>
+      ${ended_at ? html`<span class=${state === "failed" ? "wrong" : "soft"}>${visible(report?.error || report?.note || state)}</span>`
+        : html`
+          <span class="soft">${stage}${progress?.total ? ` ${progress.done} of ${progress.total}` : ""}</span>
+          <progress aria-label="Progress of ${short(fileName(source), 60)}" value=${known} max="1"></progress>
+          <button type="button" class="quiet" aria-label="Give up ${short(fileName(source), 60)}" onClick=${() => cancelIngestion(id)}>Give up</button>`}
+    </li>`;
+}
+
+/** @param {{item: LibraryDocument, chosen: boolean, mayDelete: boolean}} props */
+function Entry({ item, chosen, mayDelete }) {
+  const { id, title, source, pages, chunks, to_embed } = item;
+  const name = short(title || fileName(source), 200);
+  const kind = (/\.(\w{1,5})$/.exec(source)?.[1] ?? "text").toUpperCase();
+  const size = pages ? count(pages, "page") : count(chunks, "passage");
+  return html`
+    <li class="entry">
+      <label class="choice"><input type="checkbox" aria-label="Answer from ${short(name, 80)}" checked=${chosen} onChange=${() => chooseDocument(id)} /></label>
+      <button type="button" class="plain-button" onClick=${() => openDocument(id)}>
+        <span class="entry-title"><bdi>${name}</bdi></span>
+        <span class="soft">${visible(kind)} · ${size}${to_embed ? ` · ${to_embed} still to be indexed` : ""}</span>
+      </button>
+      ${mayDelete && html`<span class="entry-actions"><${Confirm} label="Delete" of=${short(name, 60)} act=${() => deleteDocument(id)} /></span>`}
+    </li>`;
+}

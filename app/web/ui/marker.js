@@ -1,0 +1,20 @@
+import { html } from "../vendor/preact-htm.js";
+import { openCitation, prefetchPage } from "../lib/evidence.js";
+import { setState } from "../lib/store.js";
+import { short } from "../lib/text.js";
+
+/** The number in an answer that leads to its source.
+ * @param {{turn: string, citation: Citation}} props */
+export function Marker({ turn, citation }) {
+  const { marker, title, page, text } = citation;
+  const show = (event) => {
+    prefetchPage(citation);
+    const anchor = /** @type {Element} */ (event.currentTarget);
+    setState({ tip: { anchor, title: `${short(title)}${page ? `, page ${page}` : ""}`, text: short(text, 500) } });
+  };
+  const hide = () => setState({ tip: null });
+  return html`
+    <button type="button" class="marker" data-marker=${marker} aria-label="Source ${marker}: ${short(title)}"
+      aria-describedby="tip" onClick=${() => openCitation(turn, marker)}
+      onMouseEnter=${show} onFocus=${show} onMouseLeave=${hide} onBlur=${hide}>${marker}</button>`;
+}

@@ -1,0 +1,41 @@
+import { html, useRef, useState } from "../vendor/preact-htm.js";
+import { pageAddress } from "../lib/evidence.js";
+import { short, visible } from "../lib/text.js";
+import { Blocks } from "./blocks.js";
+
+/** The pages of a PDF that a citation quotes, with a box around every line of it.
+ * @param {{citation: Citation}} props */
+export function Pages({ citation }) {
+  const [failed, setFailed] = useState(false);
+  const { document_id, revision, boxes = [], page } = citation;
+  const numbers = [...new Set(boxes.map((box) => box.page))];
+  // A document from before files were kept has text only.
+  if (failed) return html`<${Blocks} document=${document_id} revision=${revision} citation=${citation.text ? citation : undefined} />`;
+  return html`
+    ${citation.text && html`<details class="quoted"><summary class="soft">The passage as text</summary>
+      <blockquote class="quote" dir="auto">${visible(citation.text)}</blockquote></details>`}
+    ${(numbers.length ? numbers : [page ?? 1]).map((number, place) => html`
+      <${Page} key=${number} citation=${citation} number=${number} boxes=${boxes.filter((box) => box.page === number)}
+        isFirst=${place === 0} fail=${() => setFailed(true)} />`)}`;
+}
+
+/** @param {{citation: Citation, number: number, boxes: Box[],
+ *   isFirst: boolean, fail: () => void}} props */
+function Page({ citation: { document_id, revision, title }, number, boxes, isFirst, fail }) {
+  const figure = useRef(/** @type {HTMLElement | null} */ (null));
+  const [loaded, setLoaded] = useState(false);
+  const show = () => {
+    setLoaded(true);
+    if (isFirst) figure.current?.querySelector("rect")?.scrollIntoView({ block: "center" });
+  };
+  return html`
+    <figure class="sheet ${loaded ? "" : "loading"}" ref=${figure}>
+      <figcaption class="soft">Page ${number}${loaded ? "" : ": loading…"}</figcaption>
+      <div class="picture">
+        <img src=${pageAddress(document_id, number, revision)} alt="Page ${number} of ${short(title, 100)}" onLoad=${show} onError=${fail} />
+        <svg viewBox="0 0 100 100" preserveAspectRatio="none" aria-hidden="true">
+          ${boxes.map(({ x, y, width, height }, place) => html`<rect key=${place} x=${x} y=${y} width=${width} height=${height} />`)}
+        </svg>
+      </div>
+    </figure>`;
+}

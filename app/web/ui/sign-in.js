@@ -1,0 +1,35 @@
+import { html, useState } from "../vendor/preact-htm.js";
+import { ApiError, request, sending } from "../lib/api.js";
+
+/** Asks for a key. The server keeps it in a cookie that no script can read. */
+export function SignIn() {
+  const [refused, setRefused] = useState("");
+  const signIn = async (event) => {
+    event.preventDefault();
+    const key = new FormData(/** @type {HTMLFormElement} */ (event.currentTarget)).get("key");
+    try {
+      await request("/api/session", sending("POST", { key: String(key).trim() }));
+      location.reload();
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      setRefused(error.message);
+    }
+  };
+  return html`
+    <section class="sign-in">
+      <h1>askgraph</h1>
+      <h2>Sign in</h2>
+      <form onSubmit=${signIn}>
+        <label for="key">Your key</label>
+        <input id="key" name="key" type="password" autocomplete="current-password" required autofocus />
+        <button class="main" type="submit">Sign in</button>
+      </form>
+      <p role="alert" class="wrong">${refused}</p>
+    </section>`;
+}
+
+/** Forgets the key, and asks for one. */
+export async function signOut() {
+  await request("/api/session", { method: "DELETE" });
+  location.assign("/");
+}

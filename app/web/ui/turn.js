@@ -1,0 +1,80 @@
+import { html, useMemo } from "../vendor/preact-htm.js";
+import { memo } from "../lib/memo.js";
+import { ask, stopAnswer } from "../lib/runs.js";
+import { goTo } from "../lib/conversations.js";
+import { short, visible } from "../lib/text.js";
+import { listSources } from "../lib/turns.js";
+import { Actions } from "./actions.js";
+import { Answer } from "./answer.js";
+import { Facts } from "./facts.js";
+import { STEPS } from "./steps.js";
+
+/** One question and its answer; of several that are being answered, each has its own Stop.
+ * @param {{turn: Turn, several: boolean}} props */
+function TurnView({ turn, several }) {
+  const sources = useMemo(() => listSources(turn), [turn.cited, turn.read]);
+  const citations = useMemo(() => sources.map(({ citation }) => citation), [sources]);
+  const { key, question, text, state, done } = turn;
+  return html`
+    <article class="turn ${state}" data-turn=${key}>
+      <h2 class="question" dir="auto">${visible(question)}</h2>
+      ${state === "working" && html`<${Progress} turn=${turn} several=${several} />`}
+      ${turn.restarted && html`<p class="note restarted">${turn.restarted}</p>`}
+      ${turn.corrections.map((correction, place) => html`<${Correction} key=${place} correction=${correction} />`)}
+      <${Answer} turn=${key} text=${text} sources=${citations} />
+      ${(done?.warnings ?? []).map((warning) => html`<p class="note" key=${warning} dir="auto">${visible(warning)}</p>`)}
+      ${turn.error && html`<${Failure} turn=${turn} />`}
+      ${turn.note && html`<${Offer} turn=${turn} ...${turn.note} />`}
+      ${(done || citations.length > 0) && html`<${Facts} turn=${turn} sources=${sources} />`}
+      ${done && html`<${Actions} turn=${turn} sources=${sources} />`}
+    </article>`;
+}
+
+export const Turn = memo(TurnView);
+
+/** What happens now. @param {{turn: Turn, several: boolean}} props */
+function Progress({ turn: { key, question, waiting, step, detail, stopping }, several }) {
+  const now = step ? `${STEPS[step] ?? step}…${detail ? ` ${detail}` : ""}` : "";
+  const stop = () => {
+    stopAnswer(key);
+    // The button goes with the answer's end, and the focus would go with it.
+    document.getElementById("question")?.focus();
+  };
+  return html`
+    <div class="status">
+      <p class="step">${visible(waiting || now)}</p>
+      ${several && html`<button type="button" aria-label="Stop: ${short(question)}" onClick=${stop}>${stopping ? "Stopping…" : "Stop"}</button>`}
+    </div>`;
+}
+
+/** Text that was shown and did not hold, where it stood. @param {{correction: Correction}} props */
+function Correction({ correction: { reason, withdrawn } }) {
+  return html`
+    <div class="correction">
+      <p class="note" role="alert">This answer was corrected. ${visible(reason)}</p>
+      <details open>
+        <summary>The answer before the correction</summary>
+        <del dir="auto">${visible(withdrawn)}</del>
+      </details>
+    </div>`;
+}
+
+/** @param {{turn: Turn}} props */
+function Failure({ turn }) {
+  const { code, message, retryable } = turn.error;
+  if (code !== "damaged_state") return html`<${Offer} turn=${turn} text=${message} bad=${true} label=${retryable ? "Try again" : "Ask again"} />`;
+  const move = async () => {
+    await goTo(null);
+    ask(turn.question, turn.options);
+  };
+  return html`<${Offer} turn=${turn} text=${message} bad=${true} label="Ask in a new conversation" act=${move} />`;
+}
+
+/** Says what is wrong, and offers what to do about it: to ask once more, unless `act` is something else.
+ * @param {{turn: Turn, text: string, label: string, bad?: boolean, act?: () => void}} props */
+function Offer({ turn, text, label, bad, act }) {
+  const again = () => ask(turn.question, turn.options, turn.key);
+  return html`
+    <div class="note ${bad ? "bad" : ""}" role="alert"><p>${visible(text)}</p>
+      <button type="button" onClick=${act ?? again}>${label}</button></div>`;
+}

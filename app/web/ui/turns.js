@@ -1,0 +1,29 @@
+import { html, useLayoutEffect, useRef } from "../vendor/preact-htm.js";
+import { loadAgain, loadEarlier } from "../lib/conversations.js";
+import { useStore } from "../lib/store.js";
+import { Turn } from "./turn.js";
+import { Welcome } from "./welcome.js";
+
+/** The conversation. */
+export function Turns() {
+  const thread = useStore((state) => state.thread);
+  const box = useRef(/** @type {HTMLElement | null} */ (null));
+  const turns = thread?.turns ?? [];
+  const working = turns.filter(({ state }) => state === "working").length;
+  const last = turns.at(-1)?.key;
+  useLayoutEffect(() => {
+    // A new question goes to the top, where its answer has room; not while somebody reads the answer before.
+    const block = working > 1 ? "nearest" : "start";
+    if (last) box.current?.querySelector(`[data-turn="${last}"]`)?.scrollIntoView({ block });
+  }, [last]);
+  return html`
+    <div class="turns" ref=${box} tabindex="-1">
+      <div class="column">
+        ${thread?.loading && html`<p class="soft">Loading the conversation…</p>`}
+        ${thread?.trouble && html`<p class="note bad" role="alert">${thread.trouble} <button type="button" onClick=${loadAgain}>Try again</button></p>`}
+        ${thread?.earlier && html`<button type="button" onClick=${loadEarlier}>Show earlier questions</button>`}
+        ${thread && !turns.length && !thread.loading && !thread.trouble && html`<${Welcome} />`}
+        ${turns.map((turn) => html`<${Turn} key=${turn.key} turn=${turn} several=${working > 1} />`)}
+      </div>
+    </div>`;
+}

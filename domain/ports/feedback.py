@@ -1,0 +1,39 @@
+"""What readers say of answers: kept, and told to a service that traces runs."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from domain.feedback import Complaint, Feedback, RatedRun, Rating
+
+
+class FeedbackStore(Protocol):
+    """Keeps feedback as long as its run. Raises `DatabaseUnavailable`."""
+
+    async def put(
+        self, workspace_id: str, run_id: str, rating: Rating, reason: Complaint | None, comment: str, given_by: str
+    ) -> Feedback:
+        """Keep feedback on a run, in the place of an earlier one. Raises `UnknownRun`."""
+        ...
+
+    async def delete(self, workspace_id: str, run_id: str) -> None:
+        """Drop the feedback on a run, if there is any."""
+        ...
+
+    async def read(self, workspace_id: str, run_ids: Sequence[str]) -> dict[str, Feedback]:
+        """Return the feedback on those of the runs that have any."""
+        ...
+
+    async def list(
+        self, workspace_id: str | None, since: datetime, limit: int, rating: Rating | None = None
+    ) -> Sequence[RatedRun]:
+        """Return rated runs, of one workspace or of all, the latest feedback first."""
+        ...
+
+
+class FeedbackSink(Protocol):
+    """Tells a tracing service."""
+
+    def send(self, trace_id: str, feedback: Feedback | None) -> None:
+        """Set the feedback on a trace, or take it back. Returns at once; what cannot be told soon is dropped."""
+        ...

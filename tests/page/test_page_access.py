@@ -1,0 +1,169 @@
+"""Whether everybody can use the page: axe-core, the keyboard alone, small windows, both themes."""
+
+from collections.abc import AsyncIterator
+from importlib.resources import files
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.page.scripted import WAIT, Script, ask, citation, document, done, event, ingestion, send
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+AXE = files("axe_playwright_python").joinpath("axe.min.js")
+LOOK = """async () => {
+    const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
+    const found = await axe.run({ runOnly: tags, resultTypes: ["violations"] });
+    const small = [...document.querySelectorAll("button, select, input, summary, textarea")]
+        .filter((each) => each.checkVisibility({ visibilityProperty: true }))
+        .map((each) => [each, (each.closest(".choice") ?? each).getBoundingClientRect()])
+        .filter(([each, box]) => box.width > 0 && (box.width < 23.9 || box.height < 23.9))
+        .map(([each, box]) => `${each.outerHTML.slice(0, 80)}: ${box.width} x ${box.height}`);
+    return [...found.violations.flatMap((each) => each.nodes.map((node) => `${each.id}: ${node.html.slice(0, 200)}`)), ...small];
+}"""
+SIZES = [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")]
+
+CLAIM = {
+    "text": "It is.",
+    "start": 0,
+    "end": 6,
+    "markers": [1],
+    "verdict": "unsupported",
+    "reason": "No.",
+    "score": 0.2,
+}
+CHECKED = {"status": "unsupported", "claims": [CLAIM]}
+TEXT = "## Result\n\nIt is [1].\n\n| a | b |\n|---|---|\n| c | d [2] |\n\n```\ncode\n```\n\n> quote"
+BLOCKS = [
+    {"kind": "heading", "start": 0, "end": 9, "text": "# Heading"},
+    {"kind": "paragraph", "start": 11, "end": 21, "text": "Passage 1."},
+]
+DOCUMENTS = [document("d"), document("e", title="A manual", source="m.pdf", media_type="application/pdf", pages=3)]
+
+
+async def visit_states(page: Page, script: Script) -> AsyncIterator[str]:
+    """Go from one state of the page to the next, naming each."""
+    script.blocks = BLOCKS
+    boxes = [{"page": 4, "x": 10, "y": 10, "width": 50, "height": 3}]
+    sources = [citation(1, start=11, end=21), citation(2, page=4, boxes=boxes)]
+    begun = [event("thinking", step="retrieve"), event("sources", citations=sources)]
+    correction = event("correction", reason="One was withdrawn.", answer=TEXT, citations=sources)
+    failed = event("error", code="x", message="The database did not answer.", retryable=True)
+    address = await script(
+        [*begun, event("content", token="It is"), WAIT, done("It is", [], stopped=True)],
+        [
+            *begun,
+            event("content", token="Was."),
+            correction,
+            done(TEXT, sources, verification=CHECKED, warnings=["So."]),
+        ],
+        [done("The documents do not answer this.", [], outcome="abstained", abstained=True)],
+        [failed],
+    )
+    await page.goto(address)
+    await expect(page.locator(".welcome")).to_contain_text("The library is empty.")
+    yield "empty library"
+    script.documents = DOCUMENTS
+    script.turns = []
+    await page.reload()
+    await page.locator(".starters").wait_for()
+    yield "first visit"
+    await send(page, "q")
+    await expect(page.locator(".answer")).to_have_text("It is")
+    yield "streaming"
+    await page.get_by_role("button", name="Stop").click()
+    await page.locator(".turn.over").wait_for()
+    yield "stopped"
+    await ask(page, "q")
+    await page.locator(".facts").last.evaluate("(details) => { details.open = true; }")
+    yield "corrected"
+    await page.get_by_role("button", name="Not helpful").last.click()
+    await page.locator(".reasons").wait_for()
+    yield "asked for a reason"
+    await page.locator(".marker").first.focus()
+    await page.locator("#tip").wait_for()
+    yield "tip"
+    await page.keyboard.press("Enter")
+    await page.locator(".evidence mark").wait_for()
+    yield "evidence in a text"
+    await page.keyboard.press("]")
+    await page.locator(".evidence rect").wait_for(state="attached")
+    yield "evidence on a page"
+    await page.keyboard.press("Escape")
+    await expect(page.locator(".marker").last).to_be_focused()
+    await ask(page, "q")
+    yield "abstained"
+    await ask(page, "q")
+    yield "failed"
+    progress = {"stage": "embedding", "done": 3, "total": 9}
+    script.ingestions = [ingestion("i", progress=progress), ingestion("j", state="failed", report={"error": "Empty."})]
+    await page.reload()
+    await page.get_by_role("button", name="All documents").click()
+    await page.get_by_role("tab", name="Library").click()
+    await page.locator(".arrival").first.wait_for()
+    yield "library"
+    await page.set_viewport_size({"width": 390, "height": 800})
+    await (
+        page.get_by_role("button", name="All documents")
+        .or_(page.get_by_role("tab", name="Conversations"))
+        .first.click()
+    )
+    await page.get_by_role("tab", name="Conversations").click()
+    await page.locator(".entry").first.wait_for()
+    yield "conversations"
+    await page.route("**/api/documents", lambda route: route.fulfill(status=401, json={}))
+    await page.reload()
+    await page.get_by_label("Your key").wait_for()
+    yield "signing in"
+
+
+async def test_nothing_keeps_anybody_out(page: Page, script: Script) -> None:
+    found: dict[str, list[str]] = {}
+    async for state in visit_states(page, script):
+        if not await page.evaluate("() => Boolean(window.axe)"):
+            await page.evaluate(AXE.read_text())
+        for width, theme in SIZES:
+            await page.set_viewport_size({"width": width, "height": 800})
+            await page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+            if violations := await page.evaluate(LOOK):
+                found[f"{state}, {width}, {theme}"] = violations
+        await page.set_viewport_size({"width": 1280, "height": 800})
+    assert found == {}
+
+
+async def test_the_keyboard_is_enough(page: Page, script: Script) -> None:
+    sources = [citation(1, start=11, end=21), citation(2, start=11, end=21)]
+    script.documents, script.blocks = DOCUMENTS, BLOCKS
+    await page.goto(await script([done("One [1], two [2].", sources)]))
+    await page.keyboard.type("q")
+    await page.keyboard.press("Enter")
+    await page.locator(".turn.over").wait_for()
+    # A bracket in the question is one; elsewhere it leads to the next citation.
+    await page.keyboard.type("[")
+    await expect(page.get_by_label("Question", exact=True)).to_have_value("[")
+    await page.locator(".marker").first.focus()
+    await page.keyboard.press("Enter")
+    for key, number in (("]", "2"), ("]", "1"), ("[", "2")):
+        await page.keyboard.press(key)
+        await expect(page.locator(".evidence .number")).to_have_text(number)
+        await expect(page.locator(".evidence h2")).to_be_focused()
+    await page.keyboard.press("Escape")
+    await expect(page.locator(".marker").last).to_be_focused()
+    # In a narrow window the left pane is a sheet, and gives the focus back.
+    await page.set_viewport_size({"width": 390, "height": 800})
+    await page.get_by_role("button", name="Conversations").press("Enter")
+    await expect(page.get_by_role("button", name="Close")).to_be_focused()
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("button", name="Conversations")).to_be_focused()
+    await page.set_viewport_size({"width": 1280, "height": 800})
+    # Every control can be reached, in the order in which it stands.
+    controls = "document.querySelectorAll('#app :is(a, button, input:not([hidden]), select, textarea, summary)')"
+    shown = await page.evaluate(
+        f"() => [...{controls}].filter((e) => e.checkVisibility() && e.tabIndex >= 0 && !e.disabled).length"
+    )
+    await page.locator(".left h1").evaluate("(heading) => { heading.tabIndex = -1; heading.focus(); }")
+    reached = set()
+    for _ in range(shown + 10):
+        await page.keyboard.press("Tab")
+        reached.add(await page.evaluate(f"() => [...{controls}].indexOf(document.activeElement)"))
+    assert len(reached - {-1}) >= shown

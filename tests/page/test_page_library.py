@@ -1,0 +1,72 @@
+"""The library on the page: files on their way, however long they take, and what becomes of them."""
+
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.page.scripted import Script, document, ingestion
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+FILE: Any = {"name": "report.pdf", "mimeType": "application/pdf", "buffer": b"%PDF"}
+
+
+def reading(done: int, stage: str = "reading") -> dict[str, Any]:
+    return ingestion("i", source="report.pdf", progress={"stage": stage, "done": done, "total": 83})
+
+
+async def test_progress_is_shown_and_survives_a_reload(page: Page, script: Script) -> None:
+    await page.goto(await script())
+    await page.get_by_role("tab", name="Library").click()
+    await expect(page.locator(".left-panel")).to_contain_text("No documents yet.")
+    script.ingestions = [reading(3)]
+    await page.locator("#files").set_input_files(FILE)
+    arrival = page.locator(".arrival")
+    await expect(arrival).to_contain_text("report.pdf")
+    await expect(arrival).to_contain_text("reading 3 of 83")
+    script.ingestions = [reading(40)]
+    await expect(arrival).to_contain_text("reading 40 of 83", timeout=2_000)
+    await page.reload()
+    await expect(page.get_by_role("tab", name="Library")).to_contain_text("1 arriving")
+    await page.get_by_role("tab", name="Library").click()
+    await expect(arrival).to_contain_text("reading 40 of 83")
+    script.ingestions = [reading(50, "embedding")]
+    await expect(arrival).to_contain_text("indexing passages 50 of 83", timeout=2_000)
+    script.documents = [document("d", title="The report", source="report.pdf", pages=83)]
+    script.ingestions = [ingestion("i", source="report.pdf", state="done")]
+    await expect(page.locator(".entry")).to_contain_text("The report", timeout=2_000)
+    await expect(page.locator(".entry")).to_contain_text("PDF · 83 pages")
+    await expect(arrival).to_have_count(0)
+    await expect(page.get_by_role("tab", name="Library")).to_contain_text("1")
+
+
+async def test_what_cannot_be_added_says_why_and_the_rest_goes_on(page: Page, script: Script) -> None:
+    script.refused = "This file is empty."
+    await page.goto(await script())
+    await page.get_by_role("tab", name="Library").click()
+    files: list[Any] = [{**FILE, "name": f"{number}.pdf"} for number in range(3)]
+    await page.locator("#files").set_input_files(files)
+    await expect(page.locator(".arrival.failed")).to_have_count(3)
+    await expect(page.locator(".arrival.failed").first).to_contain_text("This file is empty.")
+    await page.locator(".arrival.failed").first.get_by_role("button", name="Close").click()
+    await expect(page.locator(".arrival.failed")).to_have_count(2)
+
+
+async def test_a_document_is_looked_at_chosen_and_deleted(page: Page, script: Script) -> None:
+    script.documents = [
+        document("d"),
+        document("e", title="A manual", source="m.pdf", media_type="application/pdf", pages=3),
+    ]
+    script.blocks = [{"kind": "paragraph", "start": 0, "end": 5, "text": "Words."}]
+    await page.goto(await script())
+    await page.get_by_role("tab", name="Library").click()
+    await page.locator(".left").get_by_role("button", name="A document").first.click()
+    await expect(page.locator(".evidence .block")).to_have_text("Words.")
+    await page.locator(".left").get_by_role("button", name="A manual").first.click()
+    await page.get_by_role("button", name="Next page").click()
+    await expect(page.locator(".evidence img")).to_have_attribute("alt", "Page 2 of A manual")
+    await page.locator(".entry").first.hover()
+    await page.get_by_role("button", name="Delete A document").click()
+    await page.get_by_role("button", name="Really delete A document").click()
+    await expect(page.locator(".entry")).to_have_count(1)
