@@ -69,6 +69,37 @@ RUN: dict[str, Any] = {
     "ended": {"event": "done", **_DONE},
 }
 
+RUN_LIST: dict[str, Any] = {
+    "since": _AT,
+    "runs": [
+        {
+            "run_id": _RUN_ID,
+            "thread_id": _THREAD_ID,
+            "started_at": _AT,
+            "question": "How long is the warranty of the Falke?",
+            "mode": "standard",
+            "route": "needs_retrieval",
+            "outcome": "answered",
+            "confidence": 0.94,
+            "top_score": 0.92,
+            "retries": 0,
+            "candidates": 6,
+            "sources": 5,
+            "citations": 1,
+            "verification": "skipped",
+            "cached": False,
+            "answered_by": "local",
+            "cost": 0.0,
+            "ms": 31.7,
+            "warnings": 0,
+            "degraded": 0,
+            "error": None,
+            "replay": False,
+        }
+    ],
+    "next": None,
+}
+
 DOCUMENT: dict[str, Any] = {
     "id": _DOCUMENT_ID,
     "workspace_id": "default",

@@ -11,7 +11,21 @@ from starlette.types import ASGIApp
 from typing_extensions import TypedDict
 
 from app.access.authentication import Authenticator
-from app.api import cache, chat, costs, documents, graph, health, ingestions, metrics, originals, runs, session, threads
+from app.api import (
+    cache,
+    chat,
+    costs,
+    debug,
+    documents,
+    graph,
+    health,
+    ingestions,
+    metrics,
+    originals,
+    runs,
+    session,
+    threads,
+)
 from app.api.body_limit import BodyLimit
 from app.api.dialects import openai
 from app.api.errors import register_error_handlers
@@ -28,6 +42,7 @@ ROUTERS = (
     chat.router,
     cache.router,
     runs.router,
+    debug.router,
     documents.reading,
     documents.writing,
     originals.router,

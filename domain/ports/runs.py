@@ -6,7 +6,9 @@ from datetime import datetime
 from typing import Protocol
 
 from domain.events import Done, Failed
+from domain.run_lists import RunFilter, RunSummary
 from domain.runs import CostKey, Lease, RunRecord, RunRequest, RunState, RunStatus, ServedRun, Spending
+from domain.scope import Scope
 
 
 class RunLog(Protocol):
@@ -23,6 +25,11 @@ class RunLog(Protocol):
 
     async def list_thread(self, workspace_id: str, thread_id: str) -> list[RunRecord]:
         """Oldest first."""
+        ...
+
+    async def list_runs(self, asker: Scope, wanted: RunFilter) -> list[RunSummary]:
+        """Return the runs of the asker's workspace that pass, newest first, as far as the asker may read what they were
+        shown."""
         ...
 
     async def sum_costs(

@@ -23,6 +23,7 @@ from app.api.responses import (
     IngestBody,
     IngestionBody,
     RunBody,
+    RunListBody,
 )
 from app.runs.cache_explanation import Explanation
 from app.serving.application import ROUTERS, make_app
@@ -107,6 +108,7 @@ async def test_real_responses_are_of_their_types(client: httpx.AsyncClient, libr
     run = f"/api/runs/{answer['run_id']}"
     check(AnswerBody, (await client.get(f"{run}/events?stream=false")).json())
     check(RunBody, (await client.get(run)).json())
+    check(RunListBody, (await client.get("/api/runs")).json())
     check(RunBody, (await client.post(f"{run}/cancel")).json())
     check(HistoryBody, (await client.get(f"/api/threads/{answer['thread_id']}/history")).json())
     check(DocumentListBody, (await client.get("/api/documents")).json())
