@@ -107,12 +107,22 @@ class GroupsRequest(_Body):
     """Callers of one of these groups; none: every caller of the workspace."""
 
 
+NodeName = Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,40}(@[1-9][0-9]?)?$")]
+
+
 class ReplayRequest(_Body):
     """Continue from a saved state, or run a run again from its start."""
 
     checkpoint_id: str | None = None
     run_id: str | None = None
     """Without a checkpoint: this run, from its start."""
+    node: NodeName | None = None
+    """Run this step of the run again with its saved input, and then what follows: `rerank`; `rerank@2` is the second
+    one."""
+    after: NodeName | None = None
+    """Continue after this step of the run; its edge decides again what follows."""
+    until: NodeName | None = None
+    """Stop once this node has run. The branch can be continued from there."""
     tape: TapeUse = "off"
     """`strict`: answer every call from the run's tape, store nothing, and compare. `fill`: call only what is not on
     it."""

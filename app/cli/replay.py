@@ -1,11 +1,14 @@
 from collections.abc import Sequence
 from typing import Annotated
+from uuid import UUID
 
 import typer
+from rich.markup import escape
 
 from app.cli.answers import show_events
 from app.cli.options import JsonOption, WorkspaceOption, check_thread, new_cli
 from app.cli.running import run
+from app.cli.terminal import err
 from app.runs.replay import Replay
 from app.settings import read_settings
 from app.wiring.services import open_services
@@ -20,14 +23,21 @@ def replay(
     target: Annotated[
         str, typer.Argument(metavar="RUN|THREAD", help="The id of a run or a thread.", callback=check_thread)
     ],
-    checkpoint: Annotated[
+    beginning: Annotated[
         str | None,
         typer.Option(
             "--from",
-            help="The checkpoint to continue from (see `askgraph history`). Required for a thread; a run is replayed "
-            "from its start by default.",
+            metavar="NODE|CHECKPOINT",
+            help="The step to run again with its saved input, such as rerank (rerank@2: the second one); or the "
+            "checkpoint to continue from (see `askgraph history`). A thread needs a checkpoint; a run is replayed from "
+            "its start by default.",
         ),
     ] = None,
+    after: Annotated[
+        str | None,
+        typer.Option(metavar="NODE", help="Continue after this step of the run: its edge decides again what follows."),
+    ] = None,
+    until: Annotated[str | None, typer.Option(metavar="NODE", help="Stop once this node has run.")] = None,
     tape: Annotated[
         TapeUse,
         typer.Option(
@@ -52,20 +62,36 @@ def replay(
     async def work() -> int:
         parsed = _parse_changes(changes or [])
         async with open_services(read_settings()) as services:
+            checkpoint, node = _read_beginning(beginning)
             is_run = checkpoint is None or await services.runs.log.get(workspace, target) is not None
             wanted = Replay(
                 workspace,
                 thread_id=None if is_run else target,
                 checkpoint_id=checkpoint,
                 run_id=target if is_run else None,
+                node=node,
+                after=after,
+                until=until,
                 changes=parsed,
                 mode=mode,
                 tape=tape,
             )
             async with services.make_run_manager() as turns:
-                return await show_events(await services.make_replayer(turns).run(wanted), as_json=as_json)
+                replayer = services.make_replayer(turns)
+                plan = await replayer.plan(wanted)
+                if beginning or after or until or parsed or mode:
+                    err.print(f"[dim]{escape(plan.describe())}[/dim]")
+                return await show_events(replayer.follow(await replayer.execute(plan)), as_json=as_json)
 
     run(work())
+
+
+def _read_beginning(text: str | None) -> tuple[str | None, str | None]:
+    """Return the checkpoint or the node that the text names."""
+    try:
+        return (None if text is None else str(UUID(text))), None
+    except ValueError:
+        return None, text
 
 
 def _parse_changes(changes: Sequence[str]) -> dict[str, str]:

@@ -36,8 +36,9 @@ class GraphPass:
         trace_url: Callable[[str], str | None],
         control: RunControl | None = None,
         attempt: int = 1,
+        until: str | None = None,
     ) -> None:
-        """`started` is a time of `perf_counter`."""
+        """`started` is a time of `perf_counter`. The pass ends once the node `until` has run."""
         self.thread_id = thread_id
         self.state = merge_state(blank_question(), turn)
         self.events: list[Event] = []
@@ -51,6 +52,7 @@ class GraphPass:
         self._started = started
         self._control = control
         self._attempt = attempt
+        self._until = until
         self._trace_id = trace_id(turn["run_id"], attempt)
 
     async def follow(self, graph_input: TurnInput | None, *, ahead: bool) -> AsyncGenerator[Event]:
@@ -71,6 +73,7 @@ class GraphPass:
                         stream_mode=["custom", "values"],
                         durability="async",
                         control=self._control,
+                        interrupt_after=[self._until] if self._until else None,
                     )
                     async with aclosing(cast("AsyncGenerator[tuple[str, Any]]", stream)) as parts:
                         async for mode, part in parts:
