@@ -5,10 +5,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from app.api import examples
-from app.api.dependencies import CallerScope, RunLogDep, needs
+from app.api.dependencies import CallerScope, DebuggerDep, RunLogDep, needs
 from app.api.openapi import fail_with, respond_with
-from app.api.responses import RunListBody
+from app.api.responses import RunListBody, WhyBody
 from app.runs.run_list import list_runs
+from app.runs.trace import Trace, trace
+from app.runs.why import explain_run
 from domain.run_lists import MOST_RUNS
 
 router = APIRouter(prefix="/api/runs", tags=["debugger"], route_class=needs("debug"))
@@ -29,3 +31,24 @@ async def list_all(
 ) -> dict[str, Any]:
     """List runs that have ended, newest first, a page at a time."""
     return await list_runs(log, scope, since=since, where=where, limit=limit, after=after)
+
+
+@router.get(
+    "/{run_id}/trace",
+    response_model=None,
+    responses=respond_with(Trace, examples.TRACE, "The run, step by step.") | fail_with(404),
+)
+async def show_trace(run_id: str, debugger: DebuggerDep, scope: CallerScope) -> Trace:
+    """Show what happened in a run: for each step what changed, its time, cost, calls, prompts and replies, what became
+    of every candidate, and the verdicts."""
+    return trace(await debugger.read(scope, run_id))
+
+
+@router.get(
+    "/{run_id}/why",
+    response_model=None,
+    responses=respond_with(WhyBody, examples.WHY, "The decisive facts.") | fail_with(404),
+)
+async def show_why(run_id: str, debugger: DebuggerDep, scope: CallerScope) -> dict[str, Any]:
+    """Say in a few lines why a run ended as it did: what decided, and by how much."""
+    return explain_run(await debugger.read(scope, run_id))

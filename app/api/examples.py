@@ -100,6 +100,83 @@ RUN_LIST: dict[str, Any] = {
     "next": None,
 }
 
+WHY: dict[str, Any] = {
+    "run_id": _RUN_ID,
+    "facts": [
+        {
+            "about": "outcome",
+            "text": "answered by local in mode standard, confidence 0.94: 0.34 above the 0.60 that answers at once",
+        }
+    ],
+}
+
+TRACE: dict[str, Any] = {
+    "run_id": _RUN_ID,
+    "thread_id": _THREAD_ID,
+    "question": "How long is the warranty of the Falke?",
+    "standalone_question": "How long is the warranty of the Falke?",
+    "mode": "standard",
+    "started_at": _AT,
+    "outcome": "answered",
+    "error": None,
+    "answer": _DONE["answer"],
+    "answered_by": "local",
+    "confidence": 0.94,
+    "cached": False,
+    "cost": 0.0,
+    "ms": 31.7,
+    "forked_from": None,
+    "path": ["route", "retrieve", "rerank", "grade", "generate"],
+    "steps": [
+        {
+            "number": 3,
+            "name": "rerank",
+            "node": "rerank",
+            "checkpoint_id": "1f0c5c1e-0000-6000-8000-000000000000",
+            "ms": 4.0,
+            "next": ["grade"],
+            "changed": [{"field": "sources", "text": "0 → 5; new: “Station handbook › Warranty”"}],
+            "warnings": [],
+            "usage": [],
+            "calls": [
+                {
+                    "port": "Library",
+                    "method": "read_passages",
+                    "summary": "→ 6 found",
+                    "messages": [],
+                    "reply": "",
+                    "input_tokens": 0,
+                    "output_tokens": 0,
+                    "cost": 0,
+                    "error": None,
+                    "cut": False,
+                }
+            ],
+            "more_calls": 0,
+            "candidates": [
+                {
+                    "chunk_id": _CITATION["chunk_id"],
+                    "document_id": _DOCUMENT_ID,
+                    "title": "Station handbook › Warranty",
+                    "snippet": "The Falke weather station has a warranty of 36 months …",
+                    "dense": {"rank": 1, "score": 0.69},
+                    "lexical": {"rank": 1, "score": 2.47},
+                    "fused": {"rank": 1, "score": 2.72},
+                    "rerank": {"rank": 1, "score": 0.84},
+                    "moved": 0,
+                    "source": 1,
+                    "cited": True,
+                    "dropped": None,
+                }
+            ],
+            "grade": None,
+            "claims": [],
+        }
+    ],
+    "taped": True,
+    "untaped": "",
+}
+
 DOCUMENT: dict[str, Any] = {
     "id": _DOCUMENT_ID,
     "workspace_id": "default",

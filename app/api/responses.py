@@ -109,6 +109,20 @@ class RunListBody(TypedDict):
     """The `after` of the next page; null on the last one."""
 
 
+class FactBody(TypedDict):
+    """One decisive fact: what it is about, and what was decided."""
+
+    about: str
+    text: str
+
+
+class WhyBody(TypedDict):
+    """Why a run ended as it did."""
+
+    run_id: str
+    facts: list[FactBody]
+
+
 class ErasureBody(TypedDict):
     """The proof that something was erased."""
 

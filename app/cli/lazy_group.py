@@ -19,6 +19,7 @@ COMMANDS = {
     "forget": "Erase a document or a thread everywhere, and prove it.",
     "reindex": "Embed all documents again with another model.",
     "runs": "List runs that have ended, newest first: question, outcome, time, cost.",
+    "show": "Show what happened in a run, step by step: changes, calls, candidates, verdicts.",
     "why": "Say why a run ended as it did: searches, thresholds, sources, claims and doubts.",
     "history": "Show every saved step of a thread.",
     "replay": "Run a run again, or continue from a saved state, in a new thread.",

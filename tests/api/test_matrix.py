@@ -66,6 +66,8 @@ ENDPOINTS: dict[str, Endpoint] = {
     "get /api/runs/{run_id}/events": Endpoint("ask", IN_WORKSPACE, ("run",)),
     "post /api/runs/{run_id}/cancel": Endpoint("ask", IN_WORKSPACE, ("run",)),
     "get /api/runs": Endpoint("debug", IN_WORKSPACE),
+    "get /api/runs/{run_id}/trace": Endpoint("debug", IN_WORKSPACE, ("run",)),
+    "get /api/runs/{run_id}/why": Endpoint("debug", IN_WORKSPACE, ("run",)),
     "get /api/documents": Endpoint("ask", IN_WORKSPACE),
     "get /api/documents/{document_id}": Endpoint("ask", IN_WORKSPACE, ("document",)),
     "get /api/documents/{document_id}/revisions": Endpoint("ask", IN_WORKSPACE, ("document",)),

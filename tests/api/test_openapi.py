@@ -24,8 +24,10 @@ from app.api.responses import (
     IngestionBody,
     RunBody,
     RunListBody,
+    WhyBody,
 )
 from app.runs.cache_explanation import Explanation
+from app.runs.trace import Trace
 from app.serving.application import ROUTERS, make_app
 from app.wiring.services import Services
 from tests.asking import QUESTION
@@ -108,6 +110,8 @@ async def test_real_responses_are_of_their_types(client: httpx.AsyncClient, libr
     run = f"/api/runs/{answer['run_id']}"
     check(AnswerBody, (await client.get(f"{run}/events?stream=false")).json())
     check(RunBody, (await client.get(run)).json())
+    check(Trace, (await client.get(f"{run}/trace")).json())
+    check(WhyBody, (await client.get(f"{run}/why")).json())
     check(RunListBody, (await client.get("/api/runs")).json())
     check(RunBody, (await client.post(f"{run}/cancel")).json())
     check(HistoryBody, (await client.get(f"/api/threads/{answer['thread_id']}/history")).json())

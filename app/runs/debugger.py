@@ -1,0 +1,33 @@
+"""The debugger: reads runs as they were saved, for those who may, and hands them to what explains them."""
+
+from app.runs.hit_log import HitLog
+from app.runs.parts import RunParts
+from app.runs.saved_run import SavedRun, read_saved_run
+from domain.errors import UnknownRun
+from domain.ports.runs import RunLog
+from domain.scope import Scope
+
+
+class Debugger:
+    """Reads runs."""
+
+    def __init__(self, parts: RunParts, log: RunLog, hit_log: HitLog) -> None:
+        self._parts = parts
+        self._log = log
+        self._hit_log = hit_log
+
+    async def read(self, asker: Scope, run_id: str) -> SavedRun:
+        """Return a run that has ended.
+
+        Raises `UnknownRun` where there is none, or the asker may not read what it was shown, `UnknownCheckpoint` where
+        nothing of it is saved, and `DatabaseUnavailable`.
+        """
+        await self._hit_log.record_all()
+        record = await self._log.get(asker.workspace_id, run_id)
+        if record is not None:
+            shown = Scope(asker.workspace_id) if record.scope is None else Scope.from_json(record.scope)
+        if record is None or not asker.covers(shown):
+            raise UnknownRun(f"There is no run {run_id!r} in this workspace that has ended.")
+        await self._parts.threads.settle(asker.workspace_id, record.thread_id)
+        with self._parts.states.translating_errors():
+            return await read_saved_run(self._parts.states.graph, self._log, record)
