@@ -5,11 +5,13 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from app.api import examples
-from app.api.dependencies import CallerScope, DebuggerDep, RunLogDep, needs
+from app.api.dependencies import CallerDep, CallerScope, DebuggerDep, RunLogDep, needs
 from app.api.openapi import fail_with, respond_with
 from app.api.responses import RunListBody, WhyBody
+from app.api.schemas import WhatIfRequest
 from app.runs.run_list import list_runs
 from app.runs.trace import Trace, trace
+from app.runs.whatif import WhatIf
 from app.runs.why import explain_run
 from domain.run_lists import MOST_RUNS
 
@@ -52,3 +54,16 @@ async def show_trace(run_id: str, debugger: DebuggerDep, scope: CallerScope) -> 
 async def show_why(run_id: str, debugger: DebuggerDep, scope: CallerScope) -> dict[str, Any]:
     """Say in a few lines why a run ended as it did: what decided, and by how much."""
     return explain_run(await debugger.read(scope, run_id))
+
+
+@router.post(
+    "/{run_id}/whatif",
+    response_model=None,
+    responses=respond_with(WhatIf, examples.WHAT_IF, "What would have changed the end.") | fail_with(404, 429),
+)
+async def try_whatif(
+    run_id: str, body: WhatIfRequest, debugger: DebuggerDep, scope: CallerScope, caller: CallerDep
+) -> WhatIf:
+    """Try what would have changed a run's end: without each source, with another grade, number of sources, fusion,
+    reranker or mode, and with each knob at its default. Nothing is stored."""
+    return await debugger.try_variants(scope, run_id, sets=body.sets, models=body.models, caller=caller.name)

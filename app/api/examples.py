@@ -177,6 +177,50 @@ TRACE: dict[str, Any] = {
     "untaped": "",
 }
 
+_PLACE: dict[str, Any] = {
+    "document_id": _DOCUMENT_ID,
+    "name": "Station handbook › Warranty",
+    "start": 31,
+    "end": 108,
+}
+
+_ENDING: dict[str, Any] = {
+    "outcome": "answered",
+    "error": None,
+    "route": "needs_retrieval",
+    "answer": _DONE["answer"],
+    "citations": [_PLACE],
+    "verdict": "skipped",
+    "confidence": 0.94,
+    "answered_by": "local",
+    "retries": 0,
+    "path": ["route", "retrieve", "rerank", "grade", "generate"],
+}
+
+WHAT_IF: dict[str, Any] = {
+    "run_id": _RUN_ID,
+    "recorded": _ENDING,
+    "outcomes": [
+        {
+            "kind": "source",
+            "label": "without source 1, Station handbook",
+            "set": {},
+            "mode": None,
+            "begins": "grade",
+            "replay": None,
+            "ending": {**_ENDING, "outcome": "abstained", "answer": "…", "citations": [], "confidence": 0.0},
+            "compared": {"flipped": ["outcome", "answer", "citations"], "gained": [], "lost": [_PLACE]},
+            "taped": 2,
+            "made": 1,
+            "problem": None,
+        }
+    ],
+    "flipping": 1,
+    "not_tried": 0,
+    "left_out": 0,
+    "taped": True,
+}
+
 DOCUMENT: dict[str, Any] = {
     "id": _DOCUMENT_ID,
     "workspace_id": "default",

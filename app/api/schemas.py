@@ -6,6 +6,7 @@ from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema
 
 from app.runs.requests import Ask
+from app.runs.whatif import MOST_SETS
 from domain.access import Caller
 from domain.documents import MAX_GROUPS
 from domain.names import GROUP, THREAD_ID, WORKSPACE_ID
@@ -131,3 +132,12 @@ class ReplayRequest(_Body):
     mode: str | None = None
     workspace: WorkspaceId | None = None
     """Unset: the only one of the caller's key, else `default`."""
+
+
+class WhatIfRequest(_Body):
+    """What to try besides the usual."""
+
+    sets: list[dict[str, Any]] = Field(default_factory=list, max_length=MOST_SETS)
+    """Changes of the state to try, each like `set` of a replay."""
+    models: bool = False
+    """Ask language models what the run's tape does not know. Otherwise such variants are reported as not made."""

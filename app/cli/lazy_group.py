@@ -21,6 +21,7 @@ COMMANDS = {
     "runs": "List runs that have ended, newest first: question, outcome, time, cost.",
     "show": "Show what happened in a run, step by step: changes, calls, candidates, verdicts.",
     "why": "Say why a run ended as it did: searches, thresholds, sources, claims and doubts.",
+    "whatif": "Try what would have changed a run's end: sources, grade, knobs, mode.",
     "history": "Show every saved step of a thread.",
     "replay": "Run a run again, or continue from a saved state, in a new thread.",
     "costs": "Show what answering has cost: runs, calls, tokens, dollars.",

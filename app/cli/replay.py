@@ -1,4 +1,3 @@
-from collections.abc import Sequence
 from typing import Annotated
 from uuid import UUID
 
@@ -6,13 +5,12 @@ import typer
 from rich.markup import escape
 
 from app.cli.answers import show_events
-from app.cli.options import JsonOption, WorkspaceOption, check_thread, new_cli
+from app.cli.options import JsonOption, WorkspaceOption, check_thread, new_cli, parse_changes
 from app.cli.running import run
 from app.cli.terminal import err
 from app.runs.replay import Replay
 from app.settings import read_settings
 from app.wiring.services import open_services
-from domain.errors import StateError
 from domain.tapes import TapeUse
 
 cli = new_cli()
@@ -60,7 +58,7 @@ def replay(
     """
 
     async def work() -> int:
-        parsed = _parse_changes(changes or [])
+        parsed = parse_changes(changes or [])
         async with open_services(read_settings()) as services:
             checkpoint, node = _read_beginning(beginning)
             is_run = checkpoint is None or await services.runs.log.get(workspace, target) is not None
@@ -92,13 +90,3 @@ def _read_beginning(text: str | None) -> tuple[str | None, str | None]:
         return (None if text is None else str(UUID(text))), None
     except ValueError:
         return None, text
-
-
-def _parse_changes(changes: Sequence[str]) -> dict[str, str]:
-    parsed = {}
-    for change in changes:
-        key, separator, value = change.partition("=")
-        if not separator or not key:
-            raise StateError(f"--set takes key=value, not {change!r}.")
-        parsed[key.strip()] = value
-    return parsed

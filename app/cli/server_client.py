@@ -40,6 +40,10 @@ class ServerClient:
         """Return what a GET of the path answers. Values that are None are left out of the query."""
         return self._read("GET", path, query)
 
+    def post(self, *path: str, body: dict[str, Any], **query: Any) -> Any:
+        """Send a POST, and return what it answers."""
+        return self._read("POST", path, query, json.dumps(body))
+
     def delete(self, *path: str, **query: Any) -> Any:
         """Send a DELETE, and return what it answers."""
         return self._read("DELETE", path, query)
@@ -56,11 +60,11 @@ class ServerClient:
         finally:
             connection.close()
 
-    def _read(self, method: str, path: tuple[str, ...], query: dict[str, Any]) -> Any:
+    def _read(self, method: str, path: tuple[str, ...], query: dict[str, Any], body: str | None = None) -> Any:
         given = {name: value for name, value in query.items() if value is not None}
         connection = self._connect()
         try:
-            content = self._send(connection, method, f"{_join(path)}?{urlencode(given, doseq=True)}").read()
+            content = self._send(connection, method, f"{_join(path)}?{urlencode(given, doseq=True)}", body).read()
         except (OSError, HTTPException) as error:
             raise Unavailable(f"The connection to the running server broke: {error}.") from error
         finally:

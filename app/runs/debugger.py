@@ -1,8 +1,13 @@
 """The debugger: reads runs as they were saved, for those who may, and hands them to what explains them."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from app.runs.hit_log import HitLog
 from app.runs.parts import RunParts
 from app.runs.saved_run import SavedRun, read_saved_run
+from app.runs.whatif import Bench, WhatIf, try_variants
+from domain.access import OWNER
 from domain.errors import UnknownRun
 from domain.ports.runs import RunLog
 from domain.scope import Scope
@@ -31,3 +36,28 @@ class Debugger:
         await self._parts.threads.settle(asker.workspace_id, record.thread_id)
         with self._parts.states.translating_errors():
             return await read_saved_run(self._parts.states.graph, self._log, record)
+
+    async def try_variants(
+        self,
+        asker: Scope,
+        run_id: str,
+        *,
+        sets: Sequence[Mapping[str, Any]] = (),
+        models: bool = False,
+        caller: str = OWNER.name,
+    ) -> WhatIf:
+        """Try what would have changed the run's end. Counts as one of the caller's runs.
+
+        Raises what `read` and `whatif.try_variants` raise, and `Saturated`.
+        """
+        parts, admission = self._parts, self._parts.admission
+        admission.check(caller)
+        run = await self.read(asker, run_id)
+        bench = Bench(
+            parts.states.graph, parts.modes, parts.make_context().judges, parts.make_context, admission.take_turn
+        )
+        admission.enter(caller)
+        try:
+            return await try_variants(run, bench, sets=sets, models=models)
+        finally:
+            admission.leave(caller)

@@ -12,7 +12,7 @@ from langgraph.runtime import RunControl
 from app.runs.records import make_done, merge_state
 from app.runs.run_config import configure_run, trace_id
 from app.runs.thread_states import ThreadStates
-from domain.errors import AskgraphError, EmbedderUnavailable, InputError
+from domain.errors import AskgraphError, EmbedderUnavailable, InputError, NotOnTape
 from domain.events import Done, Event, Failed
 from domain.ports.judgement import Judges
 from domain.state import TurnInput, blank_question
@@ -108,8 +108,10 @@ def milliseconds_since(started: float) -> float:
 def fail(error: BaseException, run_id: str) -> Failed:
     """Make the event that ends a failed run, with what the reader can do. The traceback goes to the log."""
     if isinstance(error, AskgraphError):
-        # A wrong request needs no traceback.
-        logger.warning("run %s failed: %s", run_id, error.message, exc_info=not isinstance(error, InputError) and error)
+        # A wrong request needs no traceback, and a replay says by itself what its tape lacks.
+        level = logging.DEBUG if isinstance(error, NotOnTape) else logging.WARNING
+        traced = not isinstance(error, InputError) and error
+        logger.log(level, "run %s failed: %s", run_id, error.message, exc_info=traced)
         return Failed(type="error", code=error.code, message=error.message, retryable=error.retryable)
     if isinstance(error, NodeTimeoutError):
         logger.warning("run %s timed out in %s", run_id, error.node, exc_info=error)

@@ -1,5 +1,6 @@
 """Threads in memory, or as branches, that begin with a saved state."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +9,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START
 from langgraph.types import Command, StateUpdate
 
+from app.adapters.tracing.langsmith import untraced
+from app.runs.graph_pass import GraphPass
 from app.runs.run_config import locate_states
 from domain.errors import StateError
 from domain.state import TurnInput
@@ -64,6 +67,18 @@ async def begin_in_memory(graph: AnswerGraph, thread_id: str, start: Start) -> A
     if not await begin_thread(in_memory, thread_id, start):
         raise StateError("Nothing is left to run from this checkpoint: it ends a turn. Choose an earlier one.")
     return in_memory
+
+
+async def follow_untraced(graph_pass: GraphPass) -> None:
+    """Follow a pass to its end, in a task with a context of its own in which nothing is traced: the run's own trace
+    stays as it is."""
+
+    async def follow() -> None:
+        with untraced():
+            async for _ in graph_pass.follow(None, ahead=False):
+                pass
+
+    await asyncio.create_task(follow())
 
 
 async def flush_nothing(thread_id: str) -> None:

@@ -1,6 +1,5 @@
 """Runs a run again from its tape alone, and compares the result with the recorded one."""
 
-import asyncio
 import json
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence, Set
@@ -10,9 +9,8 @@ from difflib import unified_diff
 from time import perf_counter
 from typing import Any
 
-from app.adapters.tracing.langsmith import untraced
 from app.runs.graph_pass import GraphPass, fail, prepare_judgement
-from app.runs.in_memory import Start, begin_in_memory, flush_nothing
+from app.runs.in_memory import Start, begin_in_memory, flush_nothing, follow_untraced
 from app.runs.records import STOPPED
 from app.runs.saved_run import SavedRun
 from app.runs.taping import Player, play
@@ -46,8 +44,7 @@ class StrictReplay:
     async def run(self) -> AsyncGenerator[Event]:
         """Yield the events, with a `comparison` before the end; or, at the end, an `error` that says what the tape
         lacks. They come all at once, because nothing is waited for."""
-        # In a task with a context of its own, in which nothing is traced: the run's own trace stays as it is.
-        await asyncio.create_task(self._follow())
+        await follow_untraced(self.graph_pass)
         *replayed, ended = self.graph_pass.events
         for event in replayed:
             yield event
@@ -58,11 +55,6 @@ class StrictReplay:
         state = await self.graph.aget_state({"configurable": {"thread_id": self.graph_pass.thread_id}})
         yield self._compare(state.values)
         yield ended
-
-    async def _follow(self) -> None:
-        with untraced():
-            async for _ in self.graph_pass.follow(None, ahead=False):
-                pass
 
     def _compare(self, state: Mapping[str, Any]) -> Compared:
         # A replay from a checkpoint has only the last of the events. Fields that the recording version of askgraph did

@@ -68,6 +68,7 @@ ENDPOINTS: dict[str, Endpoint] = {
     "get /api/runs": Endpoint("debug", IN_WORKSPACE),
     "get /api/runs/{run_id}/trace": Endpoint("debug", IN_WORKSPACE, ("run",)),
     "get /api/runs/{run_id}/why": Endpoint("debug", IN_WORKSPACE, ("run",)),
+    "post /api/runs/{run_id}/whatif": Endpoint("debug", IN_WORKSPACE | {"json": {}}, ("run",)),
     "get /api/documents": Endpoint("ask", IN_WORKSPACE),
     "get /api/documents/{document_id}": Endpoint("ask", IN_WORKSPACE, ("document",)),
     "get /api/documents/{document_id}/revisions": Endpoint("ask", IN_WORKSPACE, ("document",)),
