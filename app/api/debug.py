@@ -3,12 +3,15 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
+from starlette.responses import Response
 
 from app.api import examples
 from app.api.dependencies import CallerDep, CallerScope, DebuggerDep, RunLogDep, needs
-from app.api.openapi import fail_with, respond_with
+from app.api.openapi import fail_with, respond_with, respond_with_text
 from app.api.responses import RunListBody, WhyBody
 from app.api.schemas import WhatIfRequest
+from app.runs.bundle import SUFFIX, write_bundle
+from app.runs.difference import RunDifference, diff
 from app.runs.run_list import list_runs
 from app.runs.trace import Trace, trace
 from app.runs.whatif import WhatIf
@@ -67,3 +70,31 @@ async def try_whatif(
     """Try what would have changed a run's end: without each source, with another grade, number of sources, fusion,
     reranker or mode, and with each knob at its default. Nothing is stored."""
     return await debugger.try_variants(scope, run_id, sets=body.sets, models=body.models, caller=caller.name)
+
+
+@router.get(
+    "/{run_id}/diff/{other_id}",
+    response_model=None,
+    responses=respond_with(RunDifference, examples.DIFFERENCE, "Where they part, and both ends.") | fail_with(404),
+)
+async def compare_runs(run_id: str, other_id: str, debugger: DebuggerDep, scope: CallerScope) -> RunDifference:
+    """Compare two runs: the first step where they part, with the state and the call that differ; then how both
+    ended, with their time and cost."""
+    return diff(await debugger.read(scope, run_id), await debugger.read(scope, other_id))
+
+
+@router.get(
+    "/{run_id}/bundle",
+    response_class=Response,
+    responses=respond_with_text({"application/octet-stream": ""}, "The file.") | fail_with(404),
+)
+async def export(
+    run_id: str,
+    debugger: DebuggerDep,
+    scope: CallerScope,
+    redact: Annotated[bool, Query(description="Hide all text, and keep structure and figures.")] = False,
+) -> Response:
+    """Return a run as a file for `askgraph open` and `askgraph test`: states, tape, and what it cited."""
+    data = write_bundle(await debugger.read(scope, run_id), redact=redact)
+    headers = {"Content-Disposition": f'attachment; filename="{run_id}{SUFFIX}"'}
+    return Response(data, media_type="application/octet-stream", headers=headers)

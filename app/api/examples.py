@@ -221,6 +221,30 @@ WHAT_IF: dict[str, Any] = {
     "taped": True,
 }
 
+_SIDE: dict[str, Any] = {
+    "run_id": _RUN_ID,
+    "question": "How long is the warranty of the Falke?",
+    "mode": "standard",
+    "started_at": _AT,
+    "ending": _ENDING,
+    "costs": {"ms": 24.5, "by_node": {"route": 2.1, "retrieve": 9.8}, "calls": 0, "tokens": 0, "cost": 0.0},
+}
+
+DIFFERENCE: dict[str, Any] = {
+    "one": _SIDE,
+    "other": {**_SIDE, "run_id": "7c1d4a52-0d1f-4c0e-8f77-0c7a3f6f5b10"},
+    "given": [{"field": "profile.rerank.keep", "text": "5 → 1"}],
+    "same_steps": 2,
+    "first": {
+        "one": "rerank",
+        "other": "rerank",
+        "text": "rerank came to another result",
+        "changed": [{"field": "sources", "text": "5 → 1; gone: “Amsel manual › Warranty”"}],
+        "call": {"port": "Library", "method": "read_around", "kind": "request", "lines": ["--- first", "+++ second"]},
+    },
+    "compared": {"flipped": [], "gained": [], "lost": []},
+}
+
 DOCUMENT: dict[str, Any] = {
     "id": _DOCUMENT_ID,
     "workspace_id": "default",

@@ -1,29 +1,68 @@
 """Opens runs for the commands that explain them: on the running server, here, or from a file."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from app.cli.running import run, run_on_server
+import typer
+
+from app.cli.running import fail, run, run_on_server
+from domain.errors import AskgraphError, InputError
 
 if TYPE_CHECKING:
+    from app.cli.server_client import ServerClient
+    from app.runs.bundle import Bundle
     from app.runs.saved_run import SavedRun
 
 
 def run_on_saved(
-    run_id: str, workspace: str, what: str, describe: "Callable[[SavedRun], Any]", show: Callable[[Any], int]
+    target: str, workspace: str, what: str, describe: "Callable[[SavedRun], Any]", show: Callable[[Any], int]
 ) -> NoReturn:
-    """Show what `describe` makes of a run. A running server describes it at `/api/runs/RUN/WHAT`."""
+    """Show what `describe` makes of a run, which is a file or an id. A running server describes it at
+    `/api/runs/RUN/WHAT`."""
+    if is_file(target):
+        raise typer.Exit(show(describe(open_file(Path(target)).run)))
 
     async def work() -> int:
-        from app.settings import read_settings
-        from app.wiring.services import open_services
-        from domain.scope import Scope
+        return show(describe(await read_here(target, workspace)))
 
-        async with open_services(read_settings()) as services:
-            return show(describe(await services.make_debugger().read(Scope(workspace), run_id)))
+    run_there_or_here(lambda server: show(server.get("runs", target, what, workspace=workspace)), work)
 
-    run_on_server(lambda server: show(server.get("runs", run_id, what, workspace=workspace)))
-    run(work())
+
+def run_there_or_here(there: "Callable[[ServerClient], int]", here: Callable[[], Coroutine[Any, Any, int]]) -> NoReturn:
+    """Run a command on the running server, or here where there is none."""
+    run_on_server(there)
+    run(here())
+
+
+async def read_here(run_id: str, workspace: str) -> "SavedRun":
+    """Read a run from the database."""
+    from app.settings import read_settings
+    from app.wiring.services import open_services
+    from domain.scope import Scope
+
+    async with open_services(read_settings()) as services:
+        return await services.make_debugger().read(Scope(workspace), run_id)
+
+
+def is_file(target: str) -> bool:
+    """Return True where a run is named by a file."""
+    return "/" in target or target.endswith(".askgraph")
+
+
+def open_file(path: Path) -> "Bundle":
+    """Read a file, or end the command where it cannot be read."""
+    from app.runs.bundle import MAX_FILE, read_bundle
+
+    try:
+        if not path.is_file():
+            raise InputError(f"There is no file {str(path)!r}.")
+        with path.open("rb") as file:
+            return read_bundle(file.read(MAX_FILE + 1))
+    except OSError as error:
+        fail(InputError(f"{str(path)!r} cannot be read: {error.strerror}."))
+    except AskgraphError as error:
+        fail(error)
 
 
 def shorten(text: str, longest: int) -> str:

@@ -20,7 +20,9 @@ cli = new_cli()
 
 @cli.command()
 def show(
-    run_id: Annotated[str, typer.Argument(help="The run's id.", metavar="RUN")],
+    run_id: Annotated[
+        str, typer.Argument(help="The run's id, or a file that `askgraph export` wrote.", metavar="RUN|FILE")
+    ],
     node: Annotated[str | None, typer.Option("--step", help="Only this step, such as rerank or rerank@2.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="All candidates, and every call.")] = False,
     prompts: Annotated[bool, typer.Option("--prompts", help="Prompts and replies in full.")] = False,

@@ -1,12 +1,13 @@
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from app.cli.options import JsonOption, WorkspaceOption, new_cli, parse_changes
-from app.cli.reading_runs import shorten
-from app.cli.running import print_json, run, run_on_server
+from app.cli.reading_runs import is_file, open_file, run_there_or_here, shorten
+from app.cli.running import print_json, run
 from app.cli.terminal import count, new_table, out, print_table
 
 if TYPE_CHECKING:
@@ -17,7 +18,9 @@ cli = new_cli()
 
 @cli.command()
 def whatif(
-    run_id: Annotated[str, typer.Argument(help="The run's id.", metavar="RUN")],
+    run_id: Annotated[
+        str, typer.Argument(help="The run's id, or a file that `askgraph export` wrote.", metavar="RUN|FILE")
+    ],
     changes: Annotated[
         list[str] | None,
         typer.Option("--set", help="Try this as well: key=value, for example profile.rerank.keep=3; repeatable."),
@@ -42,6 +45,14 @@ def whatif(
 
     sets = [parse_changes([change]) for change in changes or []]
 
+    async def try_file() -> int:
+        from app.runs.bundle_replay import try_offline
+        from app.settings import read_settings
+        from app.wiring.offline import open_offline
+
+        async with open_offline(read_settings()) as parts:
+            return show(await try_offline(open_file(Path(run_id)), parts, sets))
+
     async def try_here() -> int:
         from app.settings import read_settings
         from app.wiring.services import open_services
@@ -54,8 +65,9 @@ def whatif(
         body = {"sets": sets, "models": models}
         return show(server.post("runs", run_id, "whatif", body=body, workspace=workspace))
 
-    run_on_server(try_there)
-    run(try_here())
+    if is_file(run_id):
+        run(try_file())
+    run_there_or_here(try_there, try_here)
 
 
 def print_whatif(tried: Mapping[str, Any]) -> None:

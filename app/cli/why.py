@@ -17,7 +17,9 @@ cli = new_cli()
 
 @cli.command()
 def why(
-    run_id: Annotated[str, typer.Argument(help="The run's id.", metavar="RUN")],
+    run_id: Annotated[
+        str, typer.Argument(help="The run's id, or a file that `askgraph export` wrote.", metavar="RUN|FILE")
+    ],
     workspace: WorkspaceOption = "default",
     as_json: JsonOption = False,
 ) -> None:

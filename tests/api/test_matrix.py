@@ -69,6 +69,8 @@ ENDPOINTS: dict[str, Endpoint] = {
     "get /api/runs/{run_id}/trace": Endpoint("debug", IN_WORKSPACE, ("run",)),
     "get /api/runs/{run_id}/why": Endpoint("debug", IN_WORKSPACE, ("run",)),
     "post /api/runs/{run_id}/whatif": Endpoint("debug", IN_WORKSPACE | {"json": {}}, ("run",)),
+    "get /api/runs/{run_id}/diff/{other_id}": Endpoint("debug", IN_WORKSPACE, ("run",)),
+    "get /api/runs/{run_id}/bundle": Endpoint("debug", IN_WORKSPACE, ("run",)),
     "get /api/documents": Endpoint("ask", IN_WORKSPACE),
     "get /api/documents/{document_id}": Endpoint("ask", IN_WORKSPACE, ("document",)),
     "get /api/documents/{document_id}/revisions": Endpoint("ask", IN_WORKSPACE, ("document",)),
@@ -130,6 +132,7 @@ class Service:
         values = dict(ids) | {"workspace": workspace}
         for kind in ("run", "thread", "document", "ingestion"):
             path = path.replace(f"{{{kind}_id}}", values[kind])
+        path = path.replace("{other_id}", values["run"])
         request = _replace(dict(ENDPOINTS[name].body), values)
         response = await self.client.request(
             method, path.replace("{number}", "1").replace("{name}", "standard"), **request
