@@ -18,6 +18,9 @@ from graphs.answer import AnswerGraph
 
 PROFILE = "profile"
 
+INCIDENTAL = ("mode", "profile.name", "profile.budget", "profile.speculate")
+"""What differs in another mode without changing what a step does, as long as the budget is not reached."""
+
 _SPEAKS = frozenset({"language", "generate.fallback"})
 _MODELS = frozenset({"models.small", "models.timeout"})
 

@@ -6,11 +6,13 @@ from rich.markup import escape
 
 from app.cli.answers import show_events
 from app.cli.options import JsonOption, WorkspaceOption, check_thread, new_cli, parse_changes
+from app.cli.replaying import replay_many
 from app.cli.running import run
 from app.cli.terminal import err
 from app.runs.replay import Replay
 from app.settings import read_settings
 from app.wiring.services import open_services
+from domain.errors import StateError
 from domain.tapes import TapeUse
 
 cli = new_cli()
@@ -19,8 +21,9 @@ cli = new_cli()
 @cli.command()
 def replay(
     target: Annotated[
-        str, typer.Argument(metavar="RUN|THREAD", help="The id of a run or a thread.", callback=check_thread)
-    ],
+        str | None,
+        typer.Argument(metavar="[RUN|THREAD]", help="The id of a run or a thread.", callback=check_thread),
+    ] = None,
     beginning: Annotated[
         str | None,
         typer.Option(
@@ -48,10 +51,27 @@ def replay(
         typer.Option("--set", help="Change the state first: key=value, for example profile.rerank.keep=3."),
     ] = None,
     mode: Annotated[str | None, typer.Option("--mode", "-m", help="Continue in another mode.")] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(help="Instead of one run, replay all since then (7d, or a date) in memory, and report."),
+    ] = None,
+    where: Annotated[str | None, typer.Option(help="With --since: only runs that fit, as in `askgraph runs`.")] = None,
+    profile: Annotated[
+        str | None, typer.Option(metavar="MODE|FILE[:MODE]", help="With --since: in this mode, or one of a file.")
+    ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(help="With --since: US dollars that language models may cost; unset: they are not asked.", min=0),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="With --since: only say what would be replayed.")] = False,
+    most_changed: Annotated[
+        float | None,
+        typer.Option(help="With --since: exit with 1 if a greater share of the runs changes.", min=0, max=1),
+    ] = None,
     workspace: WorkspaceOption = "default",
     as_json: JsonOption = False,
 ) -> None:
-    """Run a run again, or continue from a saved state, in a new thread.
+    """Run a run again, or continue from a saved state, in a new thread. With --since: many runs, and a report.
 
     With --tape strict nothing is called, and the exit code says whether events and final state equal the recording: 0
     if they do, else 1.
@@ -59,6 +79,23 @@ def replay(
 
     async def work() -> int:
         parsed = parse_changes(changes or [])
+        if since is not None:
+            if target or beginning or after or until:
+                raise StateError("--since replays many runs, each from the first step that the change affects.")
+            return await replay_many(
+                since=since,
+                where=where,
+                changes=parsed,
+                mode=mode,
+                profile=profile,
+                budget=budget,
+                dry_run=dry_run,
+                most_changed=most_changed,
+                workspace=workspace,
+                as_json=as_json,
+            )
+        if target is None:
+            raise StateError("Name a run or a thread, or replay many with --since.")
         async with open_services(read_settings()) as services:
             checkpoint, node = _read_beginning(beginning)
             is_run = checkpoint is None or await services.runs.log.get(workspace, target) is not None

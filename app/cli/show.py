@@ -79,10 +79,13 @@ def _print_step(step: Mapping[str, Any], *, everything: bool, prompts: bool) -> 
         out.print(f"  [yellow]{escape(warning)}[/yellow]")
     if step["grade"]:
         out.print(f"  {escape(step['grade']['text'])}")
-    if step["candidates"]:
-        _print_candidates(step["candidates"] if everything else step["candidates"][:_CANDIDATES])
-        if not everything and len(step["candidates"]) > _CANDIDATES:
-            out.print(f"  and {len(step['candidates']) - _CANDIDATES} more (--all)")
+    left_out = [each for each in step["candidates"] if each["fused"]["rank"] is None]
+    for heading, found in (("", [each for each in step["candidates"] if each not in left_out]), ("left out", left_out)):
+        if found:
+            out.print(*[f"  {heading}:"] if heading else [], end="\n" if heading else "")
+            _print_candidates(found if everything else found[:_CANDIDATES])
+            if not everything and len(found) > _CANDIDATES:
+                out.print(f"  and {len(found) - _CANDIDATES} more (--all)")
     for claim in step["claims"]:
         out.print(f"  {claim['verdict']} {claim['score']:.2f} “{escape(claim['text'])}”: {escape(claim['reason'])}")
     for call in step["calls"]:
@@ -95,7 +98,7 @@ def _print_candidates(candidates: Sequence[Mapping[str, Any]]) -> None:
     for heading in ("  place", "moved", "dense", "words", "relevance", "passage", "became"):
         table.add_column(heading, justify="left" if heading in ("passage", "became") else "right")
     for each in candidates:
-        place = each["rerank"]["rank"] or each["fused"]["rank"]
+        place = each["rerank"]["rank"] or each["fused"]["rank"] or "-"
         moved = "" if each["rerank"]["rank"] is None else f"{each['moved']:+d}" if each["moved"] else "="
         became = each["dropped"] or ("" if each["source"] is None else f"source {each['source']}, cited")
         name = shorten(f"{each['title'] or each['chunk_id']}: {each['snippet'] or ''}", 70)

@@ -20,6 +20,7 @@ from app.runs.saved_run import SavedRun, SavedStep
 from app.runs.states import complete_state
 from app.runs.tape_codec import pack, unpack
 from app.runs.tapes import describe_tape, restore_tape
+from domain.documents import Passage
 from domain.errors import StateError
 from domain.ports.models import ModelUsage
 from domain.runs import RunRecord
@@ -38,6 +39,7 @@ MAX_CONTENT = 200_000_000
 _LEVEL = 9
 _RECORD = TypeAdapter(RunRecord)
 _STEP = TypeAdapter(SavedStep)
+_PASSAGES = TypeAdapter(list[Passage])
 
 _KEPT = frozenset(
     {
@@ -73,6 +75,7 @@ def write_bundle(run: SavedRun, *, redact: bool = False) -> bytes:
     contents: dict[str, Any] = {
         "record": asdict(run.record),
         "steps": [asdict(step) | {"version": STATE_VERSION} for step in run.steps],
+        "unread": list(run.unread.values()),
     }
     if redact:
         contents = _redact(contents)
@@ -108,7 +111,7 @@ def read_bundle(data: bytes) -> Bundle:
         if not steps:
             raise StateError("This file holds no saved state.")
         return Bundle(
-            SavedRun(record, steps, tape, str(held["untaped"])),
+            SavedRun(record, steps, tape, str(held["untaped"]), _read_passages(held["unread"])),
             exported_at=str(held["exported_at"]),
             made_with=str(held["made_with"]),
             configuration=str(held["configuration"]),
@@ -133,6 +136,11 @@ def _unpack(data: bytes) -> dict[str, Any]:
 def _read_step(held: Mapping[str, Any]) -> SavedStep:
     step = _STEP.validate_python(held)
     return dataclasses.replace(step, values=complete_state(step.values, step.version))
+
+
+def _read_passages(held: Any) -> dict[str, Any]:
+    passages = [asdict(each) for each in _PASSAGES.validate_python(held)]
+    return {passage["chunk_id"]: passage for passage in passages}
 
 
 def _read_call(held: Mapping[str, Any]) -> Call:

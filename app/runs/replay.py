@@ -39,10 +39,7 @@ from domain.scope import Scope
 from domain.state import AnswerState
 from domain.tapes import TapeUse
 from graphs.answer import LAST, AnswerGraph
-from graphs.effects import find_difference, find_first, find_reachable, find_unnoticed
-
-_UNSEEN = ("mode", "profile.name", "profile.budget")
-"""What differs in another mode without changing what a step does, as long as the budget is not reached."""
+from graphs.effects import INCIDENTAL, find_difference, find_first, find_reachable, find_unnoticed
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +240,7 @@ class Replayer:
                 raise StateError(f"{key!r} is that already: nothing would change.")
             if mine <= unnoticed:
                 raise StateError(f"{key!r} cannot take effect: {self._advise(plan, mine)}")
-        of_mode = {each for each in set(difference) - named if not each.startswith(_UNSEEN)}
+        of_mode = {each for each in set(difference) - named if not each.startswith(INCIDENTAL)}
         if replay.mode is not None and of_mode and of_mode <= unnoticed:
             raise StateError(f"The mode {replay.mode!r} cannot take effect: {self._advise(plan, of_mode)}")
 

@@ -5,7 +5,7 @@ it from here.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from langgraph.types import StateSnapshot
@@ -67,6 +67,8 @@ class SavedRun:
     tape: Tape | None = None
     untaped: str = ""
     """Why there is no tape."""
+    unread: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Passages by chunk that the run's searches found and left out, as the library had them when the run was opened."""
 
     @property
     def final(self) -> Mapping[str, Any]:

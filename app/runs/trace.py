@@ -24,10 +24,13 @@ MAX_TEXT = 20_000
 """Characters of one message of a prompt, or of a reply."""
 MAX_CALLS = 100
 """Calls shown of one step."""
+MAX_LEFT_OUT = 20
+"""Passages shown that a search found, and that became no candidates."""
 _NAMED = 4
 """Items of a list that a change names."""
 _LONGEST = 160
 """Characters of a changed value."""
+_LEGS: tuple[Literal["dense", "lexical"], ...] = ("dense", "lexical")
 
 
 class Change(TypedDict):
@@ -122,7 +125,7 @@ class TracedStep(TypedDict):
     more_calls: int
     """Calls beyond those that are listed."""
     candidates: list[TracedCandidate]
-    """For retrieve and rerank: best first."""
+    """For retrieve and rerank: best first; then, for retrieve, what its searches found and it left out."""
     grade: Grade | None
     claims: list[Claim]
     """For verify: the verdict on each claim."""
@@ -155,7 +158,7 @@ class Trace(TypedDict):
 
 def trace(run: SavedRun) -> Trace:
     """Describe a run, step by step."""
-    record, passages = run.record, read_passages(run.tape)
+    record, passages = run.record, {**run.unread, **read_passages(run.tape)}
     steps: list[TracedStep] = []
     before: SavedStep | None = None
     counts: dict[str, int] = {}
@@ -356,7 +359,8 @@ def _trace_candidates(
     reranked = step.node == "rerank"
     fused_order = [each["chunk_id"] for each in (before["candidates"] if reranked else candidates)]
     titles = {source["document_id"]: source["title"] for each in run.steps for source in each.values["sources"]}
-    legs = {name: _rank_leg(run.tape, candidates, name, step.number - reranked) for name in ("dense", "lexical")}
+    # rerank is the step after retrieve.
+    legs = {name: _rank_leg(run.tape, candidates, name, step.number - reranked) for name in _LEGS}
     final = run.final
     cited = {citation["marker"] for citation in final["citations"]}
     kept = Profile.model_validate(values["profile"]).rerank.keep
@@ -374,10 +378,8 @@ def _trace_candidates(
             TracedCandidate(
                 chunk_id=chunk_id,
                 document_id=each["document_id"],
-                title=name_place(passage["title"], passage["heading_path"])
-                if passage
-                else titles.get(each["document_id"]),
-                snippet=_show(passage["text"][: SNIPPET * 2])[:SNIPPET] if passage else None,
+                title=_name_passage(passage, each["document_id"], titles),
+                snippet=_cut_snippet(passage),
                 dense=Leg(rank=legs["dense"].get(chunk_id), score=each["dense"]),
                 lexical=Leg(rank=legs["lexical"].get(chunk_id), score=each["lexical"]),
                 fused=Leg(rank=fused, score=each["score"]),
@@ -388,7 +390,81 @@ def _trace_candidates(
                 dropped=_say_why_dropped(each, place, number, kept, last, is_cited=is_cited) if reranked else None,
             )
         )
-    return traced
+    return traced if reranked else [*traced, *_trace_left_out(run, step, titles, passages)]
+
+
+class LeftOut(TypedDict):
+    """A passage that a search found, and that became no candidate."""
+
+    chunk_id: str
+    document_id: str
+    dense: float | None
+    lexical: float | None
+    missed: float | None
+    """How far it is below the profile's threshold of similarity; None where that did not leave it out."""
+
+
+def list_left_out(run: SavedRun, step: SavedStep) -> list[LeftOut]:
+    """List what the searches of a retrieve step found and what became no candidate, the most similar first. Empty
+    without a tape."""
+    scores: dict[str, dict[str, float]] = {name: {} for name in _LEGS}
+    documents: dict[str, str] = {}
+    for call in run.tape.calls if run.tape is not None else ():
+        leg = call.method.removeprefix("search_").removeprefix("score_")
+        if call.step == step.number and leg in scores:
+            for match in map(_plain, call.reply or []):
+                scores[leg].setdefault(match["chunk_id"], match["score"])
+                documents.setdefault(match["chunk_id"], match["document_id"])
+    floor = Profile.model_validate(step.values["profile"]).retrieval.similarity_threshold
+    candidates = {each["chunk_id"] for each in step.values["candidates"]}
+    left = sorted(documents.keys() - candidates, key=lambda chunk_id: (-scores["dense"].get(chunk_id, -1.0), chunk_id))
+    found = []
+    for chunk_id in left[:MAX_LEFT_OUT]:
+        similarity = scores["dense"].get(chunk_id)
+        missed = None if floor is None or similarity is None or similarity >= floor else floor - similarity
+        lexical = scores["lexical"].get(chunk_id)
+        found.append(
+            LeftOut(
+                chunk_id=chunk_id, document_id=documents[chunk_id], dense=similarity, lexical=lexical, missed=missed
+            )
+        )
+    return found
+
+
+def _trace_left_out(
+    run: SavedRun, step: SavedStep, titles: Mapping[str, str], passages: Mapping[str, Mapping[str, Any]]
+) -> list[TracedCandidate]:
+    ranks = {name: _rank_leg(run.tape, [], name, step.number) for name in _LEGS}
+    knobs = Profile.model_validate(step.values["profile"]).retrieval
+    nothing = Leg(rank=None, score=None)
+    return [
+        TracedCandidate(
+            chunk_id=(chunk_id := each["chunk_id"]),
+            document_id=each["document_id"],
+            title=_name_passage(passages.get(chunk_id), each["document_id"], titles),
+            snippet=_cut_snippet(passages.get(chunk_id)),
+            dense=Leg(rank=ranks["dense"].get(chunk_id), score=each["dense"]),
+            lexical=Leg(rank=ranks["lexical"].get(chunk_id), score=each["lexical"]),
+            fused=nothing,
+            rerank=nothing,
+            moved=0,
+            source=None,
+            cited=False,
+            dropped=f"was not among the best {knobs.candidates} of both searches (profile.retrieval.candidates)"
+            if each["missed"] is None
+            else f"similarity {each['dense']:.2f} is {each['missed']:.2f} below "
+            f"profile.retrieval.similarity_threshold, {knobs.similarity_threshold}",
+        )
+        for each in list_left_out(run, step)
+    ]
+
+
+def _name_passage(passage: Mapping[str, Any] | None, document_id: str, titles: Mapping[str, str]) -> str | None:
+    return name_place(passage["title"], passage["heading_path"]) if passage else titles.get(document_id)
+
+
+def _cut_snippet(passage: Mapping[str, Any] | None) -> str | None:
+    return " ".join(passage["text"].split())[:SNIPPET] if passage else None
 
 
 def _say_why_dropped(

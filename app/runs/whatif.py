@@ -29,7 +29,7 @@ from domain.ports.judgement import Judges
 from domain.profile import MOST_SOURCES, Profile, find_mode
 from domain.tapes import Tape
 from graphs.answer import AnswerGraph
-from graphs.effects import Beginning, find_difference, find_first
+from graphs.effects import INCIDENTAL, Beginning, find_difference, find_first
 from nodes.context import Context
 
 MOST_VARIANTS = 40
@@ -121,10 +121,7 @@ async def try_variants(
     Raises `StateError` where the steps of the run are not saved, or one of `sets` cannot take effect, and
     `UnknownCheckpoint`.
     """
-    require_steps(run.steps)
-    path = [step.node for step in run.steps[1:] if step.node in bench.graph.builder.nodes]
-    if len(path) < len(run.steps) - 1 or not path:
-        raise StateError("Only a run with all of its steps can be tried otherwise: an answer from the cache is not.")
+    path = read_path(run, bench.graph)
     if len(sets) > MOST_SETS:
         raise StateError(f"At most {MOST_SETS} changes can be added; these are {len(sets)}.")
     recorded = read_ending(run.final, error=run.record.error, path=path)
@@ -132,15 +129,12 @@ async def try_variants(
     found = list(_list_variants(run, path, bench.modes, context, models=models))
     added = [Variant("set", ", ".join(f"{key}={value}" for key, value in each.items()), each) for each in sets]
     variants = [*added, *found]
-    planned = [(variant, _plan(run, path, variant, bench.modes)) for variant in variants]
+    planned = [(variant, plan_variant(run, path, variant, bench.modes)) for variant in variants]
     for variant, plan in planned:
         if plan is None and variant.kind == "set":
             raise StateError(f"{variant.label} would change nothing: no step of this run reads it.")
     tried = [(variant, plan) for variant, plan in planned if plan is not None]
     await prepare_judgement(bench.judges, {"profile": run.final["profile"] | {"verify": True}})
-
-    def allows(title: str) -> bool:
-        return not bench.offline and (models or allow_all_but_models(title))
 
     slots = asyncio.Semaphore(AT_ONCE)
     deadline = asyncio.get_running_loop().time() + TOTAL_SECONDS
@@ -152,20 +146,7 @@ async def try_variants(
         async with slots:
             if asyncio.get_running_loop().time() > deadline:
                 return report(None, "not tried: the time for all of them was over")
-            player = Player(
-                run.tape or Tape({}, [], []),
-                run.record.run_id,
-                after=start.number,
-                allows=allows,
-            )
-            try:
-                async with asyncio.timeout(SECONDS), bench.take_turn():
-                    done = await rehearse(bench.graph, start, bench.make_context(), player)
-            except TimeoutError:
-                return report(None, f"took longer than {SECONDS:.0f} s")
-            except StateError as error:
-                return report(None, error.message)
-            return report(done, None)
+            return report(*await run_variant(run, start, bench, models=models))
 
     outcomes = await asyncio.gather(*(run_one(variant, start) for variant, start in tried[:MOST_VARIANTS]))
     # In the order in which they were listed within each group.
@@ -179,6 +160,36 @@ async def try_variants(
         left_out=max(0, len(tried) - MOST_VARIANTS),
         taped=run.tape is not None,
     )
+
+
+def read_path(run: SavedRun, graph: AnswerGraph) -> list[str]:
+    """Return the nodes that ran. Raises `StateError` and `UnknownCheckpoint` where not all steps are saved."""
+    require_steps(run.steps)
+    path = [step.node for step in run.steps[1:] if step.node in graph.builder.nodes]
+    if len(path) < len(run.steps) - 1 or not path:
+        raise StateError("Only a run with all of its steps can be tried otherwise: an answer from the cache is not.")
+    return path
+
+
+async def run_variant(
+    run: SavedRun, start: Start, bench: Bench, *, models: bool
+) -> tuple[Rehearsal | None, str | None]:
+    """Run on from a changed state, as long as a variant may take. Returns what came of it, or why there is nothing."""
+
+    def allows(title: str) -> bool:
+        return not bench.offline and (models or allow_all_but_models(title))
+
+    player = Player(run.tape or Tape({}, [], []), run.record.run_id, after=start.number, allows=allows)
+    try:
+        async with asyncio.timeout(SECONDS), bench.take_turn():
+            done = await rehearse(bench.graph, start, bench.make_context(), player)
+    except TimeoutError:
+        return None, f"took longer than {SECONDS:.0f} s"
+    except StateError as error:
+        return None, error.message
+    if done.refused:
+        return None, f"not made: {done.refused} would have to be asked"
+    return done, done.error
 
 
 def _weigh(outcome: Outcome) -> int:
@@ -208,7 +219,7 @@ def _list_variants(
     if grades:
         yield from _drop_sources(run, grades[-1])
     for keep in sorted({1, max(1, profile.rerank.keep // 2), min(MOST_SOURCES, 2 * profile.rerank.keep)}):
-        yield Variant("keep", f"{keep} sources instead of {profile.rerank.keep}", {"profile.rerank.keep": keep})
+        yield Variant("keep", f"keep {keep} instead of {profile.rerank.keep}", {"profile.rerank.keep": keep})
     for fusion in ("standardised", "rrf", "weighted", "dense"):
         yield Variant("fusion", f"fusion {fusion}", {"profile.retrieval.fusion": fusion})
     # Cohere is paid for like a language model.
@@ -248,7 +259,7 @@ def _drop_sources(run: SavedRun, place: int) -> Iterator[Variant]:
         yield Variant("source", label, changes, at=(place, Beginning("grade")))
 
 
-def _plan(run: SavedRun, path: Sequence[str], variant: Variant, modes: Mapping[str, Profile]) -> Start | None:
+def plan_variant(run: SavedRun, path: Sequence[str], variant: Variant, modes: Mapping[str, Profile]) -> Start | None:
     """Find where the variant begins; None where it changes nothing that a step reads."""
 
     def change(saved: Mapping[str, Any]) -> dict[str, Any]:
@@ -262,8 +273,8 @@ def _plan(run: SavedRun, path: Sequence[str], variant: Variant, modes: Mapping[s
         # What the profile is, every step of a run finds alike; fields of the state are those that the step would find.
         for place, node in enumerate(path):
             before, after = run.steps[place], run.steps[place + 1]
-            differing = find_difference(before.values, change(before.values))
-            deciding = find_difference(after.values, change(after.values))
+            differing = _list_telling(variant, before.values, change(before.values))
+            deciding = _list_telling(variant, after.values, change(after.values))
             here = find_first([node], differing)
             if here is not None and not here[1].decides:
                 found = place, here[1]
@@ -280,6 +291,11 @@ def _plan(run: SavedRun, path: Sequence[str], variant: Variant, modes: Mapping[s
     require_current(values, step.version)
     forced = None if beginning.decides else beginning.node
     return Start(run.record.thread_id, step.checkpoint_id, step.number, values, beginning.node, forced)
+
+
+def _list_telling(variant: Variant, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    differing = find_difference(before, after)
+    return differing if variant.mode is None else [each for each in differing if not each.startswith(INCIDENTAL)]
 
 
 def _write_command(run: SavedRun, path: Sequence[str], variant: Variant, start: Start) -> str | None:
@@ -309,10 +325,7 @@ def _report(
 ) -> Outcome:
     begins = start.beginning
     shown = {key: value for key, value in variant.changes.items() if key not in ("sources", "previous")}
-    ending: Ending | None = None
-    if done is not None:
-        problem = f"not made: {done.refused} would have to be asked" if done.refused else done.error
-        ending = done.ending if not done.refused else None
+    ending = None if done is None else done.ending
     return Outcome(
         kind=variant.kind,
         label=variant.label,

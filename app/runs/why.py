@@ -29,7 +29,28 @@ class Fact:
 def explain_run(run: "SavedRun") -> dict[str, Any]:
     """Return `{run_id, facts}`: the decisive facts of a run, each with `about` and `text`."""
     run_id = run.record.run_id
-    return {"run_id": run_id, "facts": [asdict(fact) for fact in explain(run.list_history(), run_id)]}
+    facts = explain(run.list_history(), run_id)
+    place = max((number for number, fact in enumerate(facts, 1) if fact.about == "search"), default=len(facts))
+    facts[place:place] = [Fact("left out", text) for text in _describe_left_out(run)]
+    return {"run_id": run_id, "facts": [asdict(fact) for fact in facts]}
+
+
+def _describe_left_out(run: "SavedRun") -> Iterator[str]:
+    """Say what the threshold of similarity left out, of all that the searches found."""
+    # It needs LangGraph, which the commands that read `explain` on a server do without.
+    from app.runs.trace import MAX_LEFT_OUT, list_left_out
+
+    for step in run.steps:
+        missed = [each for each in list_left_out(run, step) if each["missed"]] if step.node == "retrieve" else []
+        if missed:
+            nearest, floor = missed[0], step.values["profile"]["retrieval"]["similarity_threshold"]
+            passage = run.unread.get(nearest["chunk_id"])
+            name = name_place(passage["title"], passage["heading_path"]) if passage else f"chunk {nearest['chunk_id']}"
+            number = f"at least {MAX_LEFT_OUT}" if len(missed) == MAX_LEFT_OUT else str(len(missed))
+            yield (
+                f"profile.retrieval.similarity_threshold, {floor}, left out {number} passages; the nearest, {name}, "
+                f"missed it by {nearest['missed']:.2f}"
+            )
 
 
 def explain(steps: "Sequence[HistoryStep]", run_id: str) -> list[Fact]:

@@ -3,6 +3,7 @@
 import pytest
 
 from app.runs.trace import Trace, trace
+from app.runs.why import explain_run
 from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.scope import DEFAULT_SCOPE
@@ -41,6 +42,20 @@ async def test_candidates_are_followed_from_the_searches_to_the_answer(services:
     assert grade["confidence"] == done["confidence"]
     assert by_name["verify"]["claims"] == done["verification"]["claims"]
     assert [call["method"] for call in by_name["rerank"]["calls"]][:1] == ["read_passages"]
+
+
+@pytest.mark.usefixtures("library")
+async def test_what_a_threshold_left_out_is_named(services: Services) -> None:
+    done = await ask(services, threshold=0.48)
+    run = await services.make_debugger().read(DEFAULT_SCOPE, done["run_id"])
+    [search] = [step for step in trace(run)["steps"] if step["node"] == "retrieve"]
+    kept, *left_out = search["candidates"]
+    assert (kept["title"], kept["fused"]["rank"], kept["dropped"]) == ("Station handbook › Warranty", 1, None)
+    assert left_out[0]["title"] == "Amsel manual › Warranty"
+    assert "funnel" in str(left_out[0]["snippet"])
+    assert "below profile.retrieval.similarity_threshold, 0.48" in str(left_out[0]["dropped"])
+    [named] = [fact["text"] for fact in explain_run(run)["facts"] if fact["about"] == "left out"]
+    assert "0.48, left out 4 passages; the nearest, Amsel manual › Warranty, missed it by 0.0" in named
 
 
 async def test_prompts_and_replies_are_shown_as_the_model_had_them(settings: Settings) -> None:
