@@ -66,6 +66,8 @@ class RunSummary:
     error: str | None
     replay: bool
     """True for a run that continues from a saved state."""
+    reasons: list[str]
+    """Codes of the reasons for its outcome."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from app.api.responses import RunListBody, WhyBody
 from app.api.schemas import WhatIfRequest
 from app.runs.bundle import SUFFIX, write_bundle
 from app.runs.difference import RunDifference, diff
+from app.runs.failures import Failures, group_failures
 from app.runs.run_list import list_runs
 from app.runs.trace import Trace, trace
 from app.runs.whatif import WhatIf
@@ -19,6 +20,17 @@ from app.runs.why import explain_run
 from domain.run_lists import MOST_RUNS
 
 router = APIRouter(prefix="/api/runs", tags=["debugger"], route_class=needs("debug"))
+grouping = APIRouter(prefix="/api", tags=["debugger"], route_class=needs("debug"))
+
+
+@grouping.get(
+    "/failures",
+    response_model=None,
+    responses=respond_with(Failures, examples.FAILURES, "The groups.") | fail_with(),
+)
+async def list_failures(log: RunLogDep, scope: CallerScope, since: str = "7d") -> Failures:
+    """Group the runs that did not go well by cause, the most frequent first, with the latest examples."""
+    return await group_failures(log, scope, since)
 
 
 @router.get(

@@ -95,6 +95,7 @@ RUN_LIST: dict[str, Any] = {
             "degraded": 0,
             "error": None,
             "replay": False,
+            "reasons": [],
         }
     ],
     "next": None,
@@ -228,6 +229,27 @@ _SIDE: dict[str, Any] = {
     "started_at": _AT,
     "ending": _ENDING,
     "costs": {"ms": 24.5, "by_node": {"route": 2.1, "retrieve": 9.8}, "calls": 0, "tokens": 0, "cost": 0.0},
+}
+
+FAILURES: dict[str, Any] = {
+    "since": _AT,
+    "runs": 120,
+    "failures": 1,
+    "groups": [
+        {
+            "cause": "nothing found",
+            "runs": 1,
+            "by_mode": {"standard": 1},
+            "examples": [
+                {
+                    "run_id": _RUN_ID,
+                    "question": "What does the zoo in Lisbon charge for parrots?",
+                    "mode": "standard",
+                    "detail": "nothing_found",
+                }
+            ],
+        }
+    ],
 }
 
 DIFFERENCE: dict[str, Any] = {

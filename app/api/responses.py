@@ -98,6 +98,8 @@ class RunSummaryBody(TypedDict):
     error: str | None
     replay: bool
     """True for a run that continues from a saved state."""
+    reasons: list[str]
+    """Codes of the reasons for its outcome."""
 
 
 class RunListBody(TypedDict):

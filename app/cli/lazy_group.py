@@ -19,6 +19,7 @@ COMMANDS = {
     "forget": "Erase a document or a thread everywhere, and prove it.",
     "reindex": "Embed all documents again with another model.",
     "runs": "List runs that have ended, newest first: question, outcome, time, cost.",
+    "failures": "Group the runs that did not go well by cause, with examples.",
     "show": "Show what happened in a run, step by step: changes, calls, candidates, verdicts.",
     "why": "Say why a run ended as it did: searches, thresholds, sources, claims and doubts.",
     "whatif": "Try what would have changed a run's end: sources, grade, knobs, mode.",

@@ -43,6 +43,7 @@ ROUTERS = (
     cache.router,
     runs.router,
     debug.router,
+    debug.grouping,
     documents.reading,
     documents.writing,
     originals.router,

@@ -71,6 +71,7 @@ ENDPOINTS: dict[str, Endpoint] = {
     "post /api/runs/{run_id}/whatif": Endpoint("debug", IN_WORKSPACE | {"json": {}}, ("run",)),
     "get /api/runs/{run_id}/diff/{other_id}": Endpoint("debug", IN_WORKSPACE, ("run",)),
     "get /api/runs/{run_id}/bundle": Endpoint("debug", IN_WORKSPACE, ("run",)),
+    "get /api/failures": Endpoint("debug", IN_WORKSPACE),
     "get /api/documents": Endpoint("ask", IN_WORKSPACE),
     "get /api/documents/{document_id}": Endpoint("ask", IN_WORKSPACE, ("document",)),
     "get /api/documents/{document_id}/revisions": Endpoint("ask", IN_WORKSPACE, ("document",)),

@@ -28,6 +28,7 @@ from app.api.responses import (
 )
 from app.runs.cache_explanation import Explanation
 from app.runs.difference import RunDifference
+from app.runs.failures import Failures
 from app.runs.trace import Trace
 from app.runs.whatif import WhatIf
 from app.serving.application import ROUTERS, make_app
@@ -116,6 +117,7 @@ async def test_real_responses_are_of_their_types(client: httpx.AsyncClient, libr
     check(WhyBody, (await client.get(f"{run}/why")).json())
     check(WhatIf, (await client.post(f"{run}/whatif", json={})).json())
     check(RunDifference, (await client.get(f"{run}/diff/{answer['run_id']}")).json())
+    check(Failures, (await client.get("/api/failures")).json())
     check(RunListBody, (await client.get("/api/runs")).json())
     check(RunBody, (await client.post(f"{run}/cancel")).json())
     check(HistoryBody, (await client.get(f"/api/threads/{answer['thread_id']}/history")).json())

@@ -2,6 +2,7 @@
 
 import pytest
 
+from app.runs.failures import group_failures
 from app.runs.run_list import list_runs
 from app.wiring.services import Services
 from domain.errors import FilterError, InputError
@@ -31,6 +32,12 @@ async def test_runs_are_listed_filtered_and_paged(services: Services) -> None:
     assert await list_ids(Scope("other")) == []
     assert await list_ids(Scope.within("default", groups=["staff", "board"])) == newest_first[:1]
     assert await list_ids(Scope.within("default", groups=["board"])) == []
+
+    failures = await group_failures(services.runs.log, DEFAULT_SCOPE)
+    assert (failures["runs"], failures["failures"]) == (3, 1)
+    assert [(group["cause"], group["examples"][0]["run_id"]) for group in failures["groups"]] == [
+        ("kept, and judged not to answer", abstained["run_id"])
+    ]
 
     seen, after = [], None
     for _ in range(3):

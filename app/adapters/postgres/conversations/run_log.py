@@ -42,7 +42,8 @@ _SUMMARY: LiteralString = """
     run_id, thread_id, started_at, question, mode, route, outcome, confidence, top_score, retries, candidates, sources,
     jsonb_array_length(citations) AS citations, verification, cached, answered_by, cost,
     (timings ->> 'total')::float8 AS ms, jsonb_array_length(warnings) AS warnings,
-    jsonb_array_length(degraded) AS degraded, error, forked_from IS NOT NULL AS replay
+    jsonb_array_length(degraded) AS degraded, error, forked_from IS NOT NULL AS replay,
+    jsonb_path_query_array(outcome_reasons, '$[*].code') AS reasons
 """
 
 # A run is listed for whoever has all the groups that its asker was limited to; see `Scope.covers`.
