@@ -8,11 +8,15 @@ from app.cli.answers import show_events
 from app.cli.options import JsonOption, WorkspaceOption, check_thread, new_cli, parse_changes
 from app.cli.replaying import replay_many
 from app.cli.running import run
+from app.cli.show import print_trace
 from app.cli.terminal import err
 from app.runs.replay import Replay
+from app.runs.requests import AcceptedRun
+from app.runs.trace import trace
 from app.settings import read_settings
 from app.wiring.services import open_services
 from domain.errors import StateError
+from domain.scope import Scope
 from domain.tapes import TapeUse
 
 cli = new_cli()
@@ -116,7 +120,12 @@ def replay(
                 plan = await replayer.plan(wanted)
                 if beginning or after or until or parsed or mode:
                     err.print(f"[dim]{escape(plan.describe())}[/dim]")
-                return await show_events(replayer.follow(await replayer.execute(plan)), as_json=as_json)
+                opened = await replayer.execute(plan)
+                code = await show_events(replayer.follow(opened), as_json=as_json)
+            if until and not as_json and isinstance(opened, AcceptedRun):
+                # There is no answer yet: what the steps came to is what was asked for.
+                print_trace(trace(await services.make_debugger().read(Scope(workspace), opened.run_id)))
+            return code
 
     run(work())
 

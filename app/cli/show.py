@@ -52,8 +52,9 @@ def print_trace(
     """Print a trace, which is an `app.runs.trace.Trace`."""
     ended = traced["error"] or traced["outcome"] or "no outcome"
     out.print(f"[bold]{escape(traced['question'])}[/bold]")
+    by = f" by {traced['answered_by']}" if traced["answered_by"] else ""
     out.print(
-        f"{escape(ended)} by {escape(traced['answered_by'] or 'nobody')} in mode {escape(traced['mode'])}, "
+        f"{escape(ended + by)} in mode {escape(traced['mode'])}, "
         f"confidence {traced['confidence']:.2f}, {show_ms(traced['ms']) or 'no time'}, {show_cost(traced)}"
     )
     out.print(f"path: {' → '.join(traced['path'])}")

@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 from app.runs.endings import Compared, Costs, Ending, compare, read_ending, sum_costs
 from app.runs.saved_run import SavedRun, SavedStep
 from app.runs.tape_codec import pack, show_request
-from app.runs.trace import Change, describe_changes
+from app.runs.trace import Change, describe_changes, read_passages
 from domain.tapes import Call, Tape
 
 MAX_LINES = 60
@@ -73,7 +73,7 @@ def diff(one: SavedRun, other: SavedRun) -> RunDifference:
     """Compare two runs."""
     mine, theirs = _align(one, other)
     given = describe_changes(_pick(mine[0].values), _pick(theirs[0].values))
-    first, same = _find_divergence(one.tape, other.tape, mine, theirs)
+    first, same = _find_divergence(one, other, mine, theirs)
     sides = _describe(one), _describe(other)
     return RunDifference(
         one=sides[0],
@@ -112,7 +112,7 @@ def _align(one: SavedRun, other: SavedRun) -> tuple[Sequence[SavedStep], Sequenc
 
 
 def _find_divergence(
-    tape: Tape | None, other_tape: Tape | None, mine: Sequence[SavedStep], theirs: Sequence[SavedStep]
+    one: SavedRun, second: SavedRun, mine: Sequence[SavedStep], theirs: Sequence[SavedStep]
 ) -> tuple[Divergence | None, int]:
     # What differs from the beginning on is given, until a step makes something else of it.
     known = _list_differing(mine[0].values, theirs[0].values)
@@ -127,8 +127,12 @@ def _find_divergence(
                 one=step.node,
                 other=other.node,
                 text=f"{step.node} came to another result",
-                changed=describe_changes(_keep(step.values, differing), _keep(other.values, differing)),
-                call=_compare_calls(_list_calls(tape, step), _list_calls(other_tape, other)),
+                changed=describe_changes(
+                    _keep(step.values, differing),
+                    _keep(other.values, differing),
+                    read_passages(one) | read_passages(second),
+                ),
+                call=_compare_calls(_list_calls(one.tape, step), _list_calls(second.tape, other)),
             ), place - 1
         known = differing
     return None, len(mine) - 1

@@ -30,6 +30,7 @@ _NAMED = 4
 """Items of a list that a change names."""
 _LONGEST = 160
 """Characters of a changed value."""
+_NO_PASSAGES: Mapping[str, Mapping[str, Any]] = {}
 _LEGS: tuple[Literal["dense", "lexical"], ...] = ("dense", "lexical")
 
 
@@ -158,7 +159,7 @@ class Trace(TypedDict):
 
 def trace(run: SavedRun) -> Trace:
     """Describe a run, step by step."""
-    record, passages = run.record, {**run.unread, **read_passages(run.tape)}
+    record, passages = run.record, read_passages(run)
     steps: list[TracedStep] = []
     before: SavedStep | None = None
     counts: dict[str, int] = {}
@@ -190,10 +191,10 @@ def trace(run: SavedRun) -> Trace:
     )
 
 
-def read_passages(tape: Tape | None) -> dict[str, Mapping[str, Any]]:
-    """Return the passages that a run read, by chunk."""
-    found = {}
-    for call in tape.calls if tape is not None else ():
+def read_passages(run: SavedRun) -> dict[str, Mapping[str, Any]]:
+    """Return the passages that a run read or left out, by chunk."""
+    found = dict(run.unread)
+    for call in run.tape.calls if run.tape is not None else ():
         if call.method in ("read_passages", "read_around", "read_outline") and isinstance(call.reply, list):
             found.update({passage["chunk_id"]: passage for passage in map(_plain, call.reply)})
     return found
@@ -218,7 +219,7 @@ def _trace_step(
         checkpoint_id=step.checkpoint_id,
         ms=step.ms,
         next=list(step.next),
-        changed=[] if before is None else describe_changes(old, values),
+        changed=[] if before is None else describe_changes(old, values, passages),
         warnings=recorded["warnings"] if recorded else [],
         usage=recorded["usage"] if recorded else [],
         calls=[_describe_call(call) for call in calls[:MAX_CALLS]],
@@ -241,14 +242,16 @@ def _describe_grade(values: Mapping[str, Any]) -> Grade:
     )
 
 
-def describe_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
-    """Describe how two states differ, for people, a line a field."""
+def describe_changes(
+    before: Mapping[str, Any], after: Mapping[str, Any], passages: Mapping[str, Mapping[str, Any]] = _NO_PASSAGES
+) -> list[Change]:
+    """Describe how two states differ, for people, a line a field. Candidates are named by their passages."""
     described = []
     for field in find_difference(before, after):
         if field == "steps":
             continue
         old, new = (_look_up(values, field) for values in (before, after))
-        described.append(Change(field=field, text=_describe_change(old, new)))
+        described.append(Change(field=field, text=_describe_change(old, new, passages)))
     return described
 
 
@@ -259,20 +262,19 @@ def _look_up(values: Mapping[str, Any], field: str) -> Any:
     return found
 
 
-def _describe_change(old: Any, new: Any) -> str:
+def _describe_change(old: Any, new: Any, passages: Mapping[str, Mapping[str, Any]]) -> str:
     if isinstance(new, list) and isinstance(old, list | None):
-        return _describe_list(old or [], new)
+        return _describe_list([_name(each, passages) for each in old or []], [_name(each, passages) for each in new])
     if isinstance(new, Mapping) and isinstance(old, Mapping):
         parts = [f"{key} {_show(new.get(key))}" for key in new if old.get(key) != new.get(key)]
         return "; ".join(parts)
     return _show(new) if old in (None, "", 0, 0.0) else f"{_show(old)} → {_show(new)}"
 
 
-def _describe_list(old: list[Any], new: list[Any]) -> str:
-    was, now = [_name(each) for each in old], [_name(each) for each in new]
+def _describe_list(was: list[str], now: list[str]) -> str:
     added = [name for name in now if name not in was]
     gone = [name for name in was if name not in now]
-    size = str(len(new)) if len(old) == len(new) else f"{len(old)} → {len(new)}"
+    size = str(len(now)) if len(was) == len(now) else f"{len(was)} → {len(now)}"
     parts = []
     if added:
         parts.append(f"new: {_enumerate(added)}")
@@ -280,12 +282,13 @@ def _describe_list(old: list[Any], new: list[Any]) -> str:
         parts.append(f"gone: {_enumerate(gone)}")
     if not parts and was != now:
         parts.append(f"in another order: {_enumerate(now)}")
-    return f"{size}; {'; '.join(parts) or 'with other details'}" if new else f"{size}, none left"
+    return f"{size}; {'; '.join(parts) or 'with other details'}" if now else f"{size}, none left"
 
 
-def _name(each: Any) -> str:
+def _name(each: Any, passages: Mapping[str, Mapping[str, Any]]) -> str:
     if not isinstance(each, Mapping):
         return _show(each)
+    each = passages.get(each.get("chunk_id", ""), each) if "title" not in each else each
     if "title" in each:
         return name_place(each["title"], each.get("heading_path", []))
     named = next((each[key] for key in ("question", "text", "code", "label", "chunk_id") if each.get(key)), each)
@@ -373,7 +376,8 @@ def _trace_candidates(
         number = _find_source(values["sources"], each, passage) if reranked else None
         # The sources that were answered from may be those of another attempt.
         reached = _find_source(final["sources"], each, passage)
-        is_cited = reached is not None and reached in cited
+        # Of a run that stopped before an answer it is not known what it would have cited.
+        is_cited = reached is not None and (reached in cited or not final["answer"])
         traced.append(
             TracedCandidate(
                 chunk_id=chunk_id,
@@ -386,7 +390,7 @@ def _trace_candidates(
                 rerank=Leg(rank=place if reranked else None, score=each["relevance"]),
                 moved=fused - place if reranked and fused is not None else 0,
                 source=number,
-                cited=is_cited and (number is not None or not reranked),
+                cited=reached in cited and (number is not None or not reranked),
                 dropped=_say_why_dropped(each, place, number, kept, last, is_cited=is_cited) if reranked else None,
             )
         )
