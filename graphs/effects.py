@@ -118,24 +118,32 @@ def decides(node: str, change: str) -> bool:
 
 
 def find_unnoticed(
-    graph: AnswerGraph, beginning: Beginning, following: Sequence[str], changes: Collection[str]
+    graph: AnswerGraph,
+    beginning: Beginning,
+    following: Sequence[str],
+    changes: Collection[str],
+    *,
+    is_open: bool = False,
 ) -> list[str]:
     """Return the changes that no step would notice, if the run continued from the beginning with all of them.
 
     `following` are the nodes that ran after the beginning. As long as no change is noticed they run again, one after
-    the other; from then on any node may follow that the graph leads to.
+    the other; from then on any node may follow that the graph leads to. `is_open`: the run went no further than these,
+    without having ended.
     """
     places = [beginning] if beginning.decides else []
     places += [Beginning(node, edge) for node in following for edge in (False, True)]
     left = set(changes)
+
+    def judge(place: Beginning) -> list[str]:
+        return sorted(change for change in changes if change not in left or not _may_notice(graph, place, change))
+
     for place in places:
-        if any(map(decides if place.decides else reads, [place.node] * len(left), left)):
-            return sorted(change for change in left if not _may_notice(graph, place, change)) + sorted(
-                set(changes) - left
-            )
+        if any((decides if place.decides else reads)(place.node, change) for change in left):
+            return judge(place)
         if not place.decides:
             left -= {change for change in left if change in _read_types(place.node)[1]}
-    return sorted(changes)
+    return judge(places[-1] if places else beginning) if is_open else sorted(changes)
 
 
 def _may_notice(graph: AnswerGraph, beginning: Beginning, change: str) -> bool:

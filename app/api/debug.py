@@ -53,7 +53,7 @@ async def list_all(
 @router.get(
     "/{run_id}/trace",
     response_model=None,
-    responses=respond_with(Trace, examples.TRACE, "The run, step by step.") | fail_with(404),
+    responses=respond_with(Trace, examples.TRACE, "The run, step by step.") | fail_with(404, 409),
 )
 async def show_trace(run_id: str, debugger: DebuggerDep, scope: CallerScope) -> Trace:
     """Show what happened in a run: for each step what changed, its time, cost, calls, prompts and replies, what became
@@ -64,7 +64,7 @@ async def show_trace(run_id: str, debugger: DebuggerDep, scope: CallerScope) -> 
 @router.get(
     "/{run_id}/why",
     response_model=None,
-    responses=respond_with(WhyBody, examples.WHY, "The decisive facts.") | fail_with(404),
+    responses=respond_with(WhyBody, examples.WHY, "The decisive facts.") | fail_with(404, 409),
 )
 async def show_why(run_id: str, debugger: DebuggerDep, scope: CallerScope) -> dict[str, Any]:
     """Say in a few lines why a run ended as it did: what decided, and by how much."""
@@ -74,7 +74,7 @@ async def show_why(run_id: str, debugger: DebuggerDep, scope: CallerScope) -> di
 @router.post(
     "/{run_id}/whatif",
     response_model=None,
-    responses=respond_with(WhatIf, examples.WHAT_IF, "What would have changed the end.") | fail_with(404, 429),
+    responses=respond_with(WhatIf, examples.WHAT_IF, "What would have changed the end.") | fail_with(404, 409, 429),
 )
 async def try_whatif(
     run_id: str, body: WhatIfRequest, debugger: DebuggerDep, scope: CallerScope, caller: CallerDep
@@ -87,7 +87,7 @@ async def try_whatif(
 @router.get(
     "/{run_id}/diff/{other_id}",
     response_model=None,
-    responses=respond_with(RunDifference, examples.DIFFERENCE, "Where they part, and both ends.") | fail_with(404),
+    responses=respond_with(RunDifference, examples.DIFFERENCE, "Where they part, and both ends.") | fail_with(404, 409),
 )
 async def compare_runs(run_id: str, other_id: str, debugger: DebuggerDep, scope: CallerScope) -> RunDifference:
     """Compare two runs: the first step where they part, with the state and the call that differ; then how both
@@ -98,7 +98,7 @@ async def compare_runs(run_id: str, other_id: str, debugger: DebuggerDep, scope:
 @router.get(
     "/{run_id}/bundle",
     response_class=Response,
-    responses=respond_with_text({"application/octet-stream": ""}, "The file.") | fail_with(404),
+    responses=respond_with_text({"application/octet-stream": ""}, "The file.") | fail_with(404, 409),
 )
 async def export(
     run_id: str,

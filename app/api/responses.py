@@ -11,6 +11,7 @@ from domain.documents import Citation, DocumentReport
 from domain.events import Answer
 from domain.ingestions import IngestionState
 from domain.metadata import Metadata
+from domain.run_lists import RunSummary
 from domain.runs import CostKey, RunState, Spending
 from domain.text.blocks import Kind
 
@@ -72,41 +73,11 @@ class RunBody(TypedDict):
     """The data of the last event, and its name as `event`; null until then."""
 
 
-class RunSummaryBody(TypedDict):
-    """A run, as a list shows it."""
-
-    run_id: str
-    thread_id: str
-    started_at: datetime
-    question: str
-    mode: str
-    route: str
-    outcome: str | None
-    confidence: float
-    top_score: float | None
-    retries: int
-    candidates: int
-    sources: int
-    citations: int
-    verification: str
-    cached: bool
-    answered_by: str
-    cost: float | None
-    ms: float | None
-    warnings: int
-    degraded: int
-    error: str | None
-    replay: bool
-    """True for a run that continues from a saved state."""
-    reasons: list[str]
-    """Codes of the reasons for its outcome."""
-
-
 class RunListBody(TypedDict):
     """A page of runs, newest first."""
 
     since: datetime
-    runs: list[RunSummaryBody]
+    runs: list[RunSummary]
     next: str | None
     """The `after` of the next page; null on the last one."""
 

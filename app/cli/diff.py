@@ -6,8 +6,8 @@ import typer
 from rich.markup import escape
 
 from app.cli.options import JsonOption, WorkspaceOption, new_cli
-from app.cli.reading_runs import is_file, open_file, read_here, run_there_or_here, shorten, show_cost
-from app.cli.running import print_json, run
+from app.cli.reading_runs import choose_output, is_file, open_file, read_here, run_there_or_here, shorten, show_cost
+from app.cli.running import run
 from app.cli.terminal import new_table, out, print_table
 
 if TYPE_CHECKING:
@@ -25,12 +25,7 @@ def diff(
 ) -> None:
     """Compare two runs: the first step where they part, and how both ended."""
 
-    def show(found: Mapping[str, Any]) -> int:
-        if as_json:
-            print_json(found)
-        else:
-            print_difference(found)
-        return 0
+    show = choose_output(print_difference, as_json=as_json)
 
     async def compare_here() -> int:
         from app.runs import difference

@@ -5,8 +5,7 @@ import typer
 from rich.markup import escape
 
 from app.cli.options import JsonOption, WorkspaceOption, new_cli
-from app.cli.reading_runs import run_there_or_here, shorten
-from app.cli.running import print_json
+from app.cli.reading_runs import choose_output, run_there_or_here, shorten
 from app.cli.terminal import count, out
 
 if TYPE_CHECKING:
@@ -23,12 +22,7 @@ def failures(
 ) -> None:
     """Group the runs that did not go well by cause, with examples."""
 
-    def show(found: Mapping[str, Any]) -> int:
-        if as_json:
-            print_json(found)
-        else:
-            print_failures(found)
-        return 0
+    show = choose_output(print_failures, as_json=as_json)
 
     async def group_here() -> int:
         from app.runs.failures import group_failures

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from app.cli.running import fail, run, run_on_server
+from app.cli.running import fail, print_json, run, run_on_server
 from domain.errors import AskgraphError, InputError
 
 if TYPE_CHECKING:
@@ -43,6 +43,16 @@ async def read_here(run_id: str, workspace: str) -> "SavedRun":
 
     async with open_services(read_settings()) as services:
         return await services.make_debugger().read(Scope(workspace), run_id)
+
+
+def choose_output(print_text: Callable[[Any], None], *, as_json: bool) -> Callable[[Any], int]:
+    """Return what prints a command's result, as JSON or for people, and returns its exit code."""
+
+    def show(found: Any) -> int:
+        (print_json if as_json else print_text)(found)
+        return 0
+
+    return show
 
 
 def is_file(target: str) -> bool:

@@ -5,7 +5,7 @@ import typer
 from rich.markup import escape
 
 from app.cli.options import JsonOption, WorkspaceOption, new_cli
-from app.cli.running import print_json, run, run_on_server
+from app.cli.reading_runs import choose_output, run_there_or_here, shorten
 from app.cli.terminal import count, new_table, out, print_table
 
 if TYPE_CHECKING:
@@ -31,12 +31,7 @@ def runs(
 ) -> None:
     """List runs that have ended, newest first: question, outcome, time, cost."""
 
-    def show(found: Mapping[str, Any]) -> int:
-        if as_json:
-            print_json(found)
-        else:
-            print_runs(found)
-        return 0
+    show = choose_output(print_runs, as_json=as_json)
 
     async def list_here() -> int:
         from app.runs.run_list import list_runs
@@ -50,8 +45,7 @@ def runs(
     def list_there(server: "ServerClient") -> int:
         return show(server.get("runs", workspace=workspace, since=since, where=where, limit=limit, after=after))
 
-    run_on_server(list_there)
-    run(list_here())
+    run_there_or_here(list_there, list_here)
 
 
 def print_runs(found: Mapping[str, Any]) -> None:
@@ -73,13 +67,8 @@ def print_runs(found: Mapping[str, Any]) -> None:
             str(each["retries"]),
             "-" if each["ms"] is None else f"{each['ms']:.0f}",
             "-" if each["cost"] is None else f"{each['cost']:.4f}",
-            escape(_shorten(each["question"])),
+            escape(shorten(each["question"], _LONGEST)),
         )
     print_table(table)
     more = f"; more with --after '{found['next']}'" if found["next"] else ""
     out.print(f"{count(len(found['runs']), 'run')} since {found['since']}{more}.")
-
-
-def _shorten(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -1,12 +1,12 @@
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from app.cli.options import JsonOption, WorkspaceOption, new_cli
-from app.cli.reading_runs import run_on_saved, shorten, show_cost, show_ms
-from app.cli.running import print_json
+from app.cli.reading_runs import choose_output, run_on_saved, shorten, show_cost, show_ms
 from app.cli.terminal import new_table, out, print_table
 
 if TYPE_CHECKING:
@@ -36,14 +36,8 @@ def show(
 
         return trace(run)
 
-    def show_trace(traced: Mapping[str, Any]) -> int:
-        if as_json:
-            print_json(traced)
-        else:
-            print_trace(traced, node=node, everything=everything, prompts=prompts)
-        return 0
-
-    run_on_saved(run_id, workspace, "trace", describe, show_trace)
+    printer = partial(print_trace, node=node, everything=everything, prompts=prompts)
+    run_on_saved(run_id, workspace, "trace", describe, choose_output(printer, as_json=as_json))
 
 
 def print_trace(

@@ -6,8 +6,8 @@ import typer
 from rich.markup import escape
 
 from app.cli.options import JsonOption, WorkspaceOption, new_cli, parse_changes
-from app.cli.reading_runs import is_file, open_file, run_there_or_here, shorten
-from app.cli.running import print_json, run
+from app.cli.reading_runs import choose_output, is_file, open_file, run_there_or_here, shorten
+from app.cli.running import run
 from app.cli.terminal import count, new_table, out, print_table
 
 if TYPE_CHECKING:
@@ -36,12 +36,7 @@ def whatif(
     Nothing is stored. Calls that the run made come from its tape.
     """
 
-    def show(table: Mapping[str, Any]) -> int:
-        if as_json:
-            print_json(table)
-        else:
-            print_whatif(table)
-        return 0
+    show = choose_output(print_whatif, as_json=as_json)
 
     sets = [parse_changes([change]) for change in changes or []]
 

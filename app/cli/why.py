@@ -5,8 +5,7 @@ import typer
 from rich.markup import escape
 
 from app.cli.options import JsonOption, WorkspaceOption, new_cli
-from app.cli.reading_runs import run_on_saved
-from app.cli.running import print_json
+from app.cli.reading_runs import choose_output, run_on_saved
 from app.cli.terminal import out
 
 if TYPE_CHECKING:
@@ -30,12 +29,7 @@ def why(
 
         return explain_run(run)
 
-    def show(explained: Mapping[str, Any]) -> int:
-        if as_json:
-            print_json(explained)
-        else:
-            print_facts(explained)
-        return 0
+    show = choose_output(print_facts, as_json=as_json)
 
     run_on_saved(run_id, workspace, "why", describe, show)
 

@@ -126,10 +126,12 @@ class Replayer:
     async def plan(self, replay: Replay) -> Plan:
         """Find the state that the replay starts from, make the changes to it, and check that they can take effect.
 
-        Raises `UnknownRun`, `UnknownThread`, `UnknownCheckpoint`, `UnknownMode`, `QuestionError`,
+        Raises `UnknownRun`, `UnknownThread`, `UnknownCheckpoint`, `UnknownMode`, `QuestionError`, `Saturated`,
         `DatabaseUnavailable`, and `StateError` for a key that does not exist, a value that its field cannot hold, a
         state that this version cannot run, a change that no step would notice, or a step that cannot follow.
         """
+        if replay.tape != "strict":
+            self._parts.admission.check(replay.caller)
         run: RunRecord | None = None
         thread_id = replay.thread_id
         await self._hit_log.record_all()
@@ -176,8 +178,6 @@ class Replayer:
         left to run, or nothing to compare with.
         """
         replay, run = plan.replay, plan.run
-        if replay.tape != "strict":
-            self._parts.admission.check(replay.caller)
         with self._states.translating_errors():
             if replay.tape == "off":
                 return await self._manager.resume(await self._open_branch(plan))
@@ -230,7 +230,9 @@ class Replayer:
         if replay.until is not None and replay.until not in find_reachable(self._graph, beginning):
             raise StateError(f"{replay.until!r} does not follow there. {plan.describe()}")
         difference = find_difference(step.values, start.values)
-        unnoticed = set(find_unnoticed(self._graph, beginning, plan.following, difference))
+        # A run that failed, or was to stop, went no further, and what would follow is open.
+        is_open = bool(plan.steps[-1].next)
+        unnoticed = set(find_unnoticed(self._graph, beginning, plan.following, difference, is_open=is_open))
         named = set[str]()
         for key in replay.changes:
             wanted = "scope" if key in ("document_ids", "where") else key
@@ -288,7 +290,11 @@ def find_place(steps: Sequence[SavedStep], replay: Replay) -> tuple[int, str | N
     if replay.after is not None:
         return find_step(steps, replay.after), None
     if replay.node is not None:
-        return find_step(steps, replay.node) - 1, replay.node.partition("@")[0]
+        node = replay.node.partition("@")[0]
+        if replay.node in steps[-1].next and node not in [step.node for step in steps]:
+            # The run failed in it, or stopped before it.
+            return len(steps) - 1, node
+        return find_step(steps, replay.node) - 1, node
     return (0 if replay.tape == "off" else find_taped(steps)), None
 
 

@@ -167,7 +167,10 @@ def read_path(run: SavedRun, graph: AnswerGraph) -> list[str]:
     require_steps(run.steps)
     path = [step.node for step in run.steps[1:] if step.node in graph.builder.nodes]
     if len(path) < len(run.steps) - 1 or not path:
-        raise StateError("Only a run with all of its steps can be tried otherwise: an answer from the cache is not.")
+        raise StateError(
+            "Only a run whose steps are all there can be tried otherwise: not one that was stopped, or answered from "
+            "the cache."
+        )
     return path
 
 
@@ -271,8 +274,9 @@ def plan_variant(run: SavedRun, path: Sequence[str], variant: Variant, modes: Ma
     found = variant.at
     if found is None:
         # What the profile is, every step of a run finds alike; fields of the state are those that the step would find.
-        for place, node in enumerate(path):
-            before, after = run.steps[place], run.steps[place + 1]
+        # A run that failed has begun a step more than it ended.
+        for place, node in enumerate([*path, *run.steps[-1].next[:1]]):
+            before, after = run.steps[place], run.steps[min(place + 1, len(run.steps) - 1)]
             differing = _list_telling(variant, before.values, change(before.values))
             deciding = _list_telling(variant, after.values, change(after.values))
             here = find_first([node], differing)
@@ -280,7 +284,7 @@ def plan_variant(run: SavedRun, path: Sequence[str], variant: Variant, modes: Ma
                 found = place, here[1]
                 break
             here = find_first([node], deciding)
-            if here is not None and here[1].decides:
+            if here is not None and here[1].decides and place < len(path):
                 found = place, here[1]
                 break
         if found is None:
@@ -303,7 +307,7 @@ def _write_command(run: SavedRun, path: Sequence[str], variant: Variant, start: 
     if variant.kind in ("nothing", "source"):
         return None
     begins = start.beginning
-    places = [place for place, node in enumerate(path) if node == begins.node]
+    places = [place for place, node in enumerate([*path, *run.steps[-1].next[:1]]) if node == begins.node]
     ran = next(
         number
         for number, place in enumerate(places, 1)

@@ -81,6 +81,11 @@ def test_a_change_is_noticed_only_where_a_step_reads_it_before_another_overwrite
     # grade overwrites it.
     assert find_unnoticed(graph, Beginning("rerank"), ["rerank", *after_rerank], {"confidence", keep}) == ["confidence"]
     assert find_unnoticed(graph, Beginning("route"), ["route", "retrieve"], {"sources"}) == ["sources"]
+    # The run failed in what would have read it.
+    tone = "profile.generate.tone"
+    assert find_unnoticed(graph, Beginning("grade"), ["grade"], {tone}) == [tone]
+    assert find_unnoticed(graph, Beginning("grade"), ["grade"], {tone}, is_open=True) == []
+    assert find_unnoticed(graph, Beginning("generate"), [], {tone, keep}, is_open=True) == [keep]
 
 
 def test_the_first_step_that_a_change_affects_is_found() -> None:

@@ -171,6 +171,7 @@ async def test_a_replay_stops_after_a_node_and_can_be_continued(services: Servic
         strict = Replay("default", run_id=stopped["run_id"], tape="strict")
         _, events = await collect(await services.make_replayer(turns).run(strict))
     assert [event["differences"] for event in events if event["type"] == "comparison"] == [[]]
+    assert (await replay_run(services, stopped["run_id"], node="generate"))[1] == ["generate"]
     continued, ran = await replay_run(services, stopped["run_id"], after="grade")
     assert (ran, continued["answer"]) == (["generate"], answered["answer"])
 
