@@ -114,15 +114,15 @@ def _align(one: SavedRun, other: SavedRun) -> tuple[Sequence[SavedStep], Sequenc
 def _find_divergence(
     one: SavedRun, second: SavedRun, mine: Sequence[SavedStep], theirs: Sequence[SavedStep]
 ) -> tuple[Divergence | None, int]:
-    # What differs from the beginning on is given, until a step makes something else of it.
-    known = _list_differing(mine[0].values, theirs[0].values)
     for place in range(1, max(len(mine), len(theirs))):
         step = mine[place] if place < len(mine) else None
         other = theirs[place] if place < len(theirs) else None
         if step is None or other is None or step.node != other.node:
             return _say_where_they_went(mine[place - 1], step, other), place - 1
-        differing = _list_differing(step.values, other.values)
-        if differing - known:
+        # What differs from the beginning on is given, until a step makes something else of it.
+        made = _list_differing(mine[place - 1].values, step.values)
+        made |= _list_differing(theirs[place - 1].values, other.values)
+        if differing := _list_differing(step.values, other.values) & made:
             return Divergence(
                 one=step.node,
                 other=other.node,
@@ -134,7 +134,6 @@ def _find_divergence(
                 ),
                 call=_compare_calls(_list_calls(one.tape, step), _list_calls(second.tape, other)),
             ), place - 1
-        known = differing
     return None, len(mine) - 1
 
 

@@ -24,7 +24,7 @@ from app.runs.parts import RunParts
 from app.runs.requests import AcceptedRun, Branch, read_events
 from app.runs.run_config import locate_states
 from app.runs.saved_run import THINNED_OUT, SavedRun, SavedStep, find_step, find_taped, read_steps, require_steps
-from app.runs.state_changes import apply_changes
+from app.runs.state_changes import change_values
 from app.runs.states import THINNED, require_current
 from app.runs.strict_replay import StrictReplay, prepare_strict
 from app.runs.tapes import read_tape
@@ -33,7 +33,6 @@ from domain.access import OWNER
 from domain.errors import StateError, UnknownCheckpoint, UnknownRun, UnknownTape
 from domain.events import Event
 from domain.ports.runs import RunLog, ThreadStore
-from domain.profile import Profile, find_mode
 from domain.runs import RunRecord
 from domain.scope import Scope
 from domain.state import AnswerState
@@ -268,17 +267,6 @@ class Replayer:
             return step.forked_as
         place = locate_states(workspace_id, thread_id, checkpoint_id=step.checkpoint_id)
         return await _find_origin(self._graph, workspace_id, await self._graph.aget_state(place))
-
-
-def change_values(
-    saved: Mapping[str, Any], changes: Mapping[str, Any], mode: str | None, modes: Mapping[str, Profile]
-) -> dict[str, Any]:
-    """Return a saved state in another mode, and with changes made. Raises `UnknownMode`, `StateError` and
-    `QuestionError`."""
-    values = dict(saved)
-    if mode is not None:
-        values |= {"mode": mode, "profile": find_mode(modes, mode).model_dump()}
-    return apply_changes(values, changes)
 
 
 def find_place(steps: Sequence[SavedStep], replay: Replay) -> tuple[int, str | None]:

@@ -8,13 +8,14 @@ from dataclasses import asdict
 from typing import Any, Literal
 
 import numpy as np
+from langgraph.graph import START
 from typing_extensions import TypedDict
 
 from app.runs.saved_run import SavedRun, SavedStep
 from app.runs.why import weigh
 from domain.documents import Claim, name_place
 from domain.profile import Profile
-from domain.state import Usage
+from domain.state import Usage, blank_question
 from domain.tapes import Call, Tape
 from graphs.effects import find_difference
 
@@ -207,7 +208,10 @@ def _plain(value: Any) -> Any:
 def _trace_step(
     run: SavedRun, step: SavedStep, before: SavedStep | None, name: str, passages: Mapping[str, Mapping[str, Any]]
 ) -> TracedStep:
-    values, old = step.values, before.values if before is not None else {}
+    values, old = step.values, dict(before.values) if before is not None else {}
+    if before is not None and before.node == START:
+        # What the thread's last question left is reset, which says nothing of this one.
+        old |= blank_question()
     ran = step.ms is not None
     recorded = values["steps"][-1] if ran else None
     calls = [call for call in run.tape.calls if call.step == step.number] if run.tape is not None and before else []

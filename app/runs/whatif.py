@@ -21,12 +21,12 @@ from app.runs.graph_pass import prepare_judgement
 from app.runs.in_memory import Start
 from app.runs.rehearsal import Rehearsal, allow_all_but_models, rehearse
 from app.runs.saved_run import SavedRun, require_steps
-from app.runs.state_changes import apply_changes
+from app.runs.state_changes import change_values
 from app.runs.states import require_current
 from app.runs.taping import Player
 from domain.errors import StateError
 from domain.ports.judgement import Judges
-from domain.profile import MOST_SOURCES, Profile, find_mode
+from domain.profile import MOST_SOURCES, Profile
 from domain.tapes import Tape
 from graphs.answer import AnswerGraph
 from graphs.effects import INCIDENTAL, Beginning, find_difference, find_first
@@ -42,6 +42,8 @@ SECONDS = 15.0
 """Longest time of one variant."""
 TOTAL_SECONDS = 40.0
 """Longest time of all together. What has not begun by then is reported as not tried."""
+_LONGEST = 120
+"""Characters of a label."""
 _MOST_DROPPED = 10
 _MOST_MODES = 6
 _MOST_DEFAULTS = 15
@@ -127,7 +129,7 @@ async def try_variants(
     recorded = read_ending(run.final, error=run.record.error, path=path)
     context = bench.make_context()
     found = list(_list_variants(run, path, bench.modes, context, models=models))
-    added = [Variant("set", ", ".join(f"{key}={value}" for key, value in each.items()), each) for each in sets]
+    added = [Variant("set", _name_changes(each), each) for each in sets]
     variants = [*added, *found]
     planned = [(variant, plan_variant(run, path, variant, bench.modes)) for variant in variants]
     for variant, plan in planned:
@@ -160,6 +162,10 @@ async def try_variants(
         left_out=max(0, len(tried) - MOST_VARIANTS),
         taped=run.tape is not None,
     )
+
+
+def _name_changes(changes: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in changes.items())[:_LONGEST]
 
 
 def read_path(run: SavedRun, graph: AnswerGraph) -> list[str]:
@@ -266,10 +272,7 @@ def plan_variant(run: SavedRun, path: Sequence[str], variant: Variant, modes: Ma
     """Find where the variant begins; None where it changes nothing that a step reads."""
 
     def change(saved: Mapping[str, Any]) -> dict[str, Any]:
-        values = dict(saved)
-        if variant.mode is not None:
-            values |= {"mode": variant.mode, "profile": find_mode(modes, variant.mode).model_dump()}
-        return apply_changes(values, variant.changes)
+        return change_values(saved, variant.changes, variant.mode, modes)
 
     found = variant.at
     if found is None:
