@@ -3,10 +3,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from app.cli.options import JsonOption, WorkspaceOption, new_cli
-from app.cli.reading_runs import choose_output, is_file, open_file, read_here, run_there_or_here, shorten, show_cost
+from app.cli.reading_runs import (
+    choose_output,
+    escape,
+    is_file,
+    open_file,
+    read_here,
+    run_there_or_here,
+    shorten,
+    show_cost,
+)
 from app.cli.running import run
 from app.cli.terminal import new_table, out, print_table
 

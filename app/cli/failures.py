@@ -2,10 +2,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from app.cli.options import JsonOption, WorkspaceOption, new_cli
-from app.cli.reading_runs import choose_output, run_there_or_here, shorten
+from app.cli.reading_runs import choose_output, escape, run_there_or_here, shorten
 from app.cli.terminal import count, out
 
 if TYPE_CHECKING:

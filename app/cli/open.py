@@ -2,10 +2,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from app.cli.options import JsonOption, new_cli
-from app.cli.reading_runs import open_file
+from app.cli.reading_runs import escape, open_file
 from app.cli.running import print_json
 from app.cli.show import print_trace
 from app.cli.terminal import out

@@ -1,10 +1,12 @@
 """Opens runs for the commands that explain them: on the running server, here, or from a file."""
 
+import re
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
+from rich import markup
 
 from app.cli.running import fail, print_json, run, run_on_server
 from domain.errors import AskgraphError, InputError
@@ -13,6 +15,9 @@ if TYPE_CHECKING:
     from app.cli.server_client import ServerClient
     from app.runs.bundle import Bundle
     from app.runs.saved_run import SavedRun
+
+
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def run_on_saved(
@@ -73,6 +78,12 @@ def open_file(path: Path) -> "Bundle":
         fail(InputError(f"{str(path)!r} cannot be read: {error.strerror}."))
     except AskgraphError as error:
         fail(error)
+
+
+def escape(text: str) -> str:
+    """Return text from outside such that neither markup nor control sequences of terminals in it take effect: a file
+    may come from anybody."""
+    return markup.escape(_CONTROL.sub("�", text))
 
 
 def shorten(text: str, longest: int) -> str:

@@ -4,9 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rich.markup import escape
-
-from app.cli.reading_runs import shorten
+from app.cli.reading_runs import escape, shorten
 from app.cli.running import print_json
 from app.cli.terminal import count, err, new_table, out, print_table, show_progress
 from app.modes import fit_modes, read_modes

@@ -3,10 +3,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from app.cli.options import JsonOption, WorkspaceOption, new_cli
-from app.cli.reading_runs import choose_output, run_on_saved, shorten, show_cost, show_ms
+from app.cli.reading_runs import choose_output, escape, run_on_saved, shorten, show_cost, show_ms
 from app.cli.terminal import new_table, out, print_table
 
 if TYPE_CHECKING:

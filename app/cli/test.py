@@ -3,10 +3,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from app.cli.options import JsonOption, new_cli
-from app.cli.reading_runs import open_file
+from app.cli.reading_runs import escape, open_file
 from app.cli.running import fail, print_json, run
 from app.cli.terminal import count, out
 from domain.errors import InputError

@@ -3,10 +3,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from app.cli.options import JsonOption, WorkspaceOption, new_cli, parse_changes
-from app.cli.reading_runs import choose_output, is_file, open_file, run_there_or_here, shorten
+from app.cli.reading_runs import choose_output, escape, is_file, open_file, run_there_or_here, shorten
 from app.cli.running import run
 from app.cli.terminal import count, new_table, out, print_table
 
