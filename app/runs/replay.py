@@ -23,14 +23,23 @@ from app.runs.manager import RunManager
 from app.runs.parts import RunParts
 from app.runs.requests import AcceptedRun, Branch, read_events
 from app.runs.run_config import locate_states
-from app.runs.saved_run import THINNED_OUT, SavedRun, SavedStep, find_step, find_taped, read_steps, require_steps
+from app.runs.saved_run import (
+    THINNED_OUT,
+    SavedRun,
+    SavedStep,
+    find_step,
+    find_taped,
+    read_step,
+    read_steps,
+    require_steps,
+)
 from app.runs.state_changes import change_values
-from app.runs.states import THINNED, require_current
+from app.runs.states import THINNED, find_problem, require_current
 from app.runs.strict_replay import StrictReplay, prepare_strict
 from app.runs.tapes import read_tape
 from app.runs.taping import Player
 from domain.access import OWNER
-from domain.errors import StateError, UnknownCheckpoint, UnknownRun, UnknownTape
+from domain.errors import DamagedState, StateError, UnknownCheckpoint, UnknownRun, UnknownTape
 from domain.events import Event
 from domain.ports.runs import RunLog, ThreadStore
 from domain.runs import RunRecord
@@ -149,6 +158,7 @@ class Replayer:
             )
         await self._parts.threads.require(replay.workspace_id, thread_id, replay.groups)
         with self._states.translating_errors():
+            snapshot: StateSnapshot | None = None
             if replay.checkpoint_id is not None:
                 snapshot = await _read_checkpoint(self._graph, replay.workspace_id, thread_id, replay.checkpoint_id)
                 run_id = snapshot.values["run_id"]
@@ -158,7 +168,12 @@ class Replayer:
             else:
                 assert run is not None
                 run_id = run.run_id
-            steps = await read_steps(self._graph, replay.workspace_id, thread_id, run_id)
+            try:
+                steps = await read_steps(self._graph, replay.workspace_id, thread_id, run_id)
+            except DamagedState:
+                if snapshot is None:
+                    raise
+                steps = [await read_step(self._graph, snapshot)]
             place, forced = find_place(steps, replay)
             after = await self._find_node(replay.workspace_id, thread_id, steps[place])
         step = steps[place]
@@ -226,6 +241,9 @@ class Replayer:
         """Raise `StateError` for a change that no step would notice, or an end that is never reached."""
         start, replay = plan.start, plan.replay
         beginning = start.beginning
+        if find_problem(step.values, step.version):
+            # What no node can read may have to be set, whether one would read it or not.
+            return
         if replay.until is not None and replay.until not in find_reachable(self._graph, beginning):
             raise StateError(f"{replay.until!r} does not follow there. {plan.describe()}")
         difference = find_difference(step.values, start.values)

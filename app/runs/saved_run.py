@@ -146,7 +146,7 @@ async def read_saved_run(graph: AnswerGraph, log: RunLog, record: RunRecord) -> 
 
 
 async def read_steps(graph: AnswerGraph, workspace_id: str, thread_id: str, run_id: str) -> list[SavedStep]:
-    """Return a run's saved states, oldest first. Raises `UnknownCheckpoint` where there are none."""
+    """Return a run's saved states, oldest first. Raises `UnknownCheckpoint` for none, and `DamagedState`."""
     thread = locate_states(workspace_id, thread_id)
     found = [snapshot async for snapshot in graph.aget_state_history(thread)][::-1]
     by_id = {checkpoint_id_of(snapshot): snapshot for snapshot in found}
@@ -158,6 +158,11 @@ async def read_steps(graph: AnswerGraph, workspace_id: str, thread_id: str, run_
     if not steps:
         raise UnknownCheckpoint(f"Nothing was saved of run {run_id!r}.")
     return steps
+
+
+async def read_step(graph: AnswerGraph, snapshot: StateSnapshot) -> SavedStep:
+    """Return one saved state, where others of its thread cannot be read."""
+    return _describe(snapshot, await graph.aget_state(snapshot.parent_config) if snapshot.parent_config else None)
 
 
 def _describe(snapshot: StateSnapshot, parent: StateSnapshot | None) -> SavedStep:
