@@ -169,7 +169,9 @@ class Replayer:
                 assert run is not None
                 run_id = run.run_id
             try:
-                steps = await read_steps(self._graph, replay.workspace_id, thread_id, run_id)
+                steps = await read_steps(
+                    self._graph, replay.workspace_id, thread_id, run_id, including=replay.checkpoint_id
+                )
             except DamagedState:
                 if snapshot is None:
                     raise

@@ -145,11 +145,26 @@ async def read_saved_run(graph: AnswerGraph, log: RunLog, record: RunRecord) -> 
     return SavedRun(record, steps, tape, untaped)
 
 
-async def read_steps(graph: AnswerGraph, workspace_id: str, thread_id: str, run_id: str) -> list[SavedStep]:
-    """Return a run's saved states, oldest first. Raises `UnknownCheckpoint` for none, and `DamagedState`."""
+async def read_steps(
+    graph: AnswerGraph, workspace_id: str, thread_id: str, run_id: str, *, including: str | None = None
+) -> list[SavedStep]:
+    """Return a run's saved states, oldest first, with the checkpoint `including` among them.
+
+    Raises `UnknownCheckpoint` where there are none, and `DamagedState`.
+    """
     thread = locate_states(workspace_id, thread_id)
-    found = [snapshot async for snapshot in graph.aget_state_history(thread)][::-1]
-    by_id = {checkpoint_id_of(snapshot): snapshot for snapshot in found}
+    found = [state async for state in graph.aget_state_history(thread, filter={"run_id": run_id})][::-1]
+    by_id = {checkpoint_id_of(state): state for state in found}
+    # The first state of a branch, and states of old versions, do not say in their metadata whose they are.
+    while found and found[0].parent_config and parent_id_of(found[0]) not in by_id:
+        parent = await graph.aget_state(found[0].parent_config)
+        by_id[checkpoint_id_of(parent)] = parent
+        if parent.values.get("run_id") == run_id:
+            found.insert(0, parent)
+    if not found or (including is not None and including not in by_id):
+        # What other programs have written does not say it either.
+        found = [state async for state in graph.aget_state_history(thread)][::-1]
+        by_id = {checkpoint_id_of(state): state for state in found}
     steps = [
         _describe(snapshot, by_id.get(parent_id_of(snapshot) or ""))
         for snapshot in found
