@@ -173,7 +173,7 @@ class Replayer:
                     self._graph, replay.workspace_id, thread_id, run_id, including=replay.checkpoint_id
                 )
             except DamagedState:
-                if snapshot is None:
+                if snapshot is None or replay.tape == "strict":
                     raise
                 steps = [await read_step(self._graph, snapshot)]
             place, forced = find_place(steps, replay)
