@@ -34,7 +34,7 @@ LARGEST_INTEGER = 2**53
 """Integers beyond it are not exact in JSON."""
 
 _SYMBOLS: Final[dict[Operator, str]] = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<=", "prefix": "^="}
-_OPERATORS: Final[dict[str, Operator]] = {symbol: operator for operator, symbol in _SYMBOLS.items()}
+_OPERATORS: Final[dict[str, Operator]] = {**{symbol: name for name, symbol in _SYMBOLS.items()}, "==": "eq"}
 _NAMES: Final[tuple[Operator, ...]] = get_args(Operator)
 
 
@@ -109,6 +109,17 @@ class Where:
         if len(text) > MAX_WRITTEN:
             raise _refuse(f"it is longer than {MAX_WRITTEN:,} characters")
         return cls.of(_Parser(text).read_conditions())
+
+    @classmethod
+    def parse_alternatives(cls, text: str) -> tuple["Where", ...]:
+        """Read the form of the command line with alternatives: `outcome=abstained and ms>500 or retries>0`. One of them
+        has to hold; `and` binds more tightly than `or`. Raises `FilterError`."""
+        if len(text) > MAX_WRITTEN:
+            raise _refuse(f"it is longer than {MAX_WRITTEN:,} characters")
+        alternatives = tuple(cls.of(conditions) for conditions in _Parser(text).read_alternatives())
+        if len(alternatives) > MAX_CONDITIONS:
+            raise _refuse(f"it has more than {MAX_CONDITIONS} alternatives")
+        return alternatives
 
     @classmethod
     def parse_option(cls, text: str | None) -> "Where":
@@ -232,7 +243,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,15})(?:\.[0-9]{1,30})?(?:e-[0-9]{1,3}
 _BARE_KEY = re.compile(r"[^\W\d][\w.-]*")
 _BARE_VALUE = re.compile(r"""[^\s,()"'=<>^]+""")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|' r"'[^']*'")
-_SYMBOL = re.compile(r"\^=|>=|<=|=|>|<")
+_SYMBOL = re.compile(r"\^=|>=|<=|==|=|>|<")
 _WORD = re.compile(r"\w+")
 _SPACE = re.compile(r"\s*")
 _AND_ADVICE = "A value with spaces or special characters needs quotes"
@@ -245,16 +256,34 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = _end_of(_SPACE, text, 0)
+        self._joint_at = 0
+        """Where the last word between two conditions began."""
 
     def read_conditions(self) -> Iterator[Condition]:
         yield self._read_condition()
-        while self._at < len(self._text):
-            start = self._at
-            joint = self._take(_WORD)
-            if joint is None or joint.lower() != "and":
-                advice = _OR_ADVICE if joint and joint.lower() == "or" else _AND_ADVICE
-                raise self._refuse(start, f"`and` is expected. {advice}")
+        while (joint := self._read_joint()) is not None:
+            if joint == "or":
+                raise self._refuse(self._joint_at, f"`and` is expected. {_OR_ADVICE}")
             yield self._read_condition()
+
+    def read_alternatives(self) -> Iterator[list[Condition]]:
+        conditions = [self._read_condition()]
+        while (joint := self._read_joint()) is not None:
+            if joint == "or":
+                yield conditions
+                conditions = []
+            conditions.append(self._read_condition())
+        yield conditions
+
+    def _read_joint(self) -> str | None:
+        """Take the word between two conditions; None at the end."""
+        if self._at >= len(self._text):
+            return None
+        self._joint_at = self._at
+        joint = (self._take(_WORD) or "").lower()
+        if joint not in ("and", "or"):
+            raise self._refuse(self._joint_at, f"`and` is expected. {_AND_ADVICE}")
+        return joint
 
     def _read_condition(self) -> Condition:
         start = self._at

@@ -15,6 +15,7 @@ from app.ingest.pipeline import Ingestion
 from app.ingest.rendering import PageRenderer
 from app.runs.admission import Admission
 from app.runs.cached_answers import CachedAnswers
+from app.runs.debugger import Debugger
 from app.runs.history import HistoryReader
 from app.runs.manager import RunManager
 from app.runs.parts import RunParts
@@ -160,6 +161,7 @@ AdmissionDep = Annotated[Admission, Depends(_pick(lambda services: services.admi
 AnswersDep = Annotated[AnswerCache, Depends(_pick(lambda services: services.runs.answers))]
 ChecksDep = Annotated[Mapping[str, Check], Depends(_pick(lambda services: services.checks))]
 ConversationsDep = Annotated[ConversationIndex, Depends(_pick(lambda services: services.runs.conversations))]
+DebuggerDep = Annotated[Debugger, Depends(_pick(lambda services: services.make_debugger()))]
 DocumentsDep = Annotated[DocumentStore, Depends(_pick(lambda services: services.library.documents))]
 FeedbackDep = Annotated[FeedbackStore, Depends(_pick(lambda services: services.runs.feedback))]
 FeedbackSinkDep = Annotated[FeedbackSink | None, Depends(_pick(lambda services: services.runs.feedback_sink))]

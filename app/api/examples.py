@@ -70,6 +70,204 @@ RUN: dict[str, Any] = {
     "ended": {"event": "done", **_DONE},
 }
 
+RUN_LIST: dict[str, Any] = {
+    "since": _AT,
+    "runs": [
+        {
+            "run_id": _RUN_ID,
+            "thread_id": _THREAD_ID,
+            "started_at": _AT,
+            "question": "How long is the warranty of the Falke?",
+            "mode": "standard",
+            "route": "needs_retrieval",
+            "outcome": "answered",
+            "confidence": 0.94,
+            "top_score": 0.92,
+            "retries": 0,
+            "candidates": 6,
+            "sources": 5,
+            "citations": 1,
+            "verification": "skipped",
+            "cached": False,
+            "answered_by": "local",
+            "cost": 0.0,
+            "ms": 31.7,
+            "warnings": 0,
+            "degraded": 0,
+            "error": None,
+            "replay": False,
+            "reasons": [],
+        }
+    ],
+    "next": None,
+}
+
+WHY: dict[str, Any] = {
+    "run_id": _RUN_ID,
+    "facts": [
+        {
+            "about": "outcome",
+            "text": "answered by local in mode standard, confidence 0.94: 0.34 above the 0.60 that answers at once",
+        }
+    ],
+}
+
+TRACE: dict[str, Any] = {
+    "run_id": _RUN_ID,
+    "thread_id": _THREAD_ID,
+    "question": "How long is the warranty of the Falke?",
+    "standalone_question": "How long is the warranty of the Falke?",
+    "mode": "standard",
+    "started_at": _AT,
+    "outcome": "answered",
+    "error": None,
+    "answer": _DONE["answer"],
+    "answered_by": "local",
+    "confidence": 0.94,
+    "cached": False,
+    "cost": 0.0,
+    "ms": 31.7,
+    "forked_from": None,
+    "path": ["route", "retrieve", "rerank", "grade", "generate"],
+    "steps": [
+        {
+            "number": 3,
+            "name": "rerank",
+            "node": "rerank",
+            "checkpoint_id": "1f0c5c1e-0000-6000-8000-000000000000",
+            "ms": 4.0,
+            "next": ["grade"],
+            "changed": [{"field": "sources", "text": "0 → 5; new: “Station handbook › Warranty”"}],
+            "warnings": [],
+            "usage": [],
+            "calls": [
+                {
+                    "port": "Library",
+                    "method": "read_passages",
+                    "summary": "→ 6 found",
+                    "messages": [],
+                    "reply": "",
+                    "input_tokens": 0,
+                    "output_tokens": 0,
+                    "cost": 0,
+                    "error": None,
+                    "cut": False,
+                }
+            ],
+            "more_calls": 0,
+            "candidates": [
+                {
+                    "chunk_id": _CITATION["chunk_id"],
+                    "document_id": _DOCUMENT_ID,
+                    "title": "Station handbook › Warranty",
+                    "snippet": "The Falke weather station has a warranty of 36 months …",
+                    "dense": {"rank": 1, "score": 0.69},
+                    "lexical": {"rank": 1, "score": 2.47},
+                    "fused": {"rank": 1, "score": 2.72},
+                    "rerank": {"rank": 1, "score": 0.84},
+                    "moved": 0,
+                    "source": 1,
+                    "cited": True,
+                    "dropped": None,
+                }
+            ],
+            "grade": None,
+            "claims": [],
+        }
+    ],
+    "taped": True,
+    "untaped": "",
+}
+
+_PLACE: dict[str, Any] = {
+    "document_id": _DOCUMENT_ID,
+    "name": "Station handbook › Warranty",
+    "start": 31,
+    "end": 108,
+}
+
+_ENDING: dict[str, Any] = {
+    "outcome": "answered",
+    "error": None,
+    "route": "needs_retrieval",
+    "answer": _DONE["answer"],
+    "citations": [_PLACE],
+    "verdict": "skipped",
+    "confidence": 0.94,
+    "answered_by": "local",
+    "retries": 0,
+    "path": ["route", "retrieve", "rerank", "grade", "generate"],
+}
+
+WHAT_IF: dict[str, Any] = {
+    "run_id": _RUN_ID,
+    "recorded": _ENDING,
+    "outcomes": [
+        {
+            "kind": "source",
+            "label": "without source 1, Station handbook",
+            "set": {},
+            "mode": None,
+            "begins": "grade",
+            "replay": None,
+            "ending": {**_ENDING, "outcome": "abstained", "answer": "…", "citations": [], "confidence": 0.0},
+            "compared": {"flipped": ["outcome", "answer", "citations"], "gained": [], "lost": [_PLACE]},
+            "taped": 2,
+            "made": 1,
+            "problem": None,
+        }
+    ],
+    "flipping": 1,
+    "not_tried": 0,
+    "left_out": 0,
+    "taped": True,
+}
+
+_SIDE: dict[str, Any] = {
+    "run_id": _RUN_ID,
+    "question": "How long is the warranty of the Falke?",
+    "mode": "standard",
+    "started_at": _AT,
+    "ending": _ENDING,
+    "costs": {"ms": 24.5, "by_node": {"route": 2.1, "retrieve": 9.8}, "calls": 0, "tokens": 0, "cost": 0.0},
+}
+
+FAILURES: dict[str, Any] = {
+    "since": _AT,
+    "runs": 120,
+    "failures": 1,
+    "groups": [
+        {
+            "cause": "nothing found",
+            "runs": 1,
+            "by_mode": {"standard": 1},
+            "examples": [
+                {
+                    "run_id": _RUN_ID,
+                    "question": "What does the zoo in Lisbon charge for parrots?",
+                    "mode": "standard",
+                    "detail": "nothing_found",
+                }
+            ],
+        }
+    ],
+}
+
+DIFFERENCE: dict[str, Any] = {
+    "one": _SIDE,
+    "other": {**_SIDE, "run_id": "7c1d4a52-0d1f-4c0e-8f77-0c7a3f6f5b10"},
+    "given": [{"field": "profile.rerank.keep", "text": "5 → 1"}],
+    "same_steps": 2,
+    "first": {
+        "one": "rerank",
+        "other": "rerank",
+        "text": "rerank came to another result",
+        "changed": [{"field": "sources", "text": "5 → 1; gone: “Amsel manual › Warranty”"}],
+        "call": {"port": "Library", "method": "read_around", "kind": "request", "lines": ["--- first", "+++ second"]},
+    },
+    "compared": {"flipped": [], "gained": [], "lost": []},
+}
+
 DOCUMENT: dict[str, Any] = {
     "id": _DOCUMENT_ID,
     "workspace_id": "default",

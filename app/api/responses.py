@@ -12,6 +12,7 @@ from domain.events import Answer
 from domain.feedback import Complaint, Rating
 from domain.ingestions import IngestionStage, IngestionState
 from domain.metadata import Metadata
+from domain.run_lists import RunSummary
 from domain.runs import CostKey, RunState, Spending, StepTime, Withdrawal
 from domain.text.blocks import Kind
 
@@ -71,6 +72,29 @@ class RunBody(TypedDict):
     forked_from: dict[str, Any] | None
     ended: dict[str, Any] | None
     """The data of the last event, and its name as `event`; null until then."""
+
+
+class RunListBody(TypedDict):
+    """A page of runs, newest first."""
+
+    since: datetime
+    runs: list[RunSummary]
+    next: str | None
+    """The `after` of the next page; null on the last one."""
+
+
+class FactBody(TypedDict):
+    """One decisive fact: what it is about, and what was decided."""
+
+    about: str
+    text: str
+
+
+class WhyBody(TypedDict):
+    """Why a run ended as it did."""
+
+    run_id: str
+    facts: list[FactBody]
 
 
 class ErasureBody(TypedDict):

@@ -6,6 +6,7 @@ from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema
 
 from app.runs.requests import Ask
+from app.runs.whatif import MOST_SETS
 from domain.access import Caller
 from domain.documents import MAX_GROUPS
 from domain.feedback import LONGEST_COMMENT, Complaint, Rating
@@ -122,12 +123,22 @@ class GroupsRequest(_Body):
     """Callers of one of these groups; none: every caller of the workspace."""
 
 
+NodeName = Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,40}(@[1-9][0-9]?)?$")]
+
+
 class ReplayRequest(_Body):
     """Continue from a saved state, or run a run again from its start."""
 
     checkpoint_id: str | None = None
     run_id: str | None = None
     """Without a checkpoint: this run, from its start."""
+    node: NodeName | None = None
+    """Run this step of the run again with its saved input, and then what follows: `rerank`; `rerank@2` is the second
+    one."""
+    after: NodeName | None = None
+    """Continue after this step of the run; its edge decides again what follows."""
+    until: NodeName | None = None
+    """Stop once this node has run. The branch can be continued from there."""
     tape: TapeUse = "off"
     """`strict`: answer every call from the run's tape, store nothing, and compare. `fill`: call only what is not on
     it."""
@@ -136,3 +147,12 @@ class ReplayRequest(_Body):
     mode: str | None = None
     workspace: WorkspaceId | None = None
     """Unset: the only one of the caller's key, else `default`."""
+
+
+class WhatIfRequest(_Body):
+    """What to try besides the usual."""
+
+    sets: list[dict[str, Any]] = Field(default_factory=list, max_length=MOST_SETS)
+    """Changes of the state to try, each like `set` of a replay."""
+    models: bool = False
+    """Ask language models what the run's tape does not know. Otherwise such variants are reported as not made."""

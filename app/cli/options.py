@@ -1,12 +1,13 @@
 """Options and arguments that several commands share."""
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
 from app.cli.running import fail
-from domain.errors import InputError
+from domain.errors import InputError, StateError
 from domain.names import THREAD_ID, WORKSPACE_ID
 from domain.scope import Scope
 from domain.where import Where
@@ -36,6 +37,17 @@ def _check_name(kind: str, name: str | None, pattern: str) -> str | None:
 def read_scope(workspace: str, documents: list[str] | None, where: str | None) -> Scope:
     """Return the scope that the options name. Raises `FilterError`."""
     return Scope.within(workspace, documents or None, Where.parse_option(where))
+
+
+def parse_changes(changes: Sequence[str]) -> dict[str, str]:
+    """Read the values of `--set`. Raises `StateError`."""
+    parsed = {}
+    for change in changes:
+        key, separator, value = change.partition("=")
+        if not separator or not key:
+            raise StateError(f"--set takes key=value, not {change!r}.")
+        parsed[key.strip()] = value
+    return parsed
 
 
 WorkspaceOption = Annotated[

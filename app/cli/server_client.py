@@ -40,6 +40,10 @@ class ServerClient:
         """Return what a GET of the path answers. Values that are None are left out of the query."""
         return self._read("GET", path, query)
 
+    def post(self, *path: str, body: dict[str, Any], **query: Any) -> Any:
+        """Send a POST, and return what it answers."""
+        return self._read("POST", path, query, json.dumps(body))
+
     def delete(self, *path: str, **query: Any) -> Any:
         """Send a DELETE, and return what it answers."""
         return self._read("DELETE", path, query)
@@ -56,16 +60,23 @@ class ServerClient:
         finally:
             connection.close()
 
-    def _read(self, method: str, path: tuple[str, ...], query: dict[str, Any]) -> Any:
+    def download(self, *path: str, **query: Any) -> bytes:
+        """Return the content that a GET of the path answers."""
+        return self._fetch("GET", path, query)
+
+    def _read(self, method: str, path: tuple[str, ...], query: dict[str, Any], body: str | None = None) -> Any:
+        content = self._fetch(method, path, query, body)
+        return json.loads(content) if content else None
+
+    def _fetch(self, method: str, path: tuple[str, ...], query: dict[str, Any], body: str | None = None) -> bytes:
         given = {name: value for name, value in query.items() if value is not None}
         connection = self._connect()
         try:
-            content = self._send(connection, method, f"{_join(path)}?{urlencode(given, doseq=True)}").read()
+            return self._send(connection, method, f"{_join(path)}?{urlencode(given, doseq=True)}", body).read()
         except (OSError, HTTPException) as error:
             raise Unavailable(f"The connection to the running server broke: {error}.") from error
         finally:
             connection.close()
-        return json.loads(content) if content else None
 
     def _connect(self) -> HTTPConnection:
         return HTTPConnection(self._host, self._port, timeout=SILENCE_SECONDS)

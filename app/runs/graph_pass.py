@@ -12,7 +12,7 @@ from langgraph.runtime import RunControl
 from app.runs.records import make_done, merge_state
 from app.runs.run_config import configure_run, trace_id
 from app.runs.thread_states import ThreadStates
-from domain.errors import AskgraphError, EmbedderUnavailable, InputError
+from domain.errors import AskgraphError, EmbedderUnavailable, InputError, NotOnTape
 from domain.events import Done, Event, Failed
 from domain.ports.judgement import Judges
 from domain.state import TurnInput, blank_question
@@ -36,8 +36,9 @@ class GraphPass:
         trace_url: Callable[[str], str | None],
         control: RunControl | None = None,
         attempt: int = 1,
+        until: str | None = None,
     ) -> None:
-        """`started` is a time of `perf_counter`."""
+        """`started` is a time of `perf_counter`. The pass ends once the node `until` has run."""
         self.thread_id = thread_id
         self.state = merge_state(blank_question(), turn)
         self.events: list[Event] = []
@@ -51,6 +52,7 @@ class GraphPass:
         self._started = started
         self._control = control
         self._attempt = attempt
+        self._until = until
         self._trace_id = trace_id(turn["run_id"], attempt)
 
     async def follow(self, graph_input: TurnInput | None, *, ahead: bool) -> AsyncGenerator[Event]:
@@ -71,6 +73,7 @@ class GraphPass:
                         stream_mode=["custom", "values"],
                         durability="async",
                         control=self._control,
+                        interrupt_after=[self._until] if self._until else None,
                     )
                     async with aclosing(cast("AsyncGenerator[tuple[str, Any]]", stream)) as parts:
                         async for mode, part in parts:
@@ -105,8 +108,10 @@ def milliseconds_since(started: float) -> float:
 def fail(error: BaseException, run_id: str) -> Failed:
     """Make the event that ends a failed run, with what the reader can do. The traceback goes to the log."""
     if isinstance(error, AskgraphError):
-        # A wrong request needs no traceback.
-        logger.warning("run %s failed: %s", run_id, error.message, exc_info=not isinstance(error, InputError) and error)
+        # A wrong request needs no traceback, and a replay says by itself what its tape lacks.
+        level = logging.DEBUG if isinstance(error, NotOnTape) else logging.WARNING
+        traced = not isinstance(error, InputError) and error
+        logger.log(level, "run %s failed: %s", run_id, error.message, exc_info=traced)
         return Failed(type="error", code=error.code, message=error.message, retryable=error.retryable)
     if isinstance(error, NodeTimeoutError):
         logger.warning("run %s timed out in %s", run_id, error.node, exc_info=error)

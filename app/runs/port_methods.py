@@ -6,7 +6,7 @@ A coroutine replies once; a method that returns an iterator streams. The usage o
 import inspect
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import cache
 from typing import Any, Literal, get_origin, get_type_hints
 
@@ -65,7 +65,8 @@ def _read_method(function: Callable[..., Any]) -> PortMethod:
 
 @cache
 def _adapt(hint: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(hint, config=ConfigDict(arbitrary_types_allowed=True))
+    # Arrays stand within lists and dictionaries; a dataclass brings its own configuration.
+    return TypeAdapter(hint, config=None if is_dataclass(hint) else ConfigDict(arbitrary_types_allowed=True))
 
 
 @cache

@@ -10,37 +10,44 @@ import dataclasses
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
-from time import perf_counter
 from typing import Any, cast
 from uuid import uuid4
 
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import StateSnapshot, StateUpdate
+from langgraph.graph import START
+from langgraph.types import StateSnapshot
 
-from app.runs.graph_pass import GraphPass, prepare_judgement
-from app.runs.history import checkpoint_id_of, node_of, parent_id_of
+from app.runs.history import node_of
 from app.runs.hit_log import HitLog
+from app.runs.in_memory import Start, begin_in_memory, begin_thread
 from app.runs.manager import RunManager
 from app.runs.parts import RunParts
-from app.runs.records import STOPPED
 from app.runs.requests import AcceptedRun, Branch, read_events
 from app.runs.run_config import locate_states
-from app.runs.state_changes import apply_changes
-from app.runs.states import THINNED, read_values, read_version, require_current
-from app.runs.strict_replay import StrictReplay, repeat_measures
+from app.runs.saved_run import (
+    THINNED_OUT,
+    SavedRun,
+    SavedStep,
+    find_step,
+    find_taped,
+    read_step,
+    read_steps,
+    require_steps,
+)
+from app.runs.state_changes import change_values
+from app.runs.states import THINNED, find_problem, require_current
+from app.runs.strict_replay import StrictReplay, prepare_strict
 from app.runs.tapes import read_tape
-from app.runs.taping import Player, play
-from app.runs.thread_states import ThreadStates
+from app.runs.taping import Player
 from domain.access import OWNER
-from domain.errors import StateError, UnknownCheckpoint, UnknownRun, UnknownTape
+from domain.errors import DamagedState, StateError, UnknownCheckpoint, UnknownRun, UnknownTape
 from domain.events import Event
 from domain.ports.runs import RunLog, ThreadStore
-from domain.profile import find_mode
 from domain.runs import RunRecord
 from domain.scope import Scope
-from domain.state import AnswerState, TurnInput
-from domain.tapes import Tape, TapeUse
+from domain.state import AnswerState
+from domain.tapes import TapeUse
 from graphs.answer import LAST, AnswerGraph
+from graphs.effects import INCIDENTAL, find_difference, find_first, find_reachable, find_unnoticed
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +59,13 @@ class Replay:
     """None: that of the run."""
     checkpoint_id: str | None = None
     run_id: str | None = None
+    node: str | None = None
+    """Run this step of the run again with its saved input, and then what follows: `rerank`, or `rerank@2` for the
+    second one."""
+    after: str | None = None
+    """Continue after this step of the run: its edge decides again what follows."""
+    until: str | None = None
+    """Stop once this node has run."""
     changes: Mapping[str, Any] = field(default_factory=dict)
     """State fields to change first; a dotted key such as `profile.rerank.keep` reaches into the profile."""
     mode: str | None = None
@@ -61,6 +75,30 @@ class Replay:
     """Name of who asks."""
     groups: frozenset[str] | None = None
     """The asker's groups; see `Scope.groups`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A replay whose request was found to be in order."""
+
+    replay: Replay
+    run: RunRecord | None
+    steps: Sequence[SavedStep]
+    """The saved states of the run that the start belongs to."""
+    start: Start
+    following: Sequence[str]
+    """The nodes that ran after the start then."""
+
+    def describe(self) -> str:
+        """Say which step runs, and with which input."""
+        ran = " → ".join(self.following) or "nothing"
+        if self.start.forced is not None:
+            said = f"{self.start.forced} runs again with its saved input, then what follows. Then it was: {ran}."
+        elif self.start.after == START:
+            said = f"The run begins anew with its question. Then it was: {ran}."
+        else:
+            said = f"Continues after {self.start.after}, whose edge decides again. Then it was: {ran}."
+        return said + (f" Stops after {self.replay.until}." if self.replay.until else "")
 
 
 class Replayer:
@@ -79,17 +117,26 @@ class Replayer:
 
     async def run(self, replay: Replay) -> AsyncGenerator[Event]:
         """Open a replay and return its events. Raises what `open` raises."""
-        opened = await self.open(replay)
+        return self.follow(await self.open(replay))
+
+    def follow(self, opened: AcceptedRun | StrictReplay) -> AsyncGenerator[Event]:
+        """Return the events of what `open` or `execute` returned."""
         return opened.run() if isinstance(opened, StrictReplay) else read_events(self._manager.follow(opened))
 
     async def open(self, replay: Replay) -> AcceptedRun | StrictReplay:
         """Start a replay as a run of its own; or, with `tape="strict"`, prepare the strict replay of a run.
 
-        Raises everything that is wrong with the request, before the first event and before anything is written:
-        `UnknownRun`, `UnknownThread`, `UnknownCheckpoint`, `UnknownTape`, `UnknownMode`, `UnknownDocument`,
-        `QuestionError`, `Saturated`, `DatabaseUnavailable`, and `StateError` for a key that does not exist, a value
-        that its field cannot hold, a state that this version cannot run, or a checkpoint after which nothing is left to
-        run.
+        Raises everything that is wrong with the request, before the first event and before anything is written: what
+        `plan` and `execute` raise.
+        """
+        return await self.execute(await self.plan(replay))
+
+    async def plan(self, replay: Replay) -> Plan:
+        """Find the state that the replay starts from, make the changes to it, and check that they can take effect.
+
+        Raises `UnknownRun`, `UnknownThread`, `UnknownCheckpoint`, `UnknownMode`, `QuestionError`, `Saturated`,
+        `DatabaseUnavailable`, and `StateError` for a key that does not exist, a value that its field cannot hold, a
+        state that this version cannot run, a change that no step would notice, or a step that cannot follow.
         """
         if replay.tape != "strict":
             self._parts.admission.check(replay.caller)
@@ -105,143 +152,164 @@ class Replayer:
             thread_id = run.thread_id
         if thread_id is None or (run is None and replay.checkpoint_id is None):
             raise StateError("Name the run to replay, or the checkpoint to run on from.")
+        if sum(each is not None for each in (replay.checkpoint_id, replay.node, replay.after)) > 1:
+            raise StateError(
+                "A replay starts from one place: name a checkpoint, a node, or the node that it goes after."
+            )
         await self._parts.threads.require(replay.workspace_id, thread_id, replay.groups)
         with self._states.translating_errors():
-            start = await self._find_start(replay, run, thread_id)
-            if replay.tape == "off":
-                return await self._manager.resume(await self._open_branch(replay, start))
-            if run is None:
-                run = await self._log.get(replay.workspace_id, start.values["run_id"])
-                if run is None:
-                    raise UnknownTape("The checkpoint's run is not on record, and has no tape.")
-            tape = await read_tape(self._log, run)
-            player = Player(tape, run.run_id, after=(start.metadata or {}).get("step", -1))
-            if replay.tape == "fill":
-                branch = await self._open_branch(replay, start)
-                return await self._manager.resume(dataclasses.replace(branch, player=player))
-            return await self._prepare_strict(run, tape, player, start, replay)
-
-    async def _find_start(self, replay: Replay, run: RunRecord | None, thread_id: str) -> StateSnapshot:
-        """Read the saved state that the replay starts from."""
-        if replay.checkpoint_id is not None:
-            start = await _read_checkpoint(self._graph, replay.workspace_id, thread_id, replay.checkpoint_id)
-            if run is not None and start.values["run_id"] != run.run_id:
-                raise StateError(
-                    f"That checkpoint is of the thread's run {start.values['run_id']}, not of {run.run_id}."
+            snapshot: StateSnapshot | None = None
+            if replay.checkpoint_id is not None:
+                snapshot = await _read_checkpoint(self._graph, replay.workspace_id, thread_id, replay.checkpoint_id)
+                run_id = snapshot.values["run_id"]
+                if run is not None and run_id != run.run_id:
+                    raise StateError(f"That checkpoint is of the thread's run {run_id}, not of {run.run_id}.")
+                run = run or await self._log.get(replay.workspace_id, run_id)
+            else:
+                assert run is not None
+                run_id = run.run_id
+            try:
+                steps = await read_steps(
+                    self._graph, replay.workspace_id, thread_id, run_id, including=replay.checkpoint_id
                 )
-            return start
-        assert run is not None
-        snapshots = await _read_run(self._graph, run)
-        return snapshots[0] if replay.tape == "off" else _find_taped(snapshots)
+            except DamagedState:
+                if snapshot is None or replay.tape == "strict":
+                    raise
+                steps = [await read_step(self._graph, snapshot)]
+            place, forced = find_place(steps, replay)
+            after = await self._find_node(replay.workspace_id, thread_id, steps[place])
+        step = steps[place]
+        forced = forced or step.forked_to
+        following = [each.node for each in steps[place + 1 :] if each.node in self._graph.builder.nodes]
+        values = self._change(replay, step)
+        start = Start(thread_id, step.checkpoint_id, step.number, values, after, forced)
+        plan = Plan(replay, run, steps, start, following)
+        self._check_effect(plan, step)
+        return plan
 
-    async def _open_branch(self, replay: Replay, snapshot: StateSnapshot) -> Branch:
+    async def execute(self, plan: Plan) -> AcceptedRun | StrictReplay:
+        """Start the replay as a run of its own; or, with `tape="strict"`, prepare the strict replay.
+
+        Raises `UnknownTape`, `UnknownDocument`, `Saturated`, `DatabaseUnavailable`, and `StateError` where nothing is
+        left to run, or nothing to compare with.
+        """
+        replay, run = plan.replay, plan.run
+        with self._states.translating_errors():
+            if replay.tape == "off":
+                return await self._manager.resume(await self._open_branch(plan))
+            if run is None:
+                raise UnknownTape("The checkpoint's run is not on record, and has no tape.")
+            tape = await read_tape(self._log, run)
+            if replay.tape == "fill":
+                branch = await self._open_branch(plan)
+                player = Player(tape, run.run_id, after=plan.start.number)
+                return await self._manager.resume(dataclasses.replace(branch, player=player))
+            ports = self._parts.make_context()
+            return await prepare_strict(
+                SavedRun(run, plan.steps, tape), plan.start, self._graph, ports.judges, ports.tokens
+            )
+
+    async def _open_branch(self, plan: Plan) -> Branch:
         """Copy the saved state into a new thread, with the changes made to it, ready to run."""
-        values = self._change(replay, snapshot)
-        scope = Scope.from_json(values["scope"])
+        replay, start = plan.replay, plan.start
+        scope = Scope.from_json(start.values["scope"])
         if scope.document_ids is not None:
             await self._parts.documents.corpus_fingerprint(scope)
 
-        values = _rename_run(values, str(uuid4())) | {"steps": []}
+        values = _rename_run(start.values, str(uuid4())) | {"steps": []}
         branch_id = str(uuid4())
-        thread_id, checkpoint_id = snapshot.config["configurable"]["thread_id"], checkpoint_id_of(snapshot)
-        forked_from = {"thread_id": thread_id, "checkpoint_id": checkpoint_id, "changed": sorted(replay.changes)}
-        node = await _find_node(self._graph, replay.workspace_id, snapshot)
+        forked_from: dict[str, Any] = {
+            "thread_id": start.thread_id,
+            "checkpoint_id": start.checkpoint_id,
+            "changed": sorted(replay.changes),
+        }
+        forked_from |= {"node": start.forced} if start.forced else {}
+        forked_from |= {"until": replay.until} if replay.until else {}
         # In memory first: only LangGraph knows what comes next, and a branch without a next step must not be created.
-        await _begin_in_memory(self._graph, branch_id, values, node)
+        renamed = dataclasses.replace(start, values=values)
+        await begin_in_memory(self._graph, branch_id, renamed)
         await self._thread_store.claim(replay.workspace_id, branch_id)
-        marks = {"forked_from": json.dumps(forked_from), "forked_as": node}
-        await _begin_thread(self._graph, branch_id, values, node, **marks)
+        marks = {"forked_from": json.dumps(forked_from), "forked_as": start.after}
+        marks |= {"forked_to": start.forced} if start.forced else {}
+        await begin_thread(self._graph, branch_id, renamed, **marks)
         return Branch(branch_id, cast(AnswerState, values), forked_from, caller=replay.caller)
 
-    async def _prepare_strict(
-        self, run: RunRecord, tape: Tape, player: Player, start: StateSnapshot, replay: Replay
-    ) -> StrictReplay:
-        """Raises `StateError` where there is nothing to compare with, or nothing to run."""
-        if run.error == STOPPED:
-            raise StateError("This run was stopped before its end: there is nothing to compare a strict replay with.")
-        values = self._change(replay, start)
-        recorded = read_values((await _read_run(self._graph, run))[-1])
-        node = await _find_node(self._graph, replay.workspace_id, start)
-        ports = self._parts.make_context()
-        await prepare_judgement(ports.judges, values)
-        graph = await _begin_in_memory(self._graph, run.thread_id, values, node)
-        known = values["steps"]
-        # A run that starts with its question finds the steps of the thread's previous run in the state.
-        left = recorded["steps"][len(known) :] if recorded["steps"][: len(known)] == known else recorded["steps"]
-        context = dataclasses.replace(play(tape, player, ports.tokens, ports.judges), measure=repeat_measures(left))
-        states = ThreadStates(graph, _flush_nothing, self._states.translating_errors)
-        graph_pass = GraphPass(states, context, values, run.thread_id, perf_counter(), trace_url=self._parts.trace_url)
-        return StrictReplay(graph_pass, graph, player, recorded, tape.events)
-
-    def _change(self, replay: Replay, snapshot: StateSnapshot) -> dict[str, Any]:
-        values = read_values(snapshot)
-        if replay.mode is not None:
-            profile = find_mode(self._parts.modes, replay.mode)
-            values |= {"mode": replay.mode, "profile": profile.model_dump()}
-        values = apply_changes(values, replay.changes)
-        require_current(values, read_version(snapshot.metadata))
+    def _change(self, replay: Replay, step: SavedStep) -> dict[str, Any]:
+        values = change_values(step.values, replay.changes, replay.mode, self._parts.modes)
+        require_current(values, step.version)
         return values
 
+    def _check_effect(self, plan: Plan, step: SavedStep) -> None:
+        """Raise `StateError` for a change that no step would notice, or an end that is never reached."""
+        start, replay = plan.start, plan.replay
+        beginning = start.beginning
+        if find_problem(step.values, step.version):
+            # What no node can read may have to be set, whether one would read it or not.
+            return
+        if replay.until is not None and replay.until not in find_reachable(self._graph, beginning):
+            raise StateError(f"{replay.until!r} does not follow there. {plan.describe()}")
+        difference = find_difference(step.values, start.values)
+        # A run that failed, or was to stop, went no further, and what would follow is open.
+        is_open = bool(plan.steps[-1].next)
+        unnoticed = set(find_unnoticed(self._graph, beginning, plan.following, difference, is_open=is_open))
+        named = set[str]()
+        for key in replay.changes:
+            wanted = "scope" if key in ("document_ids", "where") else key
+            mine = {each for each in difference if each == wanted or each.startswith(f"{wanted}.")}
+            named |= mine
+            if not mine:
+                raise StateError(f"{key!r} is that already: nothing would change.")
+            if mine <= unnoticed:
+                raise StateError(f"{key!r} cannot take effect: {self._advise(plan, mine)}")
+        of_mode = {each for each in set(difference) - named if not each.startswith(INCIDENTAL)}
+        if replay.mode is not None and of_mode and of_mode <= unnoticed:
+            raise StateError(f"The mode {replay.mode!r} cannot take effect: {self._advise(plan, of_mode)}")
 
-async def _flush_nothing(thread_id: str) -> None:
-    """States in memory need no flush."""
+    def _advise(self, plan: Plan, changes: set[str]) -> str:
+        path = [step.node for step in plan.steps[1:]]
+        ahead = " → ".join(plan.following) or "nothing"
+        found = find_first(path, changes)
+        if found is None:
+            return f"no step of this run reads it ({' → '.join(path)})."
+        _, place = found
+        option, field = ("--after", "after") if place.decides else ("--from", "node")
+        return (
+            f"no step that would run now reads it ({ahead}). Replay the run with {option} {place.node} (over HTTP: "
+            f'"run_id", and "{field}": "{place.node}").'
+        )
+
+    async def _find_node(self, workspace_id: str, thread_id: str, step: SavedStep) -> str:
+        """Return the node that made the state. Values written in its name take the same edges again."""
+        if step.node in self._graph.nodes:
+            return step.node
+        # The first state of a branch names the node. Branches of older versions do not: follow them to the original.
+        if step.forked_as:
+            return step.forked_as
+        place = locate_states(workspace_id, thread_id, checkpoint_id=step.checkpoint_id)
+        return await _find_origin(self._graph, workspace_id, await self._graph.aget_state(place))
+
+
+def find_place(steps: Sequence[SavedStep], replay: Replay) -> tuple[int, str | None]:
+    """Return the place of the saved state that the replay starts from, and the node that is to run next, if it is not
+    for the edges to say. Raises `UnknownCheckpoint`."""
+    if replay.checkpoint_id is not None:
+        return next(place for place, step in enumerate(steps) if step.checkpoint_id == replay.checkpoint_id), None
+    require_steps(steps)
+    if replay.after is not None:
+        return find_step(steps, replay.after), None
+    if replay.node is not None:
+        node = replay.node.partition("@")[0]
+        if replay.node in steps[-1].next and node not in [step.node for step in steps]:
+            # The run failed in it, or stopped before it.
+            return len(steps) - 1, node
+        return find_step(steps, replay.node) - 1, node
+    return (0 if replay.tape == "off" else find_taped(steps)), None
 
 
 def _rename_run(values: Mapping[str, Any], run_id: str) -> dict[str, Any]:
     """Return the state as that of another run, which then owns the turn that the saved run may have added already."""
     turns = [turn | {"run_id": run_id} if turn["run_id"] == values["run_id"] else turn for turn in values["turns"]]
     return {**values, "run_id": run_id, "turns": turns}
-
-
-async def _begin_thread(
-    graph: AnswerGraph, thread_id: str, values: Mapping[str, Any], node: str, **metadata: str
-) -> tuple[str, ...]:
-    """Begin a thread with `values`, as if `node` had made them. Returns the nodes that run next."""
-    updates = [StateUpdate(dict(values), node)]
-    if node == "__start__":
-        # LangGraph takes only the input from the start; the rest of the state is written beside it.
-        given = {key: values[key] for key in TurnInput.__annotations__}
-        updates = [
-            StateUpdate({key: value for key, value in values.items() if key not in given}, LAST),
-            StateUpdate(given, node),
-        ]
-    place = locate_states(values["scope"]["workspace_id"], thread_id)
-    config = await graph.abulk_update_state({**place, "metadata": metadata}, [updates])
-    return (await graph.aget_state(config)).next
-
-
-async def _begin_in_memory(graph: AnswerGraph, thread_id: str, values: Mapping[str, Any], node: str) -> AnswerGraph:
-    """Return a copy of the graph whose checkpointer is in memory and holds a thread that begins with `values`.
-
-    Raises `StateError` where no node would run next.
-    """
-    in_memory = graph.copy({"checkpointer": InMemorySaver()})
-    if not await _begin_thread(in_memory, thread_id, values, node):
-        raise StateError("Nothing is left to run from this checkpoint: it ends a turn. Choose an earlier one.")
-    return in_memory
-
-
-async def _read_run(graph: AnswerGraph, run: RunRecord) -> list[StateSnapshot]:
-    """Return the run's saved states, oldest first."""
-    thread = locate_states(run.workspace_id, run.thread_id)
-    snapshots = [
-        snapshot
-        async for snapshot in graph.aget_state_history(thread)
-        if snapshot.values.get("run_id") == run.run_id and (snapshot.metadata or {}).get("source") != "input"
-    ]
-    if not snapshots:
-        raise UnknownCheckpoint(f"Nothing was saved of run {run.run_id!r}.")
-    _require_steps(snapshots[-1])
-    return snapshots[::-1]
-
-
-def _find_taped(snapshots: Sequence[StateSnapshot]) -> StateSnapshot:
-    """Find the state at which the run's tape begins: the run's first; or, where a process died and another took the run
-    over, the one that the last attempt continued from."""
-    attempts = [cast(int, (snapshot.metadata or {}).get("attempt", 1)) for snapshot in snapshots]
-    first = attempts.index(max(attempts))
-    follows = first > 0 and parent_id_of(snapshots[first]) == checkpoint_id_of(snapshots[first - 1])
-    return snapshots[first - 1] if follows else snapshots[first]
 
 
 async def _read_checkpoint(graph: AnswerGraph, workspace_id: str, thread_id: str, checkpoint_id: str) -> StateSnapshot:
@@ -252,29 +320,20 @@ async def _read_checkpoint(graph: AnswerGraph, workspace_id: str, thread_id: str
         )
     if (snapshot.metadata or {}).get("source") == "input":
         raise UnknownCheckpoint("The run had not begun at this checkpoint; take the one after it.")
-    _require_steps(snapshot)
+    if (snapshot.metadata or {}).get(THINNED):
+        raise UnknownCheckpoint(THINNED_OUT)
     return snapshot
 
 
-def _require_steps(snapshot: StateSnapshot) -> None:
-    if (snapshot.metadata or {}).get(THINNED):
-        raise UnknownCheckpoint(
-            "Of this run only the final state is kept, which cannot be run on from. Its steps and its tape are gone, "
-            "as those of a thread's older runs are after a while (ASKGRAPH_RETENTION, ASKGRAPH_KEEP_STEPS_OF)."
-        )
-
-
-async def _find_node(graph: AnswerGraph, workspace_id: str, snapshot: StateSnapshot) -> str:
-    """Return the node that made the snapshot. Values written in its name take the same edges again."""
+async def _find_origin(graph: AnswerGraph, workspace_id: str, snapshot: StateSnapshot) -> str:
     parent = await graph.aget_state(snapshot.parent_config) if snapshot.parent_config else None
     node = node_of(snapshot, parent)
     if node in graph.nodes:
         return node
-    # The first state of a branch names the node. Branches of older versions do not: follow them to the original.
     if known := (snapshot.metadata or {}).get("forked_as"):
         return str(known)
     forked_from = json.loads(str((snapshot.metadata or {}).get("forked_from", "{}")))
     if not forked_from:
         return LAST
     origin = await _read_checkpoint(graph, workspace_id, forked_from["thread_id"], forked_from["checkpoint_id"])
-    return await _find_node(graph, workspace_id, origin)
+    return await _find_origin(graph, workspace_id, origin)

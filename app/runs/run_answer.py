@@ -99,7 +99,7 @@ class RunAnswer:
             raise asyncio.CancelledError
         if saved is not None and values is not None:
             # Not `next`, which leaves out a step whose writes are stored and whose state is not.
-            if saved.tasks:
+            if saved.tasks and not self._is_reached(values):
                 return await self._run_graph(None, values)
             total_ms = milliseconds_since(self._started)
             return make_done(values, self.request.thread_id, total_ms, self.trace_url()), values
@@ -169,6 +169,15 @@ class RunAnswer:
         """Return the address of this attempt's trace."""
         return self._parts.trace_url(trace_id(self.request.run_id, self._lease.attempt))
 
+    @property
+    def _until(self) -> str | None:
+        """The node after which a replay is to stop."""
+        return (self.request.forked_from or {}).get("until")
+
+    def _is_reached(self, values: AnswerState) -> bool:
+        """Return True where a replay has run the node after which it is to stop."""
+        return self._until is not None and [step["node"] for step in values["steps"][-1:]] == [self._until]
+
     async def _read_state(self) -> StateSnapshot | None:
         """Read the thread's latest state in the present shape; None where it has none yet."""
         parts, workspace_id, thread_id = self._parts, self.request.workspace_id, self.request.thread_id
@@ -208,6 +217,7 @@ class RunAnswer:
             trace_url=parts.trace_url,
             control=self._control,
             attempt=self._lease.attempt,
+            until=self._until,
         )
         self._pass = graph_pass
         # Speculative work would use up what is on a tape.

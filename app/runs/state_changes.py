@@ -10,7 +10,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from app.modes import merge_knobs
 from domain.errors import StateError
-from domain.profile import Profile
+from domain.profile import Profile, find_mode
 from domain.question import clean_question
 from domain.scope import Scope, ScopeJson
 from domain.state import AnswerState
@@ -67,6 +67,17 @@ def apply_changes(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict
         if field == "question":
             changed["question"] = clean_question(changed["question"])
     return changed
+
+
+def change_values(
+    saved: Mapping[str, Any], changes: Mapping[str, Any], mode: str | None, modes: Mapping[str, Profile]
+) -> dict[str, Any]:
+    """Return a saved state in another mode, and with changes made. Raises `UnknownMode`, `StateError` and
+    `QuestionError`."""
+    values = dict(saved)
+    if mode is not None:
+        values |= {"mode": mode, "profile": find_mode(modes, mode).model_dump()}
+    return apply_changes(values, changes)
 
 
 def _size_of(changes: Mapping[str, Any]) -> int:

@@ -1,17 +1,24 @@
 """Runs a run again from its tape alone, and compares the result with the recorded one."""
 
-import asyncio
 import json
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from difflib import unified_diff
+from time import perf_counter
 from typing import Any
 
-from app.adapters.tracing.langsmith import untraced
-from app.runs.graph_pass import GraphPass, fail
-from app.runs.taping import Player
+from app.runs.graph_pass import GraphPass, fail, prepare_judgement
+from app.runs.in_memory import Start, begin_in_memory, flush_nothing, follow_untraced
+from app.runs.records import STOPPED
+from app.runs.saved_run import SavedRun
+from app.runs.taping import Player, play
+from app.runs.thread_states import ThreadStates
+from domain.errors import StateError
 from domain.events import Compared, Event
+from domain.ports.judgement import Judges
+from domain.ports.models import TokenCounter
 from domain.state import Step
 from graphs.answer import AnswerGraph
 
@@ -37,8 +44,7 @@ class StrictReplay:
     async def run(self) -> AsyncGenerator[Event]:
         """Yield the events, with a `comparison` before the end; or, at the end, an `error` that says what the tape
         lacks. They come all at once, because nothing is waited for."""
-        # In a task with a context of its own, in which nothing is traced: the run's own trace stays as it is.
-        await asyncio.create_task(self._follow())
+        await follow_untraced(self.graph_pass)
         *replayed, ended = self.graph_pass.events
         for event in replayed:
             yield event
@@ -49,11 +55,6 @@ class StrictReplay:
         state = await self.graph.aget_state({"configurable": {"thread_id": self.graph_pass.thread_id}})
         yield self._compare(state.values)
         yield ended
-
-    async def _follow(self) -> None:
-        with untraced():
-            async for _ in self.graph_pass.follow(None, ahead=False):
-                pass
 
     def _compare(self, state: Mapping[str, Any]) -> Compared:
         # A replay from a checkpoint has only the last of the events. Fields that the recording version of askgraph did
@@ -69,6 +70,35 @@ class StrictReplay:
             identical=not differences,
             differences=differences[:MAX_DIFFERENCES],
         )
+
+
+async def prepare_strict(
+    run: SavedRun, start: Start, graph: AnswerGraph, judges: Judges, tokens: TokenCounter
+) -> StrictReplay:
+    """Prepare the strict replay of a run from one of its states.
+
+    Raises `UnknownTape`, and `StateError` where there is nothing to compare with, or nothing to run.
+    """
+    record, tape = run.record, run.require_tape()
+    if record.error == STOPPED:
+        raise StateError("This run was stopped before its end: there is nothing to compare a strict replay with.")
+    await prepare_judgement(judges, start.values)
+    in_memory = await begin_in_memory(graph, record.thread_id, start)
+    player = Player(tape, record.run_id, after=start.number)
+    known, left = start.values["steps"], run.final["steps"]
+    # A run that starts with its question finds the steps of the thread's previous run in the state.
+    left = left[len(known) :] if left[: len(known)] == known else left
+    context = replace(play(tape, player, tokens, judges), measure=repeat_measures(left))
+    graph_pass = GraphPass(
+        ThreadStates(in_memory, flush_nothing, nullcontext),
+        context,
+        start.values,
+        record.thread_id,
+        perf_counter(),
+        trace_url=lambda trace_id: None,
+        until=(record.forked_from or {}).get("until"),
+    )
+    return StrictReplay(graph_pass, in_memory, player, run.final, tape.events)
 
 
 def repeat_measures(recorded: Sequence[Step]) -> Callable[[Step], Step]:

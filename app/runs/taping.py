@@ -75,9 +75,19 @@ class Player:
     """Answers requests from a tape, each recorded call once and in the order of the tape. Calls made after the graph's
     step `after` come first: a run that continues from there repeats these, and not equal ones made before it."""
 
-    def __init__(self, tape: Tape, run_id: str, after: int = -1) -> None:
+    def __init__(
+        self, tape: Tape, run_id: str, after: int = -1, *, allows: Callable[[str], bool] = lambda title: True
+    ) -> None:
+        """`allows` tells by a port's name whether `fill` may make calls that the tape lacks."""
         self.missed: NotOnTape | None = None
         """The first request that could not be answered."""
+        self.answered = 0
+        """Number of requests that the tape answered."""
+        self.made = 0
+        """Number of calls that were made, because the tape lacks them."""
+        self.refused: str | None = None
+        """The port and method of the first call that was not allowed."""
+        self._allows = allows
         self._run_id = run_id
         self._calls = tape.calls
         self._left: dict[bytes, deque[Call]] = defaultdict(deque)
@@ -88,7 +98,15 @@ class Player:
     def take(self, port: str, method: str, request: Mapping[str, Any]) -> Call | None:
         """Take the next recorded call of the request; None where there is none left."""
         left = self._left.get(_key(port, method, request))
+        self.answered += bool(left)
         return left.popleft() if left else None
+
+    def let_pass(self, port: str, method: str) -> None:
+        """Note that a call is made. Raises `NotOnTape` where it is not allowed."""
+        if not self._allows(port):
+            self.refused = self.refused or f"{port}, {method}"
+            raise NotOnTape(f"This would have to be asked anew: {port}, {method}.")
+        self.made += 1
 
     def miss(self, port: str, method: str, request: Mapping[str, Any]) -> NotOnTape:
         """Make the error for a request that is not on the tape. It shows how the nearest taped request differs."""
@@ -216,7 +234,10 @@ class _Playing:
         call = self._player.take(self._title, name, request)
         if self._port is not None:
             # No usage is reported: taped calls are not paid for again.
-            return None if call is None or call.cut else call
+            if call is not None and not call.cut:
+                return call
+            self._player.let_pass(self._title, name)
+            return None
         if call is None:
             raise self._player.miss(self._title, name, request)
         for used in call.usage:

@@ -1,7 +1,7 @@
 """Says in a few lines why a run ended as it did: what decided, by how much, and what came next."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from domain.documents import name_place
@@ -10,8 +10,9 @@ from domain.text.claims import split_claims
 from domain.text.markers import strip_markers
 
 if TYPE_CHECKING:
-    # It imports LangGraph, which a command that asks a server does without.
+    # They import LangGraph, which a command that asks a server does without.
     from app.runs.history import HistoryStep
+    from app.runs.saved_run import SavedRun
 
 _LONGEST = 160
 """Characters of a quoted text."""
@@ -23,6 +24,33 @@ class Fact:
 
     about: str
     text: str
+
+
+def explain_run(run: "SavedRun") -> dict[str, Any]:
+    """Return `{run_id, facts}`: the decisive facts of a run, each with `about` and `text`."""
+    run_id = run.record.run_id
+    facts = explain(run.list_history(), run_id)
+    place = max((number for number, fact in enumerate(facts, 1) if fact.about == "search"), default=len(facts))
+    facts[place:place] = [Fact("left out", text) for text in _describe_left_out(run)]
+    return {"run_id": run_id, "facts": [asdict(fact) for fact in facts]}
+
+
+def _describe_left_out(run: "SavedRun") -> Iterator[str]:
+    """Say what the threshold of similarity left out, of all that the searches found."""
+    # It needs LangGraph, which the commands that read `explain` on a server do without.
+    from app.runs.trace import MAX_LEFT_OUT, list_left_out
+
+    for step in run.steps:
+        missed = [each for each in list_left_out(run, step) if each["missed"]] if step.node == "retrieve" else []
+        if missed:
+            nearest, floor = missed[0], step.values["profile"]["retrieval"]["similarity_threshold"]
+            passage = run.unread.get(nearest["chunk_id"])
+            name = name_place(passage["title"], passage["heading_path"]) if passage else f"chunk {nearest['chunk_id']}"
+            number = f"at least {MAX_LEFT_OUT}" if len(missed) == MAX_LEFT_OUT else str(len(missed))
+            yield (
+                f"profile.retrieval.similarity_threshold, {floor}, left out {number} passages; the nearest, {name}, "
+                f"missed it by {nearest['missed']:.2f}"
+            )
 
 
 def explain(steps: "Sequence[HistoryStep]", run_id: str) -> list[Fact]:
@@ -59,10 +87,10 @@ def _describe_outcome(values: Mapping[str, Any], path: Sequence[str]) -> str:
     by = f" by {values['answered_by']}" if values.get("answered_by") else ""
     cached = ", from the cache" if "cache" in path else ""
     said = f"{outcome}{by} in mode {values.get('mode')}{cached}"
-    return f"{said}, {_weigh(values)}" if "grade" in path or "cache" in path else said
+    return f"{said}, {weigh(values)}" if "grade" in path or "cache" in path else said
 
 
-def _weigh(values: Mapping[str, Any]) -> str:
+def weigh(values: Mapping[str, Any]) -> str:
     """Compare the confidence with the thresholds that it passed or missed."""
     confidence = values.get("confidence", 0.0)
     knobs = values.get("profile", {}).get("grade", {})
@@ -89,7 +117,7 @@ def _describe_searches(judged: Sequence[Mapping[str, Any]], values: Mapping[str,
         query = tried[number] if number < len(tried) else found.get("query", "")
         yield (
             f"“{_shorten(query)}” found {len(found.get('candidates', []))} candidates, of which "
-            f"{len(found.get('sources', []))} were read: {_weigh(found)}"
+            f"{len(found.get('sources', []))} were read: {weigh(found)}"
             + (", so it searched again" if number + 1 < len(judged) else "")
         )
 

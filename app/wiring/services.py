@@ -13,6 +13,7 @@ from app.adapters.prices import read_prices
 from app.modes import fit_modes, read_modes
 from app.runs.admission import Admission
 from app.runs.cached_answers import CachedAnswers
+from app.runs.debugger import Debugger
 from app.runs.forgetting import Forgetting
 from app.runs.history import HistoryReader
 from app.runs.hit_log import HitRecorder
@@ -112,6 +113,10 @@ class Services:
     def make_replayer(self, manager: RunManager) -> Replayer:
         """Make what opens replays; `manager` executes those that are runs."""
         return Replayer(manager, self.make_run_parts(), self.runs.log, self.runs.thread_store, self.runs.hit_log)
+
+    def make_debugger(self) -> Debugger:
+        """Make what reads runs to explain, compare and export them."""
+        return Debugger(self.make_run_parts(), self.runs.log, self.runs.hit_log)
 
     def make_history_reader(self) -> HistoryReader:
         """Make what reads the history of threads."""

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from domain.events import Done, Failed
+from domain.run_lists import RunFilter, RunSummary
 from domain.runs import (
     Conversation,
     CostKey,
@@ -35,6 +36,11 @@ class RunLog(Protocol):
 
     async def list_thread(self, workspace_id: str, thread_id: str, limit: int | None = None) -> list[RunRecord]:
         """Oldest first; the first `limit`, or all."""
+        ...
+
+    async def list_runs(self, asker: Scope, wanted: RunFilter) -> list[RunSummary]:
+        """Return the runs of the asker's workspace that pass, newest first, as far as the asker may read what they were
+        shown."""
         ...
 
     async def sum_costs(

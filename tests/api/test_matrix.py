@@ -69,6 +69,13 @@ ENDPOINTS: dict[str, Endpoint] = {
     "post /api/runs/{run_id}/cancel": Endpoint("ask", IN_WORKSPACE, ("run",)),
     "put /api/runs/{run_id}/feedback": Endpoint("ask", IN_WORKSPACE | {"json": {"rating": "up"}}, ("run",)),
     "delete /api/runs/{run_id}/feedback": Endpoint("ask", IN_WORKSPACE, ("run",)),
+    "get /api/runs": Endpoint("debug", IN_WORKSPACE),
+    "get /api/runs/{run_id}/trace": Endpoint("debug", IN_WORKSPACE, ("run",)),
+    "get /api/runs/{run_id}/why": Endpoint("debug", IN_WORKSPACE, ("run",)),
+    "post /api/runs/{run_id}/whatif": Endpoint("debug", IN_WORKSPACE | {"json": {}}, ("run",)),
+    "get /api/runs/{run_id}/diff/{other_id}": Endpoint("debug", IN_WORKSPACE, ("run",)),
+    "get /api/runs/{run_id}/bundle": Endpoint("debug", IN_WORKSPACE, ("run",)),
+    "get /api/failures": Endpoint("debug", IN_WORKSPACE),
     "get /api/documents": Endpoint("ask", IN_WORKSPACE),
     "get /api/documents/{document_id}": Endpoint("ask", IN_WORKSPACE, ("document",)),
     "get /api/documents/{document_id}/revisions": Endpoint("ask", IN_WORKSPACE, ("document",)),
@@ -111,7 +118,12 @@ ENDPOINTS: dict[str, Endpoint] = {
 }
 """An entry for every endpoint but those in `OPEN`."""
 
-LISTS = {"get /api/documents": "vault", "get /api/threads": "vault", "get /api/ingestions": "later.md"}
+LISTS = {
+    "get /api/documents": "vault",
+    "get /api/threads": "vault",
+    "get /api/runs": "vault",
+    "get /api/ingestions": "later.md",
+}
 """Endpoints that list documents, files or questions, each with a word of what is hidden from others."""
 
 NAMES = sorted(ENDPOINTS)
@@ -138,6 +150,7 @@ class Service:
         values = dict(ids) | {"workspace": workspace}
         for kind in ("run", "thread", "document", "ingestion"):
             path = path.replace(f"{{{kind}_id}}", values[kind])
+        path = path.replace("{other_id}", values["run"])
         request = _replace(dict(ENDPOINTS[name].body), values)
         response = await self.client.request(
             method, path.replace("{number}", "1").replace("{name}", "standard").replace("{kind}", "webp"), **request

@@ -27,10 +27,16 @@ from app.api.responses import (
     IngestionBody,
     IngestionListBody,
     RunBody,
+    RunListBody,
     ThreadBody,
+    WhyBody,
     WorkspaceListBody,
 )
 from app.runs.cache_explanation import Explanation
+from app.runs.difference import RunDifference
+from app.runs.failures import Failures
+from app.runs.trace import Trace
+from app.runs.whatif import WhatIf
 from app.serving.application import ROUTERS, make_app
 from app.wiring.services import Services
 from tests.asking import QUESTION
@@ -115,6 +121,12 @@ async def test_real_responses_are_of_their_types(client: httpx.AsyncClient, libr
     check(RunBody, (await client.get(run)).json())
     check(WorkspaceListBody, (await client.get("/api/workspaces")).json())
     check(FeedbackBody, (await client.put(f"{run}/feedback", json={"rating": "up"})).json())
+    check(Trace, (await client.get(f"{run}/trace")).json())
+    check(WhyBody, (await client.get(f"{run}/why")).json())
+    check(WhatIf, (await client.post(f"{run}/whatif", json={})).json())
+    check(RunDifference, (await client.get(f"{run}/diff/{answer['run_id']}")).json())
+    check(Failures, (await client.get("/api/failures")).json())
+    check(RunListBody, (await client.get("/api/runs")).json())
     check(RunBody, (await client.post(f"{run}/cancel")).json())
     check(ConversationListBody, (await client.get("/api/threads")).json())
     thread = f"/api/threads/{answer['thread_id']}"

@@ -138,7 +138,9 @@ def test_a_session_from_ingest_to_replay(home: Path, documents: Path) -> None:
     mode = run(home, "replay", thread, "--from", checkpoint, "--set", "mode=thorough", code=2)
     assert "--mode" in mode.stderr
     assert "cannot be set" in run(home, "replay", thread, "--from", checkpoint, "--set", "x=1", code=2).stderr
-    assert "no checkpoint" in run(home, "replay", thread, "--from", "x", code=2).stderr
+    assert "name the checkpoint" in run(home, "replay", thread, "--from", "x", code=2).stderr
+    refused = run(home, "replay", answer["run_id"], "--after", "rerank", "--set", "profile.rerank.keep=1", code=2)
+    assert "Replay the run with --from rerank" in refused.stderr
 
     [document] = read(run(home, "documents", "--json"))
     run(home, "delete", document["id"])

@@ -44,6 +44,7 @@ def list_imports(home: Path, *arguments: str) -> set[str]:
         ("documents", "--json"),
         ("ingestions",),
         ("costs",),
+        ("runs", "--where", "retries > 0"),
         ("costs", "--by", "model", "--json"),
         ("graph",),
         ("graph", "--format", "mermaid"),

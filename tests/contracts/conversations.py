@@ -12,6 +12,7 @@ import pytest_asyncio
 from domain.errors import ThreadBusy, UnknownThread
 from domain.events import Done
 from domain.ports.runs import RunLog, RunQueue, ThreadStore
+from domain.run_lists import RunFilter, parse_run_filter
 from domain.runs import RunRecord, ServedRun, Spending
 from domain.scope import Scope
 from domain.state import Usage
@@ -98,6 +99,24 @@ class RunLogContract:
         await keep(queue, replace(GREETING, run_id="run-3", thread_id="thread-2"))
         assert await runs.list_thread("a", "thread-1") == [GREETING, ANSWER]
         assert await runs.list_thread("a", "thread-3") == []
+
+    async def test_lists_runs_newest_first_as_the_filter_and_the_groups_say(self, runs: RunLog) -> None:
+        of_group = replace(GREETING, run_id="run-3", scope=Scope.within("a", groups=["staff"]).to_json())
+        await runs.record_served([serve(run) for run in (GREETING, ANSWER, of_group)])
+        everything = RunFilter(START)
+
+        async def list_ids(asker: Scope, wanted: RunFilter) -> list[str]:
+            return [run.run_id for run in await runs.list_runs(asker, wanted)]
+
+        assert await list_ids(Scope("a"), everything) == ["run-2", "run-3", "run-1"]
+        assert await list_ids(Scope("a"), replace(everything, after=(START, "run-3"))) == ["run-1"]
+        assert await list_ids(Scope("a"), replace(everything, since=START + timedelta(seconds=1))) == ["run-2"]
+        assert await list_ids(Scope("a"), replace(everything, limit=1)) == ["run-2"]
+        assert await list_ids(Scope.within("a", groups=["staff", "board"]), everything) == ["run-3"]
+        assert await list_ids(Scope("b"), everything) == []
+        costly = parse_run_filter("cost > 0.001 and error = model_timeout or mode = nothing")
+        [answer] = await runs.list_runs(Scope("a"), replace(everything, alternatives=costly))
+        assert (answer.run_id, answer.ms, answer.citations, answer.replay) == ("run-2", 80.25, 1, True)
 
     async def test_a_run_recorded_again_is_the_same_run(self, runs: RunLog) -> None:
         await runs.record_served([serve(GREETING)])

@@ -113,12 +113,12 @@ async def test_a_branch_can_be_replayed_itself(services: Services, answered: Don
 
 
 async def test_a_replay_is_logged_with_where_it_came_from(services: Services, answered: Done) -> None:
-    again = await replay(services, answered["thread_id"], "rerank", changes={"confidence": 0.9})
+    again = await replay(services, answered["thread_id"], "rerank", changes={"profile.grade.sufficient": 0.5})
     record = await services.runs.log.get("default", again["run_id"])
     assert record is not None
     assert record.forked_from is not None
     assert record.forked_from["thread_id"] == answered["thread_id"]
-    assert record.forked_from["changed"] == ["confidence"]
+    assert record.forked_from["changed"] == ["profile.grade.sufficient"]
 
 
 async def test_a_replay_past_generate_puts_its_turn_in_place_of_the_original(
@@ -130,6 +130,71 @@ async def test_a_replay_past_generate_puts_its_turn_in_place_of_the_original(
     again = await replay(services, ended["thread_id"], "generate")
     remembered = await read_turns(services, again["thread_id"])
     assert [(t["question"], t["run_id"]) for t in remembered] == [(QUESTION, again["run_id"])]
+
+
+async def replay_run(services: Services, run_id: str, **options: Any) -> tuple[Done, list[str]]:
+    """The end of a replay of a run, and the nodes that ran."""
+    async with services.make_run_manager() as turns:
+        ended, events = await collect(
+            await services.make_replayer(turns).run(Replay("default", run_id=run_id, **options))
+        )
+    assert ended["type"] == "done", ended
+    return ended, [event["step"] for event in events if event["type"] == "thinking"]
+
+
+async def test_a_node_runs_again_with_its_saved_input(services: Services, answered: Done) -> None:
+    changes = {"profile.rerank.keep": "1"}
+    ended, ran = await replay_run(services, answered["run_id"], node="rerank", changes=changes)
+    assert ran == ["rerank", "grade", "generate"]
+    steps = await services.make_history_reader().read("default", ended["thread_id"])
+    assert [len(step["changed"]["sources"]) for step in steps if "sources" in step["changed"]][-1] == 1
+    record = await services.runs.log.get("default", ended["run_id"])
+    assert record is not None
+    assert record.forked_from is not None
+    assert record.forked_from["node"] == "rerank"
+    # It runs even where the edge before it would now decide otherwise, and so does a replay of the branch.
+    forced, ran = await replay_run(
+        services, answered["run_id"], node="generate", changes={"confidence": 0.1, "profile.grade.max_retries": 0}
+    )
+    assert (ran, forced["outcome"]) == (["generate"], "answered_with_caveat")
+    assert (await replay_run(services, forced["run_id"]))[1] == ["generate"]
+    other, ran = await replay_run(
+        services, answered["run_id"], after="grade", changes={"confidence": 0.1, "profile.grade.max_retries": 0}
+    )
+    assert (ran, other["abstained"]) == (["abstain"], True)
+
+
+async def test_a_replay_stops_after_a_node_and_can_be_continued(services: Services, answered: Done) -> None:
+    stopped, ran = await replay_run(services, answered["run_id"], node="retrieve", until="grade", tape="fill")
+    assert (ran, stopped["outcome"], stopped["answer"]) == (["retrieve", "rerank", "grade"], None, "")
+    async with services.make_run_manager() as turns:
+        strict = Replay("default", run_id=stopped["run_id"], tape="strict")
+        _, events = await collect(await services.make_replayer(turns).run(strict))
+    assert [event["differences"] for event in events if event["type"] == "comparison"] == [[]]
+    assert (await replay_run(services, stopped["run_id"], node="generate"))[1] == ["generate"]
+    continued, ran = await replay_run(services, stopped["run_id"], after="grade")
+    assert (ran, continued["answer"]) == (["generate"], answered["answer"])
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"after": "rerank", "changes": {"profile.rerank.keep": 1}}, "Replay the run with --from rerank "),
+    ({"node": "generate", "changes": {"profile.retrieval.fusion": "rrf"}}, "--from retrieve "),
+    ({"node": "rerank", "changes": {"confidence": 0.2}}, "--after grade "),
+    ({"changes": {"confidence": 0.2}}, "--after grade "),
+    ({"node": "generate", "changes": {"profile.rerank.keep": 5}}, "is that already"),
+    ({"changes": {"candidates": []}}, "is that already"),
+    ({"node": "generate", "until": "retrieve"}, "does not follow there"),
+    ({"node": "generate", "after": "grade"}, "starts from one place"),
+    ({"after": "generate", "mode": "fast"}, "no step that would run now reads it"),
+]
+
+
+async def test_what_cannot_take_effect_is_refused_with_what_to_do(services: Services, answered: Done) -> None:
+    for options, says in REFUSED:
+        with pytest.raises(StateError, match=says):
+            await replay_run(services, answered["run_id"], **options)
+    with pytest.raises(UnknownCheckpoint, match="It ran: route → retrieve → rerank → grade → generate"):
+        await replay_run(services, answered["run_id"], node="rerank@2")
 
 
 @pytest.mark.parametrize("node", ["__start__", "retrieve"])

@@ -94,6 +94,7 @@ async def test_a_run_without_a_model_is_repeated_whatever_became_of_the_document
     runs.append(await ask(services, "And of its battery?", thread_id=runs[1]["thread_id"]))
     runs.append(await ask(services, "Hello there!"))
     runs.append(await ask(services, "Who won the football world cup of 1954?"))
+    runs.append(await ask(services, "What documents do you have?"))
     await change_library(services)
     for run in runs:
         assert await rehearse(services, run["run_id"]) == []

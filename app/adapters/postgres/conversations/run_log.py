@@ -10,8 +10,12 @@ from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
 from app.adapters.postgres.conversations.threads import MERGED_CALLERS, MERGED_GROUPS, MOST_ASKED
+from app.adapters.postgres.library.filters import write_test
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, open_session
+from domain.run_lists import RunFilter, RunSummary
 from domain.runs import CostKey, RunRecord, ServedRun, Spending
+from domain.scope import Scope
+from domain.where import Where
 
 _FIELDS = [field.name for field in fields(RunRecord)]
 
@@ -33,6 +37,27 @@ _LIST_THREAD_RUNS: LiteralString = f"""
 
 _GET_TAPE: LiteralString = """
     SELECT tape FROM tapes WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
+"""
+
+_SUMMARY: LiteralString = """
+    run_id, thread_id, started_at, question, mode, route, outcome, confidence, top_score, retries, candidates, sources,
+    jsonb_array_length(citations) AS citations, verification, cached, answered_by, cost,
+    (timings ->> 'total')::float8 AS ms, jsonb_array_length(warnings) AS warnings,
+    jsonb_array_length(degraded) AS degraded, error, forked_from IS NOT NULL AS replay,
+    jsonb_path_query_array(outcome_reasons, '$[*].code') AS reasons
+"""
+
+# A run is listed for whoever has all the groups that its asker was limited to; see `Scope.covers`.
+_LIST_RUNS: LiteralString = f"""
+    SELECT * FROM (
+        SELECT {_SUMMARY} FROM runs
+        WHERE workspace_id = %(workspace_id)s AND started_at >= %(since)s
+            AND (%(groups)s::text[] IS NULL OR (scope ? 'groups' AND scope -> 'groups' <@ to_jsonb(%(groups)s::text[])))
+            AND (%(after_at)s::timestamptz IS NULL OR (started_at, run_id) < (%(after_at)s::timestamptz, %(after_id)s))
+    ) AS run
+    WHERE %(passes)s::jsonpath IS NULL OR to_jsonb(run) @@ %(passes)s::jsonpath
+    ORDER BY started_at DESC, run_id DESC
+    LIMIT %(limit)s
 """
 
 # Inserts in the order of the ids, so that two processes that record the same runs cannot deadlock. Somebody may have
@@ -126,6 +151,21 @@ class PostgresRunLog:
             rows = await session.fetch(_LIST_THREAD_RUNS, thread_id=thread_id, limit=limit)
         return [_read_run(row) for row in rows]
 
+    async def list_runs(self, asker: Scope, wanted: RunFilter) -> list[RunSummary]:
+        after_at, after_id = wanted.after or (None, None)
+        async with open_session(self._pool, asker.workspace_id) as session:
+            rows = await session.fetch(
+                _LIST_RUNS,
+                prepare=False,
+                since=wanted.since,
+                groups=None if asker.groups is None else sorted(asker.groups),
+                after_at=after_at,
+                after_id=after_id,
+                passes=_write_alternatives(wanted.alternatives),
+                limit=wanted.limit,
+            )
+        return [RunSummary(**row) for row in rows]
+
     async def sum_costs(
         self, workspace_id: str | None, since: datetime, by: CostKey
     ) -> tuple[list[Spending], Spending]:
@@ -133,6 +173,12 @@ class PostgresRunLog:
             rows = await session.fetch(_SUM_COSTS[by], since=since, everywhere=workspace_id is None)
         *spent, together = [Spending(**row) for row in rows]
         return spent, together
+
+
+def _write_alternatives(alternatives: Sequence[Where]) -> str | None:
+    """Write a filter over runs as one JSON path; None where it passes all."""
+    written = [" && ".join(map(write_test, where.conditions)) for where in alternatives]
+    return " || ".join(f"({each})" for each in written) or None
 
 
 def list_columns(record: RunRecord) -> dict[str, Any]:

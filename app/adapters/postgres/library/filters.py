@@ -83,13 +83,14 @@ class FilteredDocuments:
 
 def write_paths(where: Where) -> tuple[str | None, str | None]:
     """Write a filter as JSON paths: one over the metadata, and one over an object with the document's path."""
-    tests = [(condition.key == PATH_KEY, _write_test(condition)) for condition in where.conditions]
+    tests = [(condition.key == PATH_KEY, write_test(condition)) for condition in where.conditions]
     of_metadata = [test for is_path, test in tests if not is_path]
     of_path = [test for is_path, test in tests if is_path]
     return " && ".join(of_metadata) or None, " && ".join(of_path) or None
 
 
-def _write_test(condition: Condition) -> str:
+def write_test(condition: Condition) -> str:
+    """Write a condition as a JSON path over an object with its key."""
     key = f"$.{json.dumps(condition.key, ensure_ascii=False)}"
     if isinstance(condition.value, tuple):
         return f"({' || '.join(f'{key} == {_write_value(value)}' for value in condition.value)})"

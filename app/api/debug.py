@@ -1,0 +1,112 @@
+"""The debugger: lists of runs, what happened in one, and what would have happened otherwise."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from app.api import examples
+from app.api.dependencies import CallerDep, CallerScope, DebuggerDep, RunLogDep, needs
+from app.api.openapi import fail_with, respond_with, respond_with_text
+from app.api.responses import RunListBody, WhyBody
+from app.api.schemas import WhatIfRequest
+from app.runs.bundle import SUFFIX, write_bundle
+from app.runs.difference import RunDifference, diff
+from app.runs.failures import Failures, group_failures
+from app.runs.run_list import list_runs
+from app.runs.trace import Trace, trace
+from app.runs.whatif import WhatIf
+from app.runs.why import explain_run
+from domain.run_lists import MOST_RUNS
+
+router = APIRouter(prefix="/api/runs", tags=["debugger"], route_class=needs("debug"))
+grouping = APIRouter(prefix="/api", tags=["debugger"], route_class=needs("debug"))
+
+
+@grouping.get(
+    "/failures",
+    response_model=None,
+    responses=respond_with(Failures, examples.FAILURES, "The groups.") | fail_with(),
+)
+async def list_failures(log: RunLogDep, scope: CallerScope, since: str = "7d") -> Failures:
+    """Group the runs that did not go well by cause, the most frequent first, with the latest examples."""
+    return await group_failures(log, scope, since)
+
+
+@router.get(
+    "",
+    response_model=None,
+    responses=respond_with(RunListBody, examples.RUN_LIST, "The runs.") | fail_with(),
+)
+async def list_all(
+    log: RunLogDep,
+    scope: CallerScope,
+    since: str = "7d",
+    where: Annotated[str | None, Query(description="Such as `outcome == abstained or retries > 0`.")] = None,
+    limit: Annotated[int, Query(ge=1, le=MOST_RUNS)] = 50,
+    after: Annotated[str | None, Query(description="The `next` of the page before.")] = None,
+) -> dict[str, Any]:
+    """List runs that have ended, newest first, a page at a time."""
+    return await list_runs(log, scope, since=since, where=where, limit=limit, after=after)
+
+
+@router.get(
+    "/{run_id}/trace",
+    response_model=None,
+    responses=respond_with(Trace, examples.TRACE, "The run, step by step.") | fail_with(404, 409),
+)
+async def show_trace(run_id: str, debugger: DebuggerDep, scope: CallerScope) -> Trace:
+    """Show what happened in a run: for each step what changed, its time, cost, calls, prompts and replies, what became
+    of every candidate, and the verdicts."""
+    return trace(await debugger.read(scope, run_id))
+
+
+@router.get(
+    "/{run_id}/why",
+    response_model=None,
+    responses=respond_with(WhyBody, examples.WHY, "The decisive facts.") | fail_with(404, 409),
+)
+async def show_why(run_id: str, debugger: DebuggerDep, scope: CallerScope) -> dict[str, Any]:
+    """Say in a few lines why a run ended as it did: what decided, and by how much."""
+    return explain_run(await debugger.read(scope, run_id))
+
+
+@router.post(
+    "/{run_id}/whatif",
+    response_model=None,
+    responses=respond_with(WhatIf, examples.WHAT_IF, "What would have changed the end.") | fail_with(404, 409, 429),
+)
+async def try_whatif(
+    run_id: str, body: WhatIfRequest, debugger: DebuggerDep, scope: CallerScope, caller: CallerDep
+) -> WhatIf:
+    """Try what would have changed a run's end: without each source, with another grade, number of sources, fusion,
+    reranker or mode, and with each knob at its default. Nothing is stored."""
+    return await debugger.try_variants(scope, run_id, sets=body.sets, models=body.models, caller=caller.name)
+
+
+@router.get(
+    "/{run_id}/diff/{other_id}",
+    response_model=None,
+    responses=respond_with(RunDifference, examples.DIFFERENCE, "Where they part, and both ends.") | fail_with(404, 409),
+)
+async def compare_runs(run_id: str, other_id: str, debugger: DebuggerDep, scope: CallerScope) -> RunDifference:
+    """Compare two runs: the first step where they part, with the state and the call that differ; then how both
+    ended, with their time and cost."""
+    return diff(await debugger.read(scope, run_id), await debugger.read(scope, other_id))
+
+
+@router.get(
+    "/{run_id}/bundle",
+    response_class=Response,
+    responses=respond_with_text({"application/octet-stream": ""}, "The file.") | fail_with(404, 409),
+)
+async def export(
+    run_id: str,
+    debugger: DebuggerDep,
+    scope: CallerScope,
+    redact: Annotated[bool, Query(description="Hide all text, and keep structure and figures.")] = False,
+) -> Response:
+    """Return a run as a file for `askgraph open` and `askgraph test`: states, tape, and what it cited."""
+    data = write_bundle(await debugger.read(scope, run_id), redact=redact)
+    headers = {"Content-Disposition": f'attachment; filename="{run_id}{SUFFIX}"'}
+    return Response(data, media_type="application/octet-stream", headers=headers)

@@ -1,0 +1,80 @@
+"""The debugger: reads runs as they were saved, for those who may, and hands them to what explains them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from app.runs.fleet import Fleet
+from app.runs.hit_log import HitLog
+from app.runs.parts import RunParts
+from app.runs.saved_run import SavedRun, read_saved_run
+from app.runs.trace import list_left_out
+from app.runs.whatif import Bench, WhatIf, try_variants
+from domain.access import OWNER
+from domain.errors import UnknownRun
+from domain.ports.runs import RunLog
+from domain.profile import Profile
+from domain.scope import Scope
+
+
+class Debugger:
+    """Reads runs."""
+
+    def __init__(self, parts: RunParts, log: RunLog, hit_log: HitLog) -> None:
+        self._parts = parts
+        self._log = log
+        self._hit_log = hit_log
+
+    async def read(self, asker: Scope, run_id: str) -> SavedRun:
+        """Return a run that has ended.
+
+        Raises `UnknownRun` where there is none, or the asker may not read what it was shown, `UnknownCheckpoint` where
+        nothing of it is saved, and `DatabaseUnavailable`.
+        """
+        await self._hit_log.record_all()
+        record = await self._log.get(asker.workspace_id, run_id)
+        if record is not None:
+            shown = Scope(asker.workspace_id) if record.scope is None else Scope.from_json(record.scope)
+        if record is None or not asker.covers(shown):
+            raise UnknownRun(f"There is no run {run_id!r} in this workspace that has ended.")
+        await self._parts.threads.settle(asker.workspace_id, record.thread_id)
+        with self._parts.states.translating_errors():
+            run = await read_saved_run(self._parts.states.graph, self._log, record)
+        searches = [step for step in run.steps if step.node == "retrieve"]
+        left_out = [each["chunk_id"] for step in searches for each in list_left_out(run, step)]
+        if not left_out:
+            return run
+        passages = await self._parts.make_context().library.read_passages(asker, list(dict.fromkeys(left_out)))
+        return replace(run, unread={passage.chunk_id: asdict(passage) for passage in passages})
+
+    async def try_variants(
+        self,
+        asker: Scope,
+        run_id: str,
+        *,
+        sets: Sequence[Mapping[str, Any]] = (),
+        models: bool = False,
+        caller: str = OWNER.name,
+    ) -> WhatIf:
+        """Try what would have changed the run's end. Counts as one of the caller's runs.
+
+        Raises what `read` and `whatif.try_variants` raise, and `Saturated`.
+        """
+        parts, admission = self._parts, self._parts.admission
+        admission.check(caller)
+        run = await self.read(asker, run_id)
+        admission.enter(caller)
+        try:
+            return await try_variants(run, self._make_bench(parts.modes), sets=sets, models=models)
+        finally:
+            admission.leave(caller)
+
+    def make_fleet(self, modes: Mapping[str, Profile]) -> Fleet:
+        """Make what replays many runs, in these modes or others."""
+        return Fleet(self.read, self._log, self._make_bench(modes))
+
+    def _make_bench(self, modes: Mapping[str, Profile]) -> Bench:
+        parts = self._parts
+        return Bench(
+            parts.states.graph, modes, parts.make_context().judges, parts.make_context, parts.admission.take_turn
+        )

@@ -1,0 +1,348 @@
+"""Tries what would have changed a run's end: without a source, with another grade, number of sources, fusion, reranker,
+mode, and with each knob of the profile at its default.
+
+Every variant runs on, in memory, from the first step that it affects. Calls that the run has made are answered from its
+tape; others are made, but a language model is asked only where the caller says so. A variant that would have needed one
+says that instead of an ending.
+"""
+
+import asyncio
+import json
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from typing_extensions import TypedDict
+
+from app.runs.endings import Compared, Ending, compare, read_ending
+from app.runs.graph_pass import prepare_judgement
+from app.runs.in_memory import Start
+from app.runs.rehearsal import Rehearsal, allow_all_but_models, rehearse
+from app.runs.saved_run import SavedRun, require_steps
+from app.runs.state_changes import change_values
+from app.runs.states import require_current
+from app.runs.taping import Player
+from domain.errors import StateError
+from domain.ports.judgement import Judges
+from domain.profile import MOST_SOURCES, Profile
+from domain.tapes import Tape
+from graphs.answer import AnswerGraph
+from graphs.effects import INCIDENTAL, Beginning, find_difference, find_first
+from nodes.context import Context
+
+MOST_VARIANTS = 40
+"""Variants that are tried at most."""
+MOST_SETS = 20
+"""Changes that a caller may add."""
+AT_ONCE = 4
+"""Variants that run at the same time."""
+SECONDS = 15.0
+"""Longest time of one variant."""
+TOTAL_SECONDS = 40.0
+"""Longest time of all together. What has not begun by then is reported as not tried."""
+_LONGEST = 120
+"""Characters of a label."""
+_MOST_DROPPED = 10
+_MOST_MODES = 6
+_MOST_DEFAULTS = 15
+
+Kind = Literal["nothing", "source", "grade", "keep", "fusion", "reranker", "mode", "default", "set"]
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One thing that might have been otherwise."""
+
+    kind: Kind
+    label: str
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    mode: str | None = None
+    at: tuple[int, Beginning] | None = None
+    """The place in the run's path and how to begin there; None: the first step that the changes affect."""
+
+
+class Outcome(TypedDict):
+    """What became of a variant."""
+
+    kind: Kind
+    label: str
+    set: dict[str, Any]
+    """The changes, as a replay takes them; without those that are too long to show."""
+    mode: str | None
+    begins: str
+    """The step that runs first: `rerank`; or `after grade`, whose edge decides again."""
+    replay: str | None
+    """The command that makes a branch of it; None where a command line cannot hold the change."""
+    ending: Ending | None
+    """None where it was not tried to the end."""
+    compared: Compared | None
+    """With the run as it was."""
+    taped: int
+    made: int
+    """Calls that were answered from the tape, and that were made."""
+    problem: str | None
+    """Why there is no ending."""
+
+
+class WhatIf(TypedDict):
+    """A table of what would have changed the end."""
+
+    run_id: str
+    recorded: Ending
+    outcomes: list[Outcome]
+    """Those that flip something first."""
+    flipping: int
+    not_tried: int
+    left_out: int
+    """Variants beyond the limit."""
+    taped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What trying variants needs."""
+
+    graph: AnswerGraph
+    modes: Mapping[str, Profile]
+    judges: Judges
+    make_context: Callable[[], Context]
+    take_turn: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext
+    """Waits for a turn to search and judge."""
+    offline: bool = False
+    """True where nothing can be called: only the tape answers."""
+
+
+async def try_variants(
+    run: SavedRun, bench: Bench, *, sets: Sequence[Mapping[str, Any]] = (), models: bool = False
+) -> WhatIf:
+    """Try the variants of a run, and those that change the state as one of `sets` says. With `models`, language models
+    are asked what the tape does not know.
+
+    Raises `StateError` where the steps of the run are not saved, or one of `sets` cannot take effect, and
+    `UnknownCheckpoint`.
+    """
+    path = read_path(run, bench.graph)
+    if len(sets) > MOST_SETS:
+        raise StateError(f"At most {MOST_SETS} changes can be added; these are {len(sets)}.")
+    recorded = read_ending(run.final, error=run.record.error, path=path)
+    context = bench.make_context()
+    found = list(_list_variants(run, path, bench.modes, context, models=models))
+    added = [Variant("set", _name_changes(each), each) for each in sets]
+    variants = [*added, *found]
+    planned = [(variant, plan_variant(run, path, variant, bench.modes)) for variant in variants]
+    for variant, plan in planned:
+        if plan is None and variant.kind == "set":
+            raise StateError(f"{variant.label} would change nothing: no step of this run reads it.")
+    tried = [(variant, plan) for variant, plan in planned if plan is not None]
+    await prepare_judgement(bench.judges, {"profile": run.final["profile"] | {"verify": True}})
+
+    slots = asyncio.Semaphore(AT_ONCE)
+    deadline = asyncio.get_running_loop().time() + TOTAL_SECONDS
+
+    async def run_one(variant: Variant, start: Start) -> Outcome:
+        def report(done: Rehearsal | None, problem: str | None) -> Outcome:
+            return _report(variant, start, _write_command(run, path, variant, start), done, recorded, problem)
+
+        async with slots:
+            if asyncio.get_running_loop().time() > deadline:
+                return report(None, "not tried: the time for all of them was over")
+            return report(*await run_variant(run, start, bench, models=models))
+
+    outcomes = await asyncio.gather(*(run_one(variant, start) for variant, start in tried[:MOST_VARIANTS]))
+    # In the order in which they were listed within each group.
+    ordered = sorted(outcomes, key=lambda each: (each["kind"] != "nothing", _weigh(each)))
+    return WhatIf(
+        run_id=run.record.run_id,
+        recorded=recorded,
+        outcomes=ordered,
+        flipping=sum(bool(each["compared"] and each["compared"]["flipped"]) for each in outcomes),
+        not_tried=sum(each["ending"] is None for each in outcomes),
+        left_out=max(0, len(tried) - MOST_VARIANTS),
+        taped=run.tape is not None,
+    )
+
+
+def _name_changes(changes: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in changes.items())[:_LONGEST]
+
+
+def read_path(run: SavedRun, graph: AnswerGraph) -> list[str]:
+    """Return the nodes that ran. Raises `StateError` and `UnknownCheckpoint` where not all steps are saved."""
+    require_steps(run.steps)
+    path = [step.node for step in run.steps[1:] if step.node in graph.builder.nodes]
+    if len(path) < len(run.steps) - 1 or not path:
+        raise StateError(
+            "Only a run whose steps are all there can be tried otherwise: not one that was stopped, or answered from "
+            "the cache."
+        )
+    return path
+
+
+async def run_variant(
+    run: SavedRun, start: Start, bench: Bench, *, models: bool
+) -> tuple[Rehearsal | None, str | None]:
+    """Run on from a changed state, as long as a variant may take. Returns what came of it, or why there is nothing."""
+
+    def allows(title: str) -> bool:
+        return not bench.offline and (models or allow_all_but_models(title))
+
+    player = Player(run.tape or Tape({}, [], []), run.record.run_id, after=start.number, allows=allows)
+    try:
+        async with asyncio.timeout(SECONDS), bench.take_turn():
+            done = await rehearse(bench.graph, start, bench.make_context(), player)
+    except TimeoutError:
+        return None, f"took longer than {SECONDS:.0f} s"
+    except StateError as error:
+        return None, error.message
+    if done.refused:
+        return None, f"not made: {done.refused} would have to be asked"
+    return done, done.error
+
+
+def _weigh(outcome: Outcome) -> int:
+    if outcome["compared"] is None:
+        return 2
+    return 0 if outcome["compared"]["flipped"] else 1
+
+
+def _list_variants(
+    run: SavedRun, path: Sequence[str], modes: Mapping[str, Profile], context: Context, *, models: bool
+) -> Iterator[Variant]:
+    """List what is worth trying, the most telling first."""
+    profile = Profile.model_validate(run.final["profile"])
+    yield Variant("nothing", "nothing changed", at=(0, Beginning(path[0])))
+    grades = [place for place, node in enumerate(path) if node == "grade"]
+    if grades:
+        last = grades[-1]
+        graded = run.steps[last + 1].values
+        flipped = 0.0 if graded["confidence"] >= profile.grade.sufficient else 1.0
+        yield Variant(
+            "grade",
+            f"grade says {flipped:.2f} instead of {graded['confidence']:.2f}",
+            {"confidence": flipped},
+            at=(last, Beginning("grade", decides=True)),
+        )
+    yield from _list_defaults(profile)
+    if grades:
+        yield from _drop_sources(run, grades[-1])
+    for keep in sorted({1, max(1, profile.rerank.keep // 2), min(MOST_SOURCES, 2 * profile.rerank.keep)}):
+        yield Variant("keep", f"keep {keep} instead of {profile.rerank.keep}", {"profile.rerank.keep": keep})
+    for fusion in ("standardised", "rrf", "weighted", "dense"):
+        yield Variant("fusion", f"fusion {fusion}", {"profile.retrieval.fusion": fusion})
+    # Cohere is paid for like a language model.
+    methods = ["none", *sorted(name for name in context.rerankers if models or name != "cohere")]
+    for method in [*methods, *(["model"] if context.models.small is not None else [])]:
+        yield Variant("reranker", f"reranker {method}", {"profile.rerank.method": method})
+    others = [name for name in modes if name != run.record.mode]
+    for name in others[:_MOST_MODES]:
+        yield Variant("mode", f"mode {name}", mode=name)
+
+
+def _list_defaults(profile: Profile) -> Iterator[Variant]:
+    """Put each knob back to its default that differs from it. A threshold that was set wrong is found like this."""
+    default = Profile(name=profile.name)
+    before, after = ({"profile": each.model_dump()} for each in (profile, default))
+    knobs = [knob for knob in find_difference(before, after) if not knob.startswith("profile.budget.")]
+    for knob in knobs[:_MOST_DEFAULTS]:
+        _, *parts = knob.split(".")
+        was, value = before["profile"], after["profile"]
+        for part in parts:
+            was, value = was[part], value[part]
+        yield Variant("default", f"{knob} at its default, {value} instead of {was}", {knob: value})
+
+
+def _drop_sources(run: SavedRun, place: int) -> Iterator[Variant]:
+    """Leave out each source that grade was given, and let it judge the others."""
+    given = run.steps[place].values
+    for source in given["sources"][:_MOST_DROPPED]:
+        left = [each for each in given["sources"] if each["number"] != source["number"]]
+        changes: dict[str, Any] = {"sources": [each | {"number": number} for number, each in enumerate(left, 1)]}
+        if (previous := given["previous"]) is not None:
+            kept = [each for each in previous["sources"] if each["chunk_id"] != source["chunk_id"]]
+            changes["previous"] = previous | {
+                "sources": [each | {"number": number} for number, each in enumerate(kept, 1)]
+            }
+        label = f"without source {source['number']}, {source['title']}"
+        yield Variant("source", label, changes, at=(place, Beginning("grade")))
+
+
+def plan_variant(run: SavedRun, path: Sequence[str], variant: Variant, modes: Mapping[str, Profile]) -> Start | None:
+    """Find where the variant begins; None where it changes nothing that a step reads."""
+
+    def change(saved: Mapping[str, Any]) -> dict[str, Any]:
+        return change_values(saved, variant.changes, variant.mode, modes)
+
+    found = variant.at
+    if found is None:
+        # What the profile is, every step of a run finds alike; fields of the state are those that the step would find.
+        # A run that failed has begun a step more than it ended.
+        for place, node in enumerate([*path, *run.steps[-1].next[:1]]):
+            before, after = run.steps[place], run.steps[min(place + 1, len(run.steps) - 1)]
+            differing = _list_telling(variant, before.values, change(before.values))
+            deciding = _list_telling(variant, after.values, change(after.values))
+            here = find_first([node], differing)
+            if here is not None and not here[1].decides:
+                found = place, here[1]
+                break
+            here = find_first([node], deciding)
+            if here is not None and here[1].decides and place < len(path):
+                found = place, here[1]
+                break
+        if found is None:
+            return None
+    place, beginning = found
+    step = run.steps[place + 1] if beginning.decides else run.steps[place]
+    values = change(step.values)
+    require_current(values, step.version)
+    forced = None if beginning.decides else beginning.node
+    return Start(run.record.thread_id, step.checkpoint_id, step.number, values, beginning.node, forced)
+
+
+def _list_telling(variant: Variant, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    differing = find_difference(before, after)
+    return differing if variant.mode is None else [each for each in differing if not each.startswith(INCIDENTAL)]
+
+
+def _write_command(run: SavedRun, path: Sequence[str], variant: Variant, start: Start) -> str | None:
+    """Write the command that makes a branch of the variant; None where a command line cannot hold it."""
+    if variant.kind in ("nothing", "source"):
+        return None
+    begins = start.beginning
+    places = [place for place, node in enumerate([*path, *run.steps[-1].next[:1]]) if node == begins.node]
+    ran = next(
+        number
+        for number, place in enumerate(places, 1)
+        if run.steps[place + begins.decides].checkpoint_id == start.checkpoint_id
+    )
+    name = begins.node if ran == 1 else f"{begins.node}@{ran}"
+    options = [f"{'--after' if begins.decides else '--from'} {name}"]
+    options += [f"--set {shlex.quote(f'{key}={_write(value)}')}" for key, value in variant.changes.items()]
+    options += [f"--mode {shlex.quote(variant.mode)}"] if variant.mode else []
+    return " ".join(["askgraph replay", run.record.run_id, *options])
+
+
+def _write(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _report(
+    variant: Variant, start: Start, command: str | None, done: Rehearsal | None, recorded: Ending, problem: str | None
+) -> Outcome:
+    begins = start.beginning
+    shown = {key: value for key, value in variant.changes.items() if key not in ("sources", "previous")}
+    ending = None if done is None else done.ending
+    return Outcome(
+        kind=variant.kind,
+        label=variant.label,
+        set=shown,
+        mode=variant.mode,
+        begins=f"after {begins.node}" if begins.decides else begins.node,
+        replay=command,
+        ending=ending,
+        compared=None if ending is None else compare(recorded, ending),
+        taped=done.taped if done else 0,
+        made=done.made if done else 0,
+        problem=problem,
+    )

@@ -1,0 +1,130 @@
+"""Lists of runs: what a list shows of each, and the filter that chooses them."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+from domain.errors import FilterError, InputError
+from domain.where import Condition, Where
+
+RUN_FIELDS: Final[dict[str, type]] = {
+    "run_id": str,
+    "thread_id": str,
+    "question": str,
+    "mode": str,
+    "route": str,
+    "outcome": str,
+    "verification": str,
+    "answered_by": str,
+    "error": str,
+    "confidence": float,
+    "top_score": float,
+    "retries": float,
+    "candidates": float,
+    "sources": float,
+    "citations": float,
+    "cost": float,
+    "ms": float,
+    "warnings": float,
+    "degraded": float,
+    "cached": bool,
+    "replay": bool,
+}
+"""The fields of a run that a filter may test, and the type of each. `citations`, `warnings` and `degraded` are numbers
+of them."""
+
+MOST_RUNS = 200
+"""Runs of one page of a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """One run, as a list shows it."""
+
+    run_id: str
+    thread_id: str
+    started_at: datetime
+    question: str
+    mode: str
+    route: str
+    outcome: str | None
+    confidence: float
+    top_score: float | None
+    retries: int
+    candidates: int
+    sources: int
+    citations: int
+    verification: str
+    cached: bool
+    answered_by: str
+    cost: float | None
+    ms: float | None
+    warnings: int
+    degraded: int
+    error: str | None
+    replay: bool
+    """True for a run that continues from a saved state."""
+    reasons: list[str]
+    """Codes of the reasons for its outcome."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Which runs to list: since when, and which conditions hold, one of several groups of them."""
+
+    since: datetime
+    alternatives: tuple[Where, ...] = ()
+    """Empty: all runs."""
+    limit: int = field(default=50)
+    after: tuple[datetime, str] | None = None
+    """The start and the id of the last run of the page before."""
+
+
+def parse_run_filter(text: str | None) -> tuple[Where, ...]:
+    """Read a filter over runs: `outcome == abstained or retries > 0 and cost >= 0.01`. Raises `FilterError`."""
+    alternatives = () if text is None else Where.parse_alternatives(text)
+    for where in alternatives:
+        for condition in where.conditions:
+            _check(condition)
+    return alternatives
+
+
+def _check(condition: Condition) -> None:
+    expected = RUN_FIELDS.get(condition.key)
+    if expected is None:
+        raise FilterError(f"A run has no {condition.key!r}. It has: {', '.join(sorted(RUN_FIELDS))}.")
+    values = condition.value if isinstance(condition.value, tuple) else (condition.value,)
+    if not all(_fits(value, expected) for value in values):
+        kind = {str: "text, in quotes where it looks like a number", float: "a number", bool: "true or false"}[expected]
+        raise FilterError(f"{condition.key!r} is compared with {kind}, not with {_show(values)}.")
+
+
+def _fits(value: object, expected: type) -> bool:
+    return (
+        isinstance(value, bool)
+        if expected is bool
+        else isinstance(value, str) == (expected is str) and (not isinstance(value, bool))
+    )
+
+
+def _show(values: Iterable[object]) -> str:
+    return ", ".join(json.dumps(value, ensure_ascii=False) for value in values)
+
+
+def write_cursor(run: RunSummary) -> str:
+    """Write where the next page of a list begins."""
+    return f"{run.started_at.astimezone(UTC).isoformat()}~{run.run_id}"
+
+
+def read_cursor(text: str) -> tuple[datetime, str]:
+    """Read what `write_cursor` wrote. Raises `InputError`."""
+    written, _, run_id = text.partition("~")
+    try:
+        started_at = datetime.fromisoformat(written)
+    except ValueError:
+        started_at = None
+    if started_at is None or started_at.tzinfo is None or not run_id:
+        raise InputError("`after` is the `next` of the page before; this is none.")
+    return started_at, run_id

@@ -1,0 +1,221 @@
+"""Which steps notice a change of the state: the one place that knows what affects which node.
+
+Fields of the state are read off the nodes' declared inputs and updates. The knobs that a node reads, and what its edge
+decides by, are listed here; `tests/graphs/test_effects.py` compares the lists with what runs really read.
+"""
+
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from langgraph.graph import END, START
+
+from graphs.answer import AnswerGraph
+
+PROFILE = "profile"
+
+INCIDENTAL = ("mode", "profile.name", "profile.budget", "profile.speculate")
+"""What differs in another mode without changing what a step does, as long as the budget is not reached."""
+
+_SPEAKS = frozenset({"language", "generate.fallback"})
+_MODELS = frozenset({"models.small", "models.timeout"})
+
+KNOBS: Mapping[str, frozenset[str]] = {
+    "route": _MODELS | {"name", "language", "speculate"},
+    "converse": _MODELS | {"language", "generate.citation_style", "generate.temperature", "models.large"},
+    "decline": frozenset({"language"}),
+    "describe": _SPEAKS | {"retrieval", "generate.citation_style"},
+    "ask_back": _SPEAKS,
+    "retrieve": _MODELS | _SPEAKS | {"retrieval"},
+    "rerank": _MODELS | {"rerank", "retrieval"},
+    "grade": _MODELS | {"grade.formula", "grade.read", "rerank.method", "rerank.only_complex", "speculate"},
+    "reformulate": _MODELS | {"retrieval.expansion", "retrieval.expansion_queries"},
+    "generate": _SPEAKS | {"generate", "grade.sufficient", "verify", "models"},
+    "degrade": frozenset({"generate.model", "grade.sufficient", "grade.caveat", "budget", "models"}),
+    "verify": frozenset({"models.judge", "models.timeout"}),
+    "reconcile": _SPEAKS | {"models.judge", "models.timeout", "generate.citation_style"},
+    "abstain": _SPEAKS | {"budget", "grade.max_retries"},
+}
+"""The knobs that each node reads; a group stands for all of its knobs. Every node also minds the budget of seconds,
+dollars and tokens."""
+
+_OF_ALL = frozenset({"budget"})
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the edge after a node is chosen by."""
+
+    fields: frozenset[str] = frozenset()
+    knobs: frozenset[str] = frozenset()
+
+
+DECISIONS: Mapping[str, Decision] = {
+    "route": Decision(frozenset({"route"})),
+    "grade": Decision(
+        frozenset({"unclear", "sources", "confidence", "retries", "answerer"}),
+        frozenset({"grade.sufficient", "grade.caveat", "grade.max_retries", "budget"}),
+    ),
+    "describe": Decision(frozenset({"choices"})),
+    "reformulate": Decision(
+        frozenset({"query", "queries_tried", "confidence", "answerer"}), frozenset({"grade.caveat", "budget"})
+    ),
+    "generate": Decision(frozenset({"failure", "outcome"}), frozenset({"verify"})),
+    "degrade": Decision(frozenset({"failure", "confidence"}), frozenset({"grade.sufficient", "grade.caveat"})),
+    "verify": Decision(frozenset({"verification"})),
+    "reconcile": Decision(frozenset({"failure"})),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """Where a run continues: with a node, or with the edge after one."""
+
+    node: str
+    decides: bool = False
+    """True: the node has run, and its edge decides what comes next. False: the node itself runs."""
+
+
+def find_difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """Name the fields of two states that differ, and for the profile the knobs: `confidence`, `profile.rerank.keep`."""
+    named = []
+    for field in sorted(before.keys() | after.keys()):
+        old, new = before.get(field), after.get(field)
+        if old == new:
+            continue
+        if field == PROFILE and isinstance(old, Mapping) and isinstance(new, Mapping):
+            named += [f"{PROFILE}.{knob}" for knob in _name_knobs(old, new)]
+        else:
+            named.append(field)
+    return named
+
+
+def _name_knobs(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> Iterable[str]:
+    for key in sorted(old.keys() | new.keys()):
+        was, becomes = old.get(key), new.get(key)
+        if was != becomes:
+            nested = isinstance(was, Mapping) and isinstance(becomes, Mapping)
+            yield from _name_knobs(was, becomes, f"{prefix}{key}.") if nested else [f"{prefix}{key}"]  # type: ignore[arg-type]
+
+
+def reads(node: str, change: str) -> bool:
+    """Return True where the node's function reads the field or knob, named as `find_difference` names it."""
+    if change.startswith(f"{PROFILE}."):
+        return _is_among(change.removeprefix(f"{PROFILE}."), KNOBS[node] | _OF_ALL)
+    return change in _read_types(node)[0]
+
+
+def decides(node: str, change: str) -> bool:
+    """Return True where the edge after the node is chosen by the field or knob."""
+    decision = DECISIONS.get(node, Decision())
+    if change.startswith(f"{PROFILE}."):
+        return _is_among(change.removeprefix(f"{PROFILE}."), decision.knobs)
+    return change in decision.fields
+
+
+def find_unnoticed(
+    graph: AnswerGraph,
+    beginning: Beginning,
+    following: Sequence[str],
+    changes: Collection[str],
+    *,
+    is_open: bool = False,
+) -> list[str]:
+    """Return the changes that no step would notice, if the run continued from the beginning with all of them.
+
+    `following` are the nodes that ran after the beginning. As long as no change is noticed they run again, one after
+    the other; from then on any node may follow that the graph leads to. `is_open`: the run went no further than these,
+    without having ended.
+    """
+    places = [beginning] if beginning.decides else []
+    places += [Beginning(node, edge) for node in following for edge in (False, True)]
+    left = set(changes)
+
+    def judge(place: Beginning) -> list[str]:
+        return sorted(change for change in changes if change not in left or not _may_notice(graph, place, change))
+
+    for place in places:
+        if any((decides if place.decides else reads)(place.node, change) for change in left):
+            return judge(place)
+        if not place.decides:
+            left -= {change for change in left if change in _read_types(place.node)[1]}
+    return judge(places[-1] if places else beginning) if is_open else sorted(changes)
+
+
+def _may_notice(graph: AnswerGraph, beginning: Beginning, change: str) -> bool:
+    """Return True where some node that the graph leads to reads the field or knob before another overwrites it."""
+    successors = find_successors(graph)
+    if beginning.decides and decides(beginning.node, change):
+        return True
+    waiting = deque(successors[beginning.node] if beginning.decides else [beginning.node])
+    seen: set[str] = set()
+    while waiting:
+        node = waiting.popleft()
+        if node in seen:
+            continue
+        seen.add(node)
+        if reads(node, change):
+            return True
+        if change in _read_types(node)[1]:
+            continue
+        if decides(node, change):
+            return True
+        waiting.extend(successors[node])
+    return False
+
+
+def find_first(path: Sequence[str], changes: Collection[str]) -> tuple[int, Beginning] | None:
+    """Find the first step of a run's path that one of the changes affects, and how to begin there. None: no step."""
+    for place, node in enumerate(path):
+        if node in KNOBS and any(reads(node, change) for change in changes):
+            return place, Beginning(node)
+        if any(decides(node, change) for change in changes):
+            return place, Beginning(node, decides=True)
+    return None
+
+
+def find_reachable(graph: AnswerGraph, beginning: Beginning) -> set[str]:
+    """Return the nodes that may run from the beginning on."""
+    successors = find_successors(graph)
+    waiting = list(successors[beginning.node] if beginning.decides else [beginning.node])
+    seen = set[str]()
+    while waiting:
+        node = waiting.pop()
+        if node not in seen:
+            seen.add(node)
+            waiting += successors[node]
+    return seen
+
+
+def find_successors(graph: AnswerGraph) -> dict[str, list[str]]:
+    """Return the nodes that may follow each node."""
+    found: dict[str, list[str]] = {START: [], **{name: [] for name in graph.builder.nodes}}
+    for source, target in sorted(graph.builder.edges):
+        found[source].append(target)
+    for source, branches in graph.builder.branches.items():
+        for branch in branches.values():
+            found[source] += [str(target) for target in (branch.ends or {}).values()]
+    return {source: [target for target in targets if target != END] for source, targets in found.items()}
+
+
+def _is_among(knob: str, known: Collection[str]) -> bool:
+    return any(knob == each or knob.startswith(f"{each}.") or each.startswith(f"{knob}.") for each in known)
+
+
+@cache
+def _read_types(node: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the fields that a node declares to read, and those that it writes in any case."""
+    hints = get_type_hints(getattr(import_module(f"nodes.{node}"), node))
+    returned = hints["return"]
+    updates = get_args(returned) if get_origin(returned) in (Union, UnionType) else (returned,)
+    return frozenset(_list_fields(hints["state"])), frozenset.intersection(
+        *(frozenset(_list_fields(update)) for update in updates)
+    )
+
+
+def _list_fields(declared: Any) -> Iterable[str]:
+    return [*declared.__required_keys__, *declared.__optional_keys__]

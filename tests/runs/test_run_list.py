@@ -1,0 +1,74 @@
+"""Lists of runs, and the filter that chooses them."""
+
+import pytest
+
+from app.runs.failures import group_failures
+from app.runs.run_list import list_runs
+from app.wiring.services import Services
+from domain.errors import FilterError, InputError
+from domain.run_lists import parse_run_filter
+from domain.scope import DEFAULT_SCOPE, Scope
+from domain.where import Where
+from tests.asking import ask
+
+UNANSWERED = "What does the zoo in Lisbon charge for parrots?"
+
+
+@pytest.mark.usefixtures("library")
+async def test_runs_are_listed_filtered_and_paged(services: Services) -> None:
+    answered = await ask(services)
+    abstained = await ask(services, UNANSWERED)
+    narrow = await ask(services, mode="fast", scope=Scope.within("default", groups=["staff"]))
+
+    async def list_ids(asker: Scope = DEFAULT_SCOPE, **options: object) -> list[str]:
+        return [run["run_id"] for run in (await list_runs(services.runs.log, asker, **options))["runs"]]  # type: ignore[arg-type]
+
+    newest_first = [narrow["run_id"], abstained["run_id"], answered["run_id"]]
+    assert await list_ids() == newest_first
+    assert await list_ids(where="outcome == abstained") == newest_first[1:2]
+    assert await list_ids(where='retries > 0 or mode = fast and question ^= "How"') == newest_first[:2]
+    assert await list_ids(where="ms >= 0 and cached = false and error = none") == []
+    assert await list_ids(since="2999-01-01") == []
+    assert await list_ids(Scope("other")) == []
+    assert await list_ids(Scope.within("default", groups=["staff", "board"])) == newest_first[:1]
+    assert await list_ids(Scope.within("default", groups=["board"])) == []
+
+    failures = await group_failures(services.runs.log, DEFAULT_SCOPE)
+    assert (failures["runs"], failures["failures"]) == (3, 1)
+    assert [(group["cause"], group["examples"][0]["run_id"]) for group in failures["groups"]] == [
+        ("kept, and judged not to answer", abstained["run_id"])
+    ]
+
+    seen, after = [], None
+    for _ in range(3):
+        page = await list_runs(services.runs.log, Scope("default"), limit=1, after=after)
+        seen += [run["run_id"] for run in page["runs"]]
+        after = page["next"]
+    assert (seen, after) == (newest_first, None)
+    with pytest.raises(InputError):
+        await list_runs(services.runs.log, Scope("default"), after="yesterday")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("colour = red", "It has: answered_by"),
+        ("retries > many", "compared with a number"),
+        ("retries = true", "compared with a number"),
+        ("cached = 1", "true or false"),
+        ("mode = 7", "compared with text"),
+        ("outcome = abstained or", "a condition such as"),
+        ("outcome = abstained, retries > 0", "`and` is expected"),
+        ("__import__('os').system('true')", "an operator is expected"),
+    ],
+)
+def test_a_filter_that_no_run_can_fit_is_refused(text: str, says: str) -> None:
+    with pytest.raises(FilterError, match=says):
+        parse_run_filter(text)
+
+
+def test_and_binds_more_tightly_than_or() -> None:
+    written = [str(where) for where in Where.parse_alternatives("a == 1 or b = 2 and c = 3 OR d in (4, 5)")]
+    assert written == ["a=1", "b=2 and c=3", "d in (4, 5)"]
+    with pytest.raises(FilterError, match="other alternatives are not supported"):
+        Where.parse("a = 1 or b = 2")
