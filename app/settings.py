@@ -14,6 +14,7 @@ from app.ingest.parser_process import MEMORY_MB, SECONDS
 from app.support.logs import LogFormat
 from app.support.toml_files import list_problems
 from domain.errors import ConfigurationError
+from domain.limits import Limits
 from domain.model_names import ModelName
 from domain.retention import KEEP, STEPS_OF, Policy, parse_age
 
@@ -92,7 +93,14 @@ class Settings(BaseSettings):
     max_runs: int = Field(256, ge=1)
     """Number of runs that a process takes on at once; further questions are refused with 503."""
     max_runs_per_caller: int | None = Field(None, ge=1)
-    """The same for each caller, who is refused with 429; unset: no limit but the process's."""
+    """Number of questions that a caller may have answered at once, by all processes; further ones are refused with 429.
+    This and the next three hold for callers without limits of their own; unset: no limit."""
+    requests_per_minute: int | None = Field(None, ge=1)
+    """Number of requests that a caller may send in a minute."""
+    tokens_per_day: int | None = Field(None, ge=0)
+    """Tokens of language models that a caller's questions may use in a day."""
+    dollars_per_day: float | None = Field(None, ge=0)
+    """Dollars that they may cost."""
     answer_ttl_hours: float = Field(24, gt=0)
     """Hours that the cache keeps an answer."""
     tapes: bool = True
@@ -109,6 +117,11 @@ class Settings(BaseSettings):
     """Days for which the log of who changed what is kept."""
     keep_steps_of: int = Field(STEPS_OF, ge=1)
     """Number of a thread's latest runs that keep every step; older ones keep only their final state."""
+
+    @property
+    def limits(self) -> Limits:
+        """Limits of callers who have none of their own."""
+        return Limits(self.requests_per_minute, self.max_runs_per_caller, self.tokens_per_day, self.dollars_per_day)
 
     @property
     def providers(self) -> dict[str, Access]:

@@ -21,6 +21,10 @@
     │       └── UnsupportedDocument
     ├── Unauthenticated            no key, or one that is not valid
     ├── Forbidden                  the caller lacks a right
+    ├── OverLimit                  the caller has used up what they may use for now
+    │   ├── RateLimited            requests of this minute
+    │   ├── TooManyRuns            questions at once
+    │   └── BudgetSpent            tokens or dollars of this day
     ├── NotFound
     │   ├── UnknownWorkspace       or one that is not the caller's
     │   ├── UnknownDocument
@@ -38,7 +42,6 @@
     ├── Unavailable                a part we depend on did not answer; asking again may help
     │   ├── RenderingBusy          too many pages of PDFs are to be drawn
     │   ├── Saturated              this process has as much to do as it can
-    │   │   └── TooManyRuns        ... for one caller
     │   ├── Draining               this process is about to end; another one takes questions
     │   ├── DatabaseUnavailable
     │   │   ├── DatabaseFull       its disk is full; somebody has to make room
@@ -153,6 +156,29 @@ class Forbidden(AskgraphError):
     """Your key does not have the right to do this."""
 
 
+class OverLimit(AskgraphError):
+    """You have used up what you may use for now."""
+
+    retryable = True
+
+    def __init__(self, message: str | None = None, *, again_in: int = 5) -> None:
+        super().__init__(message)
+        self.again_in = again_in
+        """Seconds after which to try again."""
+
+
+class RateLimited(OverLimit):
+    """You have sent as many requests as you may send in a minute."""
+
+
+class TooManyRuns(OverLimit):
+    """Too many of your questions are being answered at once. Wait for one of them."""
+
+
+class BudgetSpent(OverLimit):
+    """Your questions have used what they may use in a day."""
+
+
 class NotFound(AskgraphError):
     """There is no such thing."""
 
@@ -233,10 +259,6 @@ class Saturated(Unavailable):
 
     again_in = 5
     """Seconds after which to try again."""
-
-
-class TooManyRuns(Saturated):
-    """Too many of your questions are being answered at once. Wait for one of them."""
 
 
 class Draining(Unavailable):

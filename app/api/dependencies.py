@@ -10,6 +10,7 @@ from starlette.responses import Response
 from app.access.authentication import Authenticator
 from app.api.auditing import record_change, status_of_exception
 from app.api.credentials import read_credential
+from app.api.limits import add_limits
 from app.api.schemas import WorkspaceId
 from app.ingest.pipeline import Ingestion
 from app.ingest.rendering import PageRenderer
@@ -90,7 +91,7 @@ async def _audit(request: Request, caller: Caller, handle: Callable[[Request], A
 
 def needs(right: Right | None) -> type[APIRoute]:
     """Make the route class of a router whose callers must be known and, unless it is None, have this right. Both are
-    checked before the body is read."""
+    checked before the body is read, and so is the limit of their requests."""
 
     class GuardedRoute(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -101,9 +102,15 @@ def needs(right: Right | None) -> type[APIRoute]:
                 if right is not None:
                     caller.require(right)
                 request.state.caller = caller
+                standing = await read_services(request).limits.count_request(caller)
+                if standing is not None:
+                    request.state.standing = standing
+                    standing.check()
                 if right not in _AUDITED or request.method not in _WRITES:
-                    return await handle(request)
-                return await _audit(request, caller, handle)
+                    response = await handle(request)
+                else:
+                    response = await _audit(request, caller, handle)
+                return add_limits(request, response)
 
             return handle_guarded
 

@@ -31,7 +31,7 @@ from app.runs.strict_replay import StrictReplay, repeat_measures
 from app.runs.tapes import read_tape
 from app.runs.taping import Player, play
 from app.runs.thread_states import ThreadStates
-from domain.access import OWNER
+from domain.access import OWNER, Caller
 from domain.errors import StateError, UnknownCheckpoint, UnknownRun, UnknownTape
 from domain.events import Event
 from domain.ports.runs import RunLog, ThreadStore
@@ -57,8 +57,7 @@ class Replay:
     mode: str | None = None
     """Run on in this mode."""
     tape: TapeUse = "off"
-    caller: str = OWNER.name
-    """Name of who asks."""
+    caller: Caller = OWNER
     groups: frozenset[str] | None = None
     """The asker's groups; see `Scope.groups`."""
 
@@ -87,12 +86,13 @@ class Replayer:
 
         Raises everything that is wrong with the request, before the first event and before anything is written:
         `UnknownRun`, `UnknownThread`, `UnknownCheckpoint`, `UnknownTape`, `UnknownMode`, `UnknownDocument`,
-        `QuestionError`, `Saturated`, `DatabaseUnavailable`, and `StateError` for a key that does not exist, a value
-        that its field cannot hold, a state that this version cannot run, or a checkpoint after which nothing is left to
-        run.
+        `QuestionError`, `TooManyRuns`, `BudgetSpent`, `Saturated`, `DatabaseUnavailable`, and `StateError` for a key
+        that does not exist, a value that its field cannot hold, a state that this version cannot run, or a checkpoint
+        after which nothing is left to run.
         """
         if replay.tape != "strict":
-            self._parts.admission.check(replay.caller)
+            self._parts.admission.check()
+            await self._parts.limits.check_run(replay.caller)
         run: RunRecord | None = None
         thread_id = replay.thread_id
         await self._hit_log.record_all()

@@ -198,7 +198,11 @@ class RunExecution:
             self._record = self._make_record(ended, state)
         kept = await self._parts.queue.end(self._lease, run_state, ended, ended_id, *self._record)
         if kept:
-            publish_record(self._record[0])
+            record = self._record[0]
+            publish_record(record)
+            tokens = sum(used["input_tokens"] + used["output_tokens"] for used in record.usage)
+            # Before the reader has the end, after which they may ask again.
+            await self._parts.limits.end_run(self.request.caller, record.run_id, tokens, record.cost or 0.0)
         return kept
 
     def _make_record(self, ended: Done | Failed, state: AnswerState) -> tuple[RunRecord, bytes | None]:

@@ -23,6 +23,7 @@ from app.adapters.postgres.vectors.backlog import EMBEDDING_QUEUE, EMBEDDING_TAS
 from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.redis.conversations import RedisConversations
 from app.adapters.redis.erasure import RedisEraser
+from app.adapters.redis.limits import RedisUsageCounter
 from app.adapters.redis.streams import RedisRunStreams
 from app.adapters.tracing.langsmith import open_tracing
 from app.adapters.tracing.otlp import open_otlp
@@ -41,6 +42,7 @@ from domain.audit import AuditLog
 from domain.erasure import CacheEraser, Eraser
 from domain.ports.answers import AnswerCache
 from domain.ports.conversations import ConversationIndex
+from domain.ports.limits import UsageCounter
 from domain.ports.retention import Retention, SavedStates
 from domain.ports.runs import RunLog, RunQueue, ThreadStore
 from domain.ports.streams import RunStreams
@@ -67,6 +69,7 @@ class RunServices:
     eraser: Eraser
     cache_eraser: CacheEraser
     conversations: ConversationIndex
+    usage: UsageCounter
     fingerprint: str
     """Identifies this installation's code and models; cached answers of another are not reused."""
     trace_url: Callable[[str], str | None]
@@ -102,6 +105,7 @@ async def open_runs(
     Raises `DatabaseUnavailable`.
     """
     pool = servers.database.pool
+    namespace = await read_identity(pool)
     async with AsyncExitStack() as stack:
         retention = PostgresRetention(pool, library.originals)
         tasks = [
@@ -137,7 +141,8 @@ async def open_runs(
             retention=retention,
             eraser=PostgresEraser(pool),
             cache_eraser=RedisEraser(servers.redis, answers),
-            conversations=RedisConversations(servers.redis, await read_identity(pool)),
+            conversations=RedisConversations(servers.redis, namespace),
+            usage=RedisUsageCounter(servers.redis, namespace),
             fingerprint=await asyncio.to_thread(fingerprint_installation, library.embedder.name, *names),
             trace_url=lambda trace_id: tracing.trace_url(UUID(trace_id)) if tracing else None,
             parts={"tracing": ", ".join(["LangSmith"] * bool(tracing) + ["OpenTelemetry"] * has_collector) or "off"},

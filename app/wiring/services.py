@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from operator import attrgetter
 
+from app.access.limits import CallerLimits
 from app.adapters.postgres.audit import PostgresAuditLog
 from app.adapters.postgres.keys import PostgresKeyStore
 from app.adapters.postgres.monitoring import measure_queues
@@ -45,6 +46,7 @@ class Services:
     models: ModelServices
     runs: RunServices
     admission: Admission
+    limits: CallerLimits
     keys: KeyStore
     audit: AuditLog
     checks: Mapping[str, Check]
@@ -79,6 +81,7 @@ class Services:
             make_context=self.make_context,
             trace_url=self.runs.trace_url,
             admission=self.admission,
+            limits=self.limits,
         )
 
     async def measure(self) -> list[Gauge]:
@@ -160,7 +163,8 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 library=library,
                 models=models,
                 runs=runs,
-                admission=Admission(settings.max_runs, settings.max_runs_per_caller),
+                admission=Admission(settings.max_runs),
+                limits=CallerLimits(runs.usage, settings.limits),
                 keys=PostgresKeyStore(servers.database.pool),
                 audit=PostgresAuditLog(servers.database.pool),
                 checks={**servers.checks(), **models.checks, **library.checks},
