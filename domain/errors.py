@@ -47,6 +47,7 @@
     │   │   ├── DatabaseFull       its disk is full; somebody has to make room
     │   │   └── LibraryChanged     the table of another application is not what it was; its owner has to look
     │   ├── CacheUnavailable
+    │   ├── IdentityProviderUnavailable   its keys are needed to know who asks
     │   ├── StorageUnavailable     the S3-compatible storage that keeps original files
     │   ├── EmbedderUnavailable
     │   │   └── EmbedderReplaced   the documents were embedded anew, with a model that this process does not use
@@ -281,6 +282,10 @@ class LibraryChanged(DatabaseUnavailable):
 
 class CacheUnavailable(Unavailable):
     """The cache did not answer."""
+
+
+class IdentityProviderUnavailable(Unavailable):
+    """The identity provider did not answer. Try again in a moment."""
 
 
 class StorageUnavailable(Unavailable):

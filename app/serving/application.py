@@ -97,7 +97,9 @@ def make_app(services: Services, *, local_token: str | None = None, closed: bool
             async with PageRenderer() as renderer:
                 yield Lifespan(
                     services=services,
-                    authenticator=Authenticator(services.keys, local_token=local_token, always=closed),
+                    authenticator=Authenticator(
+                        services.keys, local_token=local_token, tokens=services.tokens, always=closed
+                    ),
                     manager=manager,
                     cached_answers=services.make_cached_answers(recorder),
                     renderer=renderer,

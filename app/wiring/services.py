@@ -23,6 +23,7 @@ from app.runs.tapes import TapePolicy
 from app.settings import Settings
 from app.support.metrics import Gauge
 from app.support.spans import span
+from app.wiring.identities import open_tokens
 from app.wiring.library import LibraryServices, open_library
 from app.wiring.models import ModelServices, open_models
 from app.wiring.runs import RunServices, connect_answers, open_runs
@@ -30,6 +31,7 @@ from app.wiring.servers import Servers, open_servers
 from domain.audit import AuditLog
 from domain.errors import AskgraphError
 from domain.health import Check, QueueDepth
+from domain.ports.identities import TokenVerifier
 from domain.ports.keys import KeyStore
 from domain.profile import Profile
 from nodes.context import Context
@@ -48,11 +50,18 @@ class Services:
     admission: Admission
     limits: CallerLimits
     keys: KeyStore
+    tokens: TokenVerifier | None
+    """Knows the tokens of the identity provider; None without one."""
     audit: AuditLog
     checks: Mapping[str, Check]
     """Health checks by part; see `domain.health`."""
     parts: Mapping[str, str]
     """A description of each part for people who start the service."""
+
+    @property
+    def access(self) -> str:
+        """How callers are known, for people."""
+        return "by key" if self.tokens is None else f"by key, or by a token of {self.settings.oidc_issuer}"
 
     def make_context(self) -> Context:
         """Make the context of one pass through the graph. Each pass needs its own: it is not checkpointed."""
@@ -165,6 +174,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 runs=runs,
                 admission=Admission(settings.max_runs),
                 limits=CallerLimits(runs.usage, settings.limits),
+                tokens=await stack.enter_async_context(open_tokens(settings)),
                 keys=PostgresKeyStore(servers.database.pool),
                 audit=PostgresAuditLog(servers.database.pool),
                 checks={**servers.checks(), **models.checks, **library.checks},
