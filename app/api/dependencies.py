@@ -8,7 +8,8 @@ from fastapi.routing import APIRoute
 from starlette.responses import Response
 
 from app.access.authentication import Authenticator
-from app.api.auditing import record_change, status_of_exception
+from app.access.refusals import RefusalLog
+from app.api.auditing import describe_refusal, record_change, status_of_exception
 from app.api.credentials import read_credential
 from app.api.limits import add_limits
 from app.api.schemas import WorkspaceId
@@ -24,6 +25,7 @@ from app.settings import Settings
 from app.support.metrics import Gauge
 from app.wiring.services import Services
 from domain.access import Caller, Right
+from domain.errors import Forbidden, Unauthenticated
 from domain.health import Check
 from domain.ports.answers import AnswerCache
 from domain.ports.conversations import ConversationIndex
@@ -89,6 +91,23 @@ async def _audit(request: Request, caller: Caller, handle: Callable[[Request], A
     return response
 
 
+async def identify(request: Request, credential: str | None, right: Right | None = None) -> Caller:
+    """Return who sends this credential, and has this right. Who tries one in vain is recorded.
+
+    Raises `Unauthenticated`, `Forbidden`, `DatabaseUnavailable` and `IdentityProviderUnavailable`.
+    """
+    caller: Caller | None = None
+    try:
+        caller = await get_authenticator(request).identify(credential)
+        if right is not None:
+            caller.require(right)
+    except (Unauthenticated, Forbidden) as error:
+        if credential is not None:
+            cast(RefusalLog, request.state.refusals).note(describe_refusal(request, caller, error))
+        raise
+    return caller
+
+
 def needs(right: Right | None) -> type[APIRoute]:
     """Make the route class of a router whose callers must be known and, unless it is None, have this right. Both are
     checked before the body is read, and so is the limit of their requests."""
@@ -98,9 +117,7 @@ def needs(right: Right | None) -> type[APIRoute]:
             handle = super().get_route_handler()
 
             async def handle_guarded(request: Request) -> Response:
-                caller = await get_authenticator(request).identify(read_credential(request))
-                if right is not None:
-                    caller.require(right)
+                caller = await identify(request, read_credential(request), right)
                 request.state.caller = caller
                 standing = await read_services(request).limits.count_request(caller)
                 if standing is not None:
