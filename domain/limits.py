@@ -50,3 +50,8 @@ class Used:
         if limits.runs is not None and self.runs >= limits.runs:
             return "runs"
         return None
+
+
+def say_dollars(amount: float) -> str:
+    """Write an amount of money, with parts of cents where it is small."""
+    return f"${amount:,.2f}" if amount >= 1 else f"${amount:.4f}"

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from domain.access import OWNER
 from domain.documents import Citation
 from domain.events import Done, Failed
 from domain.outcome import Outcome, Reason
@@ -31,8 +30,8 @@ class RunRequest:
     """Set for a replay: its thread holds the saved state to run on from, and no question comes in."""
     history: list[Turn] = field(default_factory=list)
     """The conversation before the question, where the client keeps it. Used where the thread has none."""
-    caller: str = OWNER.name
-    """Name of who asks, whose limits the run counts for."""
+    caller: str = ""
+    """Name of who asked; empty for runs from before it was kept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from app.support.metrics import REFUSED_BY_LIMIT, UNLIMITED
 from domain.access import Caller
 from domain.errors import BudgetSpent, OverLimit, RateLimited, TooManyRuns
-from domain.limits import NO_LIMITS, LimitName, Limits, Used
+from domain.limits import NO_LIMITS, LimitName, Limits, Used, say_dollars
 from domain.ports.limits import UsageCounter
 
 
@@ -40,7 +40,7 @@ class Standing:
             case "tokens":
                 spent = f"{used.tokens:,} tokens, and may use {limits.tokens_per_day:,}"
             case _:
-                spent = f"${used.dollars:,.2f}, and may use ${limits.dollars_per_day:,.2f}"
+                spent = f"{say_dollars(used.dollars)}, and may use {say_dollars(limits.dollars_per_day or 0)}"
         return BudgetSpent(
             f"Your questions of today have used {spent}. A new day begins in {_say_span(used.day_ends)}, at midnight "
             "UTC.",

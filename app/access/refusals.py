@@ -48,7 +48,7 @@ class RefusalLog:
         """Write what was counted. What cannot be written is in the service's own log."""
         counts, self._counts = self._counts, Counter()
         for entry, count in counts.items():
-            counted = replace(entry, target=f"{entry.target} ({count} times)")
+            counted = entry if count == 1 else replace(entry, target=f"{entry.target} ({count} times)".strip())
             try:
                 await self._log.add(counted)
             except AskgraphError as error:

@@ -15,7 +15,7 @@ from app.wiring.stores import open_keys
 from domain.access import OWNER, RIGHTS, ApiKey, Right
 from domain.audit import AuditEntry
 from domain.errors import InputError, UnknownKey
-from domain.limits import Limits
+from domain.limits import Limits, say_dollars
 from domain.text.durations import parse_span
 
 cli = new_cli(no_args_is_help=True, help="Make, list and revoke API keys.")
@@ -136,6 +136,6 @@ def _say_limits(limits: Limits) -> str:
         limits.requests_per_minute is not None and f"{limits.requests_per_minute:,} requests/min",
         limits.runs is not None and f"{limits.runs:,} at once",
         limits.tokens_per_day is not None and f"{limits.tokens_per_day:,} tokens/day",
-        limits.dollars_per_day is not None and f"${limits.dollars_per_day:,.2f}/day",
+        limits.dollars_per_day is not None and f"{say_dollars(limits.dollars_per_day)}/day",
     ]
     return ", ".join(part for part in parts if part) or "default"

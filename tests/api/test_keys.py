@@ -251,6 +251,6 @@ async def test_refused_keys_are_recorded_together_and_requests_without_one_are_n
     entries = await services.audit.list(datetime.now(UTC) - timedelta(hours=1), 10)
     assert [(e.caller, e.action, e.target, e.status, e.address) for e in reversed(entries)] == [
         ("unknown", "refused", "This key is not known, has expired or was revoked. (4 times)", 401, "127.0.0.1"),
-        (f"key:{key.key_id}", "refused", "This needs the right 'debug', which your key does not have. (1 times)", 403, "127.0.0.1"),
-        ("others", "refused", " (1 times)", 403, None),
+        (f"key:{key.key_id}", "refused", "This needs the right 'debug', which your key does not have.", 403, "127.0.0.1"),
+        ("others", "refused", "", 403, None),
     ]  # fmt: skip

@@ -68,7 +68,7 @@ async def test_a_key_may_send_so_many_requests_a_minute(services: Services, libr
     ("limits", "policy", "says"),
     [
         (Limits(tokens_per_day=1), '"tokens";q=1;w=86400', "tokens, and may use 1. A new day begins in "),
-        (Limits(dollars_per_day=0.0000001), '"cents";q=0;w=86400', "$0.00, and may use $0.00. A new day begins in "),
+        (Limits(dollars_per_day=0.0000001), '"cents";q=0;w=86400', "and may use $0.0000. A new day begins in "),
     ],
 )
 async def test_a_key_may_spend_so_much_a_day(
