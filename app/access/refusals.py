@@ -46,8 +46,8 @@ class RefusalLog:
 
     async def write(self) -> None:
         """Write what was counted. What cannot be written is in the service's own log."""
-        counts, self._counts = self._counts, Counter()
-        for entry, count in counts.items():
+        for entry in list(self._counts):
+            count = self._counts.pop(entry)
             counted = entry if count == 1 else replace(entry, target=f"{entry.target} ({count} times)".strip())
             try:
                 await self._log.add(counted)

@@ -47,9 +47,11 @@ FRESH_SECONDS = 3600.0
 FETCH_SECONDS = 5.0
 MOST_BYTES = 256_000
 LONGEST_SUBJECT = 255
-"""The longest that the standard allows."""
+"""The longest that the standard allows, which also wants ASCII."""
 EVERY_WORKSPACE = "*"
 
+_HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity"}
+"""Not compressed, so that the bound on bytes holds."""
 _KEY_TYPES = {"RSA", "EC", "OKP"}
 _HOSTILE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 """What joserfc raises, besides its own errors, for tokens and keys of wrong types."""
@@ -133,7 +135,7 @@ class OidcTokens:
     def _as_caller(self, claims: Mapping[str, Any]) -> Caller:
         names = self._names
         subject = claims["sub"]
-        if not 0 < len(subject) <= LONGEST_SUBJECT:
+        if not (0 < len(subject) <= LONGEST_SUBJECT and subject.isascii() and subject.isprintable()):
             raise Unauthenticated("This token's claim 'sub' is not valid.")
         workspaces = _read_names(claims, names.workspaces)
         if not workspaces:
@@ -189,12 +191,14 @@ class OidcTokens:
                     keys.append(JWKRegistry.import_key(key))
                 except (JoseError, *_HOSTILE) as error:
                     logger.warning("A key of %s cannot be used: %s", self._issuer, error)
+        if not keys:
+            raise ValueError("it has no key that can be used")
         return KeySet(keys)
 
     async def _fetch(self, address: str) -> Any:
         """Read a JSON document of bounded size. Redirects are not followed."""
         content = b""
-        async with self._http.stream("GET", address, headers={"Accept": "application/json"}) as response:
+        async with self._http.stream("GET", address, headers=_HEADERS) as response:
             if response.status_code != 200:
                 raise ValueError(f"{address} answers {response.status_code}")
             async for piece in response.aiter_bytes():
