@@ -3,17 +3,19 @@
 import re
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
+from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.adapters.chat.providers import Access
 from app.ingest.parser_process import MEMORY_MB, SECONDS
+from app.support.addresses import is_safe_address
 from app.support.logs import LogFormat
 from app.support.toml_files import list_problems
 from domain.errors import ConfigurationError
+from domain.limits import Limits
 from domain.model_names import ModelName
 from domain.retention import KEEP, STEPS_OF, Policy, parse_age
 
@@ -74,6 +76,16 @@ class Settings(BaseSettings):
     """A TOML file of modes, each of which may say what it `extends`; or the name of a shipped pipeline."""
     api_key: SecretStr | None = None
     """The key with which commands talk to a running server; unset: the one that the server keeps in `home`."""
+    oidc_issuer: str | None = None
+    """The OpenID Connect provider whose tokens callers may send in place of a key: its address, as tokens name it."""
+    oidc_audience: str | None = None
+    """The name of this service in those tokens (`aud`)."""
+    oidc_workspaces_claim: str = "workspaces"
+    """The claim that names the workspaces that a token opens; `*` among them: all."""
+    oidc_groups_claim: str = "groups"
+    """The claim that names the caller's groups."""
+    oidc_rights_claim: str = "scope"
+    """The claim that holds the caller's rights, such as `ask ingest`; other words in it mean nothing here."""
     hosts: Annotated[frozenset[str], NoDecode] = frozenset()
     """Names by which clients may address the service, such as `ask.example.com` or `*.example.com`, separated by
     commas; `localhost` and IP addresses always may, `*` stands for every name."""
@@ -92,7 +104,14 @@ class Settings(BaseSettings):
     max_runs: int = Field(256, ge=1)
     """Number of runs that a process takes on at once; further questions are refused with 503."""
     max_runs_per_caller: int | None = Field(None, ge=1)
-    """The same for each caller, who is refused with 429; unset: no limit but the process's."""
+    """Number of questions that a caller may have answered at once, by all processes; further ones are refused with 429.
+    This and the next three hold for callers without limits of their own; unset: no limit."""
+    requests_per_minute: int | None = Field(None, ge=1)
+    """Number of requests that a caller may send in a minute."""
+    tokens_per_day: int | None = Field(None, ge=0)
+    """Tokens of language models that a caller's questions may use in a day."""
+    dollars_per_day: float | None = Field(None, ge=0)
+    """Dollars that they may cost."""
     answer_ttl_hours: float = Field(24, gt=0)
     """Hours that the cache keeps an answer."""
     tapes: bool = True
@@ -109,6 +128,11 @@ class Settings(BaseSettings):
     """Days for which the log of who changed what is kept."""
     keep_steps_of: int = Field(STEPS_OF, ge=1)
     """Number of a thread's latest runs that keep every step; older ones keep only their final state."""
+
+    @property
+    def limits(self) -> Limits:
+        """Limits of callers who have none of their own."""
+        return Limits(self.requests_per_minute, self.max_runs_per_caller, self.tokens_per_day, self.dollars_per_day)
 
     @property
     def providers(self) -> dict[str, Access]:
@@ -154,6 +178,16 @@ class Settings(BaseSettings):
                 "originals", "{given} is none of database, s3://BUCKET and s3://BUCKET/PREFIX", {"given": repr(value)}
             )
         return value
+
+    @model_validator(mode="after")
+    def _check_oidc(self) -> Self:
+        if self.oidc_issuer is not None and not self.oidc_audience:
+            raise PydanticCustomError(
+                "oidc", "oidc_issuer needs oidc_audience, without which tokens for any other service would do"
+            )
+        if self.oidc_issuer is not None and not is_safe_address(self.oidc_issuer):
+            raise PydanticCustomError("oidc", "oidc_issuer has to begin with https://")
+        return self
 
     @field_validator("untaped_workspaces", "model_fallbacks", "hosts", mode="before")
     @classmethod

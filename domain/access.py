@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Literal, get_args
 
 from domain.errors import Forbidden, UnknownWorkspace
+from domain.limits import NO_LIMITS, Limits
 from domain.scope import DEFAULT_SCOPE
 
 Right = Literal["ask", "ingest", "debug", "admin"]
@@ -24,6 +25,7 @@ class Caller:
     groups: frozenset[str] | None = None
     """The groups whose documents the caller may read; None: all."""
     rights: frozenset[Right] = RIGHTS
+    limits: Limits = NO_LIMITS
 
     def require(self, right: Right) -> None:
         """Raise `Forbidden` where the caller lacks the right."""
@@ -54,6 +56,7 @@ class ApiKey:
     """None: all."""
     groups: frozenset[str] | None = None
     """None: all."""
+    limits: Limits = NO_LIMITS
     created_at: datetime | None = None
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
@@ -66,7 +69,7 @@ class ApiKey:
 
     def as_caller(self) -> Caller:
         """Return who sends requests with this key."""
-        return Caller(f"key:{self.key_id}", self.workspaces, self.groups, self.rights)
+        return Caller(f"key:{self.key_id}", self.workspaces, self.groups, self.rights, self.limits)
 
 
 OWNER = Caller("owner")

@@ -8,10 +8,11 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """A write or an administrative act, done or refused."""
+    """A write or an administrative act, done or refused; or, with the action `refused`, requests of a minute that were
+    refused because of who sent them."""
 
     caller: str
-    """`owner`, or `key:` with the key's id."""
+    """`owner`, `key:` with the key's id, `oidc:` with a token's subject, or `unknown`."""
     action: str
     """Method and path, or a command."""
     target: str

@@ -21,6 +21,10 @@
     │       └── UnsupportedDocument
     ├── Unauthenticated            no key, or one that is not valid
     ├── Forbidden                  the caller lacks a right
+    ├── OverLimit                  the caller has used up what they may use for now
+    │   ├── RateLimited            requests of this minute
+    │   ├── TooManyRuns            questions at once
+    │   └── BudgetSpent            tokens or dollars of this day
     ├── NotFound
     │   ├── UnknownWorkspace       or one that is not the caller's
     │   ├── UnknownDocument
@@ -38,12 +42,12 @@
     ├── Unavailable                a part we depend on did not answer; asking again may help
     │   ├── RenderingBusy          too many pages of PDFs are to be drawn
     │   ├── Saturated              this process has as much to do as it can
-    │   │   └── TooManyRuns        ... for one caller
     │   ├── Draining               this process is about to end; another one takes questions
     │   ├── DatabaseUnavailable
     │   │   ├── DatabaseFull       its disk is full; somebody has to make room
     │   │   └── LibraryChanged     the table of another application is not what it was; its owner has to look
     │   ├── CacheUnavailable
+    │   ├── IdentityProviderUnavailable   its keys are needed to know who asks
     │   ├── StorageUnavailable     the S3-compatible storage that keeps original files
     │   ├── EmbedderUnavailable
     │   │   └── EmbedderReplaced   the documents were embedded anew, with a model that this process does not use
@@ -153,6 +157,29 @@ class Forbidden(AskgraphError):
     """Your key does not have the right to do this."""
 
 
+class OverLimit(AskgraphError):
+    """You have used up what you may use for now."""
+
+    retryable = True
+
+    def __init__(self, message: str | None = None, *, again_in: int = 5) -> None:
+        super().__init__(message)
+        self.again_in = again_in
+        """Seconds after which to try again."""
+
+
+class RateLimited(OverLimit):
+    """You have sent as many requests as you may send in a minute."""
+
+
+class TooManyRuns(OverLimit):
+    """Too many of your questions are being answered at once. Wait for one of them."""
+
+
+class BudgetSpent(OverLimit):
+    """Your questions have used what they may use in a day."""
+
+
 class NotFound(AskgraphError):
     """There is no such thing."""
 
@@ -235,10 +262,6 @@ class Saturated(Unavailable):
     """Seconds after which to try again."""
 
 
-class TooManyRuns(Saturated):
-    """Too many of your questions are being answered at once. Wait for one of them."""
-
-
 class Draining(Unavailable):
     """This server is about to stop. Try again in a moment."""
 
@@ -259,6 +282,10 @@ class LibraryChanged(DatabaseUnavailable):
 
 class CacheUnavailable(Unavailable):
     """The cache did not answer."""
+
+
+class IdentityProviderUnavailable(Unavailable):
+    """The identity provider did not answer. Try again in a moment."""
 
 
 class StorageUnavailable(Unavailable):

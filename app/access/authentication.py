@@ -8,38 +8,44 @@ from hmac import compare_digest
 from app.access.keys import digest_key
 from domain.access import OWNER, ApiKey, Caller
 from domain.errors import Unauthenticated
+from domain.ports.identities import TokenVerifier
 from domain.ports.keys import KeyStore
 
 TRUSTED_SECONDS = 5.0
 """Time for which a key is not looked up again. A revoked key works for as long in other processes, and the first key
 that is made takes as long to close a service that was open."""
 MOST_CACHED = 10_000
+DOTS_OF_TOKEN = 2
+"""A signed token has three parts with dots between them; a key has none."""
 
 
 class Authenticator:
-    """Identifies callers by their key. Belongs to one process."""
+    """Identifies callers by their key, or by a token of an identity provider. Belongs to one process."""
 
     def __init__(
         self,
         keys: KeyStore,
         *,
         local_token: str | None = None,
+        tokens: TokenVerifier | None = None,
         always: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`local_token` identifies the owner of the machine. Without `always`, everybody is the owner until a key is
-        made."""
+        """`local_token` identifies the owner of the machine. Without `always` and `tokens`, everybody is the owner
+        until a key is made."""
         self._keys = keys
         self._local_token = local_token
-        self._is_closed = always
+        self._tokens = tokens
+        self._is_closed = always or tokens is not None
         self._clock = clock
         self._known: dict[bytes, tuple[float, ApiKey | None]] = {}
         self._asked_at = float("-inf")
 
     async def identify(self, credential: str | None) -> Caller:
-        """Return the caller with this key, or with the owner's token.
+        """Return the caller with this key or token, or with the owner's token.
 
-        Raises `Unauthenticated` where one is needed and is missing or not valid, and `DatabaseUnavailable`.
+        Raises `Unauthenticated` where one is needed and is missing or not valid, `Forbidden` for a token that opens no
+        workspace, `DatabaseUnavailable` and `IdentityProviderUnavailable`.
         """
         if credential is None:
             if await self._needs_credential():
@@ -47,6 +53,8 @@ class Authenticator:
             return OWNER
         if self._local_token is not None and compare_digest(digest_key(credential), digest_key(self._local_token)):
             return OWNER
+        if self._tokens is not None and credential.count(".") == DOTS_OF_TOKEN:
+            return await self._tokens.verify(credential)
         key = await self._find(digest_key(credential))
         if key is not None and key.is_valid(datetime.now(UTC)):
             return key.as_caller()

@@ -23,6 +23,18 @@ def status_of_exception(error: Exception) -> int:
     return error.status_code if isinstance(error, HTTPException) else 500
 
 
+def describe_refusal(request: Request, caller: Caller | None, error: AskgraphError) -> AuditEntry:
+    """Make the entry of a request whose sender is not known (None), or lacks a right. It does not say what was asked
+    for, so that a sender's attempts are counted together."""
+    return AuditEntry(
+        caller="unknown" if caller is None else caller.name,
+        action="refused",
+        target=error.message,
+        status=status_of(error),
+        address=_find_address(request),
+    )
+
+
 async def record_change(log: AuditLog, request: Request, caller: Caller, status: int) -> None:
     """Store an entry for a request that has ended with this status.
 
@@ -36,9 +48,13 @@ async def record_change(log: AuditLog, request: Request, caller: Caller, status:
         target=str(getattr(state, "target", request.url.query))[:LONGEST_TARGET],
         status=status,
         workspace_id=getattr(state, "workspace", None),
-        address=request.client.host if request.client else None,
+        address=_find_address(request),
     )
     try:
         await log.add(entry)
     except AskgraphError as error:
         logger.error("The audit log misses an entry: %s %s", entry, error.message)
+
+
+def _find_address(request: Request) -> str | None:
+    return request.client.host if request.client else None

@@ -13,7 +13,7 @@ from app.api.streams import locate, respond, respond_with_hit
 router = APIRouter(prefix="/api", tags=["chat"], route_class=needs("ask"))
 
 
-@router.post("/chat", responses=respond_with_run(AnswerBody, examples.ANSWER) | fail_with(404, 409, 429, 502))
+@router.post("/chat", responses=respond_with_run(AnswerBody, examples.ANSWER) | fail_with(404, 409, 502))
 async def chat(
     body: ChatRequest,
     request: Request,

@@ -81,7 +81,7 @@ async def try_whatif(
 ) -> WhatIf:
     """Try what would have changed a run's end: without each source, with another grade, number of sources, fusion,
     reranker or mode, and with each knob at its default. Nothing is stored."""
-    return await debugger.try_variants(scope, run_id, sets=body.sets, models=body.models, caller=caller.name)
+    return await debugger.try_variants(scope, run_id, sets=body.sets, models=body.models, caller=caller)
 
 
 @router.get(

@@ -8,8 +8,10 @@ from fastapi.routing import APIRoute
 from starlette.responses import Response
 
 from app.access.authentication import Authenticator
-from app.api.auditing import record_change, status_of_exception
+from app.access.refusals import RefusalLog
+from app.api.auditing import describe_refusal, record_change, status_of_exception
 from app.api.credentials import read_credential
+from app.api.limits import add_limits
 from app.api.schemas import WorkspaceId
 from app.ingest.pipeline import Ingestion
 from app.ingest.rendering import PageRenderer
@@ -25,6 +27,7 @@ from app.settings import Settings
 from app.support.metrics import Gauge
 from app.wiring.services import Services
 from domain.access import Caller, Right
+from domain.errors import Forbidden, Unauthenticated
 from domain.health import Check
 from domain.ports.answers import AnswerCache
 from domain.ports.conversations import ConversationIndex
@@ -92,9 +95,26 @@ async def _audit(request: Request, caller: Caller, handle: Callable[[Request], A
     return response
 
 
+async def identify(request: Request, credential: str | None, right: Right | None = None, *others: Right) -> Caller:
+    """Return who sends this credential, and has this right or one of the others. Who tries one in vain is recorded.
+
+    Raises `Unauthenticated`, `Forbidden`, `DatabaseUnavailable` and `IdentityProviderUnavailable`.
+    """
+    caller: Caller | None = None
+    try:
+        caller = await get_authenticator(request).identify(credential)
+        if right is not None and caller.rights.isdisjoint(others):
+            caller.require(right)
+    except (Unauthenticated, Forbidden) as error:
+        if credential is not None:
+            cast(RefusalLog, request.state.refusals).note(describe_refusal(request, caller, error))
+        raise
+    return caller
+
+
 def needs(right: Right | None, *others: Right) -> type[APIRoute]:
     """Make the route class of a router whose callers must be known and, unless it is None, have this right or one of
-    the others. Both are checked before the body is read."""
+    the others. Both are checked before the body is read, and so is the limit of their requests."""
     is_audited = not _AUDITED.isdisjoint({right, *others})
 
     class GuardedRoute(APIRoute):
@@ -102,13 +122,17 @@ def needs(right: Right | None, *others: Right) -> type[APIRoute]:
             handle = super().get_route_handler()
 
             async def handle_guarded(request: Request) -> Response:
-                caller = await get_authenticator(request).identify(read_credential(request))
-                if right is not None and caller.rights.isdisjoint(others):
-                    caller.require(right)
+                caller = await identify(request, read_credential(request), right, *others)
                 request.state.caller = caller
+                standing = await read_services(request).limits.count_request(caller)
+                if standing is not None:
+                    request.state.standing = standing
+                    standing.check()
                 if not is_audited or request.method not in _WRITES:
-                    return await handle(request)
-                return await _audit(request, caller, handle)
+                    response = await handle(request)
+                else:
+                    response = await _audit(request, caller, handle)
+                return add_limits(request, response)
 
             return handle_guarded
 

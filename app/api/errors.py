@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
+from app.api.limits import add_limits
 from domain.errors import (
     AskgraphError,
     DamagedState,
@@ -17,10 +18,10 @@ from domain.errors import (
     InputError,
     ModelError,
     NotFound,
+    OverLimit,
     OversizedDocument,
     Saturated,
     ThreadBusy,
-    TooManyRuns,
     Unauthenticated,
     Unavailable,
 )
@@ -35,7 +36,7 @@ _STATUS: list[tuple[type[AskgraphError], int]] = [
     (Forbidden, 403),
     (NotFound, 404),
     (ThreadBusy, 409),
-    (TooManyRuns, 429),
+    (OverLimit, 429),
     (DamagedState, 409),
     (Unavailable, 503),
     (ModelError, 502),
@@ -74,15 +75,16 @@ def respond_to(code: str, message: str, *, retryable: bool, status: int, again_i
 def respond_to_error(request: Request, error: AskgraphError) -> JSONResponse:
     """Make the response to a request that failed with this error."""
     status = status_of(error)
-    if isinstance(error, Saturated):
+    if isinstance(error, Saturated | OverLimit):
         # Not an error of this process, and a log line for each refusal would make the load worse.
-        return respond_to(error.code, error.message, retryable=True, status=status, again_in=error.again_in)
+        response = respond_to(error.code, error.message, retryable=True, status=status, again_in=error.again_in)
+        return add_limits(request, response)
     if status >= 500:
         logger.error("%s %s: %s", request.method, request.url.path, error.message, exc_info=error)
     response = respond_to(error.code, error.message, retryable=error.retryable, status=status)
     if isinstance(error, Unauthenticated):
         response.headers["WWW-Authenticate"] = "Bearer"
-    return response
+    return add_limits(request, response)
 
 
 def error_body(code: str, message: str, *, retryable: bool = False, **more: Any) -> dict[str, Any]:

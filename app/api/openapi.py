@@ -20,13 +20,13 @@ _ERRORS: dict[int, tuple[str, str, bool]] = {
     409: ("thread_busy", "Another question of this thread is still being answered.", True),
     413: ("oversized_request", "The body of this request may have 1,000,000 bytes.", False),
     422: ("invalid_request", "question: Field required", False),
-    429: ("too_many_runs", "8 of your questions are being answered, which is as many as you may ask at once.", True),
+    429: ("rate_limited", "You may send 60 requests a minute. Go on in 17 seconds.", True),
     502: ("model_rejected_key", "The model's provider did not accept the API key.", False),
     503: ("database_unavailable", "The database does not answer.", True),
 }
 
 
-EVERYWHERE = (400, 401, 403, 404, 413, 422, 500, 503)
+EVERYWHERE = (400, 401, 403, 404, 413, 422, 429, 500, 503)
 """Statuses with which every route may fail."""
 
 

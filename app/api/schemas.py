@@ -88,7 +88,7 @@ class ChatRequest(_Body):
             when_busy=self.when_busy,
             threshold=self.threshold,
             limit=self.limit,
-            caller=caller.name,
+            caller=caller,
         )
 
 

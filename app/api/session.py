@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from app.api import examples
 from app.api.credentials import COOKIE
-from app.api.dependencies import CallerDep, get_authenticator, needs
+from app.api.dependencies import CallerDep, identify, needs
 from app.api.openapi import fail_with, respond_with
 from app.api.responses import CallerBody
 from app.api.schemas import SignInRequest
@@ -26,7 +26,7 @@ guarded = APIRouter(prefix="/api/session", tags=["session"], route_class=needs(N
 @router.post("", responses=respond_with(CallerBody, examples.CALLER, "The key is valid.") | fail_with())
 async def sign_in(body: SignInRequest, request: Request) -> JSONResponse:
     """Put a key into a cookie that lasts until the browser is closed."""
-    caller = await get_authenticator(request).identify(body.key)
+    caller = await identify(request, body.key)
     response = JSONResponse(_describe(caller))
     response.set_cookie(COOKIE, body.key, httponly=True, samesite="strict", secure=request.url.scheme == "https")
     return response

@@ -117,7 +117,7 @@ async def forget_thread(thread_id: ThreadId, request: Request, caller: CallerDep
 
 @router.post(
     "/{thread_id}/replay",
-    responses=respond_with_run(AnswerBody, examples.ANSWER) | fail_with(404, 409, 429, 502),
+    responses=respond_with_run(AnswerBody, examples.ANSWER) | fail_with(404, 409, 502),
 )
 async def replay(
     thread_id: ThreadId,
@@ -141,7 +141,7 @@ async def replay(
         changes=body.set,
         mode=body.mode,
         tape=body.tape,
-        caller=caller.name,
+        caller=caller,
         groups=caller.groups,
     )
     replayed = await replayer.open(wanted)

@@ -15,6 +15,7 @@ from app.wiring.stores import open_keys
 from domain.access import OWNER, RIGHTS, ApiKey, Right
 from domain.audit import AuditEntry
 from domain.errors import InputError, UnknownKey
+from domain.limits import Limits, say_dollars
 from domain.text.durations import parse_span
 
 cli = new_cli(no_args_is_help=True, help="Make, list and revoke API keys.")
@@ -33,11 +34,15 @@ def create(
         list[str] | None, typer.Option(help="Only documents of this group, and of none; repeatable. [default: all]")
     ] = None,
     expires: Annotated[str | None, typer.Option(help="End of the key's life, such as 90d. [default: never]")] = None,
+    requests_per_minute: Annotated[int | None, typer.Option(min=1, help="Requests that it may send.")] = None,
+    runs: Annotated[int | None, typer.Option(min=1, help="Questions that it may have answered at once.")] = None,
+    tokens_per_day: Annotated[int | None, typer.Option(min=0, help="Tokens that its questions may use.")] = None,
+    dollars_per_day: Annotated[float | None, typer.Option(min=0, help="Dollars that they may cost.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make a key and print it. It is shown this once: only its digest is kept.
 
-    From the first key on, every request needs one.
+    From the first key on, every request needs one. Limits that are not given are those of the settings, if any.
     """
 
     async def work() -> int:
@@ -53,6 +58,7 @@ def create(
             rights=cast(frozenset[Right], rights),
             workspaces=frozenset(workspace) if workspace else None,
             groups=frozenset(group) if group else None,
+            limits=Limits(requests_per_minute, runs, tokens_per_day, dollars_per_day),
             expires_at=None if span is None else datetime.now(UTC) + span,
         )
         async with open_keys(read_settings()) as (keys, log):
@@ -106,7 +112,7 @@ def _to_json(value: object) -> object:
 def _print_keys(keys: Sequence[ApiKey]) -> None:
     now = datetime.now(UTC)
     table = new_table()
-    for column in ("id", "name", "state", "rights", "workspaces", "groups", "last used"):
+    for column in ("id", "name", "state", "rights", "workspaces", "groups", "limits", "last used"):
         table.add_column(column, overflow="fold")
     for key in keys:
         state = "revoked" if key.revoked_at else "expired" if not key.is_valid(now) else "valid"
@@ -119,6 +125,17 @@ def _print_keys(keys: Sequence[ApiKey]) -> None:
             " ".join(sorted(key.rights)),
             escape("all" if key.workspaces is None else " ".join(sorted(key.workspaces))),
             escape("all" if key.groups is None else " ".join(sorted(key.groups))),
+            _say_limits(key.limits),
             f"{key.last_used_at:%Y-%m-%d %H:%M}" if key.last_used_at else "never",
         )
     print_table(table)
+
+
+def _say_limits(limits: Limits) -> str:
+    parts = [
+        limits.requests_per_minute is not None and f"{limits.requests_per_minute:,} requests/min",
+        limits.runs is not None and f"{limits.runs:,} at once",
+        limits.tokens_per_day is not None and f"{limits.tokens_per_day:,} tokens/day",
+        limits.dollars_per_day is not None and f"{say_dollars(limits.dollars_per_day)}/day",
+    ]
+    return ", ".join(part for part in parts if part) or "default"

@@ -1,12 +1,11 @@
 """Admission: how many runs a process takes on, and how many of them search and judge at once."""
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from app.support.metrics import REFUSED
-from domain.errors import Saturated, TooManyRuns
+from domain.errors import Saturated
 
 PREPARING = 32
 """Number of runs that search and judge at once; others wait for their turn. Until its answer is being written a run
@@ -15,42 +14,30 @@ time and were repeated. Writing waits for the model, so the number of answers th
 
 
 class Admission:
-    """Refuses runs that this process has no room for, before they are accepted."""
+    """Refuses runs that this process has no room for, before they are accepted. Limits of callers are others:
+    `app.access.limits`."""
 
-    def __init__(self, most: int, most_of_a_caller: int | None = None) -> None:
+    def __init__(self, most: int) -> None:
         self.most = most
-        self._most_of_a_caller = most_of_a_caller
-        self._running = Counter[str]()
+        self.running = 0
+        """Number of runs that this process has taken on."""
         self._turns = asyncio.Semaphore(PREPARING)
         self.waiting = 0
         """Number of runs that wait for their turn to search and judge."""
 
-    @property
-    def running(self) -> int:
-        """Number of runs that this process has taken on."""
-        return self._running.total()
-
-    def check(self, caller: str) -> None:
-        """Raise `Saturated` or `TooManyRuns` where the process has no room for another run of the caller."""
-        if self._most_of_a_caller is not None and self._running[caller] >= self._most_of_a_caller:
-            REFUSED.labels(TooManyRuns().code).inc()
-            raise TooManyRuns(
-                f"{self._running[caller]} of your questions are being answered, which is as many as you may ask at "
-                "once. Wait for one of them."
-            )
+    def check(self) -> None:
+        """Raise `Saturated` where the process has no room for another run."""
         if self.running >= self.most:
             REFUSED.labels(Saturated().code).inc()
             raise Saturated
 
-    def enter(self, caller: str) -> None:
-        """Count a run of the caller, until `leave`."""
-        self._running[caller] += 1
+    def enter(self) -> None:
+        """Count a run, until `leave`."""
+        self.running += 1
 
-    def leave(self, caller: str) -> None:
-        """Count one run of the caller less."""
-        self._running[caller] -= 1
-        if not self._running[caller]:
-            del self._running[caller]
+    def leave(self) -> None:
+        """Count one run less."""
+        self.running -= 1
 
     @asynccontextmanager
     async def take_turn(self) -> AsyncIterator[Callable[[], None]]:

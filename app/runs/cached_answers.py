@@ -62,7 +62,7 @@ class CachedAnswers:
         answer = await self._answers.recall(
             ask.scope,
             CacheKey.of(turn, [], self._fingerprint).digest(),
-            encode_hit(thread_id, turn, at, ask.caller),
+            encode_hit(thread_id, turn, at, ask.caller.name),
             self._documents.corpus_fingerprint,
         )
         if answer is None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
+from uuid import uuid4
 
 from app.runs.fleet import Fleet
 from app.runs.hit_log import HitLog
@@ -10,7 +11,8 @@ from app.runs.parts import RunParts
 from app.runs.saved_run import SavedRun, read_saved_run
 from app.runs.trace import list_left_out
 from app.runs.whatif import Bench, WhatIf, try_variants
-from domain.access import OWNER
+from app.support.cancelling import finish
+from domain.access import OWNER, Caller
 from domain.errors import UnknownRun
 from domain.ports.runs import RunLog
 from domain.profile import Profile
@@ -54,20 +56,22 @@ class Debugger:
         *,
         sets: Sequence[Mapping[str, Any]] = (),
         models: bool = False,
-        caller: str = OWNER.name,
+        caller: Caller = OWNER,
     ) -> WhatIf:
         """Try what would have changed the run's end. Counts as one of the caller's runs.
 
-        Raises what `read` and `whatif.try_variants` raise, and `Saturated`.
+        Raises what `read` and `whatif.try_variants` raise, `Saturated`, `TooManyRuns` and `BudgetSpent`.
         """
-        parts, admission = self._parts, self._parts.admission
-        admission.check(caller)
+        parts, admission, trial_id = self._parts, self._parts.admission, str(uuid4())
+        admission.check()
         run = await self.read(asker, run_id)
-        admission.enter(caller)
+        await parts.limits.begin_run(caller, trial_id)
+        admission.enter()
         try:
             return await try_variants(run, self._make_bench(parts.modes), sets=sets, models=models)
         finally:
-            admission.leave(caller)
+            admission.leave()
+            await finish(lambda: parts.limits.end_run(caller.name, trial_id, 0, 0.0))
 
     def make_fleet(self, modes: Mapping[str, Profile]) -> Fleet:
         """Make what replays many runs, in these modes or others."""

@@ -14,6 +14,7 @@ from app.runs.parts import RunParts
 from app.runs.requests import AcceptedRun, Ask, Branch, read_events
 from app.runs.run_execution import RunExecution
 from app.runs.taping import Player
+from domain.access import Caller
 from domain.errors import Draining, UnknownRun, UnknownThread
 from domain.events import Event, Failed
 from domain.profile import find_mode
@@ -26,8 +27,6 @@ logger = logging.getLogger("askgraph.runs")
 
 DRAIN_SECONDS = 5.0
 """Seconds that runs may take to finish once the process is told to end."""
-FROM_QUEUE = ""
-"""Stands for the caller of a run that was taken from the queue: whoever accepted it has counted it."""
 STEP_SECONDS = 2.0
 """Seconds that a draining process then waits for the current steps, before it hands their runs over as well."""
 
@@ -105,11 +104,11 @@ class RunManager:
         """Check the question and start its run, which continues whether anybody follows it or not.
 
         Raises everything that is wrong with the request, before it costs anything: `QuestionError`, `UnknownMode`,
-        `UnknownDocument`, `UnknownThread`, `ThreadBusy`, `Saturated`, `Draining`, `DatabaseUnavailable`. Later faults
-        end the run with an `error` event.
+        `UnknownDocument`, `UnknownThread`, `ThreadBusy`, `TooManyRuns`, `BudgetSpent`, `Saturated`, `Draining`,
+        `DatabaseUnavailable`. Later faults end the run with an `error` event.
         """
         parts = self._parts
-        parts.admission.check(ask.caller)
+        parts.admission.check()
         run_id = str(uuid4())
         turn = ask.as_turn(run_id, find_mode(parts.modes, ask.mode).model_dump())
         workspace_id = ask.scope.workspace_id
@@ -125,7 +124,7 @@ class RunManager:
                 turn,
                 begins_thread=ask.thread_id is None,
                 history=list(ask.history),
-                caller=ask.caller,
+                caller=ask.caller.name,
             ),
             ask.caller,
             wait=ask.when_busy != "reject",
@@ -148,7 +147,7 @@ class RunManager:
             values["scope"]["workspace_id"],
             turn,
             forked_from=branch.forked_from,
-            caller=branch.caller,
+            caller=branch.caller.name,
         )
         return await self._accept(request, branch.caller, wait=False, player=branch.player)
 
@@ -231,8 +230,8 @@ class RunManager:
             execution.stop()
         if self._draining is not None:
             execution.leave()
-        self._parts.admission.enter(FROM_QUEUE)
-        task = self._spawn(execution, FROM_QUEUE)
+        self._parts.admission.enter()
+        task = self._spawn(execution)
         try:
             await asyncio.wait({task})
         except asyncio.CancelledError:
@@ -241,18 +240,23 @@ class RunManager:
             raise
 
     async def _accept(
-        self, request: RunRequest, caller: str, *, wait: bool, player: Player | None = None
+        self, request: RunRequest, caller: Caller, *, wait: bool, player: Player | None = None
     ) -> AcceptedRun:
         if self._draining is not None:
             raise Draining
-        admission, lease = self._parts.admission, None
-        admission.check(caller)
-        admission.enter(caller)
+        admission, limits, lease = self._parts.admission, self._parts.limits, None
+        admission.check()
+        admission.enter()
         try:
-            lease = await self._parts.queue.accept(request, wait=wait)
+            await limits.begin_run(caller, request.run_id)
+            try:
+                lease = await self._parts.queue.accept(request, wait=wait)
+            except BaseException:
+                await limits.end_run(caller.name, request.run_id)
+                raise
         finally:
             if lease is None:
-                admission.leave(caller)
+                admission.leave()
         if lease is None:
             # The run waits: make sure that some process will take it.
             await self.work()
@@ -261,7 +265,7 @@ class RunManager:
         if self._draining is not None:
             # The process was told to end while the run was being accepted: another one begins it.
             execution.leave()
-        self._spawn(execution, caller)
+        self._spawn(execution)
         return AcceptedRun(request.run_id, request.thread_id, request.workspace_id, execution.broadcast)
 
     def _begin(self, lease: Lease, player: Player | None) -> RunExecution:
@@ -269,10 +273,10 @@ class RunManager:
         self._executions[lease.request.run_id] = execution
         return execution
 
-    def _spawn(self, execution: RunExecution, caller: str) -> asyncio.Task[None]:
+    def _spawn(self, execution: RunExecution) -> asyncio.Task[None]:
         def forget(task: asyncio.Task[None]) -> None:
             self._tasks.discard(task)
-            self._parts.admission.leave(caller)
+            self._parts.admission.leave()
 
         task = asyncio.create_task(self._perform(execution))
         self._tasks.add(task)

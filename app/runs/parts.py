@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from app.access.limits import CallerLimits
 from app.runs.admission import Admission
 from app.runs.tapes import TapePolicy
 from app.runs.thread_states import ThreadStates
@@ -34,3 +35,4 @@ class RunParts:
     trace_url: Callable[[str], str | None]
     """Returns the address of a trace, by its id; None while tracing is off."""
     admission: Admission
+    limits: CallerLimits

@@ -38,7 +38,7 @@ from app.runs.states import THINNED, find_problem, require_current
 from app.runs.strict_replay import StrictReplay, prepare_strict
 from app.runs.tapes import read_tape
 from app.runs.taping import Player
-from domain.access import OWNER
+from domain.access import OWNER, Caller
 from domain.errors import DamagedState, StateError, UnknownCheckpoint, UnknownRun, UnknownTape
 from domain.events import Event
 from domain.ports.runs import RunLog, ThreadStore
@@ -71,8 +71,7 @@ class Replay:
     mode: str | None = None
     """Run on in this mode."""
     tape: TapeUse = "off"
-    caller: str = OWNER.name
-    """Name of who asks."""
+    caller: Caller = OWNER
     groups: frozenset[str] | None = None
     """The asker's groups; see `Scope.groups`."""
 
@@ -134,12 +133,13 @@ class Replayer:
     async def plan(self, replay: Replay) -> Plan:
         """Find the state that the replay starts from, make the changes to it, and check that they can take effect.
 
-        Raises `UnknownRun`, `UnknownThread`, `UnknownCheckpoint`, `UnknownMode`, `QuestionError`, `Saturated`,
-        `DatabaseUnavailable`, and `StateError` for a key that does not exist, a value that its field cannot hold, a
+        Raises `UnknownRun`, `UnknownThread`, `UnknownCheckpoint`, `UnknownMode`, `QuestionError`, `TooManyRuns`,
+        `BudgetSpent`, `Saturated`, `DatabaseUnavailable`, and `StateError` for a key that does not exist, a value that its field cannot hold, a
         state that this version cannot run, a change that no step would notice, or a step that cannot follow.
         """
         if replay.tape != "strict":
-            self._parts.admission.check(replay.caller)
+            self._parts.admission.check()
+            await self._parts.limits.check_run(replay.caller)
         run: RunRecord | None = None
         thread_id = replay.thread_id
         await self._hit_log.record_all()

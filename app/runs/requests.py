@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from app.runs.broadcast import Broadcast
 from app.runs.taping import Player
-from domain.access import OWNER
+from domain.access import OWNER, Caller
 from domain.errors import InputError
 from domain.events import Done, Event, Failed
 from domain.profile import MOST_SOURCES
@@ -29,8 +29,7 @@ class Ask:
     when_busy: WhenBusy = "queue"
     threshold: float | None = None
     """Drop candidates that are less similar, 0-1; None: as the mode says."""
-    caller: str = OWNER.name
-    """Name of who asks."""
+    caller: Caller = OWNER
     limit: int | None = None
     """Number of sources, 1 to `MOST_SOURCES`; None: as the mode says."""
     history: Sequence[Turn] = ()
@@ -73,8 +72,7 @@ class Branch:
     forked_from: dict[str, Any]
     player: Player | None = None
     """Answers the run's calls from a tape where it can."""
-    caller: str = OWNER.name
-    """Name of who asks."""
+    caller: Caller = OWNER
 
 
 @dataclass(frozen=True, slots=True)

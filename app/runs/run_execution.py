@@ -199,7 +199,15 @@ class RunExecution:
         kept = await self._parts.queue.end(self._lease, run_state, ended, ended_id, *self._record)
         if kept:
             publish_record(self._record[0])
+            await self._count_usage(self._record[0])
         return kept
+
+    async def _count_usage(self, record: RunRecord) -> None:
+        """Count for its caller what the run has used: before they see its end, after which they may ask again."""
+        # Of a run that an older version accepted it is not known who asked.
+        if self.request.caller:
+            tokens = sum(used["input_tokens"] + used["output_tokens"] for used in record.usage)
+            await self._parts.limits.end_run(self.request.caller, record.run_id, tokens, record.cost or 0.0)
 
     def _make_record(self, ended: Done | Failed, state: AnswerState) -> tuple[RunRecord, bytes | None, Shown]:
         """Make the run's record, its encoded tape where it has one, and what it showed."""

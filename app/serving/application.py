@@ -10,6 +10,7 @@ from starlette.types import ASGIApp
 from typing_extensions import TypedDict
 
 from app.access.authentication import Authenticator
+from app.access.refusals import RefusalLog
 from app.api import (
     cache,
     chat,
@@ -75,6 +76,7 @@ class Lifespan(TypedDict):
 
     services: Services
     authenticator: Authenticator
+    refusals: RefusalLog
     manager: RunManager
     cached_answers: CachedAnswers
     renderer: PageRenderer
@@ -103,13 +105,20 @@ def make_app(services: Services, *, local_token: str | None = None, closed: bool
     async def run_lifespan(app: FastAPI) -> AsyncIterator[Lifespan]:
         # Resumes builds that a crash has interrupted. Not done by `open_services`: a command ends before a build does.
         services.library.tend_indexes()
-        async with services.make_run_manager() as manager, HitRecorder(services.runs.hit_log) as recorder:
+        async with (
+            services.make_run_manager() as manager,
+            HitRecorder(services.runs.hit_log) as recorder,
+            RefusalLog(services.audit) as refusals,
+        ):
             await manager.work()
             app.state.manager = manager
             async with PageRenderer() as renderer:
                 yield Lifespan(
                     services=services,
-                    authenticator=Authenticator(services.keys, local_token=local_token, always=closed),
+                    authenticator=Authenticator(
+                        services.keys, local_token=local_token, tokens=services.tokens, always=closed
+                    ),
+                    refusals=refusals,
                     manager=manager,
                     cached_answers=services.make_cached_answers(recorder),
                     renderer=renderer,

@@ -54,7 +54,7 @@ async def _serve(settings: Settings, listener: socket.socket, *, insecure: bool)
         # Prepared now, so that the first question need not wait.
         await services.models.judges.prepare()
         is_local = ip_address(host).is_loopback
-        is_open = await services.keys.is_empty()
+        is_open = services.tokens is None and await services.keys.is_empty()
         if is_open and not is_local and not insecure:
             raise ConfigurationError(
                 f"There is no key, so everybody who reaches {host} could read and delete everything. Make one with "
@@ -101,7 +101,7 @@ def print_banner(services: Services, findings: Mapping[str, Finding], host: str,
     for part, running in services.parts.items():
         out.print(f"  {part:<11} {running}")
     who = "whoever reaches it" if not ip_address(host).is_loopback else "everybody on this machine, and nobody else"
-    out.print(f"  {'access':<11} {f'without a key: {who}' if is_open else 'by key'}")
+    out.print(f"  {'access':<11} {f'without a key: {who}' if is_open else services.access}")
     for part, finding in findings.items():
         if finding.problem and not part.startswith(ANSWERING):
             out.print(f"  [red]{part:<11} {finding.problem}[/red]")

@@ -49,6 +49,14 @@ VERDICTS = Counter("askgraph_verdicts", "Runs by the verdict on their answer.", 
 DEGRADATIONS = Counter("askgraph_degradations", "What runs had to do without.", ["node", "code"], registry=REGISTRY)
 ALERTS = Counter("askgraph_alerts", "Alerts in the log lines of runs.", ["alert"], registry=REGISTRY)
 REFUSED = Counter("askgraph_refused_runs", "Runs that were refused for want of room.", ["code"], registry=REGISTRY)
+REFUSED_BY_LIMIT = Counter(
+    "askgraph_refused_by_limit", "Requests that a limit of their caller refused.", ["limit"], registry=REGISTRY
+)
+UNLIMITED = Counter(
+    "askgraph_unlimited_requests",
+    "Requests and runs of callers with limits that were served without counting them, because Redis did not answer.",
+    registry=REGISTRY,
+)
 
 
 def count_run(record: RunRecord, alerts: Iterable[str]) -> None:

@@ -24,6 +24,7 @@ from app.adapters.postgres.vectors.backlog import EMBEDDING_QUEUE, EMBEDDING_TAS
 from app.adapters.redis.answers import RedisAnswerCache
 from app.adapters.redis.conversations import RedisConversations
 from app.adapters.redis.erasure import RedisEraser
+from app.adapters.redis.limits import RedisUsageCounter
 from app.adapters.redis.streams import RedisRunStreams
 from app.adapters.tracing.feedback import LangSmithFeedback
 from app.adapters.tracing.langsmith import open_tracing
@@ -44,6 +45,7 @@ from domain.erasure import CacheEraser, Eraser
 from domain.ports.answers import AnswerCache
 from domain.ports.conversations import ConversationIndex
 from domain.ports.feedback import FeedbackSink, FeedbackStore
+from domain.ports.limits import UsageCounter
 from domain.ports.retention import Retention, SavedStates
 from domain.ports.runs import RunLog, RunQueue, ThreadStore
 from domain.ports.streams import RunStreams
@@ -73,6 +75,7 @@ class RunServices:
     feedback: FeedbackStore
     feedback_sink: FeedbackSink | None
     """None where runs are not traced."""
+    usage: UsageCounter
     fingerprint: str
     """Identifies this installation's code and models; cached answers of another are not reused."""
     trace_url: Callable[[str], str | None]
@@ -108,6 +111,7 @@ async def open_runs(
     Raises `DatabaseUnavailable`.
     """
     pool = servers.database.pool
+    namespace = await read_identity(pool)
     async with AsyncExitStack() as stack:
         retention = PostgresRetention(pool, library.originals)
         tasks = [
@@ -146,7 +150,8 @@ async def open_runs(
             retention=retention,
             eraser=PostgresEraser(pool),
             cache_eraser=RedisEraser(servers.redis, answers),
-            conversations=RedisConversations(servers.redis, await read_identity(pool)),
+            conversations=RedisConversations(servers.redis, namespace),
+            usage=RedisUsageCounter(servers.redis, namespace),
             feedback=PostgresFeedbackStore(pool),
             feedback_sink=sink,
             fingerprint=await asyncio.to_thread(fingerprint_installation, library.embedder.name, *names),

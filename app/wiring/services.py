@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from operator import attrgetter
 
+from app.access.limits import CallerLimits
 from app.adapters.postgres.audit import PostgresAuditLog
 from app.adapters.postgres.keys import PostgresKeyStore
 from app.adapters.postgres.monitoring import measure_queues
@@ -24,6 +25,7 @@ from app.runs.tapes import TapePolicy
 from app.settings import Settings
 from app.support.metrics import Gauge
 from app.support.spans import span
+from app.wiring.identities import open_tokens
 from app.wiring.library import LibraryServices, open_library
 from app.wiring.models import ModelServices, open_models
 from app.wiring.runs import RunServices, connect_answers, open_runs
@@ -31,6 +33,7 @@ from app.wiring.servers import Servers, open_servers
 from domain.audit import AuditLog
 from domain.errors import AskgraphError
 from domain.health import Check, QueueDepth
+from domain.ports.identities import TokenVerifier
 from domain.ports.keys import KeyStore
 from domain.ports.workspaces import WorkspaceCatalog
 from domain.profile import Profile
@@ -48,13 +51,21 @@ class Services:
     models: ModelServices
     runs: RunServices
     admission: Admission
+    limits: CallerLimits
     keys: KeyStore
     workspaces: WorkspaceCatalog
+    tokens: TokenVerifier | None
+    """Knows the tokens of the identity provider; None without one."""
     audit: AuditLog
     checks: Mapping[str, Check]
     """Health checks by part; see `domain.health`."""
     parts: Mapping[str, str]
     """A description of each part for people who start the service."""
+
+    @property
+    def access(self) -> str:
+        """How callers are known, for people."""
+        return "by key" if self.tokens is None else f"by key, or by a token of {self.settings.oidc_issuer}"
 
     def make_context(self) -> Context:
         """Make the context of one pass through the graph. Each pass needs its own: it is not checkpointed."""
@@ -83,6 +94,7 @@ class Services:
             make_context=self.make_context,
             trace_url=self.runs.trace_url,
             admission=self.admission,
+            limits=self.limits,
         )
 
     async def measure(self) -> list[Gauge]:
@@ -168,7 +180,9 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 library=library,
                 models=models,
                 runs=runs,
-                admission=Admission(settings.max_runs, settings.max_runs_per_caller),
+                admission=Admission(settings.max_runs),
+                limits=CallerLimits(runs.usage, settings.limits),
+                tokens=await stack.enter_async_context(open_tokens(settings)),
                 keys=PostgresKeyStore(servers.database.pool),
                 workspaces=PostgresWorkspaceCatalog(servers.database.pool),
                 audit=PostgresAuditLog(servers.database.pool),

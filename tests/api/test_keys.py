@@ -8,7 +8,7 @@ import httpx
 import pytest
 from fastapi.routing import APIRoute
 
-from app.access import authentication
+from app.access import authentication, refusals
 from app.access.authentication import Authenticator
 from app.access.keys import make_key
 from app.serving.application import DIALECTS, ROUTERS, make_app
@@ -240,3 +240,23 @@ async def test_changes_are_recorded_with_who_made_them_and_refusals_too(
     ]
     await services.audit.delete_before(datetime.now(UTC) + timedelta(hours=1))
     assert await services.audit.list(datetime.now(UTC) - timedelta(hours=1), 10) == []
+
+
+async def test_refused_keys_are_recorded_together_and_requests_without_one_are_not(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refusals, "MOST_ENTRIES", 2)
+    async with open_client(make_app(services)) as client:
+        key, header = await make(services, "ask")
+        for _ in range(3):
+            await client.get("/api/documents", headers={"X-API-Key": "ask_wrong"})
+        await client.post("/api/session", json={"key": "ask_wrong"})
+        await client.get("/api/documents")
+        await client.get("/api/costs", headers=header)
+        await client.get("/api/ingestions/x", headers=header)
+    entries = await services.audit.list(datetime.now(UTC) - timedelta(hours=1), 10)
+    assert [(e.caller, e.action, e.target, e.status, e.address) for e in reversed(entries)] == [
+        ("unknown", "refused", "This key is not known, has expired or was revoked. (4 times)", 401, "127.0.0.1"),
+        (f"key:{key.key_id}", "refused", "This needs the right 'debug', which your key does not have.", 403, "127.0.0.1"),
+        ("others", "refused", "", 403, None),
+    ]  # fmt: skip

@@ -12,6 +12,7 @@ from app.runs.requests import Ask
 from app.serving.application import make_app
 from app.settings import Settings
 from app.wiring.services import open_services
+from domain.access import Caller
 from domain.errors import Saturated, ThreadBusy, TooManyRuns
 from tests.asking import with_models
 from tests.conftest import HANDBOOK
@@ -40,14 +41,14 @@ async def test_a_question_too_many_is_refused_before_it_exists(settings: Setting
                 with pytest.raises(TooManyRuns, match="as many as you may ask at once"):
                     await manager.start(Ask(QUESTION))
                 await expect_refusal(http, 429, "too_many_runs")
-                hers = await manager.start(Ask(QUESTION, caller="Ann"))
+                hers = await manager.start(Ask(QUESTION, caller=Caller("Ann")))
                 with pytest.raises(Saturated):
-                    await manager.start(Ask(QUESTION, caller="Ben"))
+                    await manager.start(Ask(QUESTION, caller=Caller("Ben")))
                 await manager.stop("default", mine.run_id)
                 async with asyncio.timeout(10):
                     while services.admission.running > 1:  # noqa: ASYNC110
                         await asyncio.sleep(0.01)
-                third = await manager.start(Ask(QUESTION, caller="Cleo"))
+                third = await manager.start(Ask(QUESTION, caller=Caller("Cleo")))
                 await expect_refusal(http, 503, "saturated")
                 assert await count_runs(settings) == 3
                 for run in (hers, third):

@@ -1,21 +1,29 @@
 """API keys in PostgreSQL."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import LiteralString
 
 from psycopg.rows import DictRow
 
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, translated_errors
 from domain.access import ApiKey
+from domain.limits import Limits
 
 _COLUMNS: LiteralString = """
-    key_id, name, rights, workspaces, groups, created_at, expires_at, revoked_at, last_used_at
+    key_id, name, rights, workspaces, groups, created_at, expires_at, revoked_at, last_used_at,
+    requests_per_minute, runs, tokens_per_day, dollars_per_day
 """
 
 _ADD: LiteralString = """
-    INSERT INTO api_keys (key_id, digest, name, workspaces, groups, rights, expires_at)
-    VALUES (%(key_id)s, %(digest)s, %(name)s, %(workspaces)s, %(groups)s, %(rights)s, %(expires_at)s)
+    INSERT INTO api_keys (
+        key_id, digest, name, workspaces, groups, rights, expires_at,
+        requests_per_minute, runs, tokens_per_day, dollars_per_day
+    )
+    VALUES (
+        %(key_id)s, %(digest)s, %(name)s, %(workspaces)s, %(groups)s, %(rights)s, %(expires_at)s,
+        %(requests_per_minute)s, %(runs)s, %(tokens_per_day)s, %(dollars_per_day)s
+    )
 """
 
 _FIND: LiteralString = f"""
@@ -39,7 +47,8 @@ class PostgresKeyStore:
         self._pool = pool
 
     async def add(self, key: ApiKey, digest: bytes) -> None:
-        values = asdict(key) | {"digest": digest}
+        values = asdict(key) | asdict(key.limits) | {"digest": digest}
+        del values["limits"]
         for name in ("workspaces", "groups", "rights"):
             values[name] = None if values[name] is None else sorted(values[name])
         await self._fetch(_ADD + " RETURNING key_id", **values)
@@ -65,4 +74,5 @@ class PostgresKeyStore:
 
 def _read(row: DictRow) -> ApiKey:
     sets = {name: None if row[name] is None else frozenset(row[name]) for name in ("workspaces", "groups", "rights")}
-    return ApiKey(**row | sets)
+    limits = Limits(**{field.name: row.pop(field.name) for field in fields(Limits)})
+    return ApiKey(**row | sets, limits=limits)

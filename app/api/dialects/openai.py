@@ -45,6 +45,7 @@ from domain.text.markers import find_markers
 CORRECTION = "\n\n---\n\n**Correction.** The text above is withdrawn. The corrected answer:\n\n"
 """Opens a corrected answer: the protocol has no way to take back what was streamed."""
 
+_KEPT_HEADERS = {"retry-after", "ratelimit", "ratelimit-policy"}
 MOST_MESSAGES = 1000
 MOST_TEXTS = 256
 """Texts to embed in one request."""
@@ -68,7 +69,7 @@ class OpenAIRoute(needs("ask")):  # type: ignore[misc]
                 plain = respond_to_error(request, error)
                 status = 400 if isinstance(error, InputError) and plain.status_code == 422 else plain.status_code
                 refused = _refuse(status, error.message, error.code)
-                refused.headers.update({k: v for k, v in plain.headers.items() if k == "retry-after"})
+                refused.headers.update({k: v for k, v in plain.headers.items() if k in _KEPT_HEADERS})
                 return refused
 
         return handle_in_protocol
@@ -175,7 +176,7 @@ async def complete(
         thread_id=metadata.get("thread_id") or await _find_thread(conversations, [key, exchanges]),
         mode=body.model,
         history=_make_turns(exchanges),
-        caller=caller.name,
+        caller=caller,
     )
     completion = Completion(body.model, str(request.base_url), workspace_id)
     events, headers, stop = await _start(request, ask)

@@ -1,0 +1,86 @@
+"""What callers use, counted in Redis."""
+
+from typing import Any
+
+from app.adapters.redis.connection import RedisServer
+from domain.limits import NO_LIMITS, Limits, Used
+
+RUN_SECONDS = 900
+"""Seconds after which a run is no longer counted although nobody ended it, because its process died."""
+
+NANO = 1_000_000_000
+"""Dollars are counted in billionths, the smallest cost of a run that is recorded."""
+
+# One script, so that no two requests take the same last place. A minute begins with a request, and a day at midnight.
+# KEYS: what the caller has used, their runs.
+# ARGV: act, requests allowed, runs allowed, tokens allowed, dollars allowed, run, seconds, tokens, dollars.
+_COUNT = """
+local now = tonumber(redis.call('TIME')[1])
+local function allows(limit, used) return not tonumber(limit) or used < tonumber(limit) end
+
+local used = redis.call('HMGET', KEYS[1], 'minute_ends', 'requests', 'day_ends', 'tokens', 'dollars')
+for i = 1, 5 do used[i] = tonumber(used[i] or 0) end
+if used[1] <= now then used[1], used[2] = now + 60, 0 end
+if used[3] <= now then used[3], used[4], used[5] = (math.floor(now / 86400) + 1) * 86400, 0, 0 end
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
+local runs = redis.call('ZCARD', KEYS[2])
+
+local counted = false
+if ARGV[1] == 'request' then
+    counted = allows(ARGV[2], used[2])
+    if counted then used[2] = used[2] + 1 end
+elseif ARGV[1] == 'begin' then
+    counted = allows(ARGV[3], runs) and allows(ARGV[4], used[4]) and allows(ARGV[5], used[5])
+    if counted and ARGV[6] ~= '' then
+        redis.call('ZADD', KEYS[2], now + ARGV[7], ARGV[6])
+        redis.call('EXPIRE', KEYS[2], ARGV[7])
+    end
+else
+    redis.call('ZREM', KEYS[2], ARGV[6])
+    used[4], used[5] = used[4] + ARGV[8], used[5] + ARGV[9]
+    counted = ARGV[8] + ARGV[9] > 0
+end
+if counted and ARGV[1] ~= 'begin' then
+    redis.call('HSET', KEYS[1], 'minute_ends', used[1], 'requests', used[2],
+        'day_ends', used[3], 'tokens', used[4], 'dollars', string.format('%.0f', used[5]))
+    redis.call('EXPIRE', KEYS[1], 90000)
+end
+return {counted and 1 or 0, used[2], used[1] - now, runs, used[4], used[5], used[3] - now}
+"""
+
+
+class RedisUsageCounter:
+    """Implements `domain.ports.limits.UsageCounter`. `namespace` identifies the database that holds the keys."""
+
+    def __init__(self, server: RedisServer, namespace: str = "") -> None:
+        self._prefix = f"askgraph:{namespace}"
+        self._line = server.open_line(_COUNT)
+
+    async def count_request(self, caller: str, limits: Limits) -> tuple[bool, Used] | None:
+        return await self._count("request", caller, limits)
+
+    async def begin_run(self, caller: str, run_id: str | None, limits: Limits) -> tuple[bool, Used] | None:
+        return await self._count("begin", caller, limits, run_id or "")
+
+    async def end_run(self, caller: str, run_id: str, tokens: int, dollars: float) -> None:
+        await self._count("end", caller, NO_LIMITS, run_id, tokens, round(dollars * NANO))
+
+    async def _count(
+        self, act: str, caller: str, limits: Limits, run_id: str = "", tokens: int = 0, nanodollars: int = 0
+    ) -> tuple[bool, Used] | None:
+        dollars = limits.dollars_per_day
+        allowed = [
+            limits.requests_per_minute,
+            limits.runs,
+            limits.tokens_per_day,
+            None if dollars is None else round(dollars * NANO),
+        ]
+        arguments: list[str | bytes | int] = [act, *("" if each is None else each for each in allowed)]
+        arguments += [run_id, RUN_SECONDS, tokens, nanodollars]
+        found: Any = await self._line.call(
+            [f"{self._prefix}:used:{caller}", f"{self._prefix}:running:{caller}"], arguments
+        )
+        if found is None:
+            return None
+        counted, requests, minute_ends, runs, spent_tokens, spent, day_ends = found
+        return bool(counted), Used(requests, minute_ends, runs, spent_tokens, spent / NANO, day_ends)

@@ -1,0 +1,111 @@
+"""Limits of callers: refused with 429 before anything is read or begun, and what is left is told in headers."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from app.access.keys import make_key
+from app.serving.application import make_app
+from app.settings import Settings
+from app.support.metrics import REGISTRY
+from app.wiring.services import Services, open_services
+from domain.access import ApiKey
+from domain.limits import Limits
+from tests.asking import with_models
+from tests.http_client import open_client
+from tests.wire.openai import serve_openai
+
+QUESTION = {"question": "How long is the warranty of the Falke?"}
+COMPLETION = {"model": "standard", "messages": [{"role": "user", "content": "How long is the warranty of the Falke?"}]}
+
+
+async def make(services: Services, limits: Limits) -> dict[str, str]:
+    """Make a key with these limits; returns the header with its secret."""
+    _, token = await make_key(services.keys, ApiKey("", "test", frozenset({"ask", "ingest"}), limits=limits))
+    return {"Authorization": f"Bearer {token}"}
+
+
+def count_refusals(limit: str) -> float:
+    return REGISTRY.get_sample_value("askgraph_refused_by_limit_total", {"limit": limit}) or 0.0
+
+
+async def test_a_key_may_send_so_many_requests_a_minute(services: Services, library: dict[str, str]) -> None:
+    async with open_client(make_app(services)) as client:
+        key = await make(services, Limits(requests_per_minute=3))
+        refused_before = count_refusals("requests")
+        first = await client.post("/api/chat?stream=false", json=QUESTION, headers=key)
+        assert (first.status_code, first.headers["RateLimit-Policy"]) == (200, '"requests";q=3;w=60')
+        assert first.headers["RateLimit"].startswith('"requests";r=2;t=')
+        # The second is answered from the cache, and an error counts too.
+        cached = await client.post("/api/chat", json=QUESTION, headers=key)
+        assert cached.headers["RateLimit"].startswith('"requests";r=1;t=')
+        missing = await client.get("/api/documents/none", headers=key)
+        assert (missing.status_code, missing.headers["RateLimit"][:16]) == (404, '"requests";r=0;t')
+
+        async def never() -> AsyncIterator[bytes]:
+            raise AssertionError("the body was read")
+            yield b""
+
+        upload = {"Content-Type": "multipart/form-data; boundary=x"}
+        refused = await client.post("/api/documents", content=never(), headers=key | upload)
+        error = refused.json()["error"]
+        assert (refused.status_code, error["code"], error["retryable"]) == (429, "rate_limited", True)
+        assert error["message"].startswith("You may send 3 requests a minute. Go on in ")
+        assert 1 <= int(refused.headers["Retry-After"]) <= 60
+        assert refused.headers["RateLimit"].startswith('"requests";r=0;t=')
+        protocol = await client.post("/v1/chat/completions", json=COMPLETION, headers=key)
+        assert (protocol.status_code, protocol.json()["error"]["type"]) == (429, "rate_limit_error")
+        assert {"retry-after", "ratelimit", "ratelimit-policy"} <= set(protocol.headers)
+        assert count_refusals("requests") == refused_before + 2
+        # Another key has a minute of its own, and one without limits has no headers.
+        assert (await client.get("/api/documents", headers=await make(services, Limits(1)))).status_code == 200
+        assert "ratelimit" not in (await client.get("/api/documents", headers=await make(services, Limits()))).headers
+
+
+@pytest.mark.parametrize(
+    ("limits", "policy", "says"),
+    [
+        (Limits(tokens_per_day=1), '"tokens";q=1;w=86400', "tokens, and may use 1. A new day begins in "),
+        (Limits(dollars_per_day=0.0000001), '"cents";q=0;w=86400', "and may use $0.0000. A new day begins in "),
+    ],
+)
+async def test_a_key_may_spend_so_much_a_day(
+    settings: Settings, library: dict[str, str], limits: Limits, policy: str, says: str
+) -> None:
+    async with (
+        serve_openai() as model,
+        open_services(with_models(settings, model)) as services,
+        open_client(make_app(services)) as client,
+    ):
+        key = await make(services, limits)
+        first = await client.post("/api/chat?stream=false", json=QUESTION, headers=key)
+        assert (first.status_code, first.headers["RateLimit-Policy"]) == (200, policy)
+        assert first.json()["usage"]
+        other: dict[str, Any] = {"question": "What does the repair service cost?"}
+        refused = await client.post("/api/chat", json=other, headers=key)
+        error = refused.json()["error"]
+        assert (refused.status_code, error["code"]) == (429, "budget_spent")
+        assert says in error["message"]
+        assert int(refused.headers["Retry-After"]) <= 86_400
+        # What costs nothing goes on.
+        assert (await client.get("/api/documents", headers=key)).status_code == 200
+        assert (await client.post("/api/chat?stream=false", json=QUESTION, headers=key)).json()["cached"]
+
+
+async def test_limits_of_the_deployment_hold_where_a_key_has_none(settings: Settings) -> None:
+    changed = settings.model_copy(update={"requests_per_minute": 1, "max_runs_per_caller": 4})
+    async with open_services(changed) as services, open_client(make_app(services)) as client:
+        for key, most in (({}, 1), (await make(services, Limits(requests_per_minute=2)), 2)):
+            answered = await client.get("/api/session", headers=key or await make(services, Limits()))
+            assert answered.headers["RateLimit-Policy"] == f'"requests";q={most};w=60, "runs";q=4'
+
+
+async def test_without_redis_everybody_is_served(settings: Settings) -> None:
+    away = settings.model_copy(update={"redis_url": SecretStr("redis://127.0.0.1:1"), "requests_per_minute": 1})
+    async with open_services(away) as services, open_client(make_app(services)) as client:
+        before = REGISTRY.get_sample_value("askgraph_unlimited_requests_total") or 0.0
+        for _ in range(2):
+            assert (await client.post("/api/chat?stream=false", json=QUESTION)).status_code == 200
+        assert REGISTRY.get_sample_value("askgraph_unlimited_requests_total") == before + 4

@@ -1,0 +1,49 @@
+"""The contract of `UsageCounter`. An adapter's tests inherit from the class and provide the fixture `usage`, over an
+empty store."""
+
+import asyncio
+from dataclasses import replace
+
+from domain.limits import NO_LIMITS, Limits, Used
+from domain.ports.limits import UsageCounter
+
+LIMITS = Limits(requests_per_minute=3, runs=2, tokens_per_day=1000, dollars_per_day=0.5)
+
+
+def read(counted: tuple[bool, Used] | None) -> tuple[bool, Used]:
+    """Return what was counted, at no particular time."""
+    assert counted is not None
+    assert 0 < counted[1].minute_ends <= 60
+    assert 0 < counted[1].day_ends <= 86_400
+    return counted[0], replace(counted[1], minute_ends=60, day_ends=86_400)
+
+
+class UsageCounterContract:
+    async def test_requests_are_counted_up_to_the_limit(self, usage: UsageCounter) -> None:
+        counted = await asyncio.gather(*(usage.count_request("ann", LIMITS) for _ in range(5)))
+        assert sorted(read(each)[0] for each in counted) == [False, False, True, True, True]
+        assert read(counted[-1]) == (False, Used(requests=3))
+        assert read(await usage.count_request("ben", LIMITS)) == (True, Used(requests=1))
+        assert read(await usage.count_request("ann", NO_LIMITS)) == (True, Used(requests=4))
+
+    async def test_runs_are_counted_until_they_end(self, usage: UsageCounter) -> None:
+        begun = await asyncio.gather(*(usage.begin_run("ann", f"run-{number}", LIMITS) for number in range(4)))
+        assert [read(each)[0] for each in begun] == [True, True, False, False]
+        assert read(await usage.begin_run("ann", None, LIMITS)) == (False, Used(runs=2))
+        assert read(await usage.begin_run("ben", None, LIMITS)) == (True, Used())
+        for _ in range(2):
+            await usage.end_run("ann", "run-0", 0, 0.0)
+        assert read(await usage.begin_run("ann", None, LIMITS)) == (True, Used(runs=1))
+        assert read(await usage.begin_run("ann", "run-4", LIMITS))[0]
+        assert not read(await usage.begin_run("ann", None, LIMITS))[0]
+
+    async def test_what_runs_cost_is_summed_up_and_keeps_others_from_beginning(self, usage: UsageCounter) -> None:
+        await usage.end_run("ann", "run-1", 400, 0.000000001)
+        assert read(await usage.begin_run("ann", None, LIMITS)) == (True, Used(tokens=400, dollars=0.000000001))
+        await usage.end_run("ann", "run-2", 600, 0.25)
+        spent = Used(tokens=1000, dollars=0.250000001)
+        assert read(await usage.begin_run("ann", "run-3", LIMITS)) == (False, spent)
+        assert read(await usage.begin_run("ann", None, replace(LIMITS, tokens_per_day=None))) == (True, spent)
+        assert read(await usage.begin_run("ann", None, Limits(dollars_per_day=0.25))) == (False, spent)
+        # Requests are another limit.
+        assert read(await usage.count_request("ann", LIMITS)) == (True, replace(spent, requests=1))
