@@ -97,6 +97,8 @@ ENDPOINTS: dict[str, Endpoint] = {
             }
         },
     ),
+    # Tools say by themselves what is unknown: tests/dialects/test_mcp_dialect.py.
+    "post /mcp": Endpoint("ask", {"json": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}}),
     "get /api/costs": Endpoint("debug", IN_WORKSPACE),
     "get /metrics": Endpoint("debug"),
 }

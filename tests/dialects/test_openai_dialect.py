@@ -1,10 +1,8 @@
 """OpenAI's own client and LangChain's, unmodified, against the service."""
 
 import asyncio
-import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -20,6 +18,7 @@ from app.serving.application import make_app
 from app.wiring.services import Services
 from domain.events import Content, Correction, Event
 from tests.asking import QUESTION
+from tests.dialects.examples import read_example
 from tests.http_client import run_app
 from tests.wire.serving import serve_app
 
@@ -192,8 +191,7 @@ async def test_langchain_connects_unmodified(served: Served) -> None:
 
 
 async def test_the_example_of_the_page_runs(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
-    page = Path(__file__).parents[2] / "docs" / "clients.md"
-    [example] = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    example = read_example("OpenAI's protocol")
     await asyncio.to_thread(exec, example.replace("http://127.0.0.1:8000", served.address), {})
     said = capsys.readouterr().out
     assert "36 months" in said

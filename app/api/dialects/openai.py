@@ -6,7 +6,7 @@ otherwise, also where the client has edited it, a new thread begins with it. A `
 
 import base64
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing
 from itertools import pairwise
 from typing import Annotated, Any, Literal, cast
@@ -28,11 +28,12 @@ from app.api.dependencies import (
     needs,
     read_services,
 )
+from app.api.dialects.beginning import begin
 from app.api.errors import respond_to_error, status_of_failure
 from app.api.sse import STREAM_HEADERS
 from app.api.streams import GONE, PING_SECONDS, collect_while_connected, locate
 from app.runs.cache_key import digest
-from app.runs.requests import Ask, read_events
+from app.runs.requests import Ask
 from app.support.cancelling import finish
 from domain.documents import Citation
 from domain.errors import AskgraphError, InputError
@@ -178,7 +179,8 @@ async def complete(
         caller=caller.name,
     )
     completion = Completion(body.model, str(request.base_url), workspace_id)
-    events, headers, stop = await _start(request, ask)
+    begun = await begin(get_cached_answers(request), get_run_manager(request), ask)
+    headers = locate(begun.run)
 
     async def remember(answer: str) -> None:
         transcript = digest([key, [*exchanges, (question, answer.strip())]])
@@ -186,11 +188,11 @@ async def complete(
 
     if body.stream:
         with_usage = body.stream_options is not None and body.stream_options.include_usage
-        frames = _stream(completion, headers["X-Run-Id"], events, stop, remember, with_usage=with_usage)
+        frames = _stream(completion, begun.run.run_id, begun.events, begun.stop, remember, with_usage=with_usage)
         return EventSourceResponse(frames, ping=PING_SECONDS, headers=headers | STREAM_HEADERS)
-    followed = await collect_while_connected(request, events)
+    followed = await collect_while_connected(request, begun.events)
     if followed is None:
-        await stop()
+        await begun.stop()
         return Response(status_code=GONE)
     ended, _ = followed
     if ended["type"] == "error":
@@ -302,35 +304,11 @@ async def _find_thread(conversations: ConversationIndex, transcript: list[Any]) 
     return await conversations.take(digest(transcript)) if transcript[-1] else None
 
 
-Stop = Callable[[], Coroutine[Any, Any, None]]
-
-
-async def _start(request: Request, ask: Ask) -> tuple[AsyncGenerator[Event], dict[str, str], Stop]:
-    """Begin to answer. Returns the events, headers that identify the run, and what stops it."""
-    if hit := await get_cached_answers(request).find(ask):
-
-        async def repeat() -> AsyncGenerator[Event]:
-            for event in hit.events:
-                yield event
-
-        async def leave() -> None:
-            """Leave the answer, which is complete."""
-
-        return repeat(), locate(hit), leave
-    manager = get_run_manager(request)
-    run = await manager.start(ask)
-
-    async def stop() -> None:
-        await manager.stop(run.workspace_id, run.run_id)
-
-    return read_events(manager.follow(run)), locate(run), stop
-
-
 async def _stream(
     completion: Completion,
     run_id: str,
     events: AsyncGenerator[Event],
-    stop: Stop,
+    stop: Callable[[], Awaitable[object]],
     remember: Callable[[str], Coroutine[Any, Any, None]],
     *,
     with_usage: bool,
