@@ -43,6 +43,7 @@ check: install-dev ## ruff, mypy --strict, import-linter
 # Three processes also on two cores: tests wait half of the time, for servers, for what is slow, for a clock.
 test: install-dev ## all tests, on real embedded Postgres and Valkey, and real Chromium
 	@sh tests/install-chromium.sh
+	@sh tests/install-node-clients.sh
 	@$(BIN)/python -m pytest -n 3 --dist loadfile --ignore tests/llm $(ARGS)
 
 $(VENV)/.installed-llm: $(VENV)/.installed-dev constraints-llm.txt

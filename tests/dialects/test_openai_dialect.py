@@ -13,7 +13,8 @@ from openai import AsyncOpenAI
 from pydantic import SecretStr
 from sse_starlette import EventSourceResponse
 
-from app.api.dialects.openai import CORRECTION, Completion, _stream, _translate
+from app.api.dialects.openai import Completion, _stream
+from app.api.dialects.translating import CORRECTION, translate_text
 from app.serving.application import make_app
 from app.wiring.services import Services
 from domain.events import Content, Correction, Event
@@ -166,11 +167,11 @@ async def test_a_client_that_leaves_stops_its_run() -> None:
 
 
 def test_a_correction_is_said_where_nothing_can_be_taken_back() -> None:
-    sent, offset = _translate(Content(type="content", token="It is 24"), "", 0)
-    piece, offset = _translate(Correction(type="correction", reason="", answer="36.", citations=[]), sent, offset)
+    sent, offset = translate_text(Content(type="content", token="It is 24"), "", 0)
+    piece, offset = translate_text(Correction(type="correction", reason="", answer="36.", citations=[]), sent, offset)
     assert piece == f"{CORRECTION}36."
     assert (sent + piece)[offset:] == "36."
-    more, same = _translate(
+    more, same = translate_text(
         Correction(type="correction", reason="", answer="36. Yes", citations=[]), sent + piece, offset
     )
     assert (more, same) == (" Yes", offset)

@@ -1,17 +1,14 @@
 """OpenAI's Chat Completions over our runs, under `/v1`: for clients and libraries that speak it already.
 
-The client keeps the conversation and sends all of it. Where it is one that we have answered, its thread goes on;
-otherwise, also where the client has edited it, a new thread begins with it. A `thread_id` in `metadata` names one.
+The client keeps the conversation and sends all of it; a `thread_id` in `metadata` names its thread.
 """
 
 import base64
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing
-from itertools import pairwise
 from typing import Annotated, Any, Literal, cast
 
-import orjson
 from fastapi import APIRouter, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
@@ -28,23 +25,17 @@ from app.api.dependencies import (
     needs,
     read_services,
 )
-from app.api.dialects.beginning import begin
+from app.api.dialects.beginning import SIDES, Conversation, begin, split_conversation
+from app.api.dialects.translating import END, encode_data, list_marks, locate_evidence, translate_text
 from app.api.errors import respond_to_error, status_of_failure
 from app.api.sse import STREAM_HEADERS
 from app.api.streams import GONE, PING_SECONDS, collect_while_connected, locate
-from app.runs.cache_key import digest
 from app.runs.requests import Ask
 from app.support.cancelling import finish
 from domain.documents import Citation
 from domain.errors import AskgraphError, InputError
 from domain.events import Done, Event
-from domain.ports.conversations import ConversationIndex
 from domain.scope import Scope
-from domain.state import Turn
-from domain.text.markers import find_markers
-
-CORRECTION = "\n\n---\n\n**Correction.** The text above is withdrawn. The corrected answer:\n\n"
-"""Opens a corrected answer: the protocol has no way to take back what was streamed."""
 
 MOST_MESSAGES = 1000
 MOST_TEXTS = 256
@@ -121,19 +112,9 @@ class CompletionRequest(BaseModel):
     """`thread_id`: go on in this thread. `workspace`: ask there."""
 
     def read_conversation(self) -> tuple[list[tuple[str, str]], str]:
-        """Return the questions and answers so far, and the question. Raises `InputError`.
-
-        Instructions to the model are left out: answers come from the documents, and the team's instructions are in the
-        mode's profile.
-        """
-        said = [(m.role, m.read_text().strip()) for m in self.messages if m.role in ("user", "assistant")]
-        if not said or said[-1][0] != "user":
-            raise InputError("The last message has to be the user's question.")
-        exchanges: list[tuple[str, str]] = []
-        for (role, text), (following, answer) in pairwise(said):
-            if role == "user" and following == "assistant":
-                exchanges.append((text, answer))
-        return exchanges, said[-1][1]
+        """Return the questions and answers so far, and the question. Raises `InputError`."""
+        heard = [message for message in self.messages if message.role in SIDES]
+        return split_conversation([(message.role, message.read_text()) for message in heard])
 
 
 class EmbeddingRequest(BaseModel):
@@ -169,13 +150,13 @@ async def complete(
     caller = get_caller(request)
     metadata = body.metadata or {}
     workspace_id = caller.enter(metadata.get("workspace"))
-    key = [workspace_id, caller.name]
+    conversation = Conversation(conversations, workspace_id, caller, exchanges)
     ask = Ask(
         question=question,
         scope=Scope(workspace_id, groups=caller.groups),
-        thread_id=metadata.get("thread_id") or await _find_thread(conversations, [key, exchanges]),
+        thread_id=metadata.get("thread_id") or await conversation.find_thread(),
         mode=body.model,
-        history=_make_turns(exchanges),
+        history=conversation.make_turns(),
         caller=caller.name,
     )
     completion = Completion(body.model, str(request.base_url), workspace_id)
@@ -183,8 +164,7 @@ async def complete(
     headers = locate(begun.run)
 
     async def remember(answer: str) -> None:
-        transcript = digest([key, [*exchanges, (question, answer.strip())]])
-        await conversations.remember(transcript, headers["X-Thread-Id"])
+        await conversation.remember(question, answer, begun.run.thread_id)
 
     if body.stream:
         with_usage = body.stream_options is not None and body.stream_options.include_usage
@@ -261,23 +241,17 @@ class Completion:
 
     def cite(self, done: Done, offset: int) -> dict[str, Any]:
         """Make the annotations: each marker with the address of what it cites."""
-        by_number = {citation["marker"]: citation for citation in done["citations"]}
-        chunk_ids = [
-            by_number[n]["chunk_id"] if n in by_number else "" for n in range(1, max(by_number, default=0) + 1)
-        ]
         annotations = [
             {
                 "type": "url_citation",
                 "url_citation": {
-                    "start_index": span.start + offset,
-                    "end_index": span.end + offset,
-                    "title": by_number[number]["title"],
-                    "url": self._locate(by_number[number]),
+                    "start_index": mark.start + offset,
+                    "end_index": mark.end + offset,
+                    "title": mark.citation["title"],
+                    "url": self._locate(mark.citation),
                 },
             }
-            for span in find_markers(done["answer"], chunk_ids)
-            for number in span.numbers
-            if number in by_number
+            for mark in list_marks(done)
         ]
         return {"annotations": annotations} if annotations else {}
 
@@ -288,9 +262,7 @@ class Completion:
         return [self._locate(citation) for citation in citations]
 
     def _locate(self, citation: Citation) -> str:
-        """Return the address of the cited page, or of the document where it has no pages."""
-        place = "text" if citation["page"] is None else f"pages/{citation['page']}.png"
-        return f"{self._base_url}api/documents/{citation['document_id']}/{place}?workspace={self._workspace_id}"
+        return locate_evidence(self._base_url, self._workspace_id, citation)
 
 
 def count_tokens(done: Done) -> dict[str, int]:
@@ -298,10 +270,6 @@ def count_tokens(done: Done) -> dict[str, int]:
     read = sum(usage["input_tokens"] for usage in done["usage"])
     written = sum(usage["output_tokens"] for usage in done["usage"])
     return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
-
-
-async def _find_thread(conversations: ConversationIndex, transcript: list[Any]) -> str | None:
-    return await conversations.take(digest(transcript)) if transcript[-1] else None
 
 
 async def _stream(
@@ -315,59 +283,25 @@ async def _stream(
 ) -> AsyncGenerator[bytes]:
     sent, offset, ended = "", 0, False
     try:
-        yield _frame(completion.make_chunk(run_id, {"role": "assistant", "content": ""}))
+        yield encode_data(completion.make_chunk(run_id, {"role": "assistant", "content": ""}))
         async with aclosing(events) as opened:
             async for event in opened:
-                piece, offset = _translate(event, sent, offset)
+                piece, offset = translate_text(event, sent, offset)
                 sent += piece
                 if piece:
-                    yield _frame(completion.make_chunk(run_id, {"content": piece}))
+                    yield encode_data(completion.make_chunk(run_id, {"content": piece}))
                 if event["type"] == "done":
                     ended = True
                     await remember(sent)
                     for chunk in completion.make_end(event, offset, with_usage=with_usage):
-                        yield _frame(chunk)
+                        yield encode_data(chunk)
                 elif event["type"] == "error":
                     ended = True
-                    yield _frame(_describe_error(event["message"], event["code"], status_of_failure(event)))
-        yield b"data: [DONE]\n\n"
+                    yield encode_data(_describe_error(event["message"], event["code"], status_of_failure(event)))
+        yield END
     finally:
         if not ended:
             await finish(stop)
-
-
-def _translate(event: Event, sent: str, offset: int) -> tuple[str, int]:
-    """Return the text to send for an event, and where in all that was sent the answer begins."""
-    if event["type"] == "content":
-        return event["token"], offset
-    if event["type"] == "correction":
-        if event["answer"].startswith(sent[offset:]):
-            return event["answer"][len(sent) - offset :], offset
-        return CORRECTION + event["answer"], len(sent) + len(CORRECTION)
-    if event["type"] == "done" and not sent:
-        # A stopped run may have written nothing that was streamed.
-        return event["answer"], 0
-    return "", offset
-
-
-def _frame(chunk: dict[str, Any]) -> bytes:
-    return b"data: %b\n\n" % orjson.dumps(chunk)
-
-
-def _make_turns(exchanges: Sequence[tuple[str, str]]) -> list[Turn]:
-    """Make the turns of a conversation that no thread holds. Which documents were cited is not known."""
-    return [
-        Turn(
-            run_id=f"client-{number}",
-            question=question,
-            standalone_question=question,
-            route="needs_retrieval",
-            answer=answer,
-            documents=[],
-            outcome="answered",
-        )
-        for number, (question, answer) in enumerate(exchanges)
-    ]
 
 
 def _describe_model(name: str) -> dict[str, Any]:
