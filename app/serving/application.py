@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 from app.access.authentication import Authenticator
 from app.api import cache, chat, costs, documents, graph, health, ingestions, metrics, originals, runs, session, threads
 from app.api.body_limit import BodyLimit
-from app.api.dialects import mcp, openai, ui
+from app.api.dialects import mcp, openai, openai_responses, ui
 from app.api.errors import register_error_handlers
 from app.api.perimeter import Perimeter
 from app.api.reference import POLICY, render_reference
@@ -43,7 +43,7 @@ ROUTERS = (
     metrics.router,
 )
 
-DIALECTS = (openai.router, ui.router, mcp.router)
+DIALECTS = (openai.router, openai_responses.router, ui.router, mcp.router)
 """Other protocols, which others document."""
 
 MAX_BODY = 1_000_000

@@ -97,6 +97,16 @@ ENDPOINTS: dict[str, Endpoint] = {
             }
         },
     ),
+    "post /v1/responses": Endpoint(
+        "ask",
+        {
+            "json": {
+                "model": "standard",
+                "input": "What does the lawn of the Kestrel need?",
+                "metadata": {"workspace": "$workspace"},
+            }
+        },
+    ),
     "post /api/ui/chat": Endpoint(
         "ask",
         {
@@ -297,7 +307,8 @@ async def test_a_question_is_answered_from_what_the_caller_may_read(service: Ser
             asked = await service.client.post("/api/chat", json=question, headers={"Accept": "application/json"})
             completed = await service.client.post("/v1/chat/completions", json=protocol)
             chatted = await service.client.post("/api/ui/chat", json=chat)
-            for response in (asked, completed, chatted):
+            responded = await service.client.post("/v1/responses", json=protocol | {"input": text})
+            for response in (asked, completed, responded, chatted):
                 assert response.status_code == 200
                 assert ("7731" in response.text) == tells, groups
 

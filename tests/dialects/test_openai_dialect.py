@@ -1,7 +1,7 @@
 """OpenAI's own client and LangChain's, unmodified, against the service."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +11,11 @@ import pytest
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from openai import AsyncOpenAI
 from pydantic import SecretStr
-from sse_starlette import EventSourceResponse
 
-from app.api.dialects.openai import Completion, _stream
 from app.api.dialects.translating import CORRECTION, translate_text
 from app.serving.application import make_app
 from app.wiring.services import Services
-from domain.events import Content, Correction, Event
+from domain.events import Content, Correction
 from tests.asking import QUESTION
 from tests.dialects.examples import read_example
 from tests.http_client import run_app
@@ -132,38 +130,6 @@ async def test_bad_requests_are_refused_in_the_protocols_form(served: Served, op
         await served.client.chat.completions.create(**wanted)
     assert caught.value.type == "invalid_request_error"
     assert caught.value.code
-
-
-async def test_a_client_that_leaves_stops_its_run() -> None:
-    stopped, sent = asyncio.Event(), asyncio.Event()
-
-    async def write_for_ever() -> AsyncGenerator[Event]:
-        while True:
-            yield Content(type="content", token="word ")
-            await asyncio.sleep(0)
-
-    async def stop() -> None:
-        # As a database would: the server cancels each wait of the task that streams.
-        await asyncio.sleep(0.01)
-        stopped.set()
-
-    async def remember(answer: str) -> None:
-        raise AssertionError(answer)
-
-    async def receive() -> Any:
-        await sent.wait()
-        return {"type": "http.disconnect"}
-
-    async def send(message: Any) -> None:
-        if b'"content":"word "' in message.get("body", b""):
-            assert not stopped.is_set()
-            sent.set()
-
-    completion = Completion("fast", "http://localhost/", "default")
-    frames = _stream(completion, "r", write_for_ever(), stop, remember, with_usage=False)
-    await EventSourceResponse(frames)({"type": "http", "method": "POST", "headers": []}, receive, send)
-    async with asyncio.timeout(5):
-        await stopped.wait()
 
 
 def test_a_correction_is_said_where_nothing_can_be_taken_back() -> None:

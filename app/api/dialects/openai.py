@@ -55,11 +55,11 @@ class OpenAIRoute(needs("ask")):  # type: ignore[misc]
             except RequestValidationError as error:
                 first = error.errors()[0]
                 field = ".".join(str(part) for part in first["loc"][1:])
-                return _refuse(400, f"{field}: {first['msg']}", "invalid_request", param=field)
+                return refuse(400, f"{field}: {first['msg']}", "invalid_request", param=field)
             except AskgraphError as error:
                 plain = respond_to_error(request, error)
                 status = 400 if isinstance(error, InputError) and plain.status_code == 422 else plain.status_code
-                refused = _refuse(status, error.message, error.code)
+                refused = refuse(status, error.message, error.code)
                 refused.headers.update({k: v for k, v in plain.headers.items() if k == "retry-after"})
                 return refused
 
@@ -136,7 +136,7 @@ async def list_models(modes: ModesDep) -> dict[str, Any]:
 @router.get("/models/{name}")
 async def get_model(name: str, modes: ModesDep) -> Any:
     """Describe a mode as a model."""
-    return _describe_model(name) if name in modes else _refuse_model(name)
+    return _describe_model(name) if name in modes else refuse_model(name)
 
 
 @router.post("/chat/completions")
@@ -145,7 +145,7 @@ async def complete(
 ) -> Response:
     """Answer the last question of a conversation. A client that leaves has stopped its run."""
     if body.model not in modes:
-        return _refuse_model(body.model)
+        return refuse_model(body.model)
     exchanges, question = body.read_conversation()
     caller = get_caller(request)
     metadata = body.metadata or {}
@@ -177,7 +177,7 @@ async def complete(
     ended, _ = followed
     if ended["type"] == "error":
         status = status_of_failure(ended)
-        return _refuse(400 if status == 422 else status, ended["message"], ended["code"])
+        return refuse(400 if status == 422 else status, ended["message"], ended["code"])
     await remember(ended["answer"])
     return JSONResponse(completion.describe(ended), headers=headers)
 
@@ -308,12 +308,14 @@ def _describe_model(name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": 0, "owned_by": "askgraph"}
 
 
-def _refuse_model(name: str) -> JSONResponse:
+def refuse_model(name: str) -> JSONResponse:
+    """Say that there is no such mode."""
     message = f"There is no model {name!r}. GET /v1/models lists the modes."
-    return _refuse(404, message, "model_not_found", param="model")
+    return refuse(404, message, "model_not_found", param="model")
 
 
-def _refuse(status: int, message: str, code: str, param: str | None = None) -> JSONResponse:
+def refuse(status: int, message: str, code: str, param: str | None = None) -> JSONResponse:
+    """Make an error in the protocol's form."""
     return JSONResponse(_describe_error(message, code, status, param), status)
 
 

@@ -57,5 +57,10 @@ def encode_data(data: dict[str, Any]) -> bytes:
     return b"data: %b\n\n" % orjson.dumps(data)
 
 
+def encode_named(name: str, data: dict[str, Any]) -> bytes:
+    """Encode a frame that has a name."""
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), orjson.dumps(data))
+
+
 END = b"data: [DONE]\n\n"
-"""Ends a stream of such frames."""
+"""Ends a stream of frames without names."""
