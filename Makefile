@@ -76,4 +76,4 @@ lock: ## pin what pyproject.toml allows, with hashes and no registry names (need
 	@sh lock.sh
 
 clean: ## remove .venv and caches (embedded data lives in ASKGRAPH_HOME and stays)
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) tests/dialects/node/node_modules .mypy_cache .ruff_cache .pytest_cache

@@ -143,7 +143,7 @@ def _cancellable(caller: Caller, context: ServerRequestContext) -> Iterator[anyi
         try:
             yield scope
         finally:
-            del _calls[call]
+            _calls.pop(call, None)
 
 
 def make_server(desk: Desk) -> Server[Any]:
@@ -228,13 +228,7 @@ def make_server(desk: Desk) -> Server[Any]:
             raise MCPError(INVALID_PARAMS, _explain(error), {"uri": given.uri}) from error
         return ReadResourceResult(contents=[TextResourceContents(uri=given.uri, mime_type=TEXT, text=text)])
 
-    return _name_server(
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
-        on_list_resources=list_resources,
-        on_list_resource_templates=list_templates,
-        on_read_resource=read_resource,
-    )
+    return _assemble(list_tools, call_tool, list_resources, list_templates, read_resource)
 
 
 def make_bridge(client: Client) -> Server[Any]:
@@ -259,17 +253,20 @@ def make_bridge(client: Client) -> Server[Any]:
     async def read_resource(context: ServerRequestContext, given: ReadResourceRequestParams) -> ReadResourceResult:
         return await client.read_resource(given.uri)
 
-    return _name_server(
+    return _assemble(list_tools, call_tool, list_resources, list_templates, read_resource)
+
+
+def _assemble(list_tools: Any, call_tool: Any, list_resources: Any, list_templates: Any, read_resource: Any) -> Server:
+    return Server(
+        "askgraph",
+        version=version("askgraph"),
+        instructions=INSTRUCTIONS,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_list_resources=list_resources,
         on_list_resource_templates=list_templates,
         on_read_resource=read_resource,
     )
-
-
-def _name_server(**handlers: Any) -> Server[Any]:
-    return Server("askgraph", version=version("askgraph"), instructions=INSTRUCTIONS, **handlers)
 
 
 def _describe(document: Document) -> Resource:

@@ -25,7 +25,7 @@ from app.api.dependencies import (
     needs,
     read_services,
 )
-from app.api.dialects.beginning import SIDES, Conversation, begin, split_conversation
+from app.api.dialects.beginning import SIDES, Begun, Conversation, begin, split_conversation
 from app.api.dialects.translating import END, encode_data, list_marks, locate_evidence, translate_text
 from app.api.errors import respond_to_error, status_of_failure
 from app.api.sse import STREAM_HEADERS
@@ -161,7 +161,6 @@ async def complete(
     )
     completion = Completion(body.model, str(request.base_url), workspace_id)
     begun = await begin(get_cached_answers(request), get_run_manager(request), ask)
-    headers = locate(begun.run)
 
     async def remember(answer: str) -> None:
         await conversation.remember(question, answer, begun.run.thread_id)
@@ -169,17 +168,8 @@ async def complete(
     if body.stream:
         with_usage = body.stream_options is not None and body.stream_options.include_usage
         frames = _stream(completion, begun.run.run_id, begun.events, begun.stop, remember, with_usage=with_usage)
-        return EventSourceResponse(frames, ping=PING_SECONDS, headers=headers | STREAM_HEADERS)
-    followed = await collect_while_connected(request, begun.events)
-    if followed is None:
-        await begun.stop()
-        return Response(status_code=GONE)
-    ended, _ = followed
-    if ended["type"] == "error":
-        status = status_of_failure(ended)
-        return refuse(400 if status == 422 else status, ended["message"], ended["code"])
-    await remember(ended["answer"])
-    return JSONResponse(completion.describe(ended), headers=headers)
+        return EventSourceResponse(frames, ping=PING_SECONDS, headers=locate(begun.run) | STREAM_HEADERS)
+    return await answer_whole(request, begun, remember, completion.describe)
 
 
 @router.post("/embeddings")
@@ -201,6 +191,25 @@ async def embed(body: EmbeddingRequest, request: Request) -> dict[str, Any]:
     tokens = sum(read_services(request).models.tokens.count(text) for text in texts)
     usage = {"prompt_tokens": tokens, "total_tokens": tokens}
     return {"object": "list", "data": data, "model": embedder.name, "usage": usage}
+
+
+async def answer_whole(
+    request: Request,
+    begun: Begun,
+    remember: Callable[[str], Awaitable[None]],
+    describe: Callable[[Done], dict[str, Any]],
+) -> Response:
+    """Wait for the answer and describe it. A client that leaves has stopped its run."""
+    followed = await collect_while_connected(request, begun.events)
+    if followed is None:
+        await begun.stop()
+        return Response(status_code=GONE)
+    ended, _ = followed
+    if ended["type"] == "error":
+        status = status_of_failure(ended)
+        return refuse(400 if status == 422 else status, ended["message"], ended["code"])
+    await remember(ended["answer"])
+    return JSONResponse(describe(ended), headers=locate(begun.run))
 
 
 class Completion:

@@ -9,18 +9,17 @@ from contextlib import aclosing
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict
 from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
 from app.api.dependencies import ConversationsDep, ModesDep, get_cached_answers, get_caller, get_run_manager
 from app.api.dialects.beginning import SIDES, Conversation, begin, split_conversation
-from app.api.dialects.openai import MOST_MESSAGES, OpenAIRoute, count_tokens, refuse, refuse_model
+from app.api.dialects.openai import MOST_MESSAGES, OpenAIRoute, answer_whole, count_tokens, refuse_model
 from app.api.dialects.translating import encode_named, list_marks, locate_evidence, translate_text
 from app.api.errors import status_of_failure
 from app.api.sse import STREAM_HEADERS
-from app.api.streams import GONE, PING_SECONDS, collect_while_connected, locate
+from app.api.streams import PING_SECONDS, locate
 from app.runs.manager import RunManager
 from app.runs.requests import Ask
 from app.support.cancelling import finish
@@ -109,7 +108,6 @@ async def respond(
         caller=caller.name,
     )
     begun = await begin(get_cached_answers(request), manager, ask)
-    headers = locate(begun.run)
 
     async def remember(answer: str) -> None:
         if body.previous_response_id is not None:
@@ -119,17 +117,8 @@ async def respond(
     translation = Translation(begun.run.run_id, body, str(request.base_url), scope.workspace_id)
     if body.stream:
         frames = translation.stream(begun.events, begun.stop, remember)
-        return EventSourceResponse(frames, ping=PING_SECONDS, headers=headers | STREAM_HEADERS)
-    followed = await collect_while_connected(request, begun.events)
-    if followed is None:
-        await begun.stop()
-        return Response(status_code=GONE)
-    ended, _ = followed
-    if ended["type"] == "error":
-        status = status_of_failure(ended)
-        return refuse(400 if status == 422 else status, ended["message"], ended["code"])
-    await remember(ended["answer"])
-    return JSONResponse(translation.describe_end(ended, ended["answer"], 0), headers=headers)
+        return EventSourceResponse(frames, ping=PING_SECONDS, headers=locate(begun.run) | STREAM_HEADERS)
+    return await answer_whole(request, begun, remember, lambda done: translation.describe_end(done, done["answer"], 0))
 
 
 async def _find_thread(manager: RunManager, scope: Scope, response_id: str) -> str:
