@@ -55,7 +55,6 @@ def mcp() -> None:
                 caller=OWNER,
                 modes=services.modes,
                 documents=services.library.documents,
-                log=services.runs.log,
                 history=services.make_history_reader(),
                 manager=manager,
                 cached_answers=services.make_cached_answers(recorder),

@@ -22,7 +22,6 @@ from domain.documents import Document, name_place
 from domain.errors import UnknownRun
 from domain.events import Event, Failed
 from domain.ports.documents import DocumentStore
-from domain.ports.runs import RunLog
 from domain.profile import MOST_SOURCES, Profile, find_mode
 from domain.question import clean_question
 from domain.scope import Scope
@@ -113,7 +112,6 @@ class Desk:
     caller: Caller
     modes: Mapping[str, Profile]
     documents: DocumentStore
-    log: RunLog
     history: HistoryReader
     manager: RunManager
     cached_answers: CachedAnswers

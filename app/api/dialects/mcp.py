@@ -16,7 +16,6 @@ from app.api.dependencies import (
     DocumentsDep,
     HistoryDep,
     ModesDep,
-    RunLogDep,
     get_cached_answers,
     get_run_manager,
     needs,
@@ -49,7 +48,6 @@ async def speak(
     caller: CallerDep,
     modes: ModesDep,
     documents: DocumentsDep,
-    log: RunLogDep,
     history: HistoryDep,
 ) -> Response:
     """Answer one message of a client. There is nothing to GET: nothing is sent that was not asked for."""
@@ -64,7 +62,6 @@ async def speak(
         caller=caller,
         modes=modes,
         documents=documents,
-        log=log,
         history=history,
         manager=get_run_manager(request),
         cached_answers=get_cached_answers(request),
