@@ -46,6 +46,7 @@ check-web: ## types of the page's scripts (needs npm and a registry that it can 
 # Three processes also on two cores: tests wait half of the time, for servers, for what is slow, for a clock.
 test: install-dev ## all tests, on real embedded Postgres and Valkey, and real Chromium
 	@sh tests/install-chromium.sh
+	@sh tests/install-node-clients.sh
 	@$(BIN)/python -m pytest -n 3 --dist loadfile --ignore tests/llm $(ARGS)
 
 $(VENV)/.installed-llm: $(VENV)/.installed-dev constraints-llm.txt
@@ -78,4 +79,4 @@ lock: ## pin what pyproject.toml allows, with hashes and no registry names (need
 	@sh lock.sh
 
 clean: ## remove .venv and caches (embedded data lives in ASKGRAPH_HOME and stays)
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) tests/dialects/node/node_modules .mypy_cache .ruff_cache .pytest_cache

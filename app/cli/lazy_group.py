@@ -9,6 +9,7 @@ from typer.main import get_command
 
 COMMANDS = {
     "serve": "Serve the pages and the API.",
+    "mcp": "Speak the Model Context Protocol on standard input and output.",
     "worker": "Execute runs and read uploads for servers on the same database.",
     "ask": "Ask a question and stream the answer with its sources.",
     "ingest": "Add documents or update them.",

@@ -134,8 +134,9 @@ class Replayer:
         """Find the state that the replay starts from, make the changes to it, and check that they can take effect.
 
         Raises `UnknownRun`, `UnknownThread`, `UnknownCheckpoint`, `UnknownMode`, `QuestionError`, `TooManyRuns`,
-        `BudgetSpent`, `Saturated`, `DatabaseUnavailable`, and `StateError` for a key that does not exist, a value that its field cannot hold, a
-        state that this version cannot run, a change that no step would notice, or a step that cannot follow.
+        `BudgetSpent`, `Saturated`, `DatabaseUnavailable`, and `StateError` for a key that does not exist, a value that
+        its field cannot hold, a state that this version cannot run, a change that no step would notice, or a step that
+        cannot follow.
         """
         if replay.tape != "strict":
             self._parts.admission.check()

@@ -29,7 +29,7 @@ from app.api import (
     workspaces,
 )
 from app.api.body_limit import BodyLimit
-from app.api.dialects import openai
+from app.api.dialects import mcp, openai, openai_responses, ui
 from app.api.errors import register_error_handlers
 from app.api.perimeter import Perimeter
 from app.api.reference import POLICY, render_reference
@@ -62,7 +62,7 @@ ROUTERS = (
     metrics.router,
 )
 
-DIALECTS = (openai.router,)
+DIALECTS = (openai.router, openai_responses.router, ui.router, mcp.router)
 """Other protocols, which others document."""
 
 MAX_BODY = 1_000_000

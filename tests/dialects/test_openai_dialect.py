@@ -1,10 +1,8 @@
 """OpenAI's own client and LangChain's, unmodified, against the service."""
 
 import asyncio
-import re
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -13,13 +11,13 @@ import pytest
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from openai import AsyncOpenAI
 from pydantic import SecretStr
-from sse_starlette import EventSourceResponse
 
-from app.api.dialects.openai import CORRECTION, Completion, _stream, _translate
+from app.api.dialects.translating import CORRECTION, translate_text
 from app.serving.application import make_app
 from app.wiring.services import Services
-from domain.events import Content, Correction, Event
+from domain.events import Content, Correction
 from tests.asking import QUESTION
+from tests.dialects.examples import read_example
 from tests.http_client import run_app
 from tests.wire.serving import serve_app
 
@@ -134,44 +132,12 @@ async def test_bad_requests_are_refused_in_the_protocols_form(served: Served, op
     assert caught.value.code
 
 
-async def test_a_client_that_leaves_stops_its_run() -> None:
-    stopped, sent = asyncio.Event(), asyncio.Event()
-
-    async def write_for_ever() -> AsyncGenerator[Event]:
-        while True:
-            yield Content(type="content", token="word ")
-            await asyncio.sleep(0)
-
-    async def stop() -> None:
-        # As a database would: the server cancels each wait of the task that streams.
-        await asyncio.sleep(0.01)
-        stopped.set()
-
-    async def remember(answer: str) -> None:
-        raise AssertionError(answer)
-
-    async def receive() -> Any:
-        await sent.wait()
-        return {"type": "http.disconnect"}
-
-    async def send(message: Any) -> None:
-        if b'"content":"word "' in message.get("body", b""):
-            assert not stopped.is_set()
-            sent.set()
-
-    completion = Completion("fast", "http://localhost/", "default")
-    frames = _stream(completion, "r", write_for_ever(), stop, remember, with_usage=False)
-    await EventSourceResponse(frames)({"type": "http", "method": "POST", "headers": []}, receive, send)
-    async with asyncio.timeout(5):
-        await stopped.wait()
-
-
 def test_a_correction_is_said_where_nothing_can_be_taken_back() -> None:
-    sent, offset = _translate(Content(type="content", token="It is 24"), "", 0)
-    piece, offset = _translate(Correction(type="correction", reason="", answer="36.", citations=[]), sent, offset)
+    sent, offset = translate_text(Content(type="content", token="It is 24"), "", 0)
+    piece, offset = translate_text(Correction(type="correction", reason="", answer="36.", citations=[]), sent, offset)
     assert piece == f"{CORRECTION}36."
     assert (sent + piece)[offset:] == "36."
-    more, same = _translate(
+    more, same = translate_text(
         Correction(type="correction", reason="", answer="36. Yes", citations=[]), sent + piece, offset
     )
     assert (more, same) == (" Yes", offset)
@@ -192,8 +158,7 @@ async def test_langchain_connects_unmodified(served: Served) -> None:
 
 
 async def test_the_example_of_the_page_runs(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
-    page = Path(__file__).parents[2] / "docs" / "clients.md"
-    [example] = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    example = read_example("OpenAI's protocol")
     await asyncio.to_thread(exec, example.replace("http://127.0.0.1:8000", served.address), {})
     said = capsys.readouterr().out
     assert "36 months" in said

@@ -1,17 +1,14 @@
 """OpenAI's Chat Completions over our runs, under `/v1`: for clients and libraries that speak it already.
 
-The client keeps the conversation and sends all of it. Where it is one that we have answered, its thread goes on;
-otherwise, also where the client has edited it, a new thread begins with it. A `thread_id` in `metadata` names one.
+The client keeps the conversation and sends all of it; a `thread_id` in `metadata` names its thread.
 """
 
 import base64
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing
-from itertools import pairwise
 from typing import Annotated, Any, Literal, cast
 
-import orjson
 from fastapi import APIRouter, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
@@ -28,24 +25,18 @@ from app.api.dependencies import (
     needs,
     read_services,
 )
+from app.api.dialects.beginning import SIDES, Begun, Conversation, begin, split_conversation
+from app.api.dialects.translating import END, carry_headers, encode_data, list_marks, locate_evidence, translate_text
 from app.api.errors import respond_to_error, status_of_failure
 from app.api.sse import STREAM_HEADERS
 from app.api.streams import GONE, PING_SECONDS, collect_while_connected, locate
-from app.runs.cache_key import digest
-from app.runs.requests import Ask, read_events
+from app.runs.requests import Ask
 from app.support.cancelling import finish
 from domain.documents import Citation
 from domain.errors import AskgraphError, InputError
 from domain.events import Done, Event
-from domain.ports.conversations import ConversationIndex
 from domain.scope import Scope
-from domain.state import Turn
-from domain.text.markers import find_markers
 
-CORRECTION = "\n\n---\n\n**Correction.** The text above is withdrawn. The corrected answer:\n\n"
-"""Opens a corrected answer: the protocol has no way to take back what was streamed."""
-
-_KEPT_HEADERS = {"retry-after", "ratelimit", "ratelimit-policy"}
 MOST_MESSAGES = 1000
 MOST_TEXTS = 256
 """Texts to embed in one request."""
@@ -64,12 +55,12 @@ class OpenAIRoute(needs("ask")):  # type: ignore[misc]
             except RequestValidationError as error:
                 first = error.errors()[0]
                 field = ".".join(str(part) for part in first["loc"][1:])
-                return _refuse(400, f"{field}: {first['msg']}", "invalid_request", param=field)
+                return refuse(400, f"{field}: {first['msg']}", "invalid_request", param=field)
             except AskgraphError as error:
                 plain = respond_to_error(request, error)
                 status = 400 if isinstance(error, InputError) and plain.status_code == 422 else plain.status_code
-                refused = _refuse(status, error.message, error.code)
-                refused.headers.update({k: v for k, v in plain.headers.items() if k in _KEPT_HEADERS})
+                refused = refuse(status, error.message, error.code)
+                carry_headers(plain, refused)
                 return refused
 
         return handle_in_protocol
@@ -121,19 +112,9 @@ class CompletionRequest(BaseModel):
     """`thread_id`: go on in this thread. `workspace`: ask there."""
 
     def read_conversation(self) -> tuple[list[tuple[str, str]], str]:
-        """Return the questions and answers so far, and the question. Raises `InputError`.
-
-        Instructions to the model are left out: answers come from the documents, and the team's instructions are in the
-        mode's profile.
-        """
-        said = [(m.role, m.read_text().strip()) for m in self.messages if m.role in ("user", "assistant")]
-        if not said or said[-1][0] != "user":
-            raise InputError("The last message has to be the user's question.")
-        exchanges: list[tuple[str, str]] = []
-        for (role, text), (following, answer) in pairwise(said):
-            if role == "user" and following == "assistant":
-                exchanges.append((text, answer))
-        return exchanges, said[-1][1]
+        """Return the questions and answers so far, and the question. Raises `InputError`."""
+        heard = [message for message in self.messages if message.role in SIDES]
+        return split_conversation([(message.role, message.read_text()) for message in heard])
 
 
 class EmbeddingRequest(BaseModel):
@@ -155,7 +136,7 @@ async def list_models(modes: ModesDep) -> dict[str, Any]:
 @router.get("/models/{name}")
 async def get_model(name: str, modes: ModesDep) -> Any:
     """Describe a mode as a model."""
-    return _describe_model(name) if name in modes else _refuse_model(name)
+    return _describe_model(name) if name in modes else refuse_model(name)
 
 
 @router.post("/chat/completions")
@@ -164,41 +145,31 @@ async def complete(
 ) -> Response:
     """Answer the last question of a conversation. A client that leaves has stopped its run."""
     if body.model not in modes:
-        return _refuse_model(body.model)
+        return refuse_model(body.model)
     exchanges, question = body.read_conversation()
     caller = get_caller(request)
     metadata = body.metadata or {}
     workspace_id = caller.enter(metadata.get("workspace"))
-    key = [workspace_id, caller.name]
+    conversation = Conversation(conversations, workspace_id, caller, exchanges)
     ask = Ask(
         question=question,
         scope=Scope(workspace_id, groups=caller.groups),
-        thread_id=metadata.get("thread_id") or await _find_thread(conversations, [key, exchanges]),
+        thread_id=metadata.get("thread_id") or await conversation.find_thread(),
         mode=body.model,
-        history=_make_turns(exchanges),
+        history=conversation.make_turns(),
         caller=caller,
     )
     completion = Completion(body.model, str(request.base_url), workspace_id)
-    events, headers, stop = await _start(request, ask)
+    begun = await begin(get_cached_answers(request), get_run_manager(request), ask)
 
     async def remember(answer: str) -> None:
-        transcript = digest([key, [*exchanges, (question, answer.strip())]])
-        await conversations.remember(transcript, headers["X-Thread-Id"])
+        await conversation.remember(question, answer, begun.run.thread_id)
 
     if body.stream:
         with_usage = body.stream_options is not None and body.stream_options.include_usage
-        frames = _stream(completion, headers["X-Run-Id"], events, stop, remember, with_usage=with_usage)
-        return EventSourceResponse(frames, ping=PING_SECONDS, headers=headers | STREAM_HEADERS)
-    followed = await collect_while_connected(request, events)
-    if followed is None:
-        await stop()
-        return Response(status_code=GONE)
-    ended, _ = followed
-    if ended["type"] == "error":
-        status = status_of_failure(ended)
-        return _refuse(400 if status == 422 else status, ended["message"], ended["code"])
-    await remember(ended["answer"])
-    return JSONResponse(completion.describe(ended), headers=headers)
+        frames = _stream(completion, begun.run.run_id, begun.events, begun.stop, remember, with_usage=with_usage)
+        return EventSourceResponse(frames, ping=PING_SECONDS, headers=locate(begun.run) | STREAM_HEADERS)
+    return await answer_whole(request, begun, remember, completion.describe)
 
 
 @router.post("/embeddings")
@@ -220,6 +191,25 @@ async def embed(body: EmbeddingRequest, request: Request) -> dict[str, Any]:
     tokens = sum(read_services(request).models.tokens.count(text) for text in texts)
     usage = {"prompt_tokens": tokens, "total_tokens": tokens}
     return {"object": "list", "data": data, "model": embedder.name, "usage": usage}
+
+
+async def answer_whole(
+    request: Request,
+    begun: Begun,
+    remember: Callable[[str], Awaitable[None]],
+    describe: Callable[[Done], dict[str, Any]],
+) -> Response:
+    """Wait for the answer and describe it. A client that leaves has stopped its run."""
+    followed = await collect_while_connected(request, begun.events)
+    if followed is None:
+        await begun.stop()
+        return Response(status_code=GONE)
+    ended, _ = followed
+    if ended["type"] == "error":
+        status = status_of_failure(ended)
+        return refuse(400 if status == 422 else status, ended["message"], ended["code"])
+    await remember(ended["answer"])
+    return JSONResponse(describe(ended), headers=locate(begun.run))
 
 
 class Completion:
@@ -260,23 +250,17 @@ class Completion:
 
     def cite(self, done: Done, offset: int) -> dict[str, Any]:
         """Make the annotations: each marker with the address of what it cites."""
-        by_number = {citation["marker"]: citation for citation in done["citations"]}
-        chunk_ids = [
-            by_number[n]["chunk_id"] if n in by_number else "" for n in range(1, max(by_number, default=0) + 1)
-        ]
         annotations = [
             {
                 "type": "url_citation",
                 "url_citation": {
-                    "start_index": span.start + offset,
-                    "end_index": span.end + offset,
-                    "title": by_number[number]["title"],
-                    "url": self._locate(by_number[number]),
+                    "start_index": mark.start + offset,
+                    "end_index": mark.end + offset,
+                    "title": mark.citation["title"],
+                    "url": self._locate(mark.citation),
                 },
             }
-            for span in find_markers(done["answer"], chunk_ids)
-            for number in span.numbers
-            if number in by_number
+            for mark in list_marks(done)
         ]
         return {"annotations": annotations} if annotations else {}
 
@@ -287,9 +271,7 @@ class Completion:
         return [self._locate(citation) for citation in citations]
 
     def _locate(self, citation: Citation) -> str:
-        """Return the address of the cited page, or of the document where it has no pages."""
-        place = "text" if citation["page"] is None else f"pages/{citation['page']}.png"
-        return f"{self._base_url}api/documents/{citation['document_id']}/{place}?workspace={self._workspace_id}"
+        return locate_evidence(self._base_url, self._workspace_id, citation)
 
 
 def count_tokens(done: Done) -> dict[str, int]:
@@ -299,110 +281,50 @@ def count_tokens(done: Done) -> dict[str, int]:
     return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
 
-async def _find_thread(conversations: ConversationIndex, transcript: list[Any]) -> str | None:
-    return await conversations.take(digest(transcript)) if transcript[-1] else None
-
-
-Stop = Callable[[], Coroutine[Any, Any, None]]
-
-
-async def _start(request: Request, ask: Ask) -> tuple[AsyncGenerator[Event], dict[str, str], Stop]:
-    """Begin to answer. Returns the events, headers that identify the run, and what stops it."""
-    if hit := await get_cached_answers(request).find(ask):
-
-        async def repeat() -> AsyncGenerator[Event]:
-            for event in hit.events:
-                yield event
-
-        async def leave() -> None:
-            """Leave the answer, which is complete."""
-
-        return repeat(), locate(hit), leave
-    manager = get_run_manager(request)
-    run = await manager.start(ask)
-
-    async def stop() -> None:
-        await manager.stop(run.workspace_id, run.run_id)
-
-    return read_events(manager.follow(run)), locate(run), stop
-
-
 async def _stream(
     completion: Completion,
     run_id: str,
     events: AsyncGenerator[Event],
-    stop: Stop,
+    stop: Callable[[], Awaitable[object]],
     remember: Callable[[str], Coroutine[Any, Any, None]],
     *,
     with_usage: bool,
 ) -> AsyncGenerator[bytes]:
     sent, offset, ended = "", 0, False
     try:
-        yield _frame(completion.make_chunk(run_id, {"role": "assistant", "content": ""}))
+        yield encode_data(completion.make_chunk(run_id, {"role": "assistant", "content": ""}))
         async with aclosing(events) as opened:
             async for event in opened:
-                piece, offset = _translate(event, sent, offset)
+                piece, offset = translate_text(event, sent, offset)
                 sent += piece
                 if piece:
-                    yield _frame(completion.make_chunk(run_id, {"content": piece}))
+                    yield encode_data(completion.make_chunk(run_id, {"content": piece}))
                 if event["type"] == "done":
                     ended = True
                     await remember(sent)
                     for chunk in completion.make_end(event, offset, with_usage=with_usage):
-                        yield _frame(chunk)
+                        yield encode_data(chunk)
                 elif event["type"] == "error":
                     ended = True
-                    yield _frame(_describe_error(event["message"], event["code"], status_of_failure(event)))
-        yield b"data: [DONE]\n\n"
+                    yield encode_data(_describe_error(event["message"], event["code"], status_of_failure(event)))
+        yield END
     finally:
         if not ended:
             await finish(stop)
-
-
-def _translate(event: Event, sent: str, offset: int) -> tuple[str, int]:
-    """Return the text to send for an event, and where in all that was sent the answer begins."""
-    if event["type"] == "content":
-        return event["token"], offset
-    if event["type"] == "correction":
-        if event["answer"].startswith(sent[offset:]):
-            return event["answer"][len(sent) - offset :], offset
-        return CORRECTION + event["answer"], len(sent) + len(CORRECTION)
-    if event["type"] == "done" and not sent:
-        # A stopped run may have written nothing that was streamed.
-        return event["answer"], 0
-    return "", offset
-
-
-def _frame(chunk: dict[str, Any]) -> bytes:
-    return b"data: %b\n\n" % orjson.dumps(chunk)
-
-
-def _make_turns(exchanges: Sequence[tuple[str, str]]) -> list[Turn]:
-    """Make the turns of a conversation that no thread holds. Which documents were cited is not known."""
-    return [
-        Turn(
-            run_id=f"client-{number}",
-            question=question,
-            standalone_question=question,
-            route="needs_retrieval",
-            answer=answer,
-            documents=[],
-            outcome="answered",
-        )
-        for number, (question, answer) in enumerate(exchanges)
-    ]
 
 
 def _describe_model(name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": 0, "owned_by": "askgraph"}
 
 
-def _refuse_model(name: str) -> JSONResponse:
+def refuse_model(name: str) -> JSONResponse:
+    """Say that there is no such mode."""
     message = f"There is no model {name!r}. GET /v1/models lists the modes."
-    return _refuse(404, message, "model_not_found", param="model")
+    return refuse(404, message, "model_not_found", param="model")
 
 
-def _refuse(status: int, message: str, code: str, param: str | None = None) -> JSONResponse:
+def refuse(status: int, message: str, code: str, param: str | None = None) -> JSONResponse:
+    """Make an error in the protocol's form."""
     return JSONResponse(_describe_error(message, code, status, param), status)
 
 

@@ -1,0 +1,104 @@
+"""Begins to answer a question, for every protocol alike."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from app.runs.cache_key import digest
+from app.runs.cached_answers import CachedAnswers, Hit
+from app.runs.manager import RunManager
+from app.runs.requests import AcceptedRun, Ask, read_events
+from domain.access import Caller
+from domain.errors import InputError
+from domain.events import Event
+from domain.ports.conversations import ConversationIndex
+from domain.state import Turn
+
+SIDES = ("user", "assistant")
+"""The roles whose messages are heard. Instructions to the model are not: answers come from the documents, and those of
+the team are in the mode's profile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """An answer that has begun."""
+
+    run: AcceptedRun | Hit
+    events: AsyncGenerator[Event]
+    stop: Callable[[], Awaitable[object]]
+    """Stops the run; does nothing where the answer came from the cache, complete."""
+
+
+async def begin(cached_answers: CachedAnswers, manager: RunManager, ask: Ask) -> Begun:
+    """Look for a cached answer, else start a run. Raises what `RunManager.start` raises."""
+    if hit := await cached_answers.find(ask):
+
+        async def repeat() -> AsyncGenerator[Event]:
+            for event in hit.events:
+                yield event
+
+        async def leave() -> None:
+            """Leave the answer, which is complete."""
+
+        return Begun(hit, repeat(), leave)
+    run = await manager.start(ask)
+
+    async def stop() -> None:
+        await manager.stop(run.workspace_id, run.run_id)
+
+    return Begun(run, read_events(manager.follow(run)), stop)
+
+
+class Conversation:
+    """A conversation that the client keeps, and sends whole: the questions and answers so far.
+
+    Where it is one that we have answered, its thread goes on; otherwise, also where the client has edited it, a new
+    thread begins with it.
+    """
+
+    def __init__(
+        self, index: ConversationIndex, workspace_id: str, caller: Caller, exchanges: Sequence[tuple[str, str]]
+    ) -> None:
+        self._index = index
+        self._key = [workspace_id, caller.name]
+        self._exchanges = exchanges
+
+    async def find_thread(self) -> str | None:
+        """Return the thread that holds it; None where there is none."""
+        return await self._index.take(digest([self._key, self._exchanges])) if self._exchanges else None
+
+    async def remember(self, question: str, answer: str, thread_id: str) -> None:
+        """Note that the thread now holds it with this answer."""
+        transcript = [*self._exchanges, (question, answer.strip())]
+        await self._index.remember(digest([self._key, transcript]), thread_id)
+
+    def make_turns(self) -> list[Turn]:
+        """Make the turns of a conversation that no thread holds. Which documents were cited is not known."""
+        return [
+            Turn(
+                run_id=f"client-{number}",
+                question=question,
+                standalone_question=question,
+                route="needs_retrieval",
+                answer=answer,
+                documents=[],
+                outcome="answered",
+            )
+            for number, (question, answer) in enumerate(self._exchanges)
+        ]
+
+
+def split_conversation(said: Sequence[tuple[str, str]]) -> tuple[list[tuple[str, str]], str]:
+    """Return the questions and answers of messages (role and text), and the question that they end with.
+
+    Raises `InputError`.
+    """
+    said = [(role, text.strip()) for role, text in said]
+    if not said or said[-1][0] != "user":
+        raise InputError("The last message has to be the user's question.")
+    exchanges = [
+        (text, answer)
+        for (role, text), (following, answer) in pairwise(said)
+        if role == "user" and following == "assistant"
+    ]
+    return exchanges, said[-1][1]

@@ -1,0 +1,70 @@
+"""The Model Context Protocol over HTTP, at `/mcp`: tools and resources for whoever brings a language model.
+
+Needs the extra `askgraph[mcp]`. Each request stands for itself, so that every process of a deployment can answer it.
+"""
+
+import asyncio
+from importlib import import_module
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from app.api.dependencies import (
+    CallerDep,
+    DocumentsDep,
+    HistoryDep,
+    ModesDep,
+    get_cached_answers,
+    get_run_manager,
+    needs,
+    read_services,
+)
+from app.api.dialects.desk import Desk
+from app.api.errors import respond_to
+
+NOT_INSTALLED = "This service does not speak MCP: the package mcp is missing. Install askgraph[mcp] where it runs."
+
+router = APIRouter(route_class=needs("ask"), include_in_schema=False)
+
+
+class Handed(Response):
+    """Hands the request over to the protocol's own server."""
+
+    def __init__(self, protocol: Any, desk: Desk) -> None:
+        super().__init__()
+        self._protocol = protocol
+        self._desk = desk
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection."""
+        await self._protocol.serve_request(self._desk, scope, receive, send)
+
+
+@router.post("/mcp")
+async def speak(
+    request: Request,
+    caller: CallerDep,
+    modes: ModesDep,
+    documents: DocumentsDep,
+    history: HistoryDep,
+) -> Response:
+    """Answer one message of a client. There is nothing to GET: nothing is sent that was not asked for."""
+    try:
+        # Takes half a second, once. In a thread, so that others are answered meanwhile.
+        protocol = await asyncio.to_thread(import_module, "app.api.dialects.mcp_protocol")
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("app."):
+            raise
+        return respond_to("not_installed", NOT_INSTALLED, retryable=False, status=501)
+    desk = Desk(
+        caller=caller,
+        modes=modes,
+        documents=documents,
+        history=history,
+        manager=get_run_manager(request),
+        cached_answers=get_cached_answers(request),
+        make_context=read_services(request).make_context,
+    )
+    return Handed(protocol, desk)

@@ -1,0 +1,73 @@
+"""Translates a run's events for protocols that only add to a text, and its citations into addresses."""
+
+from typing import Any, NamedTuple
+
+import orjson
+from starlette.responses import Response
+
+from domain.documents import Citation
+from domain.events import Done, Event
+from domain.text.markers import find_markers
+
+CORRECTION = "\n\n---\n\n**Correction.** The text above is withdrawn. The corrected answer:\n\n"
+"""Opens a corrected answer: these protocols have no way to take back what was streamed."""
+
+
+def translate_text(event: Event, sent: str, offset: int) -> tuple[str, int]:
+    """Return the text to send for an event, and where in all that was sent the answer begins."""
+    if event["type"] == "content":
+        return event["token"], offset
+    if event["type"] == "correction":
+        if event["answer"].startswith(sent[offset:]):
+            return event["answer"][len(sent) - offset :], offset
+        return CORRECTION + event["answer"], len(sent) + len(CORRECTION)
+    if event["type"] == "done" and not sent:
+        # A stopped run may have written nothing that was streamed.
+        return event["answer"], 0
+    return "", offset
+
+
+class Mark(NamedTuple):
+    """A marker of an answer, and what it cites."""
+
+    start: int
+    end: int
+    citation: Citation
+
+
+def list_marks(done: Done) -> list[Mark]:
+    """Return the markers of the answer in order, one for each citation that they name."""
+    by_number = {citation["marker"]: citation for citation in done["citations"]}
+    chunk_ids = [by_number[n]["chunk_id"] if n in by_number else "" for n in range(1, max(by_number, default=0) + 1)]
+    return [
+        Mark(span.start, span.end, by_number[number])
+        for span in find_markers(done["answer"], chunk_ids)
+        for number in span.numbers
+        if number in by_number
+    ]
+
+
+def locate_evidence(base_url: str, workspace_id: str, citation: Citation) -> str:
+    """Return the address of the cited page, or of the document where it has no pages."""
+    place = "text" if citation["page"] is None else f"pages/{citation['page']}.png"
+    return f"{base_url}api/documents/{citation['document_id']}/{place}?workspace={workspace_id}"
+
+
+def carry_headers(plain: Response, refused: Response) -> None:
+    """Copy the headers of a refusal: when to ask again, what is left of the caller's limits, and how to sign in."""
+    kept = ("retry-after", "ratelimit", "ratelimit-policy", "www-authenticate")
+    refused.headers.update({name: value for name, value in plain.headers.items() if name in kept})
+
+
+def encode_data(data: dict[str, Any]) -> bytes:
+    """Encode a frame that has no name."""
+    return b"data: %b\n\n" % orjson.dumps(data)
+
+
+def encode_named(name: str, data: dict[str, Any]) -> bytes:
+    """Encode a frame that has a name."""
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), orjson.dumps(data))
+
+
+END = b"data: [DONE]\n\n"
+"""Ends a stream of frames without names."""
