@@ -212,6 +212,10 @@ async def test_each_workspace_has_a_library_and_conversations_of_its_own(page: P
     # Quoted tables and lists are tables and lists, with one marker a row at most.
     await ask(page, "What are the prices of the parts of the Moewe?")
     await expect(page.locator(".answer").last.locator("td")).to_have_text(["mast", "120 euros", "float", "35 euros"])
+    await page.locator(".answer").last.locator(".marker").first.click()
+    await expect(page.locator(".evidence td mark")).to_have_text(
+        ["Part", "Price", "mast", "120 euros", "float", "35 euros"]
+    )
     await ask(page, "How is the Moewe mounted?")
     await expect(page.locator(".answer").last.locator("ol > li")).to_have_count(3)
     assert not re.search(r"\||---|\d\. ", " ".join(await page.locator(".answer").all_inner_texts()))

@@ -57,6 +57,7 @@ function slicer(blocks) {
 
 /** @param {{block: any, ranges: [number, number][]}} props */
 function Block({ block: { kind, start, text }, ranges }) {
+  if (kind === "table") return html`<${Table} start=${start} text=${text} ranges=${ranges} />`;
   const points = [...text];
   const parts = [];
   let position = kind === "heading" ? text.length - text.replace(/^#+ */, "").length : 0;
@@ -68,4 +69,18 @@ function Block({ block: { kind, start, text }, ranges }) {
   }
   parts.push(visible(points.slice(position).join("")));
   return html`<p class="block ${kind}" dir="auto">${parts}</p>`;
+}
+
+/** @param {{start: number, text: string, ranges: [number, number][]}} props */
+function Table({ start, text, ranges }) {
+  let position = start;
+  const rows = text.split("\n").map((line) => {
+    const begin = position;
+    position += [...line].length + 1;
+    if (/^[\s|:-]*$/.test(line)) return null;
+    const quoted = ranges.some(([from, to]) => from < position && to > begin);
+    const cells = line.split(/ *(?<!\\)\| */).map(visible);
+    return html`<tr>${cells.map((cell) => html`<td dir="auto">${quoted ? html`<mark>${cell}</mark>` : cell}</td>`)}</tr>`;
+  });
+  return html`<div class="block table" tabindex="0"><table>${rows}</table></div>`;
 }
