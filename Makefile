@@ -2,11 +2,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+TSC := tests/dialects/node/node_modules/.bin/tsc
 # Bytecode is compiled on first import: compiling all of it would take longer than the rest, and 80 MB.
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev run test test-llm test-training check check-web bench load mutants lock clean
+.PHONY: help install install-dev run test test-llm test-training check bench load mutants lock clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -34,14 +35,13 @@ $(VENV)/.installed-dev: $(VENV)/.installed constraints-dev.txt
 	@$(PIP) install --require-hashes --no-deps -r constraints-dev.txt
 	@touch $@
 
-check: install-dev ## ruff, mypy --strict, import-linter
+check: install-dev ## ruff, mypy --strict, import-linter, and the types of the page's scripts
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
-
-check-web: ## types of the page's scripts (needs npm and a registry that it can reach)
-	@npm exec --yes --package=typescript@7.0.2 -- tsc -p app/web/tsconfig.json
+	@sh tests/install-node-clients.sh
+	@if [ -x $(TSC) ]; then $(TSC) -p app/web/tsconfig.json; fi
 
 # Three processes also on two cores: tests wait half of the time, for servers, for what is slow, for a clock.
 test: install-dev ## all tests, on real embedded Postgres and Valkey, and real Chromium

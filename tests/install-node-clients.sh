@@ -1,6 +1,7 @@
 #!/bin/sh
-# Installs the clients from npm that tests run against the service: 45 MB, some seconds, versions pinned by
-# package-lock.json. Where that is impossible those tests are skipped, except in CI (CI=true), where this script fails.
+# Installs what comes from npm: clients that tests run against the service, and the compiler that checks the types of the
+# page's scripts. 75 MB, some seconds, versions pinned by package-lock.json. Where that is impossible those tests and
+# checks are skipped, except in CI (CI=true), where this script fails.
 set -u
 
 give_up() {
@@ -8,7 +9,7 @@ give_up() {
     if [ "${CI:-}" = true ]; then
         exit 1
     fi
-    echo "install-node-clients: the tests of these clients will be skipped." >&2
+    echo "install-node-clients: their tests and checks will be skipped." >&2
     exit 0
 }
 

@@ -44,6 +44,9 @@ def read_eml(source: str, data: bytes) -> ParsedDocument:
     fields = [f"{name}: {value}" for name in ("From", "To", "Cc") if (value := _read_addresses(message, name))]
     if sent := _read_date(message):
         fields.append(f"Date: {sent}")
+    if subject:
+        # Also here, where it can be quoted: headings are not.
+        fields.append(f"Subject: {subject}")
     assembly.add_block("\n".join(fields))
     _add_body(assembly, parts)
     if names := [name for part in parts if (name := _name_attachment(part))]:

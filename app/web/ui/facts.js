@@ -4,6 +4,7 @@ import { useStore } from "../lib/store.js";
 import { count, duration, nearPlace, percent, short, visible } from "../lib/text.js";
 import { level } from "../lib/turns.js";
 import { STEPS } from "./steps.js";
+import { Why } from "./why.js";
 
 /** What an answer rests on: its sources, one line about them, and the details folded away.
  * @param {{turn: Turn, sources: Source[]}} props */
@@ -20,6 +21,7 @@ export function Facts({ turn, sources }) {
       <${Claims} turn=${turn} />
       ${others.length > 0 && html`<h3>Read, not cited</h3><${Chips} turn=${key} sources=${others} label="Read, not cited" />`}
       <${Steps} turn=${turn} />
+      ${turn.runId && html`<${Why} runId=${turn.runId} />`}
       <p class="soft">${describeRun(done)}${/^https?:\/\//.test(done.trace_url ?? "") && html`${" · "}<a href=${done.trace_url} target="_blank" rel="noreferrer">Trace</a>`}</p>
     </details>`;
 }
