@@ -47,12 +47,14 @@ class RefusalLog:
     async def write(self) -> None:
         """Write what was counted. What cannot be written is in the service's own log."""
         for entry in list(self._counts):
-            count = self._counts.pop(entry)
+            count = self._counts[entry]
             counted = entry if count == 1 else replace(entry, target=f"{entry.target} ({count} times)".strip())
             try:
                 await self._log.add(counted)
             except AskgraphError as error:
                 logger.error("The audit log misses an entry: %s %s", counted, error.message)
+            # Not before: a write that is cut short is made again. More may have been counted meanwhile.
+            self._counts -= Counter({entry: count})
 
     async def _keep_writing(self) -> None:
         while True:

@@ -2,7 +2,7 @@
 
 joserfc, which takes 0.1 s to import with what it needs, is imported here only: import this module where a provider is
 configured. The provider's keys are fetched when the first token comes, and again when a token names a key that is not
-among them, at most once a minute: whoever sends invented tokens makes nobody ask the provider.
+among them, at most once a minute, however many invented tokens are sent.
 """
 
 import asyncio

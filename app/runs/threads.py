@@ -92,13 +92,17 @@ class Threads:
         """Return a thread, its last runs in order, or the last before the run `before`, and the `before` of those that
         precede them, if any.
 
-        Raises `UnknownThread` and `DatabaseUnavailable`.
+        Raises `UnknownThread`, `InputError` where the thread has no run `before`, and `DatabaseUnavailable`.
         """
         await self.require(asker.workspace_id, thread_id, asker.groups)
         thread = await self._store.get(asker.workspace_id, thread_id)
         if thread is None:
             raise UnknownThread
         found = await self._queue.list_turns(asker.workspace_id, thread_id, limit + 1, before)
+        if before is not None and not found:
+            first = await self._queue.get(asker.workspace_id, before)
+            if first is None or first.request.thread_id != thread_id:
+                raise InputError(f"`before` is the `next` of an earlier answer; {before!r} is none.")
         turns = found[-limit:]
         return thread, turns, turns[0].request.run_id if len(found) > limit else None
 

@@ -85,6 +85,7 @@ async def test_forty_turns_are_light_and_come_in_pages(client: httpx.AsyncClient
     page = await get(client, path)
     assert page["turns"] == whole.json()["turns"][20:]
     assert (await get(client, path, before=page["next"]))["turns"] == whole.json()["turns"][:20]
+    assert (await client.get(path, params={"before": "made up"})).status_code == 422
 
     steps = (await get(client, f"{path}/history", limit=1000))["steps"]
     paged: list[Any] = []

@@ -6,7 +6,7 @@ from contextlib import suppress
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 import langsmith
-from langsmith.utils import LangSmithError, get_tracer_project
+from langsmith.utils import LangSmithError, LangSmithNotFoundError, get_tracer_project
 
 from app.support.cancelling import end_tasks
 from domain.feedback import Feedback
@@ -60,7 +60,7 @@ class LangSmithFeedback:
     def _tell(self, trace_id: str, feedback: Feedback | None) -> None:
         # The same for each rating of a trace, so that the last one replaces the others.
         feedback_id = uuid5(NAMESPACE_URL, f"askgraph/feedback/{trace_id}")
-        with suppress(LangSmithError):  # there is none
+        with suppress(LangSmithNotFoundError):
             self._client.delete_feedback(feedback_id)
         if feedback is None:
             return

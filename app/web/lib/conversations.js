@@ -99,7 +99,10 @@ export async function loadEarlier() {
     const saved = await fetchJson(address(path(id), { limit: 20, before: earlier }));
     const thread = getState().thread;
     if (!thread || thread.identity !== identity) return;
-    setState({ thread: { ...thread, turns: [...saved.turns.map(restoreTurn), ...thread.turns], earlier: saved.next } });
+    // Two clicks fetch the same turns twice.
+    const known = new Set(thread.turns.map(({ runId }) => runId));
+    const turns = saved.turns.map(restoreTurn).filter(({ runId }) => !known.has(runId));
+    setState({ thread: { ...thread, turns: [...turns, ...thread.turns], earlier: saved.next } });
   });
 }
 

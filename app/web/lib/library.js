@@ -4,7 +4,7 @@ import { address, ApiError, attempt, fetchJson, upload } from "./api.js";
 import { getState, say, setState } from "./store.js";
 import { announceChange } from "./tabs.js";
 
-const POLL_MS = 700;
+const POLL_MS = 1500;
 /** Uploads at a time: the others wait here, where they cost nothing. */
 const MOST_UPLOADS = 2;
 
@@ -57,7 +57,7 @@ export async function followIngestions() {
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     // Whoever may not add files may not see those of others either.
-    if (error.retryable && number === polls) polling = setTimeout(followIngestions, 5 * POLL_MS);
+    if (error.retryable && number === polls) polling = setTimeout(followIngestions, Math.max(3 * POLL_MS, 1000 * error.retryAfter));
   }
 }
 
