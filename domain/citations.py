@@ -6,18 +6,23 @@ from domain.documents import Box, Citation, PageBox, Source
 from domain.text.snippets import find_snippet, show_snippet
 
 
-def cite(source: Source, span: tuple[int, int] | None = None, statements: Sequence[str] = ()) -> Citation:
-    """Return the citation of a whole source, or of `span` within it (offsets in the document).
+def cite(source: Source, spans: Sequence[tuple[int, int]] = (), statements: Sequence[str] = ()) -> Citation:
+    """Return the citation of a whole source, or of `spans` within it (offsets in the document).
 
-    `text` is all of a span, because it is what is being cited; of a whole source a snippet: what the `statements` rest
-    on. `boxes` are where that stands; `bbox` encloses the lines that the span touches on its first page.
+    `text` is all of the spans, because they are what is being cited, with an ellipsis where one leaves something out;
+    of a whole source a snippet: what the `statements` rest on. `boxes` are where that stands; `bbox` encloses the lines
+    between the first and the last of them on their first page.
     """
-    start, end = span or (source["start"], source["end"])
+    start, end = source["start"], source["end"]
+    if spans:
+        start, end = min(first for first, _ in spans), max(last for _, last in spans)
     touched = [line for line in source["lines"] if line["start"] < end and line["end"] > start]
     page = touched[0]["page"] if touched else source["page"]
-    if span:
-        quoted = [(start - source["start"], end - source["start"])]
-        text = source["text"][quoted[0][0] : quoted[0][1]]
+    if spans:
+        quoted = _join(
+            source["text"], sorted((first - source["start"], last - source["start"]) for first, last in spans)
+        )
+        text = "\n…\n".join(source["text"][first:last] for first, last in quoted)
     else:
         quoted = find_snippet(source["text"], statements)
         text = show_snippet(source["text"], quoted)
@@ -30,7 +35,7 @@ def cite(source: Source, span: tuple[int, int] | None = None, statements: Sequen
         page=page,
         bbox=_enclose([line["box"] for line in touched if line["page"] == page]),
         boxes=_find_boxes(source, quoted),
-        heading_path=_find_section(source, start) if span else source["heading_path"],
+        heading_path=_find_section(source, start) if spans else source["heading_path"],
         start=start,
         end=end,
         text=text,

@@ -111,7 +111,7 @@ def _quote(writer: AnswerWriter, source: Source, extract: Extract, title: str, s
         indent = "  " if heading else ""
         writer.write("".join(f"\n{indent}- {text}" for text in said) + f" {marker}")
     start = source["start"]
-    writer.cite(cite(source, (start + extract.spans[0][0], start + extract.spans[-1][1])))
+    writer.cite(cite(source, [(start + first, start + last) for first, last in extract.spans]))
 
 
 def _finish(

@@ -216,7 +216,7 @@ async def _quote(
         source = by_number[quote.number]
         marker = render_marker(quote.number, source["chunk_id"], knobs.citation_style)
         writer.write(("\n\n" if position else "") + heading + render_quote(quote, marker))
-        writer.cite(cite(source, _enclose(quote.number, quotes)))
+        writer.cite(cite(source, [(each.start, each.end) for each in quotes if each.number == quote.number]))
     reasons = [*low, *_find_missing(state, quotes)]
     closing = wording.close(reasons)
     writer.write(closing)
@@ -233,12 +233,6 @@ def _find_missing(state: GenerateInput, quotes: Sequence[Quote]) -> list[Reason]
     }
     words = find_missing_names(state["question"], state["missing"], enclosed)
     return [MissingWords(code="missing_words", words=words)] if words else []
-
-
-def _enclose(number: int, quotes: Sequence[Quote]) -> tuple[int, int]:
-    """Return start and end of what is quoted of a source."""
-    spans = [(quote.start, quote.end) for quote in quotes if quote.number == number]
-    return min(start for start, _ in spans), max(end for _, end in spans)
 
 
 async def _write_with_model(

@@ -8,6 +8,7 @@ from domain.ports.judgement import Quote
 from domain.text.blocks import find_unclosed, read_blocks
 from domain.text.hyperlinks import strip_links
 from domain.text.markers import strip_markers
+from domain.text.tables import is_row, is_rule, split_cells
 from nodes.wording import Wording
 
 SHORT_ANSWER, LONG_ANSWER = 80, 200
@@ -62,7 +63,20 @@ def _mark_blocks(text: str, marker: str) -> Iterator[str]:
             said += f"\n{fence}"
         if block.kind == "heading" or said.endswith(":"):
             yield said
-        elif block.kind in ("table", "code") or said.endswith("```"):
+        elif block.kind == "table":
+            yield f"{_rule_off(said)}\n\n{marker}"
+        elif block.kind == "code" or said.endswith("```"):
             yield f"{said}\n\n{marker}"
         else:
             yield f"{said} {marker}"
+
+
+def _rule_off(table: str) -> str:
+    """Return the table with a row that rules its first row off, where it has none, as those of PDFs: without one,
+    Markdown shows no table."""
+    lines = table.split("\n")
+    first = next((place for place, line in enumerate(lines) if is_row(line)), None)
+    if first is None or any(map(is_rule, lines)):
+        return table
+    columns = len(split_cells(lines[first]))
+    return "\n".join([*lines[: first + 1], " | ".join(["---"] * columns), *lines[first + 1 :]])

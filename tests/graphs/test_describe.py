@@ -87,7 +87,7 @@ async def test_a_document_is_summarised_by_cited_quotes_under_its_headings(servi
     assert len(done["answer"].split()) <= 190
     assert {citation["title"] for citation in done["citations"]} == {"Travel guide"}
     for citation in done["citations"]:
-        assert citation["text"] in GUIDE.decode()
+        assert all(part in GUIDE.decode() for part in citation["text"].split("\n…\n"))
         assert f"[{citation['marker']}]" in done["answer"]
 
 

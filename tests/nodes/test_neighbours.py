@@ -113,8 +113,8 @@ def test_a_source_grows_within_its_section_before_it_goes_beyond() -> None:
     assert "Wind" in shown
     source = shelf.widen("Rain 1")
     place = passages[4].start
-    assert cite(source, (place, place + 6))["heading_path"] == ["Weather", "Wind"]
-    assert cite(source, (passages[3].start, place))["heading_path"] == ["Weather", "Rain"]
+    assert cite(source, [(place, place + 6)])["heading_path"] == ["Weather", "Wind"]
+    assert cite(source, [(passages[3].start, place)])["heading_path"] == ["Weather", "Rain"]
     passages[4] = replace(passages[4], heading_path=("Elsewhere", "Wind"))
     assert "Wind" not in shelf.widen("Rain 1")["text"]
 

@@ -76,7 +76,7 @@ async def test_a_rewrite_stands_only_where_its_source_supports_it(embedder: Onnx
 
 async def test_a_quotation_keeps_its_span(embedder: OnnxEmbedder) -> None:
     span = (0, TEXT.index(" The"))
-    quoted = [cite(SOURCES[0], span)]
+    quoted = [cite(SOURCES[0], [span])]
     update, _ = await run(embedder, f"{SUPPORTED} {INVENTED}", by="local", citations=quoted)
     assert cast(ReconcileUpdate, update)["citations"] == quoted
     written, _ = await run(embedder, f"{SUPPORTED} {INVENTED}", by="large", citations=quoted)
