@@ -23,6 +23,9 @@ def graph(
         fail(InputError("A terminal cannot show a PNG. Name a file: --output graph.png"))
     data = draw(load_diagram(), format)
     if output is not None:
-        output.write_bytes(data)
+        try:
+            output.write_bytes(data)
+        except OSError as error:
+            fail(InputError(f"{str(output)!r} cannot be written: {error.strerror}."))
     else:
         sys.stdout.buffer.write(data if format == "png" else data.rstrip(b"\n") + b"\n")

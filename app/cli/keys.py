@@ -7,7 +7,7 @@ import typer
 from rich.markup import escape
 
 from app.access.keys import make_key
-from app.cli.options import JsonOption, new_cli
+from app.cli.options import JsonOption, check_workspace, new_cli
 from app.cli.running import print_json, run
 from app.cli.terminal import err, new_table, out, print_table
 from app.settings import read_settings
@@ -34,10 +34,16 @@ def create(
         list[str] | None, typer.Option(help="Only documents of this group, and of none; repeatable. [default: all]")
     ] = None,
     expires: Annotated[str | None, typer.Option(help="End of the key's life, such as 90d. [default: never]")] = None,
-    requests_per_minute: Annotated[int | None, typer.Option(min=1, help="Requests that it may send.")] = None,
-    runs: Annotated[int | None, typer.Option(min=1, help="Questions that it may have answered at once.")] = None,
-    tokens_per_day: Annotated[int | None, typer.Option(min=0, help="Tokens that its questions may use.")] = None,
-    dollars_per_day: Annotated[float | None, typer.Option(min=0, help="Dollars that they may cost.")] = None,
+    requests_per_minute: Annotated[
+        int | None, typer.Option(min=1, max=1_000_000, help="Requests that it may send.")
+    ] = None,
+    runs: Annotated[
+        int | None, typer.Option(min=1, max=1_000_000, help="Questions that it may have answered at once.")
+    ] = None,
+    tokens_per_day: Annotated[
+        int | None, typer.Option(min=0, max=10**12, help="Tokens that its questions may use.")
+    ] = None,
+    dollars_per_day: Annotated[float | None, typer.Option(min=0, max=10**9, help="Dollars that they may cost.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make a key and print it. It is shown this once: only its digest is kept.
@@ -46,11 +52,15 @@ def create(
     """
 
     async def work() -> int:
+        for each in workspace or []:
+            check_workspace(each)
+        if not name.strip():
+            raise InputError("A key needs a name.")
         rights = frozenset(right or ["ask"])
         if unknown := rights - RIGHTS:
             raise InputError(f"There is no right {sorted(unknown)[0]!r}. Choose of {', '.join(sorted(RIGHTS))}.")
         span = None if expires is None else parse_span(expires)
-        if expires is not None and span is None:
+        if expires is not None and not span:
             raise InputError(f"{expires!r} is no span. Give one in h, d or w, such as 90d.")
         wanted = ApiKey(
             key_id="",

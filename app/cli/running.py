@@ -28,6 +28,9 @@ def run(work: Coroutine[Any, Any, int], *, log_level: int = logging.WARNING) -> 
         code = uvloop.run(work)
     except AskgraphError as error:
         fail(error)
+    except (FileNotFoundError, NotADirectoryError, FileExistsError, PermissionError) as error:
+        # Of a path that was given.
+        fail(InputError(f"{str(error.filename)!r} cannot be used: {error.strerror}."))
     except KeyboardInterrupt:
         code = 130
     raise typer.Exit(code)

@@ -6,7 +6,9 @@ import typer
 
 from app.cli.options import JsonOption, WorkspaceOption, new_cli
 from app.cli.reading_runs import choose_output, escape, run_on_saved, shorten, show_cost, show_ms
+from app.cli.running import fail
 from app.cli.terminal import new_table, out, print_table
+from domain.errors import InputError
 
 if TYPE_CHECKING:
     from app.runs.saved_run import SavedRun
@@ -53,9 +55,13 @@ def print_trace(
     out.print(f"path: {' → '.join(traced['path'])}")
     if not traced["taped"]:
         out.print(f"[yellow]Without calls and snippets: {escape(traced['untaped'])}[/yellow]")
-    for step in traced["steps"]:
-        if node is None or node in (step["name"], step["node"]):
-            _print_step(step, everything=everything, prompts=prompts)
+    shown = [step for step in traced["steps"] if node is None or node in (step["name"], step["node"])]
+    if not shown and node is not None:
+        fail(
+            InputError(f"The run has no step {node!r}. It has: {', '.join(step['name'] for step in traced['steps'])}.")
+        )
+    for step in shown:
+        _print_step(step, everything=everything, prompts=prompts)
 
 
 def _print_step(step: Mapping[str, Any], *, everything: bool, prompts: bool) -> None:

@@ -6,8 +6,9 @@ import typer
 
 from app.cli.options import JsonOption, WorkspaceOption, new_cli, parse_changes
 from app.cli.reading_runs import choose_output, escape, is_file, open_file, run_there_or_here, shorten
-from app.cli.running import run
+from app.cli.running import fail, run
 from app.cli.terminal import count, new_table, out, print_table
+from domain.errors import AskgraphError
 
 if TYPE_CHECKING:
     from app.cli.server_client import ServerClient
@@ -37,7 +38,10 @@ def whatif(
 
     show = choose_output(print_whatif, as_json=as_json)
 
-    sets = [parse_changes([change]) for change in changes or []]
+    try:
+        sets = [parse_changes([change]) for change in changes or []]
+    except AskgraphError as error:
+        fail(error)
 
     async def try_file() -> int:
         from app.runs.bundle_replay import try_offline

@@ -162,11 +162,15 @@ def _outline(tape: Tape) -> list[dict[str, Any]]:
     ]
 
 
+_MARKER_OR_SAID = re.compile(r"(\[\d{1,3}(?:, ?\d{1,3})*\])|\w")
+
+
 def _redact(value: Any, *, kept: bool = False) -> Any:
-    """Replace every letter and digit of what people or documents said. Lengths, figures and names of ours stay."""
+    """Replace every letter and digit of what people or documents said. Lengths, markers, figures and names of ours
+    stay."""
     match value:
         case str():
-            return value if kept else re.sub(r"\w", "x", value)
+            return value if kept else _MARKER_OR_SAID.sub(lambda found: found[1] or "x", value)
         case dict():
             return {key: _redact_field(key, part) for key, part in value.items() if key not in _DROPPED}
         case list() | tuple():

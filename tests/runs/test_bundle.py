@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from app.runs.bundle import Bundle, read_bundle, write_bundle
+from app.runs.bundle import Bundle, _redact, read_bundle, write_bundle
 from app.runs.bundle_replay import Parts, replay_strictly, try_offline
 from app.runs.difference import diff
 from app.runs.replay import Replay
@@ -108,3 +108,7 @@ def test_a_file_of_version_1_is_read() -> None:
 def test_what_is_no_such_file_is_refused(data: bytes, says: str) -> None:
     with pytest.raises(StateError, match=says):
         read_bundle(data)
+
+
+def test_redacting_keeps_the_markers_of_an_answer() -> None:
+    assert _redact("It lasts 24 months [1]. See [2, 3].") == "xx xxxxx xx xxxxxx [1]. xxx [2, 3]."

@@ -104,7 +104,7 @@ function renderInline(tokens, make, level) {
       case "br": return h("br", null);
       // A link shows where it leads, and leads nowhere: its text and its address are a document's or a model's.
       case "link":
-        if (token.raw === token.href || token.text === token.href) return visible(token.text);
+        if ([token.raw, token.text, `mailto:${token.text}`].includes(token.href)) return visible(token.text);
         return [...inner(), h("span", { class: "address" }, ` (${visible(token.href)})`)];
       case "image": return `${visible(token.text)} (${visible(token.href)})`;
       default: return visible(token.raw);
