@@ -87,6 +87,9 @@ async def test_a_stream_says_the_same(served: Served) -> None:
 async def test_a_conversation_goes_on_in_its_thread(served: Served) -> None:
     first = await ask(served, QUESTION)
     answer = first.parse().choices[0].message.content
+    with pytest.raises(openai.BadRequestError):
+        await ask(served, QUESTION, answer, "")
+    # A refused question leaves the conversation where it was.
     second = await ask(served, QUESTION, answer, "Who handles claims?")
     assert "Petra Lindqvist" in second.parse().choices[0].message.content
     assert second.headers["x-thread-id"] == first.headers["x-thread-id"]

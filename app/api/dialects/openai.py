@@ -25,7 +25,16 @@ from app.api.dependencies import (
     needs,
     read_services,
 )
-from app.api.dialects.beginning import SIDES, Begun, Conversation, begin, split_conversation
+from app.api.dialects.beginning import (
+    SIDES,
+    Begun,
+    Conversation,
+    Part,
+    begin,
+    join_text,
+    remember_answer,
+    split_conversation,
+)
 from app.api.dialects.translating import END, carry_headers, encode_data, list_marks, locate_evidence, translate_text
 from app.api.errors import respond_to_error, status_of_failure
 from app.api.sse import STREAM_HEADERS
@@ -69,13 +78,6 @@ class OpenAIRoute(needs("ask")):  # type: ignore[misc]
 router = APIRouter(prefix="/v1", route_class=OpenAIRoute, include_in_schema=False)
 
 
-class Part(BaseModel):
-    """A part of a message."""
-
-    type: str
-    text: str = ""
-
-
 class Message(BaseModel):
     """A message of the conversation."""
 
@@ -85,9 +87,7 @@ class Message(BaseModel):
     def read_text(self) -> str:
         """Return the message's text. Raises `InputError` where it holds anything else."""
         if isinstance(self.content, list):
-            if other := next((part.type for part in self.content if part.type != "text"), None):
-                raise InputError(f"Only text can be asked about; a message has a part of the type {other!r}.")
-            return "\n".join(part.text for part in self.content)
+            return join_text(self.content, ("text",), "\n")
         return self.content or ""
 
 
@@ -150,7 +150,7 @@ async def complete(
     caller = get_caller(request)
     metadata = body.metadata or {}
     workspace_id = caller.enter(metadata.get("workspace"))
-    conversation = Conversation(conversations, workspace_id, caller, exchanges)
+    conversation = Conversation(conversations, workspace_id, caller, exchanges, question)
     ask = Ask(
         question=question,
         scope=Scope(workspace_id, groups=caller.groups),
@@ -161,9 +161,10 @@ async def complete(
     )
     completion = Completion(body.model, str(request.base_url), workspace_id)
     begun = await begin(get_cached_answers(request), get_run_manager(request), ask)
+    await conversation.go_on()
 
     async def remember(answer: str) -> None:
-        await conversation.remember(question, answer, begun.run.thread_id)
+        await remember_answer(conversations, conversation.asked, answer, begun.run.thread_id)
 
     if body.stream:
         with_usage = body.stream_options is not None and body.stream_options.include_usage
