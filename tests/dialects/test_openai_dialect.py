@@ -124,6 +124,8 @@ async def test_a_thread_can_be_named(served: Served) -> None:
         ({"messages": [{"role": "assistant", "content": "Hello"}]}, "has to be the user's question"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]}, "Only text"),
         ({"messages": [{"role": "user", "content": ""}]}, "question"),
+        ({"metadata": {"thread_id": "a\x00b"}}, "metadata.thread_id: String should match"),
+        ({"metadata": {"workspace": ""}}, "metadata.workspace: String should match"),
         ({"n": 2}, "n: Input should be 1"),
     ],
 )  # fmt: skip

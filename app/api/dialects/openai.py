@@ -37,6 +37,7 @@ from app.api.dialects.beginning import (
 )
 from app.api.dialects.translating import END, carry_headers, encode_data, list_marks, locate_evidence, translate_text
 from app.api.errors import respond_to_error, status_of_failure
+from app.api.schemas import ThreadId, WorkspaceId
 from app.api.sse import STREAM_HEADERS
 from app.api.streams import GONE, PING_SECONDS, collect_while_connected, locate
 from app.runs.requests import Ask
@@ -91,6 +92,18 @@ class Message(BaseModel):
         return self.content or ""
 
 
+class Metadata(BaseModel):
+    """What clients may note. We read two of the notes."""
+
+    model_config = ConfigDict(extra="allow")
+
+    __pydantic_extra__: dict[str, str]
+    thread_id: ThreadId | None = None
+    """Go on in this thread."""
+    workspace: WorkspaceId | None = None
+    """Ask there."""
+
+
 class StreamOptions(BaseModel):
     """What a stream holds beside the answer."""
 
@@ -108,8 +121,7 @@ class CompletionRequest(BaseModel):
     stream: bool = False
     stream_options: StreamOptions | None = None
     n: Literal[1] | None = None
-    metadata: dict[str, str] | None = None
-    """`thread_id`: go on in this thread. `workspace`: ask there."""
+    metadata: Metadata | None = None
 
     def read_conversation(self) -> tuple[list[tuple[str, str]], str]:
         """Return the questions and answers so far, and the question. Raises `InputError`."""
@@ -148,13 +160,13 @@ async def complete(
         return refuse_model(body.model)
     exchanges, question = body.read_conversation()
     caller = get_caller(request)
-    metadata = body.metadata or {}
-    workspace_id = caller.enter(metadata.get("workspace"))
+    metadata = body.metadata or Metadata()
+    workspace_id = caller.enter(metadata.workspace)
     conversation = Conversation(conversations, workspace_id, caller, exchanges, question)
     ask = Ask(
         question=question,
         scope=Scope(workspace_id, groups=caller.groups),
-        thread_id=metadata.get("thread_id") or await conversation.find_thread(),
+        thread_id=metadata.thread_id or await conversation.find_thread(),
         mode=body.model,
         history=conversation.make_turns(),
         caller=caller,

@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from app.api.dependencies import ConversationsDep, ModesDep, get_cached_answers, get_caller, get_run_manager
 from app.api.dialects.beginning import SIDES, Conversation, Part, begin, join_text, remember_answer, split_conversation
-from app.api.dialects.openai import MOST_MESSAGES, OpenAIRoute, answer_whole, count_tokens, refuse_model
+from app.api.dialects.openai import MOST_MESSAGES, Metadata, OpenAIRoute, answer_whole, count_tokens, refuse_model
 from app.api.dialects.translating import encode_named, list_marks, locate_evidence, translate_text
 from app.api.errors import status_of_failure
 from app.api.sse import STREAM_HEADERS
@@ -60,8 +60,7 @@ class ResponseRequest(BaseModel):
     conversation: None = None
     previous_response_id: str | None = None
     """Go on after this response."""
-    metadata: dict[str, str] | None = None
-    """`thread_id`: go on in this thread. `workspace`: ask there."""
+    metadata: Metadata | None = None
 
     def read_conversation(self) -> tuple[list[tuple[str, str]], str]:
         """Return the questions and answers so far, and the question. Raises `InputError`."""
@@ -83,13 +82,13 @@ async def respond(
         return refuse_model(body.model)
     exchanges, question = body.read_conversation()
     caller, manager = get_caller(request), get_run_manager(request)
-    metadata = body.metadata or {}
-    scope = Scope(caller.enter(metadata.get("workspace")), groups=caller.groups)
+    metadata = body.metadata or Metadata()
+    scope = Scope(caller.enter(metadata.workspace), groups=caller.groups)
     conversation = Conversation(conversations, scope.workspace_id, caller, exchanges, question)
     if body.previous_response_id is not None:
         thread_id: str | None = await _find_thread(manager, scope, body.previous_response_id)
     else:
-        thread_id = metadata.get("thread_id") or await conversation.find_thread()
+        thread_id = metadata.thread_id or await conversation.find_thread()
     ask = Ask(
         question=question,
         scope=scope,
@@ -203,7 +202,7 @@ class Translation:
             "error": None,
             "incomplete_details": None,
             "instructions": None,
-            "metadata": self._body.metadata or {},
+            "metadata": self._body.metadata.model_dump(exclude_none=True) if self._body.metadata else {},
             "previous_response_id": self._body.previous_response_id,
             "parallel_tool_calls": False,
             "tool_choice": "none",
