@@ -7,7 +7,7 @@ import base64
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.exceptions import RequestValidationError
@@ -22,7 +22,6 @@ from app.api.dependencies import (
     get_cached_answers,
     get_caller,
     get_run_manager,
-    needs,
     read_services,
 )
 from app.api.dialects.beginning import (
@@ -35,8 +34,9 @@ from app.api.dialects.beginning import (
     remember_answer,
     split_conversation,
 )
-from app.api.dialects.translating import END, carry_headers, encode_data, list_marks, locate_evidence, translate_text
-from app.api.errors import respond_to_error, status_of_failure
+from app.api.dialects.refusing import refuse_in
+from app.api.dialects.translating import END, encode_data, list_marks, locate_evidence, translate_text
+from app.api.errors import status_of_failure
 from app.api.schemas import ThreadId, WorkspaceId
 from app.api.sse import STREAM_HEADERS
 from app.api.streams import GONE, PING_SECONDS, collect_while_connected, locate
@@ -52,29 +52,18 @@ MOST_TEXTS = 256
 """Texts to embed in one request."""
 
 
-class OpenAIRoute(needs("ask")):  # type: ignore[misc]
-    """Gives errors the protocol's form and its statuses."""
+def _refuse_invalid(error: RequestValidationError) -> Response:
+    first = error.errors()[0]
+    field = ".".join(str(part) for part in first["loc"][1:])
+    return refuse(400, f"{field}: {first['msg']}", "invalid_request", param=field)
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Wrap the handler."""
-        handle = super().get_route_handler()
 
-        async def handle_in_protocol(request: Request) -> Response:
-            try:
-                return cast(Response, await handle(request))
-            except RequestValidationError as error:
-                first = error.errors()[0]
-                field = ".".join(str(part) for part in first["loc"][1:])
-                return refuse(400, f"{field}: {first['msg']}", "invalid_request", param=field)
-            except AskgraphError as error:
-                plain = respond_to_error(request, error)
-                status = 400 if isinstance(error, InputError) and plain.status_code == 422 else plain.status_code
-                refused = refuse(status, error.message, error.code)
-                carry_headers(plain, refused)
-                return refused
+def _refuse_ours(error: AskgraphError, status: int) -> Response:
+    return refuse(400 if isinstance(error, InputError) and status == 422 else status, error.message, error.code)
 
-        return handle_in_protocol
 
+OpenAIRoute = refuse_in(_refuse_invalid, _refuse_ours)
+"""Gives errors the protocol's form and its statuses."""
 
 router = APIRouter(prefix="/v1", route_class=OpenAIRoute, include_in_schema=False)
 

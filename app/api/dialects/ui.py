@@ -4,9 +4,9 @@ The client keeps the conversation and sends all of it, with an id of the chat, b
 it has lost sight of.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.exceptions import RequestValidationError
@@ -22,12 +22,11 @@ from app.api.dependencies import (
     get_cached_answers,
     get_caller,
     get_run_manager,
-    needs,
     read_services,
 )
 from app.api.dialects.beginning import SIDES, Conversation, Part, begin, join_text, remember_answer, split_conversation
-from app.api.dialects.translating import END, carry_headers, encode_data, locate_evidence, translate_text
-from app.api.errors import respond_to_error
+from app.api.dialects.refusing import refuse_in
+from app.api.dialects.translating import END, encode_data, locate_evidence, translate_text
 from app.api.schemas import WorkspaceId
 from app.api.sse import STREAM_HEADERS
 from app.api.streams import PING_SECONDS, locate
@@ -43,29 +42,17 @@ MOST_MESSAGES = 1000
 PROTOCOL = {"x-vercel-ai-ui-message-stream": "v1"}
 
 
-class UiRoute(needs("ask")):  # type: ignore[misc]
-    """Says errors in plain text, which is what the SDK shows of a response that failed."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Wrap the handler."""
-        handle = super().get_route_handler()
-
-        async def handle_in_protocol(request: Request) -> Response:
-            try:
-                return cast(Response, await handle(request))
-            except RequestValidationError as error:
-                problems = (f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors())
-                return PlainTextResponse("; ".join(problems), 422)
-            except AskgraphError as error:
-                plain = respond_to_error(request, error)
-                refused = PlainTextResponse(error.message, plain.status_code)
-                carry_headers(plain, refused)
-                return refused
-
-        return handle_in_protocol
+def _refuse_invalid(error: RequestValidationError) -> Response:
+    problems = (f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors())
+    return PlainTextResponse("; ".join(problems), 422)
 
 
-router = APIRouter(prefix="/api/ui/chat", route_class=UiRoute, include_in_schema=False)
+def _refuse(error: AskgraphError, status: int) -> Response:
+    """Say it in plain text, which is what the SDK shows of a response that failed."""
+    return PlainTextResponse(error.message, status)
+
+
+router = APIRouter(prefix="/api/ui/chat", route_class=refuse_in(_refuse_invalid, _refuse), include_in_schema=False)
 
 
 class Message(BaseModel):
