@@ -99,6 +99,7 @@ async def chat(body: ChatRequest, request: Request, conversations: Conversations
     begun = await begin(get_cached_answers(request), get_run_manager(request), ask)
     thread_id = begun.run.thread_id
     await conversation.go_on()
+    # Who comes back has the chat's id only, and the answer that they find is to be remembered as well.
     await conversations.remember(_name_chat(caller, workspace_id, body.id), f"{thread_id} {conversation.asked}")
 
     async def remember(answer: str) -> None:
