@@ -106,7 +106,8 @@ def register_error_handlers(app: FastAPI) -> None:
             for e in error.errors()
         ]
         message = "; ".join(f"{d['field']}: {d['problem']}" for d in details)
-        return JSONResponse(jsonable_encoder(error_body("invalid_request", message, details=details)), 422)
+        body = jsonable_encoder(error_body("invalid_request", message, details=details))
+        return add_limits(request, JSONResponse(body, 422))
 
     @app.exception_handler(HTTPException)
     async def handle_http(request: Request, error: HTTPException) -> JSONResponse:

@@ -55,7 +55,7 @@ def mcp() -> None:
                 caller=OWNER,
                 modes=services.modes,
                 documents=services.library.documents,
-                history=services.make_history_reader(),
+                debugger=services.make_debugger(),
                 manager=manager,
                 cached_answers=services.make_cached_answers(recorder),
                 make_context=services.make_context,

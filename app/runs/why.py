@@ -29,7 +29,7 @@ class Fact:
 def explain_run(run: "SavedRun") -> dict[str, Any]:
     """Return `{run_id, facts}`: the decisive facts of a run, each with `about` and `text`."""
     run_id = run.record.run_id
-    facts = explain(run.list_history(), run_id)
+    facts = _explain(run.list_history(), run_id)
     place = max((number for number, fact in enumerate(facts, 1) if fact.about == "search"), default=len(facts))
     facts[place:place] = [Fact("left out", text) for text in _describe_left_out(run)]
     return {"run_id": run_id, "facts": [asdict(fact) for fact in facts]}
@@ -37,7 +37,7 @@ def explain_run(run: "SavedRun") -> dict[str, Any]:
 
 def _describe_left_out(run: "SavedRun") -> Iterator[str]:
     """Say what the threshold of similarity left out, of all that the searches found."""
-    # It needs LangGraph, which the commands that read `explain` on a server do without.
+    # It needs LangGraph, which the commands that read facts from a server do without.
     from app.runs.trace import MAX_LEFT_OUT, list_left_out
 
     for step in run.steps:
@@ -53,7 +53,7 @@ def _describe_left_out(run: "SavedRun") -> Iterator[str]:
             )
 
 
-def explain(steps: "Sequence[HistoryStep]", run_id: str) -> list[Fact]:
+def _explain(steps: "Sequence[HistoryStep]", run_id: str) -> list[Fact]:
     """Return the decisive facts of a run from its thread's steps, oldest first; empty where none of them is the run's.
 
     A step names only what it changed, so the steps before the run's count as well.

@@ -1,16 +1,19 @@
-"""Port: conversations that a client keeps itself, found again by their messages."""
+"""Port: conversations that a client keeps itself, found again by what it sends."""
 
 from typing import Protocol
 
 
 class ConversationIndex(Protocol):
-    """Remembers which thread holds the conversation of a transcript."""
+    """Remembers which thread holds a conversation."""
 
-    async def take(self, transcript: str) -> str | None:
-        """Return the id of the thread whose conversation is exactly this transcript (a digest), and forget it: the
-        question that comes now changes the conversation. None where it is not known."""
+    async def find(self, key: str) -> str | None:
+        """Return what was remembered last under the key (a digest); None where nothing is."""
         ...
 
-    async def remember(self, transcript: str, thread_id: str) -> None:
-        """Note that the thread's conversation is now this transcript."""
+    async def remember(self, key: str, place: str) -> None:
+        """Remember where the conversation is: the id of its thread, and whatever else finds it."""
+        ...
+
+    async def forget(self, key: str) -> None:
+        """Forget what is under the key, if anything: the conversation has gone on."""
         ...

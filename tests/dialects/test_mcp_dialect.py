@@ -23,6 +23,7 @@ from app.serving.application import make_app
 from app.settings import Settings, reveal
 from app.wiring.services import Services
 from domain.access import ApiKey
+from domain.limits import Limits
 from tests.asking import QUESTION
 from tests.dialects.examples import read_example
 from tests.http_client import open_client, run_app
@@ -122,6 +123,14 @@ async def test_what_is_wrong_is_said_in_the_protocols_form(served: Served) -> No
             await client.call_tool("none", {})
         with pytest.raises(MCPError, match="There is no document 'none'"):
             await client.read_resource("askgraph://documents/default/none")
+        for address in (
+            "file:///etc/passwd",
+            "askgraph://documents//none",
+            "askgraph://documents/no\x00ne/none",
+            "askgraph://documents/default/\x00",
+        ):
+            with pytest.raises(MCPError, match="There is no resource"):
+                await client.read_resource(address)
 
 
 async def test_keys_are_bearer_tokens(served: Served) -> None:
@@ -131,6 +140,10 @@ async def test_keys_are_bearer_tokens(served: Served) -> None:
 
     asker = await make("asker", rights=frozenset({"ask"}))
     stranger = await make("stranger", rights=frozenset({"ask"}), workspaces=frozenset({"theirs"}))
+    limited = await make("limited", rights=frozenset({"ask"}), limits=Limits(requests_per_minute=9))
+    async with httpx.AsyncClient() as plain:
+        answered = await plain.post(f"{served.address}/mcp", json={}, headers={"Authorization": f"Bearer {limited}"})
+        assert answered.headers["RateLimit-Policy"] == '"requests";q=9;w=60'
     async with connect(served, asker) as client:
         assert "why" not in [tool.name for tool in (await client.list_tools()).tools]
         refused = await client.call_tool("why", {"run_id": "any"})

@@ -87,6 +87,9 @@ async def test_a_stream_says_the_same(served: Served) -> None:
 async def test_a_conversation_goes_on_in_its_thread(served: Served) -> None:
     first = await ask(served, QUESTION)
     answer = first.parse().choices[0].message.content
+    with pytest.raises(openai.BadRequestError):
+        await ask(served, QUESTION, answer, "")
+    # A refused question leaves the conversation where it was.
     second = await ask(served, QUESTION, answer, "Who handles claims?")
     assert "Petra Lindqvist" in second.parse().choices[0].message.content
     assert second.headers["x-thread-id"] == first.headers["x-thread-id"]
@@ -121,6 +124,8 @@ async def test_a_thread_can_be_named(served: Served) -> None:
         ({"messages": [{"role": "assistant", "content": "Hello"}]}, "has to be the user's question"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]}, "Only text"),
         ({"messages": [{"role": "user", "content": ""}]}, "question"),
+        ({"metadata": {"thread_id": "a\x00b"}}, "metadata.thread_id: String should match"),
+        ({"metadata": {"workspace": ""}}, "metadata.workspace: String should match"),
         ({"n": 2}, "n: Input should be 1"),
     ],
 )  # fmt: skip

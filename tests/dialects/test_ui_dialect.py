@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,6 +97,7 @@ async def test_the_ai_sdk_asks_goes_on_and_comes_back(served: Served) -> None:
     assert "Petra Lindqvist" in str(told["next"]["parts"])
     # Who has left finds the answer, from its beginning, while it is being written.
     assert "14 months" in str(told["found"]["parts"])
+    assert told["after"]["metadata"]["thread_id"] == told["found"]["metadata"]["thread_id"]
     assert told["nothing"] is None
     assert told["refused"].startswith("There is no mode 'none'")
     async with asyncio.timeout(5):
@@ -123,6 +125,15 @@ async def test_a_stopped_answer_ends_with_abort(served: Served) -> None:
         await client.post(f"/api/runs/{response.headers['x-run-id']}/cancel")
         parts = read("".join([text async for text in response.aiter_text()]))
     assert [part["type"] for part in parts[-2:]] == ["finish-step", "abort"]
+
+
+async def test_an_answer_is_found_by_all_who_come_back_at_once(served: Served) -> None:
+    async with httpx.AsyncClient(base_url=served.address) as client, AsyncExitStack() as stack:
+        asking = await stack.enter_async_context(client.stream("POST", "/api/ui/chat", json=chat(ENDLESS)))
+        opened = (client.stream("GET", "/api/ui/chat/chat/stream") for _ in range(4))
+        found = await asyncio.gather(*(stack.enter_async_context(each) for each in opened))
+        assert {each.headers.get("x-run-id") for each in found} == {asking.headers["x-run-id"]}
+        await client.post(f"/api/runs/{asking.headers['x-run-id']}/cancel")
 
 
 async def test_a_failed_run_ends_with_an_error() -> None:

@@ -2,11 +2,11 @@
 
 import pytest
 
-from app.runs.history import HistoryStep
 from app.runs.requests import Ask, collect
-from app.runs.why import Fact, explain
+from app.runs.why import explain_run
 from app.wiring.services import Services
 from domain.events import Done
+from domain.scope import Scope
 from tests.asking import QUESTION
 
 
@@ -17,18 +17,21 @@ async def ask(services: Services, question: str, mode: str = "standard", thread_
     return ended
 
 
-async def explain_run(services: Services, done: Done) -> list[Fact]:
-    return explain(await services.make_history_reader().read("default", done["thread_id"]), done["run_id"])
+async def explain(services: Services, done: Done) -> list[dict[str, str]]:
+    facts: list[dict[str, str]] = explain_run(await services.make_debugger().read(Scope("default"), done["run_id"]))[
+        "facts"
+    ]
+    return facts
 
 
-def texts(facts: list[Fact], about: str) -> list[str]:
-    return [fact.text for fact in facts if fact.about == about]
+def texts(facts: list[dict[str, str]], about: str) -> list[str]:
+    return [fact["text"] for fact in facts if fact["about"] == about]
 
 
 @pytest.mark.usefixtures("library")
 async def test_an_answer_names_its_threshold_its_passage_and_the_runner_up(services: Services) -> None:
     done = await ask(services, QUESTION, "thorough")
-    facts = await explain_run(services, done)
+    facts = await explain(services, done)
     above = done["confidence"] - 0.6
     [outcome] = texts(facts, "outcome")
     assert outcome == (
@@ -50,7 +53,7 @@ async def test_an_abstention_names_each_search_and_what_was_missing(services: Se
     first = await ask(services, QUESTION)
     done = await ask(services, "What does the zoo in Lisbon charge for parrots?", thread_id=first["thread_id"])
     assert done["outcome"] == "abstained"
-    facts = await explain_run(services, done)
+    facts = await explain(services, done)
     [outcome] = texts(facts, "outcome")
     assert outcome.startswith("abstained in mode standard, confidence 0.")
     assert "below the 0.60 that answers at once" in outcome
@@ -60,9 +63,7 @@ async def test_an_abstention_names_each_search_and_what_was_missing(services: Se
     assert texts(facts, "doubt")
     assert texts(facts, "claim") == []
     # The thread's other run is explained on its own.
-    assert texts(
-        explain(await services.make_history_reader().read("default", first["thread_id"]), first["run_id"]), "claim"
-    )
+    assert texts(await explain(services, first), "claim")
 
 
 @pytest.mark.usefixtures("library")
@@ -70,11 +71,7 @@ async def test_a_cached_answer_and_a_greeting_are_explained_too(services: Servic
     first = await ask(services, QUESTION)
     again = await ask(services, QUESTION)
     assert again["cached"]
-    [outcome] = texts(await explain_run(services, again), "outcome")
+    [outcome] = texts(await explain(services, again), "outcome")
     assert f", from the cache, confidence {first['confidence']:.2f}" in outcome
-    greeting = await explain_run(services, await ask(services, "Hello!"))
+    greeting = await explain(services, await ask(services, "Hello!"))
     assert texts(greeting, "outcome") == ["conversed by local in mode standard"]
-
-
-def test_nothing_is_said_of_a_run_that_left_nothing() -> None:
-    assert explain(list[HistoryStep](), "r") == []

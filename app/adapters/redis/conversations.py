@@ -13,22 +13,30 @@ class RedisConversations:
         self._namespace = namespace
         self._ttl = ttl
 
-    async def take(self, transcript: str) -> str | None:
-        """Return the thread of this transcript, once."""
+    async def find(self, key: str) -> str | None:
+        """Return what is remembered."""
 
         async def get() -> bytes | str | None:
-            return await self._redis.client.getdel(self._key(transcript))
+            return await self._redis.client.get(self._locate(key))
 
-        thread_id = await self._redis.attempt(get)
-        return thread_id.decode() if isinstance(thread_id, bytes) else thread_id
+        place = await self._redis.attempt(get)
+        return place.decode() if isinstance(place, bytes) else place
 
-    async def remember(self, transcript: str, thread_id: str) -> None:
-        """Note the thread of this transcript."""
+    async def remember(self, key: str, place: str) -> None:
+        """Remember it for a while."""
 
         async def put() -> bool:
-            return bool(await self._redis.client.set(self._key(transcript), thread_id, ex=self._ttl))
+            return bool(await self._redis.client.set(self._locate(key), place, ex=self._ttl))
 
         await self._redis.attempt(put)
 
-    def _key(self, transcript: str) -> str:
-        return f"askgraph:{self._namespace}:conversation:{transcript}"
+    async def forget(self, key: str) -> None:
+        """Delete it."""
+
+        async def delete() -> int:
+            return int(await self._redis.client.delete(self._locate(key)))
+
+        await self._redis.attempt(delete)
+
+    def _locate(self, key: str) -> str:
+        return f"askgraph:{self._namespace}:conversation:{key}"

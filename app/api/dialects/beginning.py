@@ -1,8 +1,10 @@
 """Begins to answer a question, for every protocol alike."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
+
+from pydantic import BaseModel
 
 from app.runs.cache_key import digest
 from app.runs.cached_answers import CachedAnswers, Hit
@@ -57,20 +59,28 @@ class Conversation:
     """
 
     def __init__(
-        self, index: ConversationIndex, workspace_id: str, caller: Caller, exchanges: Sequence[tuple[str, str]]
+        self,
+        index: ConversationIndex,
+        workspace_id: str,
+        caller: Caller,
+        exchanges: Sequence[tuple[str, str]],
+        question: str,
     ) -> None:
         self._index = index
-        self._key = [workspace_id, caller.name]
         self._exchanges = exchanges
+        self._key = _extend(digest([workspace_id, caller.name]), *chain.from_iterable(exchanges))
+        self.asked = _extend(self._key, question)
+        """Stands for the conversation up to the question, whose answer is to come."""
 
     async def find_thread(self) -> str | None:
         """Return the thread that holds it; None where there is none."""
-        return await self._index.take(digest([self._key, self._exchanges])) if self._exchanges else None
+        return await self._index.find(self._key) if self._exchanges else None
 
-    async def remember(self, question: str, answer: str, thread_id: str) -> None:
-        """Note that the thread now holds it with this answer."""
-        transcript = [*self._exchanges, (question, answer.strip())]
-        await self._index.remember(digest([self._key, transcript]), thread_id)
+    async def go_on(self) -> None:
+        """Note that its thread has gone on. To be called once the question is accepted: a client that is refused
+        comes back with the same conversation."""
+        if self._exchanges:
+            await self._index.forget(self._key)
 
     def make_turns(self) -> list[Turn]:
         """Make the turns of a conversation that no thread holds. Which documents were cited is not known."""
@@ -86,6 +96,33 @@ class Conversation:
             )
             for number, (question, answer) in enumerate(self._exchanges)
         ]
+
+
+async def remember_answer(index: ConversationIndex, asked: str, answer: str, thread_id: str) -> None:
+    """Note that the thread now holds the conversation up to a question (see `Conversation.asked`) and this answer."""
+    await index.remember(_extend(asked, answer.strip()), thread_id)
+
+
+def _extend(key: str, *texts: str) -> str:
+    """Return the key of a conversation in which these texts follow."""
+    for text in texts:
+        key = digest([key, text])
+    return key
+
+
+class Part(BaseModel):
+    """A part of a message."""
+
+    type: str
+    text: str = ""
+
+
+def join_text(parts: Iterable[Part], kinds: Collection[str], between: str) -> str:
+    """Return the text of a message. Raises `InputError` where a part is of another kind."""
+    parts = list(parts)
+    if other := next((part.type for part in parts if part.type not in kinds), None):
+        raise InputError(f"Only text can be asked about; a message has a part of the type {other!r}.")
+    return between.join(part.text for part in parts)
 
 
 def split_conversation(said: Sequence[tuple[str, str]]) -> tuple[list[tuple[str, str]], str]:

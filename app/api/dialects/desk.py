@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -12,14 +12,13 @@ from app.api.dialects.beginning import begin
 from app.api.documents import find_document, read_revision
 from app.api.schemas import ThreadId, WorkspaceId
 from app.runs.cached_answers import CachedAnswers
-from app.runs.history import HistoryReader
+from app.runs.debugger import Debugger
 from app.runs.manager import RunManager
 from app.runs.requests import Ask
-from app.runs.why import explain
+from app.runs.why import explain_run
 from app.support.cancelling import finish
 from domain.access import Caller
 from domain.documents import Document, name_place
-from domain.errors import UnknownRun
 from domain.events import Event, Failed
 from domain.ports.documents import DocumentStore
 from domain.profile import MOST_SOURCES, Profile, find_mode
@@ -112,7 +111,7 @@ class Desk:
     caller: Caller
     modes: Mapping[str, Profile]
     documents: DocumentStore
-    history: HistoryReader
+    debugger: Debugger
     manager: RunManager
     cached_answers: CachedAnswers
     make_context: Callable[[], Context]
@@ -187,14 +186,8 @@ class Desk:
     async def why(self, given: WhyArguments, report: Report) -> Said:
         """Say why an answer is as it is: what was searched, what decided, and what each claim rests on."""
         scope = self._scope(given)
-        await self.manager.require(scope, given.run_id)
-        status = await self.manager.read_status(scope.workspace_id, given.run_id)
-        steps = await self.history.read(scope.workspace_id, status.request.thread_id, scope.groups)
-        facts = explain(steps, given.run_id)
-        if not facts:
-            raise UnknownRun(f"Nothing is saved of run {given.run_id!r} any more.")
-        lines = [f"{fact.about}: {fact.text}" for fact in facts]
-        return Said("\n".join(lines), {"run_id": given.run_id, "facts": [asdict(fact) for fact in facts]})
+        explained = explain_run(await self.debugger.read(scope, given.run_id))
+        return Said("\n".join(f"{fact['about']}: {fact['text']}" for fact in explained["facts"]), explained)
 
     async def list_documents(self, given: ListArguments, report: Report) -> Said:
         """List the documents that can be asked about."""

@@ -9,12 +9,12 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from app.api.dependencies import (
     CallerDep,
+    DebuggerDep,
     DocumentsDep,
-    HistoryDep,
     ModesDep,
     get_cached_answers,
     get_run_manager,
@@ -30,16 +30,23 @@ router = APIRouter(route_class=needs("ask"), include_in_schema=False)
 
 
 class Handed(Response):
-    """Hands the request over to the protocol's own server."""
+    """Hands the request over to the protocol's own server, whose response gets the headers that are added to this."""
 
     def __init__(self, protocol: Any, desk: Desk) -> None:
         super().__init__()
+        self.raw_headers = []
         self._protocol = protocol
         self._desk = desk
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection."""
-        await self._protocol.serve_request(self._desk, scope, receive, send)
+
+        async def send_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *self.raw_headers]
+            await send(message)
+
+        await self._protocol.serve_request(self._desk, scope, receive, send_headers)
 
 
 @router.post("/mcp")
@@ -48,7 +55,7 @@ async def speak(
     caller: CallerDep,
     modes: ModesDep,
     documents: DocumentsDep,
-    history: HistoryDep,
+    debugger: DebuggerDep,
 ) -> Response:
     """Answer one message of a client. There is nothing to GET: nothing is sent that was not asked for."""
     try:
@@ -62,7 +69,7 @@ async def speak(
         caller=caller,
         modes=modes,
         documents=documents,
-        history=history,
+        debugger=debugger,
         manager=get_run_manager(request),
         cached_answers=get_cached_answers(request),
         make_context=read_services(request).make_context,

@@ -1,6 +1,7 @@
 """The Model Context Protocol's server, by its own package. Imported only where the protocol is spoken."""
 
 import logging
+import re
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -55,6 +56,7 @@ from app.api.errors import status_of
 from domain.access import Caller, Right
 from domain.documents import Document
 from domain.errors import AskgraphError
+from domain.names import WORKSPACE_ID
 
 logger = logging.getLogger("askgraph.api")
 
@@ -63,6 +65,7 @@ INSTRUCTIONS = (
     "them; `search` and `open_document` show what the documents say in their own words."
 )
 ADDRESS = "askgraph://documents/"
+_ADDRESS = re.compile(rf"{ADDRESS}(?P<workspace>{WORKSPACE_ID.strip('^$')})/(?P<document>[^\x00]+)")
 TEXT = "text/markdown"
 
 
@@ -221,9 +224,11 @@ def make_server(desk: Desk) -> Server[Any]:
         return ListResourceTemplatesResult(resource_templates=[template])
 
     async def read_resource(context: ServerRequestContext, given: ReadResourceRequestParams) -> ReadResourceResult:
-        workspace, _, document_id = given.uri.removeprefix(ADDRESS).partition("/")
+        named = _ADDRESS.fullmatch(given.uri)
+        if named is None:
+            raise MCPError(INVALID_PARAMS, f"There is no resource {given.uri!r}.", {"uri": given.uri})
         try:
-            _, text = await desk.read(workspace, document_id)
+            _, text = await desk.read(named["workspace"], named["document"])
         except AskgraphError as error:
             raise MCPError(INVALID_PARAMS, _explain(error), {"uri": given.uri}) from error
         return ReadResourceResult(contents=[TextResourceContents(uri=given.uri, mime_type=TEXT, text=text)])

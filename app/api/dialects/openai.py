@@ -7,7 +7,7 @@ import base64
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.exceptions import RequestValidationError
@@ -22,12 +22,22 @@ from app.api.dependencies import (
     get_cached_answers,
     get_caller,
     get_run_manager,
-    needs,
     read_services,
 )
-from app.api.dialects.beginning import SIDES, Begun, Conversation, begin, split_conversation
-from app.api.dialects.translating import END, carry_headers, encode_data, list_marks, locate_evidence, translate_text
-from app.api.errors import respond_to_error, status_of_failure
+from app.api.dialects.beginning import (
+    SIDES,
+    Begun,
+    Conversation,
+    Part,
+    begin,
+    join_text,
+    remember_answer,
+    split_conversation,
+)
+from app.api.dialects.refusing import refuse_in
+from app.api.dialects.translating import END, encode_data, list_marks, locate_evidence, translate_text
+from app.api.errors import status_of_failure
+from app.api.schemas import ThreadId, WorkspaceId
 from app.api.sse import STREAM_HEADERS
 from app.api.streams import GONE, PING_SECONDS, collect_while_connected, locate
 from app.runs.requests import Ask
@@ -42,38 +52,20 @@ MOST_TEXTS = 256
 """Texts to embed in one request."""
 
 
-class OpenAIRoute(needs("ask")):  # type: ignore[misc]
-    """Gives errors the protocol's form and its statuses."""
+def _refuse_invalid(error: RequestValidationError) -> Response:
+    first = error.errors()[0]
+    field = ".".join(str(part) for part in first["loc"][1:])
+    return refuse(400, f"{field}: {first['msg']}", "invalid_request", param=field)
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Wrap the handler."""
-        handle = super().get_route_handler()
 
-        async def handle_in_protocol(request: Request) -> Response:
-            try:
-                return cast(Response, await handle(request))
-            except RequestValidationError as error:
-                first = error.errors()[0]
-                field = ".".join(str(part) for part in first["loc"][1:])
-                return refuse(400, f"{field}: {first['msg']}", "invalid_request", param=field)
-            except AskgraphError as error:
-                plain = respond_to_error(request, error)
-                status = 400 if isinstance(error, InputError) and plain.status_code == 422 else plain.status_code
-                refused = refuse(status, error.message, error.code)
-                carry_headers(plain, refused)
-                return refused
+def _refuse_ours(error: AskgraphError, status: int) -> Response:
+    return refuse(400 if isinstance(error, InputError) and status == 422 else status, error.message, error.code)
 
-        return handle_in_protocol
 
+OpenAIRoute = refuse_in(_refuse_invalid, _refuse_ours)
+"""Gives errors the protocol's form and its statuses."""
 
 router = APIRouter(prefix="/v1", route_class=OpenAIRoute, include_in_schema=False)
-
-
-class Part(BaseModel):
-    """A part of a message."""
-
-    type: str
-    text: str = ""
 
 
 class Message(BaseModel):
@@ -85,10 +77,20 @@ class Message(BaseModel):
     def read_text(self) -> str:
         """Return the message's text. Raises `InputError` where it holds anything else."""
         if isinstance(self.content, list):
-            if other := next((part.type for part in self.content if part.type != "text"), None):
-                raise InputError(f"Only text can be asked about; a message has a part of the type {other!r}.")
-            return "\n".join(part.text for part in self.content)
+            return join_text(self.content, ("text",), "\n")
         return self.content or ""
+
+
+class Metadata(BaseModel):
+    """What clients may note. We read two of the notes."""
+
+    model_config = ConfigDict(extra="allow")
+
+    __pydantic_extra__: dict[str, str]
+    thread_id: ThreadId | None = None
+    """Go on in this thread."""
+    workspace: WorkspaceId | None = None
+    """Ask there."""
 
 
 class StreamOptions(BaseModel):
@@ -108,8 +110,7 @@ class CompletionRequest(BaseModel):
     stream: bool = False
     stream_options: StreamOptions | None = None
     n: Literal[1] | None = None
-    metadata: dict[str, str] | None = None
-    """`thread_id`: go on in this thread. `workspace`: ask there."""
+    metadata: Metadata | None = None
 
     def read_conversation(self) -> tuple[list[tuple[str, str]], str]:
         """Return the questions and answers so far, and the question. Raises `InputError`."""
@@ -148,22 +149,23 @@ async def complete(
         return refuse_model(body.model)
     exchanges, question = body.read_conversation()
     caller = get_caller(request)
-    metadata = body.metadata or {}
-    workspace_id = caller.enter(metadata.get("workspace"))
-    conversation = Conversation(conversations, workspace_id, caller, exchanges)
+    metadata = body.metadata or Metadata()
+    workspace_id = caller.enter(metadata.workspace)
+    conversation = Conversation(conversations, workspace_id, caller, exchanges, question)
     ask = Ask(
         question=question,
         scope=Scope(workspace_id, groups=caller.groups),
-        thread_id=metadata.get("thread_id") or await conversation.find_thread(),
+        thread_id=metadata.thread_id or await conversation.find_thread(),
         mode=body.model,
         history=conversation.make_turns(),
         caller=caller,
     )
     completion = Completion(body.model, str(request.base_url), workspace_id)
     begun = await begin(get_cached_answers(request), get_run_manager(request), ask)
+    await conversation.go_on()
 
     async def remember(answer: str) -> None:
-        await conversation.remember(question, answer, begun.run.thread_id)
+        await remember_answer(conversations, conversation.asked, answer, begun.run.thread_id)
 
     if body.stream:
         with_usage = body.stream_options is not None and body.stream_options.include_usage

@@ -14,8 +14,8 @@ from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
 from app.api.dependencies import ConversationsDep, ModesDep, get_cached_answers, get_caller, get_run_manager
-from app.api.dialects.beginning import SIDES, Conversation, begin, split_conversation
-from app.api.dialects.openai import MOST_MESSAGES, OpenAIRoute, answer_whole, count_tokens, refuse_model
+from app.api.dialects.beginning import SIDES, Conversation, Part, begin, join_text, remember_answer, split_conversation
+from app.api.dialects.openai import MOST_MESSAGES, Metadata, OpenAIRoute, answer_whole, count_tokens, refuse_model
 from app.api.dialects.translating import encode_named, list_marks, locate_evidence, translate_text
 from app.api.errors import status_of_failure
 from app.api.sse import STREAM_HEADERS
@@ -33,13 +33,6 @@ ID = "resp_"
 router = APIRouter(prefix="/v1", route_class=OpenAIRoute, include_in_schema=False)
 
 
-class Part(BaseModel):
-    """A part of a message."""
-
-    type: str
-    text: str = ""
-
-
 class Item(BaseModel):
     """A message of the conversation."""
 
@@ -51,9 +44,7 @@ class Item(BaseModel):
         """Return the message's text. Raises `InputError` where it holds anything else."""
         if isinstance(self.content, str):
             return self.content
-        if other := next((part.type for part in self.content if part.type not in ("input_text", "output_text")), None):
-            raise InputError(f"Only text can be asked about; a message has a part of the type {other!r}.")
-        return "\n".join(part.text for part in self.content)
+        return join_text(self.content, ("input_text", "output_text"), "\n")
 
 
 class ResponseRequest(BaseModel):
@@ -69,8 +60,7 @@ class ResponseRequest(BaseModel):
     conversation: None = None
     previous_response_id: str | None = None
     """Go on after this response."""
-    metadata: dict[str, str] | None = None
-    """`thread_id`: go on in this thread. `workspace`: ask there."""
+    metadata: Metadata | None = None
 
     def read_conversation(self) -> tuple[list[tuple[str, str]], str]:
         """Return the questions and answers so far, and the question. Raises `InputError`."""
@@ -92,13 +82,13 @@ async def respond(
         return refuse_model(body.model)
     exchanges, question = body.read_conversation()
     caller, manager = get_caller(request), get_run_manager(request)
-    metadata = body.metadata or {}
-    scope = Scope(caller.enter(metadata.get("workspace")), groups=caller.groups)
-    conversation = Conversation(conversations, scope.workspace_id, caller, exchanges)
+    metadata = body.metadata or Metadata()
+    scope = Scope(caller.enter(metadata.workspace), groups=caller.groups)
+    conversation = Conversation(conversations, scope.workspace_id, caller, exchanges, question)
     if body.previous_response_id is not None:
         thread_id: str | None = await _find_thread(manager, scope, body.previous_response_id)
     else:
-        thread_id = metadata.get("thread_id") or await conversation.find_thread()
+        thread_id = metadata.thread_id or await conversation.find_thread()
     ask = Ask(
         question=question,
         scope=scope,
@@ -108,11 +98,12 @@ async def respond(
         caller=caller,
     )
     begun = await begin(get_cached_answers(request), manager, ask)
+    await conversation.go_on()
 
     async def remember(answer: str) -> None:
         if body.previous_response_id is not None:
             return  # What came before is not in this request, so its messages are no transcript.
-        await conversation.remember(question, answer, begun.run.thread_id)
+        await remember_answer(conversations, conversation.asked, answer, begun.run.thread_id)
 
     translation = Translation(begun.run.run_id, body, str(request.base_url), scope.workspace_id)
     if body.stream:
@@ -211,7 +202,7 @@ class Translation:
             "error": None,
             "incomplete_details": None,
             "instructions": None,
-            "metadata": self._body.metadata or {},
+            "metadata": self._body.metadata.model_dump(exclude_none=True) if self._body.metadata else {},
             "previous_response_id": self._body.previous_response_id,
             "parallel_tool_calls": False,
             "tool_choice": "none",

@@ -3,7 +3,6 @@
 from typing import Any, NamedTuple
 
 import orjson
-from starlette.responses import Response
 
 from domain.documents import Citation
 from domain.events import Done, Event
@@ -51,12 +50,6 @@ def locate_evidence(base_url: str, workspace_id: str, citation: Citation) -> str
     """Return the address of the cited page, or of the document where it has no pages."""
     place = "text" if citation["page"] is None else f"pages/{citation['page']}.png"
     return f"{base_url}api/documents/{citation['document_id']}/{place}?workspace={workspace_id}"
-
-
-def carry_headers(plain: Response, refused: Response) -> None:
-    """Copy the headers of a refusal: when to ask again, what is left of the caller's limits, and how to sign in."""
-    kept = ("retry-after", "ratelimit", "ratelimit-policy", "www-authenticate")
-    refused.headers.update({name: value for name, value in plain.headers.items() if name in kept})
 
 
 def encode_data(data: dict[str, Any]) -> bytes:

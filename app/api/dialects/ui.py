@@ -4,9 +4,9 @@ The client keeps the conversation and sends all of it, with an id of the chat, b
 it has lost sight of.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.exceptions import RequestValidationError
@@ -22,12 +22,11 @@ from app.api.dependencies import (
     get_cached_answers,
     get_caller,
     get_run_manager,
-    needs,
     read_services,
 )
-from app.api.dialects.beginning import SIDES, Conversation, begin, split_conversation
-from app.api.dialects.translating import END, carry_headers, encode_data, locate_evidence, translate_text
-from app.api.errors import respond_to_error
+from app.api.dialects.beginning import SIDES, Conversation, Part, begin, join_text, remember_answer, split_conversation
+from app.api.dialects.refusing import refuse_in
+from app.api.dialects.translating import END, encode_data, locate_evidence, translate_text
 from app.api.schemas import WorkspaceId
 from app.api.sse import STREAM_HEADERS
 from app.api.streams import PING_SECONDS, locate
@@ -35,7 +34,7 @@ from app.runs.cache_key import digest
 from app.runs.requests import AcceptedRun, Ask, read_events
 from app.support.cancelling import finish
 from domain.access import Caller
-from domain.errors import AskgraphError, InputError
+from domain.errors import AskgraphError
 from domain.events import Done, Event, data_of
 from domain.scope import Scope
 
@@ -43,36 +42,17 @@ MOST_MESSAGES = 1000
 PROTOCOL = {"x-vercel-ai-ui-message-stream": "v1"}
 
 
-class UiRoute(needs("ask")):  # type: ignore[misc]
-    """Says errors in plain text, which is what the SDK shows of a response that failed."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Wrap the handler."""
-        handle = super().get_route_handler()
-
-        async def handle_in_protocol(request: Request) -> Response:
-            try:
-                return cast(Response, await handle(request))
-            except RequestValidationError as error:
-                problems = (f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors())
-                return PlainTextResponse("; ".join(problems), 422)
-            except AskgraphError as error:
-                plain = respond_to_error(request, error)
-                refused = PlainTextResponse(error.message, plain.status_code)
-                carry_headers(plain, refused)
-                return refused
-
-        return handle_in_protocol
+def _refuse_invalid(error: RequestValidationError) -> Response:
+    problems = (f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors())
+    return PlainTextResponse("; ".join(problems), 422)
 
 
-router = APIRouter(prefix="/api/ui/chat", route_class=UiRoute, include_in_schema=False)
+def _refuse(error: AskgraphError, status: int) -> Response:
+    """Say it in plain text, which is what the SDK shows of a response that failed."""
+    return PlainTextResponse(error.message, status)
 
 
-class Part(BaseModel):
-    """A part of a message."""
-
-    type: str
-    text: str = ""
+router = APIRouter(prefix="/api/ui/chat", route_class=refuse_in(_refuse_invalid, _refuse), include_in_schema=False)
 
 
 class Message(BaseModel):
@@ -83,9 +63,8 @@ class Message(BaseModel):
 
     def read_text(self) -> str:
         """Return the message's text. Raises `InputError` where a user sends anything else."""
-        if self.role == "user" and (other := next((p.type for p in self.parts if p.type != "text"), None)):
-            raise InputError(f"Only text can be asked about; a message has a part of the type {other!r}.")
-        return "".join(part.text for part in self.parts if part.type == "text")
+        sent = self.parts if self.role == "user" else (part for part in self.parts if part.type == "text")
+        return join_text(sent, ("text",), "")
 
 
 class ChatRequest(BaseModel):
@@ -108,7 +87,7 @@ async def chat(body: ChatRequest, request: Request, conversations: Conversations
     exchanges, question = split_conversation(heard)
     caller = get_caller(request)
     workspace_id = caller.enter(body.workspace)
-    conversation = Conversation(conversations, workspace_id, caller, exchanges)
+    conversation = Conversation(conversations, workspace_id, caller, exchanges, question)
     ask = Ask(
         question=question,
         scope=Scope(workspace_id, groups=caller.groups),
@@ -118,13 +97,16 @@ async def chat(body: ChatRequest, request: Request, conversations: Conversations
         caller=caller,
     )
     begun = await begin(get_cached_answers(request), get_run_manager(request), ask)
-    await conversations.remember(_name_chat(caller, workspace_id, body.id), begun.run.thread_id)
+    thread_id = begun.run.thread_id
+    await conversation.go_on()
+    # Who comes back has the chat's id only, and the answer that they find is to be remembered as well.
+    await conversations.remember(_name_chat(caller, workspace_id, body.id), f"{thread_id} {conversation.asked}")
 
     async def remember(answer: str) -> None:
-        await conversation.remember(question, answer, begun.run.thread_id)
+        await remember_answer(conversations, conversation.asked, answer, thread_id)
 
     on_leave = begun.stop if body.on_disconnect == "cancel" else None
-    translation = Translation(begun.run.run_id, begun.run.thread_id, str(request.base_url), workspace_id)
+    translation = Translation(begun.run.run_id, thread_id, str(request.base_url), workspace_id)
     return _respond(translation.stream(begun.events, remember, on_leave), locate(begun.run))
 
 
@@ -134,19 +116,22 @@ async def resume(
 ) -> Response:
     """Stream the answer that is being written in this chat, from its beginning; 204 where none is."""
     caller, workspace_id = get_caller(request), scope.workspace_id
-    name = _name_chat(caller, workspace_id, chat_id)
-    thread_id = await conversations.take(name)
-    if thread_id is None:
+    place = await conversations.find(_name_chat(caller, workspace_id, chat_id))
+    if place is None:
         return Response(status_code=204)
-    await conversations.remember(name, thread_id)
+    thread_id, asked = place.split(" ")
     unfinished = await read_services(request).runs.queue.list_unfinished(workspace_id, thread_id)
     if not unfinished:
         return Response(status_code=204)
     run_id = unfinished[-1].request.run_id
     await manager.require(scope, run_id)
     events = read_events(await manager.follow_run(workspace_id, run_id))
+
+    async def remember(answer: str) -> None:
+        await remember_answer(conversations, asked, answer, thread_id)
+
     translation = Translation(run_id, thread_id, str(request.base_url), workspace_id)
-    return _respond(translation.stream(events), locate(AcceptedRun(run_id, thread_id, workspace_id)))
+    return _respond(translation.stream(events, remember), locate(AcceptedRun(run_id, thread_id, workspace_id)))
 
 
 def _respond(frames: AsyncGenerator[bytes], headers: dict[str, str]) -> Response:
