@@ -201,6 +201,8 @@ def make_server(desk: Desk) -> Server[Any]:
     ) -> ListResourcesResult:
         try:
             start = int((given.cursor if given else None) or 0)
+            if start < 0:
+                raise ValueError
             found = await desk.find_documents(None)
         except ValueError:
             raise MCPError(INVALID_PARAMS, "This cursor is not one of ours.") from None

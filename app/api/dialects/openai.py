@@ -126,6 +126,8 @@ class EmbeddingRequest(BaseModel):
     input: str | Annotated[list[str], Field(min_length=1, max_length=MOST_TEXTS)]
     model: str
     encoding_format: Literal["float", "base64"] = "float"
+    dimensions: int | None = None
+    """Those of the model, if given: its vectors cannot be cut."""
 
 
 @router.get("/models")
@@ -179,6 +181,8 @@ async def embed(body: EmbeddingRequest, request: Request) -> dict[str, Any]:
     """Embed texts with the model that the documents are embedded with, whatever the name of the model asked for."""
     texts = [body.input] if isinstance(body.input, str) else body.input
     embedder = read_services(request).library.embedder
+    if body.dimensions not in (None, embedder.dimension):
+        raise InputError(f"The vectors have {embedder.dimension} dimensions, and no other number of them.")
     vectors = await embedder.embed_passages(texts)
     data = [
         {

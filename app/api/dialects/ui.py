@@ -72,7 +72,7 @@ class ChatRequest(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    id: str = Field(min_length=1, max_length=200)
+    id: str = Field(min_length=1, max_length=200, pattern=r"^[^/\\\x00-\x1f]+$")
     messages: list[Message] = Field(min_length=1, max_length=MOST_MESSAGES)
     mode: str = "standard"
     workspace: WorkspaceId | None = None
