@@ -16,6 +16,7 @@ from app.runs.rehearsal import Rehearsal
 from app.runs.saved_run import SavedRun
 from app.runs.whatif import AT_ONCE, Bench, Variant, plan_variant, read_path, run_variant
 from domain.errors import AskgraphError, StateError
+from domain.ports.models import ModelUsage
 from domain.ports.runs import RunLog
 from domain.run_lists import MOST_RUNS, RunFilter, RunSummary
 from domain.scope import Scope
@@ -163,15 +164,16 @@ class Fleet:
                 path = read_path(run, self._bench.graph)
                 start = plan_variant(run, path, variant, self._bench.modes)
                 assert start is not None
+                used: list[ModelUsage] = []
                 over = budget is not None and spent >= budget
                 rehearsed, problem = (
                     (None, "the budget was spent")
                     if over
-                    else await run_variant(run, start, self._bench, models=budget is not None)
+                    else await run_variant(run, start, self._bench, used, models=budget is not None)
                 )
+                spent += sum(call.cost or 0.0 for call in used)
                 if rehearsed is not None:
                     before, after = _list_repeated(run, start), _list_new(rehearsed, start)
-                    spent += sum_costs(after)["cost"] or 0.0
                     for place, steps in enumerate((before, after)):
                         for step in steps:
                             times.setdefault(step["node"], [0.0, 0.0])[place] += step["ms"]

@@ -26,7 +26,9 @@ from app.runs.states import require_current
 from app.runs.taping import Player
 from domain.errors import StateError
 from domain.ports.judgement import Judges
+from domain.ports.models import ModelUsage
 from domain.profile import MOST_SOURCES, Profile
+from domain.state import add_costs
 from domain.tapes import Tape
 from graphs.answer import AnswerGraph
 from graphs.effects import INCIDENTAL, Beginning, find_difference, find_first
@@ -98,6 +100,10 @@ class WhatIf(TypedDict):
     left_out: int
     """Variants beyond the limit."""
     taped: bool
+    tokens: int
+    """What the calls that were made have used, also those of variants that came to no ending."""
+    cost: float | None
+    """US dollars; None where a price is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +121,15 @@ class Bench:
 
 
 async def try_variants(
-    run: SavedRun, bench: Bench, *, sets: Sequence[Mapping[str, Any]] = (), models: bool = False
+    run: SavedRun,
+    bench: Bench,
+    *,
+    sets: Sequence[Mapping[str, Any]] = (),
+    models: bool = False,
+    used: list[ModelUsage] | None = None,
 ) -> WhatIf:
     """Try the variants of a run, and those that change the state as one of `sets` says. With `models`, language models
-    are asked what the tape does not know.
+    are asked what the tape does not know; what they use is added to `used`, even where this ends early.
 
     Raises `StateError` where the steps of the run are not saved, or one of `sets` cannot take effect, and
     `UnknownCheckpoint`.
@@ -138,6 +149,7 @@ async def try_variants(
     tried = [(variant, plan) for variant, plan in planned if plan is not None]
     await prepare_judgement(bench.judges, {"profile": run.final["profile"] | {"verify": True}})
 
+    used = [] if used is None else used
     slots = asyncio.Semaphore(AT_ONCE)
     deadline = asyncio.get_running_loop().time() + TOTAL_SECONDS
 
@@ -148,7 +160,7 @@ async def try_variants(
         async with slots:
             if asyncio.get_running_loop().time() > deadline:
                 return report(None, "not tried: the time for all of them was over")
-            return report(*await run_variant(run, start, bench, models=models))
+            return report(*await run_variant(run, start, bench, used, models=models))
 
     outcomes = await asyncio.gather(*(run_one(variant, start) for variant, start in tried[:MOST_VARIANTS]))
     # In the order in which they were listed within each group.
@@ -161,7 +173,14 @@ async def try_variants(
         not_tried=sum(each["ending"] is None for each in outcomes),
         left_out=max(0, len(tried) - MOST_VARIANTS),
         taped=run.tape is not None,
+        tokens=count_tokens(used),
+        cost=add_costs(each.cost for each in used),
     )
+
+
+def count_tokens(used: Sequence[ModelUsage]) -> int:
+    """Return how many tokens were read and written."""
+    return sum(each.input_tokens + each.output_tokens for each in used)
 
 
 def _name_changes(changes: Mapping[str, Any]) -> str:
@@ -181,9 +200,10 @@ def read_path(run: SavedRun, graph: AnswerGraph) -> list[str]:
 
 
 async def run_variant(
-    run: SavedRun, start: Start, bench: Bench, *, models: bool
+    run: SavedRun, start: Start, bench: Bench, used: list[ModelUsage], *, models: bool
 ) -> tuple[Rehearsal | None, str | None]:
-    """Run on from a changed state, as long as a variant may take. Returns what came of it, or why there is nothing."""
+    """Run on from a changed state, as long as a variant may take. Returns what came of it, or why there is nothing.
+    What it used is added to `used` either way."""
 
     def allows(title: str) -> bool:
         return not bench.offline and (models or allow_all_but_models(title))
@@ -196,6 +216,8 @@ async def run_variant(
         return None, f"took longer than {SECONDS:.0f} s"
     except StateError as error:
         return None, error.message
+    finally:
+        used += player.used
     if done.refused:
         return None, f"not made: {done.refused} would have to be asked"
     return done, done.error

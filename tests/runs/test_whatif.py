@@ -5,8 +5,10 @@ import pytest
 from app.runs.whatif import Outcome, WhatIf
 from app.settings import Settings
 from app.wiring.services import Services, open_services
+from domain.access import Caller
 from domain.errors import StateError
 from domain.events import Done
+from domain.limits import Limits
 from domain.scope import DEFAULT_SCOPE
 from tests.asking import QUESTION, ask, with_models
 from tests.conftest import HANDBOOK, MANUAL
@@ -79,6 +81,15 @@ async def test_a_model_is_asked_only_where_that_is_wanted(settings: Settings) ->
         refused = [each["problem"] for each in tried["outcomes"] if each["ending"] is None]
         assert tried["not_tried"] == len(refused) > 0
         assert all(str(problem).startswith("not made: ChatModel gpt-4.1") for problem in refused)
-        paid = await try_all(services, done, models=True)
+        assert (tried["tokens"], tried["cost"]) == (0, 0.0)
+        ann = Caller("ann", limits=Limits(tokens_per_day=10_000_000, dollars_per_day=10.0))
+        paid = await try_all(services, done, models=True, caller=ann)
         assert len(server.requests) > asked
         assert paid["not_tried"] < tried["not_tried"]
+        # What it used counts towards the caller's day, and the run no longer as one under way.
+        counted = await services.runs.usage.begin_run("ann", None, ann.limits)
+        assert counted is not None
+        assert paid["cost"] is not None
+        assert (counted[1].runs, counted[1].tokens) == (0, paid["tokens"])
+        assert paid["cost"] > 0
+        assert counted[1].dollars == pytest.approx(paid["cost"])
