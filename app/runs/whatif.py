@@ -2,8 +2,8 @@
 mode, and with each knob of the profile at its default.
 
 Every variant runs on, in memory, from the first step that it affects. Calls that the run has made are answered from its
-tape; others are made, but a language model is asked only where the caller says so. A variant that would have needed one
-says that instead of an ending.
+tape; others are made, but a model that is paid for is asked only where the caller says so. A variant that would have
+needed one says that instead of an ending.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 from app.runs.endings import Compared, Ending, compare, read_ending
 from app.runs.graph_pass import prepare_judgement
 from app.runs.in_memory import Start
-from app.runs.rehearsal import Rehearsal, allow_all_but_models, rehearse
+from app.runs.rehearsal import Rehearsal, allow_unpaid, rehearse
 from app.runs.saved_run import SavedRun, require_steps
 from app.runs.state_changes import change_values
 from app.runs.states import require_current
@@ -128,8 +128,9 @@ async def try_variants(
     models: bool = False,
     used: list[ModelUsage] | None = None,
 ) -> WhatIf:
-    """Try the variants of a run, and those that change the state as one of `sets` says. With `models`, language models
-    are asked what the tape does not know; what they use is added to `used`, even where this ends early.
+    """Try the variants of a run, and those that change the state as one of `sets` says. With `models`, models
+    that are paid for are asked what the tape does not know; what they use is added to `used`, even where this ends
+    early.
 
     Raises `StateError` where the steps of the run are not saved, or one of `sets` cannot take effect, and
     `UnknownCheckpoint`.
@@ -206,7 +207,7 @@ async def run_variant(
     What it used is added to `used` either way."""
 
     def allows(title: str) -> bool:
-        return not bench.offline and (models or allow_all_but_models(title))
+        return not bench.offline and (models or allow_unpaid(title))
 
     player = Player(run.tape or Tape({}, [], []), run.record.run_id, after=start.number, allows=allows)
     try:
