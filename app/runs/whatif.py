@@ -44,6 +44,7 @@ SECONDS = 15.0
 """Longest time of one variant."""
 TOTAL_SECONDS = 40.0
 """Longest time of all together. What has not begun by then is reported as not tried."""
+_TOO_LATE = "not tried: the time for all of them was over"
 _LONGEST = 120
 """Characters of a label."""
 _MOST_DROPPED = 10
@@ -160,8 +161,8 @@ async def try_variants(
 
         async with slots:
             if asyncio.get_running_loop().time() > deadline:
-                return report(None, "not tried: the time for all of them was over")
-            return report(*await run_variant(run, start, bench, used, models=models))
+                return report(None, _TOO_LATE)
+            return report(*await run_variant(run, start, bench, used, models=models, deadline=deadline))
 
     outcomes = await asyncio.gather(*(run_one(variant, start) for variant, start in tried[:MOST_VARIANTS]))
     # In the order in which they were listed within each group.
@@ -201,20 +202,29 @@ def read_path(run: SavedRun, graph: AnswerGraph) -> list[str]:
 
 
 async def run_variant(
-    run: SavedRun, start: Start, bench: Bench, used: list[ModelUsage], *, models: bool
+    run: SavedRun,
+    start: Start,
+    bench: Bench,
+    used: list[ModelUsage],
+    *,
+    models: bool,
+    deadline: float | None = None,
 ) -> tuple[Rehearsal | None, str | None]:
     """Run on from a changed state, as long as a variant may take. Returns what came of it, or why there is nothing.
-    What it used is added to `used` either way."""
+    What it used is added to `used` either way. It waits for its turn until `deadline`, a time of the event loop."""
 
     def allows(title: str) -> bool:
         return not bench.offline and (models or allow_unpaid(title))
 
     player = Player(run.tape or Tape({}, [], []), run.record.run_id, after=start.number, allows=allows)
+    begun = False
     try:
-        async with asyncio.timeout(SECONDS), bench.take_turn():
+        async with asyncio.timeout_at(deadline) as limit, bench.take_turn():
+            begun = True
+            limit.reschedule(asyncio.get_running_loop().time() + SECONDS)
             done = await rehearse(bench.graph, start, bench.make_context(), player)
     except TimeoutError:
-        return None, f"took longer than {SECONDS:.0f} s"
+        return None, f"took longer than {SECONDS:.0f} s" if begun else _TOO_LATE
     except StateError as error:
         return None, error.message
     finally:

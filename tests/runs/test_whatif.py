@@ -1,7 +1,11 @@
 """What would have changed the end of a run."""
 
+from contextlib import AsyncExitStack
+
 import pytest
 
+from app.runs import whatif
+from app.runs.admission import PREPARING
 from app.runs.whatif import Outcome, WhatIf
 from app.settings import Settings
 from app.wiring.services import Services, open_services
@@ -24,7 +28,7 @@ def find(tried: WhatIf, label: str) -> Outcome:
 
 
 @pytest.mark.usefixtures("library")
-async def test_the_source_that_carries_the_answer_is_found(services: Services) -> None:
+async def test_the_source_that_carries_the_answer_is_found(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     done = await ask(services, limit=2)
     before = await services.runs.log.list_thread("default", done["thread_id"])
     tried = await try_all(services, done, sets=[{"question": "How long does the battery of the Falke last?"}])
@@ -48,6 +52,12 @@ async def test_the_source_that_carries_the_answer_is_found(services: Services) -
     }  # fmt: skip
     # Nothing was stored.
     assert await services.runs.log.list_thread("default", done["thread_id"]) == before
+    monkeypatch.setattr(whatif, "TOTAL_SECONDS", 0.1)
+    async with AsyncExitStack() as others:
+        for _ in range(PREPARING):
+            await others.enter_async_context(services.admission.take_turn())
+        waited = await try_all(services, done)
+    assert {each["problem"] for each in waited["outcomes"]} == {"not tried: the time for all of them was over"}
     with pytest.raises(StateError, match="would change nothing"):
         await try_all(services, done, sets=[{"confidence": done["confidence"]}])
     with pytest.raises(StateError, match="answered from the cache"):
