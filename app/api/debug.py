@@ -1,8 +1,9 @@
 """The debugger: lists of runs, what happened in one, and what would have happened otherwise."""
 
+import asyncio
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from app.api import examples
@@ -10,6 +11,7 @@ from app.api.dependencies import CallerDep, CallerScope, DebuggerDep, RunLogDep,
 from app.api.openapi import fail_with, respond_with, respond_with_text
 from app.api.responses import RunListBody, WhyBody
 from app.api.schemas import WhatIfRequest
+from app.api.streams import GONE, work_while_connected
 from app.runs.bundle import SUFFIX, write_bundle
 from app.runs.difference import RunDifference, diff
 from app.runs.failures import Failures, group_failures
@@ -58,7 +60,7 @@ async def list_all(
 async def show_trace(run_id: str, debugger: DebuggerDep, scope: CallerScope) -> Trace:
     """Show what happened in a run: for each step what changed, its time, cost, calls, prompts and replies, what became
     of every candidate, and the verdicts."""
-    return trace(await debugger.read(scope, run_id))
+    return await asyncio.to_thread(trace, await debugger.read(scope, run_id))
 
 
 @router.get(
@@ -68,7 +70,7 @@ async def show_trace(run_id: str, debugger: DebuggerDep, scope: CallerScope) -> 
 )
 async def show_why(run_id: str, debugger: DebuggerDep, scope: CallerScope) -> dict[str, Any]:
     """Say in a few lines why a run ended as it did: what decided, and by how much."""
-    return explain_run(await debugger.read(scope, run_id))
+    return await asyncio.to_thread(explain_run, await debugger.read(scope, run_id))
 
 
 @router.post(
@@ -77,11 +79,13 @@ async def show_why(run_id: str, debugger: DebuggerDep, scope: CallerScope) -> di
     responses=respond_with(WhatIf, examples.WHAT_IF, "What would have changed the end.") | fail_with(404, 409, 429),
 )
 async def try_whatif(
-    run_id: str, body: WhatIfRequest, debugger: DebuggerDep, scope: CallerScope, caller: CallerDep
-) -> WhatIf:
+    request: Request, run_id: str, body: WhatIfRequest, debugger: DebuggerDep, scope: CallerScope, caller: CallerDep
+) -> WhatIf | Response:
     """Try what would have changed a run's end: without each source, with another grade, number of sources, fusion,
     reranker or mode, and with each knob at its default. Nothing is stored."""
-    return await debugger.try_variants(scope, run_id, sets=body.sets, models=body.models, caller=caller)
+    work = debugger.try_variants(scope, run_id, sets=body.sets, models=body.models, caller=caller)
+    tried = await work_while_connected(request, work)
+    return Response(status_code=GONE) if tried is None else tried
 
 
 @router.get(
@@ -92,7 +96,8 @@ async def try_whatif(
 async def compare_runs(run_id: str, other_id: str, debugger: DebuggerDep, scope: CallerScope) -> RunDifference:
     """Compare two runs: the first step where they part, with the state and the call that differ; then how both
     ended, with their time and cost."""
-    return diff(await debugger.read(scope, run_id), await debugger.read(scope, other_id))
+    runs = [await debugger.read(scope, each) for each in (run_id, other_id)]
+    return await asyncio.to_thread(diff, *runs)
 
 
 @router.get(
@@ -107,6 +112,6 @@ async def export(
     redact: Annotated[bool, Query(description="Hide all text, and keep structure and figures.")] = False,
 ) -> Response:
     """Return a run as a file for `askgraph open` and `askgraph test`: states, tape, and what it cited."""
-    data = write_bundle(await debugger.read(scope, run_id), redact=redact)
+    data = await asyncio.to_thread(write_bundle, await debugger.read(scope, run_id), redact=redact)
     headers = {"Content-Disposition": f'attachment; filename="{run_id}{SUFFIX}"'}
     return Response(data, media_type="application/octet-stream", headers=headers)

@@ -221,6 +221,8 @@ WHAT_IF: dict[str, Any] = {
     "not_tried": 0,
     "left_out": 0,
     "taped": True,
+    "tokens": 0,
+    "cost": 0.0,
 }
 
 _SIDE: dict[str, Any] = {

@@ -1,9 +1,9 @@
 """Responses of runs: server-sent events, or one JSON answer."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import aclosing
-from typing import cast
+from typing import Any, TypeVar, cast
 
 import orjson
 from fastapi import Request
@@ -27,6 +27,7 @@ PING_SECONDS = 15
 """An idle stream sends a comment at this interval, so that proxies do not close it."""
 
 Leave = Callable[[], Awaitable[object]]
+Result = TypeVar("Result")
 
 
 def wants_json(accept: str, stream: bool | None) -> bool:
@@ -96,18 +97,23 @@ async def collect_while_connected(
     request: Request, events: AsyncGenerator[Event]
 ) -> tuple[Done | Failed, list[Event]] | None:
     """Return the run's last event and all its events; None where the client of `request` has left."""
+    return await work_while_connected(request, collect(events))
+
+
+async def work_while_connected(request: Request, work: Coroutine[Any, Any, Result]) -> Result | None:
+    """Return the result of the work; None where the client of `request` has left, and the work was cancelled."""
 
     async def wait_until_left() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    following = asyncio.create_task(collect(events))
+    working = asyncio.create_task(work)
     leaving = asyncio.create_task(wait_until_left())
     try:
-        await asyncio.wait({following, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        return following.result() if following.done() else None
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
     finally:
-        await end_tasks(following, leaving)
+        await end_tasks(working, leaving)
 
 
 async def _encode(events: AsyncGenerator[StreamedEvent], on_leave: Leave | None) -> AsyncIterator[bytes]:

@@ -85,7 +85,11 @@ def print_plan(plan: Mapping[str, Any], budget: float | None) -> None:
     err.print(f"{count(plan['runs'], 'run')}: {plan['affected']} to replay ({escape(begins)})", highlight=False)
     err.print(f"{plan['unaffected']} not affected by the change" + (f"; left out: {skipped}" if skipped else ""))
     allowed = "language models are not asked" if budget is None else f"language models may cost ${budget:.2f}"
-    err.print(f"These steps cost ${plan['repeated_cost']:.4f} then; {allowed}.")
+    unknown = plan["unpriced_calls"]
+    more = f", and {count(unknown, 'call')} whose price is not known" if unknown else ""
+    err.print(f"These steps cost ${plan['repeated_cost']:.4f}{more} then; {allowed}.")
+    if unknown and budget is not None:
+        err.print("[yellow]No further run begins after the first call whose price is not known.[/yellow]")
 
 
 def print_report(report: Mapping[str, Any]) -> None:

@@ -102,6 +102,9 @@ def print_whatif(tried: Mapping[str, Any]) -> None:
     more = f", {tried['left_out']} more were left out" if tried["left_out"] else ""
     total = count(len(tried["outcomes"]), "variant")
     out.print(f"Of {total} {tried['flipping']} flip something, {tried['not_tried']} could not be tried{more}.")
+    if tried["tokens"] or tried["cost"] != 0:
+        cost = "their price is not known" if tried["cost"] is None else f"${tried['cost']:.4f}"
+        out.print(f"New calls used {count(tried['tokens'], 'token')}: {cost}.")
     commands = [each["replay"] for each in tried["outcomes"] if each["compared"] and each["compared"]["flipped"]]
     for command in [command for command in commands if command][:5]:
         out.print(f"[dim]{escape(command)}[/dim]")

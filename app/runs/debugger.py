@@ -10,10 +10,11 @@ from app.runs.hit_log import HitLog
 from app.runs.parts import RunParts
 from app.runs.saved_run import SavedRun, read_saved_run
 from app.runs.trace import list_left_out
-from app.runs.whatif import Bench, WhatIf, try_variants
+from app.runs.whatif import Bench, WhatIf, count_tokens, try_variants
 from app.support.cancelling import finish
 from domain.access import OWNER, Caller
 from domain.errors import UnknownRun
+from domain.ports.models import ModelUsage
 from domain.ports.runs import RunLog
 from domain.profile import Profile
 from domain.scope import Scope
@@ -63,15 +64,18 @@ class Debugger:
         Raises what `read` and `whatif.try_variants` raise, `Saturated`, `TooManyRuns` and `BudgetSpent`.
         """
         parts, admission, trial_id = self._parts, self._parts.admission, str(uuid4())
+        used: list[ModelUsage] = []
         admission.check()
         run = await self.read(asker, run_id)
-        await parts.limits.begin_run(caller, trial_id)
         admission.enter()
         try:
-            return await try_variants(run, self._make_bench(parts.modes), sets=sets, models=models)
+            # Within: whoever leaves while this waits has perhaps been counted.
+            await parts.limits.begin_run(caller, trial_id)
+            return await try_variants(run, self._make_bench(parts.modes), sets=sets, models=models, used=used)
         finally:
             admission.leave()
-            await finish(lambda: parts.limits.end_run(caller.name, trial_id, 0, 0.0))
+            tokens, dollars = count_tokens(used), sum(each.cost or 0.0 for each in used)
+            await finish(lambda: parts.limits.end_run(caller.name, trial_id, tokens, dollars))
 
     def make_fleet(self, modes: Mapping[str, Profile]) -> Fleet:
         """Make what replays many runs, in these modes or others."""

@@ -9,13 +9,14 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from app.runs.endings import Compared, Ending, compare, read_ending, sum_costs
+from app.runs.endings import Compared, Ending, compare, read_ending
 from app.runs.graph_pass import prepare_judgement
 from app.runs.in_memory import Start
 from app.runs.rehearsal import Rehearsal
 from app.runs.saved_run import SavedRun
 from app.runs.whatif import AT_ONCE, Bench, Variant, plan_variant, read_path, run_variant
-from domain.errors import AskgraphError, StateError
+from domain.errors import AskgraphError, DamagedState, DatabaseUnavailable, NotFound, StateError
+from domain.ports.models import ModelUsage
 from domain.ports.runs import RunLog
 from domain.run_lists import MOST_RUNS, RunFilter, RunSummary
 from domain.scope import Scope
@@ -25,6 +26,8 @@ MOST_REPLAYED = 10_000
 """Runs of one replay."""
 _SHOWN = 20
 """Changed runs that the report shows side by side."""
+_UNREADABLE = (StateError, NotFound, DamagedState)
+"""What reading a run raises whose steps are not there, or no longer."""
 
 Read = Callable[[Scope, str], Awaitable[SavedRun]]
 
@@ -36,7 +39,9 @@ class Planned:
     summary: RunSummary
     begins: str
     repeated_cost: float
-    """What the steps from there on cost then, in US dollars."""
+    """What the steps from there on cost then, in US dollars, as far as prices are known."""
+    unpriced_calls: int
+    """Calls of these steps whose price is not known."""
 
 
 class Plan(TypedDict):
@@ -52,6 +57,8 @@ class Plan(TypedDict):
     """Affected runs by the step that runs first."""
     repeated_cost: float
     """What the steps that run again cost then, in US dollars: about the most that language models may cost now."""
+    unpriced_calls: int
+    """Calls of these steps whose price is not known, and is not in `repeated_cost`."""
 
 
 class FleetRow(TypedDict):
@@ -60,7 +67,8 @@ class FleetRow(TypedDict):
     run_id: str
     question: str
     begins: str
-    recorded: Ending
+    recorded: Ending | None
+    """None where the run could no longer be read."""
     ending: Ending | None
     compared: Compared | None
     taped: int
@@ -120,7 +128,7 @@ class Fleet:
             try:
                 run = await self._read(asker, summary.run_id)
                 path = read_path(run, self._bench.graph)
-            except AskgraphError:
+            except _UNREADABLE:
                 skipped["steps are not kept"] += 1
                 continue
             start = plan_variant(run, path, variant, self._bench.modes)
@@ -130,7 +138,10 @@ class Fleet:
             name = _name(start)
             begins[name] += 1
             again = _list_repeated(run, start)
-            planned.append(Planned(summary, name, sum_costs(again)["cost"] or 0.0))
+            usage = [used for step in again for used in step["usage"]]
+            cost = sum(used["cost"] or 0.0 for used in usage)
+            unpriced = sum(used["calls"] for used in usage if used["cost"] is None)
+            planned.append(Planned(summary, name, cost, unpriced))
         plan = Plan(
             runs=runs,
             affected=len(planned),
@@ -138,6 +149,7 @@ class Fleet:
             skipped=dict(skipped),
             begins=dict(begins),
             repeated_cost=round(sum(each.repeated_cost for each in planned), 6),
+            unpriced_calls=sum(each.unpriced_calls for each in planned),
         )
         return plan, planned
 
@@ -151,27 +163,40 @@ class Fleet:
         budget: float | None = None,
         progress: Callable[[str, int, int], None] = lambda label, done, total: None,
     ) -> FleetReport:
-        """Replay the runs, a few at a time. `budget` are US dollars for language models; None: they are not asked."""
+        """Replay the runs, a few at a time. `budget` are US dollars for language models; None: they are not asked. No
+        further run begins once they are spent, or a call was made whose price is not known."""
         await prepare_judgement(self._bench.judges, {"profile": {"verify": True}})
         slots, spent, done = asyncio.Semaphore(AT_ONCE), 0.0, 0
+        unpriced: set[str] = set()
         times: dict[str, list[float]] = {}
 
         async def replay(each: Planned) -> FleetRow:
             nonlocal spent, done
             async with slots:
-                run = await self._read(asker, each.summary.run_id)
-                path = read_path(run, self._bench.graph)
-                start = plan_variant(run, path, variant, self._bench.modes)
+                try:
+                    run = await self._read(asker, each.summary.run_id)
+                    path = read_path(run, self._bench.graph)
+                    start = plan_variant(run, path, variant, self._bench.modes)
+                except (*_UNREADABLE, DatabaseUnavailable) as error:
+                    # Pruned or erased since the plan was made. The other runs go on: they may have been paid for.
+                    done += 1
+                    progress("replayed", done, len(planned))
+                    return _report_unread(each, error)
                 assert start is not None
-                over = budget is not None and spent >= budget
-                rehearsed, problem = (
-                    (None, "the budget was spent")
-                    if over
-                    else await run_variant(run, start, self._bench, models=budget is not None)
-                )
+                used: list[ModelUsage] = []
+                rehearsed: Rehearsal | None
+                problem: str | None
+                if unpriced:
+                    names = ", ".join(sorted(unpriced))
+                    rehearsed, problem = None, f"the budget cannot be kept: the price of {names} is not known"
+                elif budget is not None and spent >= budget:
+                    rehearsed, problem = None, "the budget was spent"
+                else:
+                    rehearsed, problem = await run_variant(run, start, self._bench, used, models=budget is not None)
+                spent += sum(call.cost or 0.0 for call in used)
+                unpriced.update(call.model for call in used if call.cost is None)
                 if rehearsed is not None:
                     before, after = _list_repeated(run, start), _list_new(rehearsed, start)
-                    spent += sum_costs(after)["cost"] or 0.0
                     for place, steps in enumerate((before, after)):
                         for step in steps:
                             times.setdefault(step["node"], [0.0, 0.0])[place] += step["ms"]
@@ -217,6 +242,20 @@ def make_variant(changes: Mapping[str, Any], mode: str | None) -> Variant:
     return Variant("set", "", changes, mode)
 
 
+def _report_unread(planned: Planned, error: AskgraphError) -> FleetRow:
+    return FleetRow(
+        run_id=planned.summary.run_id,
+        question=planned.summary.question,
+        begins=planned.begins,
+        recorded=None,
+        ending=None,
+        compared=None,
+        taped=0,
+        made=0,
+        problem=f"its steps could not be read any more ({error.code})",
+    )
+
+
 def _name(start: Start) -> str:
     return f"after {start.after}" if start.forced is None else start.forced
 
@@ -240,7 +279,7 @@ def _report(plan: Plan, rows: list[FleetRow], times: Mapping[str, list[float]], 
     gained = lost = routes = tried = 0
     for row in rows:
         ending, compared, recorded = row["ending"], row["compared"], row["recorded"]
-        if ending is None or compared is None:
+        if ending is None or compared is None or recorded is None:
             reasons[row["problem"] or "no ending"] += 1
             continue
         tried += 1

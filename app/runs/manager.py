@@ -14,6 +14,7 @@ from app.runs.parts import RunParts
 from app.runs.requests import AcceptedRun, Ask, Branch, read_events
 from app.runs.run_execution import RunExecution
 from app.runs.taping import Player
+from app.support.cancelling import finish
 from domain.access import Caller
 from domain.errors import Draining, UnknownRun, UnknownThread
 from domain.events import Event, Failed
@@ -248,11 +249,12 @@ class RunManager:
         admission.check()
         admission.enter()
         try:
-            await limits.begin_run(caller, request.run_id)
             try:
+                # Within: whoever leaves while this waits has perhaps been counted.
+                await limits.begin_run(caller, request.run_id)
                 lease = await self._parts.queue.accept(request, wait=wait)
             except BaseException:
-                await limits.end_run(caller.name, request.run_id)
+                await finish(lambda: limits.end_run(caller.name, request.run_id))
                 raise
         finally:
             if lease is None:

@@ -61,6 +61,10 @@ async def rehearse(graph: AnswerGraph, start: Start, context: Context, player: P
     )
 
 
-def allow_all_but_models(title: str) -> bool:
-    """Allow the calls that cost nothing: all but those of language models."""
-    return not title.startswith("ChatModel ")
+_PAID = ("ChatModel ", "Reranker cohere/", "Embedder openai:")
+"""How the names of ports begin whose servers send bills. Such a server may be one's own: we cannot tell."""
+
+
+def allow_unpaid(title: str) -> bool:
+    """Allow the calls that cost nothing: all but those of language models, Cohere's reranker and servers that embed."""
+    return not title.startswith(_PAID)

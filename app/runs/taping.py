@@ -87,6 +87,8 @@ class Player:
         """Number of calls that were made, because the tape lacks them."""
         self.refused: str | None = None
         """The port and method of the first call that was not allowed."""
+        self.used: list[ModelUsage] = []
+        """What the calls that were made have used, also those that were cut off."""
         self._allows = allows
         self._run_id = run_id
         self._calls = tape.calls
@@ -170,13 +172,7 @@ class _Recording:
         call = Call(self._title, name, method.make_request(arguments), _read_step())
         self._calls.append(call)
         sink = None if method.sink is None else arguments.get(method.sink)
-        if method.sink is not None and sink is not None:
-            meter = _Meter(sink, call.usage)
-            if method.sink in kwargs:
-                kwargs = kwargs | {method.sink: meter}
-            else:
-                place = method.parameters.index(method.sink)
-                args = (*args[:place], meter, *args[place + 1 :])
+        args, kwargs = _meter(method, args, kwargs, call.usage)
         try:
             yield call, args, kwargs
         except AskgraphError as error:
@@ -212,6 +208,7 @@ class _Playing:
         arguments = method.name_arguments(args, kwargs)
         call = self._take(name, method, arguments)
         if call is None:
+            args, kwargs = _meter(method, args, kwargs, self._player.used)
             return await getattr(self._port, name)(*args, **kwargs)
         _raise(call)
         return method.restore(call.reply, arguments)
@@ -220,6 +217,7 @@ class _Playing:
         arguments = method.name_arguments(args, kwargs)
         call = self._take(name, method, arguments)
         if call is None:
+            args, kwargs = _meter(method, args, kwargs, self._player.used)
             async with aclosing(getattr(self._port, name)(*args, **kwargs)) as chunks:
                 async for chunk in chunks:
                     yield chunk
@@ -246,7 +244,7 @@ class _Playing:
 
 
 class _Meter:
-    """A sink that also records the usage on the tape."""
+    """A sink that also adds the usage to a list."""
 
     def __init__(self, sink: UsageSink, usage: list[ModelUsage]) -> None:
         self._sink = sink
@@ -255,6 +253,20 @@ class _Meter:
     def record(self, usage: ModelUsage) -> None:
         self._usage.append(usage)
         self._sink.record(usage)
+
+
+def _meter(
+    method: PortMethod, args: tuple[Any, ...], kwargs: dict[str, Any], usage: list[ModelUsage]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments with a sink, where they have one, that also adds to `usage`."""
+    sink = None if method.sink is None else method.name_arguments(args, kwargs).get(method.sink)
+    if method.sink is None or sink is None:
+        return args, kwargs
+    meter = _Meter(sink, usage)
+    if method.sink in kwargs:
+        return args, kwargs | {method.sink: meter}
+    place = method.parameters.index(method.sink)
+    return (*args[:place], meter, *args[place + 1 :]), kwargs
 
 
 def _map_ports(context: Context, wrap: Callable[[type, Any], Any]) -> Context:

@@ -2,8 +2,8 @@
 mode, and with each knob of the profile at its default.
 
 Every variant runs on, in memory, from the first step that it affects. Calls that the run has made are answered from its
-tape; others are made, but a language model is asked only where the caller says so. A variant that would have needed one
-says that instead of an ending.
+tape; others are made, but a model that is paid for is asked only where the caller says so. A variant that would have
+needed one says that instead of an ending.
 """
 
 import asyncio
@@ -19,14 +19,16 @@ from typing_extensions import TypedDict
 from app.runs.endings import Compared, Ending, compare, read_ending
 from app.runs.graph_pass import prepare_judgement
 from app.runs.in_memory import Start
-from app.runs.rehearsal import Rehearsal, allow_all_but_models, rehearse
+from app.runs.rehearsal import Rehearsal, allow_unpaid, rehearse
 from app.runs.saved_run import SavedRun, require_steps
 from app.runs.state_changes import change_values
 from app.runs.states import require_current
 from app.runs.taping import Player
 from domain.errors import StateError
 from domain.ports.judgement import Judges
+from domain.ports.models import ModelUsage
 from domain.profile import MOST_SOURCES, Profile
+from domain.state import add_costs
 from domain.tapes import Tape
 from graphs.answer import AnswerGraph
 from graphs.effects import INCIDENTAL, Beginning, find_difference, find_first
@@ -42,6 +44,7 @@ SECONDS = 15.0
 """Longest time of one variant."""
 TOTAL_SECONDS = 40.0
 """Longest time of all together. What has not begun by then is reported as not tried."""
+_TOO_LATE = "not tried: the time for all of them was over"
 _LONGEST = 120
 """Characters of a label."""
 _MOST_DROPPED = 10
@@ -98,6 +101,10 @@ class WhatIf(TypedDict):
     left_out: int
     """Variants beyond the limit."""
     taped: bool
+    tokens: int
+    """What the calls that were made have used, also those of variants that came to no ending."""
+    cost: float | None
+    """US dollars; None where a price is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +122,16 @@ class Bench:
 
 
 async def try_variants(
-    run: SavedRun, bench: Bench, *, sets: Sequence[Mapping[str, Any]] = (), models: bool = False
+    run: SavedRun,
+    bench: Bench,
+    *,
+    sets: Sequence[Mapping[str, Any]] = (),
+    models: bool = False,
+    used: list[ModelUsage] | None = None,
 ) -> WhatIf:
-    """Try the variants of a run, and those that change the state as one of `sets` says. With `models`, language models
-    are asked what the tape does not know.
+    """Try the variants of a run, and those that change the state as one of `sets` says. With `models`, models
+    that are paid for are asked what the tape does not know; what they use is added to `used`, even where this ends
+    early.
 
     Raises `StateError` where the steps of the run are not saved, or one of `sets` cannot take effect, and
     `UnknownCheckpoint`.
@@ -138,6 +151,7 @@ async def try_variants(
     tried = [(variant, plan) for variant, plan in planned if plan is not None]
     await prepare_judgement(bench.judges, {"profile": run.final["profile"] | {"verify": True}})
 
+    used = [] if used is None else used
     slots = asyncio.Semaphore(AT_ONCE)
     deadline = asyncio.get_running_loop().time() + TOTAL_SECONDS
 
@@ -147,8 +161,8 @@ async def try_variants(
 
         async with slots:
             if asyncio.get_running_loop().time() > deadline:
-                return report(None, "not tried: the time for all of them was over")
-            return report(*await run_variant(run, start, bench, models=models))
+                return report(None, _TOO_LATE)
+            return report(*await run_variant(run, start, bench, used, models=models, deadline=deadline))
 
     outcomes = await asyncio.gather(*(run_one(variant, start) for variant, start in tried[:MOST_VARIANTS]))
     # In the order in which they were listed within each group.
@@ -161,7 +175,14 @@ async def try_variants(
         not_tried=sum(each["ending"] is None for each in outcomes),
         left_out=max(0, len(tried) - MOST_VARIANTS),
         taped=run.tape is not None,
+        tokens=count_tokens(used),
+        cost=add_costs(each.cost for each in used),
     )
+
+
+def count_tokens(used: Sequence[ModelUsage]) -> int:
+    """Return how many tokens were read and written."""
+    return sum(each.input_tokens + each.output_tokens for each in used)
 
 
 def _name_changes(changes: Mapping[str, Any]) -> str:
@@ -181,21 +202,33 @@ def read_path(run: SavedRun, graph: AnswerGraph) -> list[str]:
 
 
 async def run_variant(
-    run: SavedRun, start: Start, bench: Bench, *, models: bool
+    run: SavedRun,
+    start: Start,
+    bench: Bench,
+    used: list[ModelUsage],
+    *,
+    models: bool,
+    deadline: float | None = None,
 ) -> tuple[Rehearsal | None, str | None]:
-    """Run on from a changed state, as long as a variant may take. Returns what came of it, or why there is nothing."""
+    """Run on from a changed state, as long as a variant may take. Returns what came of it, or why there is nothing.
+    What it used is added to `used` either way. It waits for its turn until `deadline`, a time of the event loop."""
 
     def allows(title: str) -> bool:
-        return not bench.offline and (models or allow_all_but_models(title))
+        return not bench.offline and (models or allow_unpaid(title))
 
     player = Player(run.tape or Tape({}, [], []), run.record.run_id, after=start.number, allows=allows)
+    begun = False
     try:
-        async with asyncio.timeout(SECONDS), bench.take_turn():
+        async with asyncio.timeout_at(deadline) as limit, bench.take_turn():
+            begun = True
+            limit.reschedule(asyncio.get_running_loop().time() + SECONDS)
             done = await rehearse(bench.graph, start, bench.make_context(), player)
     except TimeoutError:
-        return None, f"took longer than {SECONDS:.0f} s"
+        return None, f"took longer than {SECONDS:.0f} s" if begun else _TOO_LATE
     except StateError as error:
         return None, error.message
+    finally:
+        used += player.used
     if done.refused:
         return None, f"not made: {done.refused} would have to be asked"
     return done, done.error

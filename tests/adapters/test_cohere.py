@@ -28,6 +28,7 @@ from domain.errors import (
     ModelUnavailable,
 )
 from domain.events import Done
+from domain.scope import DEFAULT_SCOPE
 from nodes.context import Ledger
 from tests.conftest import HANDBOOK, MANUAL
 from tests.contracts.reranker import QUESTION, SCOPE, TEXTS, RerankerContract, make_passage
@@ -230,6 +231,18 @@ async def test_a_run_ranks_by_it_and_goes_on_without_it(exact: Settings, server:
             ("rerank", "rerank-v3.5", 0.002)
         ]
         assert done["cost"] == pytest.approx(0.002)
+
+        # Trying the run otherwise asks it no other question, unless that may cost.
+        asked, otherwise = len(server.requests), {"question": "How long does the battery of the Falke last?"}
+        debugger = services.make_debugger()
+        tried = await debugger.try_variants(DEFAULT_SCOPE, done["run_id"], sets=[otherwise])
+        problems = {each["problem"] for each in tried["outcomes"] if each["kind"] == "set"}
+        assert problems == {
+            "not made: Reranker cohere/rerank-v3.5 at " + server.base_url + ", score would have to be asked"
+        }
+        assert (len(server.requests), tried["cost"]) == (asked, 0.0)
+        tried = await debugger.try_variants(DEFAULT_SCOPE, done["run_id"], sets=[otherwise], models=True)
+        assert tried["cost"] == pytest.approx(0.002 * (len(server.requests) - asked)) != 0.0
 
         assert await services.checks["rerank"]() is None
         server.behaviour.api_key = "another"

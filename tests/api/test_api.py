@@ -15,7 +15,7 @@ from app.serving.application import make_app
 from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.events import Event, Failed
-from tests.asking import with_models
+from tests.asking import ask, with_models
 from tests.http_client import open_client, run_app
 from tests.wire.openai import serve_openai
 
@@ -362,6 +362,36 @@ async def test_a_client_that_leaves_a_json_answer_stops_its_run_where_it_said_so
         status = await services.runs.queue.get("default", run.run_id)
         assert status is not None
         assert status.state == state
+
+
+async def test_what_if_ends_with_its_client(services: Services, library: dict[str, str]) -> None:
+    done = await ask(services)
+    messages = iter([{"type": "http.request", "body": b"{}", "more_body": False}])
+    sent: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        if message := next(messages, None):
+            return message
+        while not services.admission.running:  # noqa: ASYNC110 - until the variants are being tried
+            await asyncio.sleep(0.001)
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    path = f"/api/runs/{done['run_id']}/whatif"
+    scope = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": "POST",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
+    }
+    async with run_app(make_app(services)) as app:
+        await app(scope, receive, send)
+        assert (sent[0]["status"], services.admission.running) == (499, 0)
 
 
 async def test_costs_are_those_of_the_workspace(client: httpx.AsyncClient) -> None:

@@ -1,16 +1,21 @@
 """Many runs replayed with one change."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from app.runs.fleet import FleetReport, make_variant
-from app.wiring.services import Services
+from app.runs.whatif import AT_ONCE
+from app.settings import Settings
+from app.wiring.services import Services, open_services
 from domain.errors import StateError
 from domain.run_lists import RunFilter
 from domain.scope import DEFAULT_SCOPE
-from tests.asking import QUESTION, ask
+from tests.asking import QUESTION, ask, with_models
+from tests.conftest import HANDBOOK, MANUAL
+from tests.wire.openai import serve_openai
 
 SINCE = RunFilter(datetime.now(UTC) - timedelta(days=1), limit=100)
 
@@ -30,6 +35,15 @@ async def test_runs_that_a_change_affects_are_replayed_from_there(services: Serv
     battery = await ask(services, "How long does the battery of the Amsel last?")
     parrots = await ask(services, "What does the zoo in Lisbon charge for parrots?")
     before = await services.runs.log.list_thread("default", first["thread_id"])
+
+    # What is erased between plan and replay has a row that says so.
+    keep = make_variant({"profile.rerank.keep": 6}, None)
+    fleet = services.make_debugger().make_fleet(services.modes)
+    plan, planned = await fleet.plan(DEFAULT_SCOPE, SINCE, keep)
+    gone = replace(planned[0], summary=replace(planned[0].summary, run_id="gone"))
+    report = await fleet.run(DEFAULT_SCOPE, plan, [gone, *planned[1:]], keep)
+    assert (report["tried"], report["runs"][0]["run_id"]) == (2, "gone")
+    assert report["not_tried"] == {"its steps could not be read any more (unknown_run)": 1}
 
     same = await replay_all(services, {"profile.rerank.keep": 6})
     assert same["plan"]["runs"] == 5
@@ -52,3 +66,20 @@ async def test_runs_that_a_change_affects_are_replayed_from_there(services: Serv
         make_variant({"confidence": 0.1}, None)
     with pytest.raises(StateError, match="Say what to change"):
         make_variant({}, None)
+
+
+async def test_no_further_run_begins_where_a_price_is_not_known(settings: Settings) -> None:
+    async with (
+        serve_openai() as server,
+        open_services(with_models(settings, server, model_large="openai:mystery")) as services,
+    ):
+        await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
+        await services.library.ingestion.add("default", "manual.md", MANUAL)
+        for number in range(AT_ONCE + 2):
+            await ask(services, f"How long is the warranty of the Falke in {2030 + number}?")
+        variant = make_variant({"profile.rerank.keep": 1}, None)
+        fleet = services.make_debugger().make_fleet(services.modes)
+        plan, planned = await fleet.plan(DEFAULT_SCOPE, SINCE, variant)
+        assert plan["unpriced_calls"] == len(planned) == AT_ONCE + 2
+        report = await fleet.run(DEFAULT_SCOPE, plan, planned, variant, budget=1.0)
+        assert report["not_tried"] == {"the budget cannot be kept: the price of mystery is not known": 2}

@@ -1,12 +1,18 @@
 """What would have changed the end of a run."""
 
+from contextlib import AsyncExitStack
+
 import pytest
 
+from app.runs import whatif
+from app.runs.admission import PREPARING
 from app.runs.whatif import Outcome, WhatIf
 from app.settings import Settings
 from app.wiring.services import Services, open_services
+from domain.access import Caller
 from domain.errors import StateError
 from domain.events import Done
+from domain.limits import Limits
 from domain.scope import DEFAULT_SCOPE
 from tests.asking import QUESTION, ask, with_models
 from tests.conftest import HANDBOOK, MANUAL
@@ -22,7 +28,7 @@ def find(tried: WhatIf, label: str) -> Outcome:
 
 
 @pytest.mark.usefixtures("library")
-async def test_the_source_that_carries_the_answer_is_found(services: Services) -> None:
+async def test_the_source_that_carries_the_answer_is_found(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     done = await ask(services, limit=2)
     before = await services.runs.log.list_thread("default", done["thread_id"])
     tried = await try_all(services, done, sets=[{"question": "How long does the battery of the Falke last?"}])
@@ -46,6 +52,12 @@ async def test_the_source_that_carries_the_answer_is_found(services: Services) -
     }  # fmt: skip
     # Nothing was stored.
     assert await services.runs.log.list_thread("default", done["thread_id"]) == before
+    monkeypatch.setattr(whatif, "TOTAL_SECONDS", 0.1)
+    async with AsyncExitStack() as others:
+        for _ in range(PREPARING):
+            await others.enter_async_context(services.admission.take_turn())
+        waited = await try_all(services, done)
+    assert {each["problem"] for each in waited["outcomes"]} == {"not tried: the time for all of them was over"}
     with pytest.raises(StateError, match="would change nothing"):
         await try_all(services, done, sets=[{"confidence": done["confidence"]}])
     with pytest.raises(StateError, match="answered from the cache"):
@@ -79,6 +91,15 @@ async def test_a_model_is_asked_only_where_that_is_wanted(settings: Settings) ->
         refused = [each["problem"] for each in tried["outcomes"] if each["ending"] is None]
         assert tried["not_tried"] == len(refused) > 0
         assert all(str(problem).startswith("not made: ChatModel gpt-4.1") for problem in refused)
-        paid = await try_all(services, done, models=True)
+        assert (tried["tokens"], tried["cost"]) == (0, 0.0)
+        ann = Caller("ann", limits=Limits(tokens_per_day=10_000_000, dollars_per_day=10.0))
+        paid = await try_all(services, done, models=True, caller=ann)
         assert len(server.requests) > asked
         assert paid["not_tried"] < tried["not_tried"]
+        # What it used counts towards the caller's day, and the run no longer as one under way.
+        counted = await services.runs.usage.begin_run("ann", None, ann.limits)
+        assert counted is not None
+        assert paid["cost"] is not None
+        assert (counted[1].runs, counted[1].tokens) == (0, paid["tokens"])
+        assert paid["cost"] > 0
+        assert counted[1].dollars == pytest.approx(paid["cost"])
