@@ -1,9 +1,11 @@
 """abstain: say that the documents do not answer, and what was searched."""
 
+from collections.abc import Sequence
+
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
-from domain.documents import Source
+from domain.documents import Source, name_place
 from domain.outcome import (
     BudgetSpent,
     Framing,
@@ -16,6 +18,7 @@ from domain.outcome import (
 )
 from domain.question import split_carried
 from domain.state import Level, Step, Turn
+from domain.text.terms import analyse, find_terms
 from nodes.context import Context
 from nodes.missing import find_missing_names
 from nodes.scope import profile_of
@@ -69,8 +72,8 @@ async def abstain(state: AbstainInput, runtime: Runtime[Context]) -> AbstainUpda
 async def _find_reasons(state: AbstainInput, context: Context) -> list[Reason]:
     profile = profile_of(state)
     searched, _ = split_carried((state["queries_tried"] or [state["question"]])[0])
-    nearest = list(dict.fromkeys(source["title"] for source in state["sources"]))[:_NEAREST]
-    is_empty = not nearest and await read_titles(state, context, 1) == []
+    nearest = _name_nearest(searched, state["sources"])
+    is_empty = not state["sources"] and await read_titles(state, context, 1) == []
     reasons: list[Reason] = [
         NothingFound(code="nothing_found", searched=searched, nearest=nearest, scope_is_empty=is_empty)
     ]
@@ -84,3 +87,16 @@ async def _find_reasons(state: AbstainInput, context: Context) -> list[Reason]:
     elif state["retries"]:
         reasons.append(RetriesSpent(code="retries_spent", retries=state["retries"]))
     return reasons
+
+
+def _name_nearest(searched: str, sources: Sequence[Source]) -> list[str]:
+    """Return the titles of the documents that have half of the question's words at least: others are about something
+    else, and naming them would send the reader there in vain."""
+    terms = set(analyse(searched))
+    near = [
+        source["title"]
+        for source in sources
+        if 2 * len(terms & find_terms(f"{name_place(source['title'], source['heading_path'])} {source['text']}"))
+        >= max(len(terms), 1)
+    ]
+    return list(dict.fromkeys(near))[:_NEAREST]
