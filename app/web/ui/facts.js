@@ -92,10 +92,10 @@ function Steps({ turn: { steps, done } }) {
     ${done.standalone_question && html`<p class="soft">Searched for: <bdi>“${visible(done.standalone_question)}”</bdi></p>`}`;
 }
 
-function describeRun({ mode, timings, cost, confidence, citations, answered_by }) {
+function describeRun({ mode, cached, timings, cost, confidence, citations, answered_by }) {
   return [
     visible(mode),
-    timings?.total ? duration(timings.total) : "",
+    timings?.total && !cached ? duration(timings.total) : "",
     citations?.length ? `confidence ${percent(confidence ?? 0)}` : "",
     answered_by && answered_by !== "local" ? `written by ${visible(answered_by)}` : "",
     cost ? `$${cost.toFixed(4)}` : "",
