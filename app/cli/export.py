@@ -5,9 +5,8 @@ import typer
 
 from app.cli.options import WorkspaceOption, new_cli
 from app.cli.reading_runs import read_here, run_there_or_here
-from app.cli.running import fail
+from app.cli.running import write_file
 from app.cli.terminal import err
-from domain.errors import InputError
 
 if TYPE_CHECKING:
     from app.cli.server_client import ServerClient
@@ -25,10 +24,7 @@ def export(
     """Write a run to a file that opens on any machine: states, tape, and what it cited."""
 
     def keep(data: bytes) -> int:
-        try:
-            file.write_bytes(data)
-        except OSError as error:
-            fail(InputError(f"{str(file)!r} cannot be written: {error.strerror}."))
+        write_file(file, data)
         err.print(f"{file}: {len(data):,} bytes", markup=False)
         if not redact:
             err.print("It holds what question, answer and documents say; --redact hides that.")

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from app.cli.options import new_cli
-from app.cli.running import fail
+from app.cli.running import fail, write_file
 from app.drawing.diagram import load_diagram
 from app.drawing.drawing import Format, draw
 from domain.errors import InputError
@@ -23,9 +23,6 @@ def graph(
         fail(InputError("A terminal cannot show a PNG. Name a file: --output graph.png"))
     data = draw(load_diagram(), format)
     if output is not None:
-        try:
-            output.write_bytes(data)
-        except OSError as error:
-            fail(InputError(f"{str(output)!r} cannot be written: {error.strerror}."))
+        write_file(output, data)
     else:
         sys.stdout.buffer.write(data if format == "png" else data.rstrip(b"\n") + b"\n")

@@ -5,6 +5,7 @@ import json
 import logging
 import sys
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
@@ -54,6 +55,14 @@ def run_on_server(work: Callable[["ServerClient"], int]) -> None:
     except KeyboardInterrupt:
         code = 130
     raise typer.Exit(code)
+
+
+def write_file(file: Path, data: bytes) -> None:
+    """Write a file that the user named, or end the command."""
+    try:
+        file.write_bytes(data)
+    except OSError as error:
+        fail(InputError(f"{str(file)!r} cannot be written: {error.strerror}."))
 
 
 def fail(error: AskgraphError) -> NoReturn:

@@ -117,13 +117,12 @@ class _Unknown(Directive):  # type: ignore[misc]
         argument = " ".join(" ".join(self.arguments).split())
         if self.name in _UNSEEN:
             return []
+        code = "\n".join(self.content)
         if self.name in _CODE:
-            code = "\n".join(self.content)
             block = nodes.literal_block(code, code, classes=["code", *argument.split()[:1]])
             title = self.options.get("caption") or (argument if self.name == "literalinclude" else "")
             return [*([_Label(title)] if title else []), *([block] if code.strip() else [])]
-        if not _OBJECT.fullmatch(self.name) and _is_python("\n".join(self.content)):
-            code = "\n".join(self.content)
+        if not _OBJECT.fullmatch(self.name) and _is_python(code):
             return [nodes.literal_block(code, code, classes=["code", "python"])]
         inner = nodes.container()
         self.state.nested_parse(self.content, self.content_offset, inner)
