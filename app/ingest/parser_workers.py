@@ -144,20 +144,27 @@ class _Worker:
         # The same modules as here, from the same places; -P: and none from the working directory.
         paths = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
         environment = {name: os.environ[name] for name in _KEPT if name in os.environ} | {"PYTHONPATH": paths}
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-P",
-            "-W",
-            "ignore",
-            "-m",
-            "app.ingest.parser_process",
-            str(memory_mb),
-            str(os.getpid()),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            env=environment,
+        starting = asyncio.create_task(
+            asyncio.create_subprocess_exec(
+                sys.executable,
+                "-P",
+                "-W",
+                "ignore",
+                "-m",
+                "app.ingest.parser_process",
+                str(memory_mb),
+                str(os.getpid()),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                env=environment,
+            )
         )
-        return cls(process)
+        try:
+            return cls(await asyncio.shield(starting))
+        except asyncio.CancelledError:
+            # uvloop would not wait for the end of a process that is starting.
+            await cls(await starting).end()
+            raise
 
     async def perform(self, request: bytes, seconds: float, listener: Listener | None) -> bytes:
         """Return the reply to a request. The worker is ended unless it replies. Raises `_Died`."""

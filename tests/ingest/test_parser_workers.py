@@ -1,6 +1,7 @@
 """Files are read by processes that can be killed."""
 
 import asyncio
+import contextlib
 import os
 import subprocess
 import sys
@@ -10,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from app.ingest.parser_workers import ParserWorkers
+from app.ingest.parser_process import MEMORY_MB
+from app.ingest.parser_workers import ParserWorkers, _Worker
 from app.ingest.preparation import prepare
 from app.ingest.reading_progress import note_pages
 from domain.documents import Chunk, ParsedDocument
@@ -40,6 +42,11 @@ def list_processes() -> set[int]:
         if b"app.ingest.parser_process" in command and parent == os.getpid():
             found.add(int(process.name))
     return found
+
+
+def list_children() -> list[str]:
+    """Return the numbers of all processes that this one has started and not seen end."""
+    return sorted(" ".join(path.read_text() for path in Path("/proc/self/task").glob("*/children")).split())
 
 
 async def test_a_worker_reads_one_file_after_the_other(parsers: ParserWorkers) -> None:
@@ -100,6 +107,19 @@ async def test_cancelling_and_closing_end_workers(parsers: ParserWorkers) -> Non
     assert not list_processes()
     with pytest.raises(Draining):
         await parsers.run(os.getpid)
+
+
+async def test_cancelling_ends_a_worker_that_starts() -> None:
+    children = list_children()
+    for steps in range(1, 6):
+        starting = asyncio.create_task(_Worker.start(MEMORY_MB))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        starting.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await (await starting).end()
+        # One that has been told to end and is still there would count.
+        assert list_children() == children
 
 
 async def test_a_worker_gets_no_keys(parsers: ParserWorkers, monkeypatch: pytest.MonkeyPatch) -> None:
