@@ -58,7 +58,7 @@ async def browser() -> AsyncIterator[Browser]:
 async def page(browser: Browser) -> AsyncIterator[Page]:
     """An empty window. An uncaught error or a breach of the page's policy in it fails the test."""
     context = await browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(60_000)
     window = await context.new_page()
     problems: list[str] = []
     window.on("pageerror", lambda error: problems.append(str(error)))

@@ -135,6 +135,7 @@ async def test_the_keyboard_is_enough(page: Page, script: Script) -> None:
     sources = [citation(1, start=11, end=21), citation(2, start=11, end=21)]
     script.documents, script.blocks = DOCUMENTS, BLOCKS
     await page.goto(await script([done("One [1], two [2].", sources)]))
+    await expect(page.get_by_label("Question", exact=True)).to_be_focused()
     await page.keyboard.type("q")
     await page.keyboard.press("Enter")
     await page.locator(".turn.over").wait_for()
