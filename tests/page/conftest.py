@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Page, async_playwright, expect
 
 from tests.page.scripted import Script, serve_script
 from tests.wire.openai import serve_openai
@@ -38,6 +38,10 @@ Claims are handled by Petra Lindqvist in Malmo.
 ## Battery
 The battery of the Falke lasts 14 months. Replace it with two AA lithium cells.
 """
+
+
+# What a busy machine delays is not a fault.
+expect.set_options(timeout=30_000)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
