@@ -12,8 +12,10 @@ from langgraph.graph import START
 from typing_extensions import TypedDict
 
 from app.runs.saved_run import SavedRun, SavedStep
+from app.runs.tape_codec import show_request
 from app.runs.why import weigh
 from domain.documents import Claim, name_place
+from domain.ports.models import ModelUsage
 from domain.profile import Profile
 from domain.state import Usage, blank_question
 from domain.tapes import Call, Tape
@@ -99,6 +101,24 @@ class TracedCandidate(TypedDict):
     """Why it did not reach the answer."""
 
 
+class FullCall(TypedDict):
+    """A call of a port as the tape has it."""
+
+    number: int
+    """Its place on the tape, from 0."""
+    step: str | None
+    """The step that made it: `rerank@2`; None where its state is not saved."""
+    port: str
+    method: str
+    request: str
+    """JSON; arrays are shown as their shape and a digest, and a long text is cut."""
+    reply: str | None
+    """Likewise; None where the call failed or was abandoned."""
+    error: str | None
+    cut: bool
+    usage: list[ModelUsage]
+
+
 class Grade(TypedDict):
     """What grade decided, and by which thresholds."""
 
@@ -147,6 +167,8 @@ class Trace(TypedDict):
     answer: str
     answered_by: str
     confidence: float
+    running: bool
+    """True for a run that has not ended: what follows its last step is not known yet, and neither are its calls."""
     cached: bool
     cost: float | None
     ms: float | None
@@ -163,11 +185,8 @@ def trace(run: SavedRun) -> Trace:
     record, passages = run.record, read_passages(run)
     steps: list[TracedStep] = []
     before: SavedStep | None = None
-    counts: dict[str, int] = {}
-    for step in run.steps:
-        counts[step.node] = counts.get(step.node, 0) + 1
-        number = counts[step.node]
-        steps.append(_trace_step(run, step, before, f"{step.node}@{number}" if number > 1 else step.node, passages))
+    for step, name in zip(run.steps, name_steps(run), strict=True):
+        steps.append(_trace_step(run, step, before, name, passages))
         before = step
     return Trace(
         run_id=record.run_id,
@@ -181,6 +200,7 @@ def trace(run: SavedRun) -> Trace:
         answer=record.answer,
         answered_by=record.answered_by,
         confidence=record.confidence,
+        running=run.running,
         cached=record.cached,
         cost=record.cost,
         ms=record.timings.get("total"),
@@ -190,6 +210,37 @@ def trace(run: SavedRun) -> Trace:
         taped=run.tape is not None,
         untaped=run.untaped,
     )
+
+
+def list_calls(run: SavedRun, *, after: int, limit: int) -> tuple[list[FullCall], int | None]:
+    """Return the run's calls from the place `after` on its tape, and the place of the next ones; None at the end."""
+    calls = run.tape.calls if run.tape is not None else []
+    names = dict(zip((step.number for step in run.steps), name_steps(run), strict=True))
+    shown = [
+        FullCall(
+            number=number,
+            step=names.get(call.step),
+            port=call.port,
+            method=call.method,
+            request=_cut("\n".join(show_request(call.request))),
+            reply=None if call.error or call.cut else _cut("\n".join(show_request({"reply": call.reply}))),
+            error=_show_error(call),
+            cut=call.cut,
+            usage=call.usage,
+        )
+        for number, call in enumerate(calls[after : after + limit], after)
+    ]
+    return shown, after + limit if after + limit < len(calls) else None
+
+
+def name_steps(run: SavedRun) -> list[str]:
+    """Return the names of the run's steps for a replay: `rerank`, or `rerank@2` for the second one."""
+    counts: dict[str, int] = {}
+    names = []
+    for step in run.steps:
+        counts[step.node] = number = counts.get(step.node, 0) + 1
+        names.append(f"{step.node}@{number}" if number > 1 else step.node)
+    return names
 
 
 def read_passages(run: SavedRun) -> dict[str, Mapping[str, Any]]:
@@ -327,9 +378,13 @@ def _describe_call(call: Call) -> TracedCall:
         input_tokens=sum(used.input_tokens for used in call.usage),
         output_tokens=sum(used.output_tokens for used in call.usage),
         cost=None if any(cost is None for cost in costs) else sum(cost for cost in costs if cost is not None),
-        error=None if call.error is None else f"{call.error[0]}: {call.error[1]}",
+        error=_show_error(call),
         cut=call.cut,
     )
+
+
+def _show_error(call: Call) -> str | None:
+    return None if call.error is None else f"{call.error[0]}: {call.error[1]}"
 
 
 def _cut(text: str) -> str:
@@ -364,7 +419,8 @@ def _trace_candidates(
     values = step.values
     candidates = values["candidates"]
     reranked = step.node == "rerank"
-    fused_order = [each["chunk_id"] for each in (before["candidates"] if reranked else candidates)]
+    found = before["candidates"] if reranked else candidates
+    fused_order = {each["chunk_id"]: place for place, each in enumerate(found, 1)}
     titles = {source["document_id"]: source["title"] for each in run.steps for source in each.values["sources"]}
     # rerank is the step after retrieve.
     legs = {name: _rank_leg(run.tape, candidates, name, step.number - reranked) for name in _LEGS}
@@ -376,7 +432,7 @@ def _trace_candidates(
     for place, each in enumerate(candidates, 1):
         chunk_id = each["chunk_id"]
         passage = passages.get(chunk_id)
-        fused = fused_order.index(chunk_id) + 1 if chunk_id in fused_order else None
+        fused = fused_order.get(chunk_id)
         number = _find_source(values["sources"], each, passage) if reranked else None
         # The sources that were answered from may be those of another attempt.
         reached = _find_source(final["sources"], each, passage)
