@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from grandalf.graphs import Edge as LayoutEdge
-from grandalf.graphs import Graph as LayoutGraph
-from grandalf.graphs import Vertex
+from grandalf.graphs import Vertex, graph_core
 from grandalf.layouts import SugiyamaLayout
 from PIL import ImageFont
 from typing_extensions import TypedDict
@@ -16,6 +15,8 @@ Point = tuple[float, float]
 
 STEP_FONT, LABEL_FONT = 15, 12
 """Sizes of the text of steps and labels, in units of length."""
+_PANE_FONT = 18
+"""The same where there is little room."""
 _MARGIN = 4
 
 
@@ -113,12 +114,12 @@ def place_labelled(diagram: Diagram, scale: int) -> Plan:
 def lay_out(diagram: Diagram) -> Layout:
     """Place the steps and the edges between them as closely as can be read, for a pane of a page: without start and
     end, and with labels that are told, not placed."""
-    font = load_font(STEP_FONT)
-    steps = {name: _make_vertex(name, font, (8, 10)) for name in diagram.steps if not name.startswith("__")}
+    font = load_font(_PANE_FONT)
+    steps = {name: _make_vertex(name, font, (6, 9)) for name in diagram.steps if not name.startswith("__")}
     edges = [edge for edge in diagram.edges if edge.source in steps and edge.target in steps]
     # Two outcomes may lead the same way.
     lines = {(edge.source, edge.target): LayoutEdge(steps[edge.source], steps[edge.target]) for edge in edges}
-    plan = _place(steps, [], [[lines[edge.source, edge.target]] for edge in edges], (10, 24), bend=16)
+    plan = _place(steps, [], [[lines[edge.source, edge.target]] for edge in edges], (6, 20), bend=12)
     routes = [
         _clip(route, plan.steps[edge.source], plan.steps[edge.target])
         for edge, (route,) in zip(edges, plan.routes, strict=True)
@@ -160,7 +161,8 @@ def _place(
     edges = list(dict.fromkeys(part for route in routes for part in route))
     for edge in edges:
         edge.view = _Path()
-    layout = SugiyamaLayout(LayoutGraph([*steps.values(), *labels], edges).C[0])
+    # `Graph` would put the edges into a set, whose order is another one each time.
+    layout = SugiyamaLayout(graph_core([*steps.values(), *labels], edges))
     layout.xspace, layout.yspace = space
     layout.dw = layout.dw if bend is None else bend
     layout.route_edge = lambda edge, points: None

@@ -12,11 +12,11 @@ from langgraph.graph import START
 from typing_extensions import TypedDict
 
 from app.runs.saved_run import SavedRun, SavedStep
-from app.runs.tape_codec import show_request
+from app.runs.tape_codec import name_arrays
 from app.runs.why import weigh
 from domain.documents import Claim, name_place
 from domain.ports.models import ModelUsage
-from domain.profile import Profile
+from domain.profile import Profile, RerankKnobs
 from domain.state import Usage, blank_question
 from domain.tapes import Call, Tape
 from graphs.effects import find_difference
@@ -110,9 +110,9 @@ class FullCall(TypedDict):
     """The step that made it: `rerank@2`; None where its state is not saved."""
     port: str
     method: str
-    request: str
-    """JSON; arrays are shown as their shape and a digest, and a long text is cut."""
-    reply: str | None
+    request: dict[str, Any]
+    """The arguments by name. Arrays are shown as their shape and a digest."""
+    reply: Any
     """Likewise; None where the call failed or was abandoned."""
     error: str | None
     cut: bool
@@ -222,8 +222,8 @@ def list_calls(run: SavedRun, *, after: int, limit: int) -> tuple[list[FullCall]
             step=names.get(call.step),
             port=call.port,
             method=call.method,
-            request=_cut("\n".join(show_request(call.request))),
-            reply=None if call.error or call.cut else _cut("\n".join(show_request({"reply": call.reply}))),
+            request=name_arrays(call.request),
+            reply=None if call.error or call.cut else name_arrays(call.reply),
             error=_show_error(call),
             cut=call.cut,
             usage=call.usage,
@@ -426,7 +426,7 @@ def _trace_candidates(
     legs = {name: _rank_leg(run.tape, candidates, name, step.number - reranked) for name in _LEGS}
     final = run.final
     cited = {citation["marker"] for citation in final["citations"]}
-    kept = Profile.model_validate(values["profile"]).rerank.keep
+    knobs = Profile.model_validate(values["profile"]).rerank
     last = min((source["score"] for source in values["sources"]), default=None)
     traced = []
     for place, each in enumerate(candidates, 1):
@@ -451,7 +451,7 @@ def _trace_candidates(
                 moved=fused - place if reranked and fused is not None else 0,
                 source=number,
                 cited=reached in cited and (number is not None or not reranked),
-                dropped=_say_why_dropped(each, place, number, kept, last, is_cited=is_cited) if reranked else None,
+                dropped=_say_why_dropped(each, place, number, knobs, last, is_cited=is_cited) if reranked else None,
             )
         )
     return traced if reranked else [*traced, *_trace_left_out(run, step, titles, passages)]
@@ -532,14 +532,22 @@ def _cut_snippet(passage: Mapping[str, Any] | None) -> str | None:
 
 
 def _say_why_dropped(
-    candidate: Mapping[str, Any], place: int, number: int | None, kept: int, last: float | None, *, is_cited: bool
+    candidate: Mapping[str, Any],
+    place: int,
+    number: int | None,
+    knobs: RerankKnobs,
+    last: float | None,
+    *,
+    is_cited: bool,
 ) -> str | None:
     if number is not None:
         return None if is_cited else f"was read as source {number}, and nothing of it was cited"
     relevance = candidate["relevance"]
     if relevance is None:
         return "was not scored: its text was not there any more"
-    said = f"came {_ordinal(place)} where {kept} are kept (profile.rerank.keep)"
+    if place <= knobs.keep and knobs.mmr_lambda is not None:
+        return f"came {_ordinal(place)}, and is too much like one before it (profile.rerank.mmr_lambda)"
+    said = f"came {_ordinal(place)} where {knobs.keep} are kept (profile.rerank.keep)"
     missed = f", {last - relevance:.2f} below the last that was" if last is not None and last >= relevance else ""
     return f"{said}: relevance {relevance:.2f}{missed}"
 
@@ -557,8 +565,8 @@ def _find_source(
         if source["chunk_id"] == candidate["chunk_id"]:
             return int(source["number"])
         if passage is not None and source["document_id"] == candidate["document_id"]:
-            found = source.get("found") or []
-            if any((span["start"], span["end"]) == (passage["start"], passage["end"]) for span in found):
+            # A source is widened, and holds the neighbours of what was found.
+            if source["start"] <= passage["start"] and passage["end"] <= source["end"]:
                 return int(source["number"])
     return None
 
