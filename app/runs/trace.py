@@ -433,9 +433,9 @@ def _trace_candidates(
         chunk_id = each["chunk_id"]
         passage = passages.get(chunk_id)
         fused = fused_order.get(chunk_id)
-        number = _find_source(values["sources"], each, passage) if reranked else None
+        number = find_source(values["sources"], each, passage) if reranked else None
         # The sources that were answered from may be those of another attempt.
-        reached = _find_source(final["sources"], each, passage)
+        reached = find_source(final["sources"], each, passage)
         # Of a run that stopped before an answer it is not known what it would have cited.
         is_cited = reached is not None and (reached in cited or not final["answer"])
         traced.append(
@@ -557,17 +557,18 @@ def _ordinal(number: int) -> str:
     return f"{number}{ending}"
 
 
-def _find_source(
+def find_source(
     sources: Iterable[Mapping[str, Any]], candidate: Mapping[str, Any], passage: Mapping[str, Any] | None
 ) -> int | None:
     """Return the number of the source that the candidate became, or is a part of."""
     for source in sources:
         if source["chunk_id"] == candidate["chunk_id"]:
             return int(source["number"])
-        if passage is not None and source["document_id"] == candidate["document_id"]:
-            # A source is widened, and holds the neighbours of what was found.
-            if source["start"] <= passage["start"] and passage["end"] <= source["end"]:
-                return int(source["number"])
+        # A source is widened, and holds the neighbours of what was found.
+        if passage is None or source["document_id"] != candidate["document_id"]:
+            continue
+        if source["start"] <= passage["start"] and passage["end"] <= source["end"]:
+            return int(source["number"])
     return None
 
 

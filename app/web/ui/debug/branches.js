@@ -29,7 +29,7 @@ export function Branches({ runId, made, other, compare }) {
         <li key=${run.run_id}>
           <div class="heading ${run.run_id === runId ? "current" : ""}">
             <span class="grow">${run.run_id === runId ? html`<b>This run</b>` : html`<a href=${address(`/debug/runs/${encodeURIComponent(run.run_id)}`)}>${describe(run)}</a>`}
-              <span class="soft"> ${time(run.ms)} · ${ago(run.started_at)}</span></span>
+              <span class="soft"> · ${time(run.ms)} · ${ago(run.started_at)}</span></span>
             <span class="badge ${tone(run)}">${visible(ending(run))}</span>
           </div>
           ${run.run_id !== runId && html`

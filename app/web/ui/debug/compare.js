@@ -25,7 +25,7 @@ export function Compare({ trace, other, difference, close }) {
       ${given.length > 0 && html`<${Changes} changed=${given} title="The second was given" />`}
       <h3>Where they part</h3>
       ${first ? html`
-        <p class="parts-here"><b>${visible(first.text)}</b>, after ${count(same_steps, "step")} that both took alike.</p>
+        <p class="parts-here"><b>${visible(first.text)}</b>${same_steps ? `, after ${count(same_steps, "step")} that both took alike` : ""}.</p>
         ${first.changed.length > 0 && html`<${Changes} changed=${first.changed} title="What the second came to" />`}
         ${first.call && html`<details><summary>${visible(first.call.port)} ${visible(first.call.method)}: ${first.call.kind === "only" ? "one of them alone called it" : `another ${first.call.kind}`}</summary>
           <pre tabindex="0">${visible(first.call.lines.join("\n"))}</pre></details>`}` : html`<p>Nowhere: every step came to the same.</p>`}

@@ -26,9 +26,17 @@ export function WhatIf({ runId, wish }) {
       <button type="button" disabled=${waiting} onClick=${tryAll}>${waiting ? "Trying…" : "Try what would change it"}</button>
       <div role="status">${problem && html`<p class="note bad">${visible(problem)}</p>`}
         ${table && html`<p>${table.flipping} of ${table.outcomes.length} change something.</p>`}</div>
-      ${table && html`<ul class="variants">${table.outcomes.map((each, place) => html`<${Variant} key=${place} outcome=${each} wish=${wish} />`)}</ul>`}
+      ${table && html`
+        <${Variants} outcomes=${table.outcomes.filter(flips)} wish=${wish} />
+        <details><summary>The other ${table.outcomes.length - table.flipping}</summary>
+          <${Variants} outcomes=${table.outcomes.filter((each) => !flips(each))} wish=${wish} /></details>`}
     </div>`;
 }
+
+const flips = ({ compared }) => compared?.flipped.length > 0;
+
+/** @param {{outcomes: any[], wish: (wish: any) => void}} props */
+const Variants = ({ outcomes, wish }) => html`<ul class="variants">${outcomes.map((each) => html`<${Variant} key=${each.label} outcome=${each} wish=${wish} />`)}</ul>`;
 
 /** @param {{outcome: any, wish: (wish: any) => void}} props */
 function Variant({ outcome, wish }) {
@@ -40,9 +48,9 @@ function Variant({ outcome, wish }) {
     rows: Object.entries(outcome.set).map(([key, value]) => [key, typeof value === "string" ? value : JSON.stringify(value)]),
   });
   return html`
-    <li class=${flipped.length ? "flips" : ""}>
+    <li>
       <span class="grow"><bdi>${visible(label)}</bdi>
         <span class="soft"> ${problem ? visible(problem) : flipped.length ? `changes ${flipped.join(", ")}: ${visible(ending(end))}` : "the same"}</span></span>
-      ${replay && html`<button type="button" class="quiet" aria-label="Take over: ${visible(label)}" onClick=${take}>Take over</button>`}
+      ${replay && html`<button type="button" class="quiet" aria-label="Use this: ${visible(label)}" onClick=${take}>Use this</button>`}
     </li>`;
 }
