@@ -90,7 +90,7 @@ export function Run({ runId, file, close }) {
     middle.current?.focus({ preventScroll: true });
   };
   const visits = useMemo(() => countVisits(trace, begun), [trace, begun]);
-  if (!trace) return problem ? html`<p class="note bad" role="alert">${visible(problem)}</p>` : html`<p class="soft" role="status">Reading the run…</p>`;
+  if (!trace) return html`<h1 class="title">Run</h1>${problem ? html`<p class="note bad" role="alert">${visible(problem)}</p>` : html`<p class="soft" role="status">Reading it…</p>`}`;
   const step = trace.steps.find(({ name }) => name === chosen);
   const parts = difference?.first?.one ?? null;
   return html`
