@@ -481,7 +481,10 @@ def _trace_candidates(
                 moved=fused - place if reranked and fused is not None else 0,
                 source=number,
                 cited=reached in cited and (number is not None or not reranked),
-                dropped=_say_why_dropped(each, place, number, knobs, last, is_cited=is_cited) if reranked else None,
+                # Without its passage it is not known whether it stands in a source that was widened over it.
+                dropped=_say_why_dropped(each, place, number, knobs, last, is_cited=is_cited)
+                if reranked and (passage is not None or number is not None or place > knobs.keep)
+                else None,
             )
         )
     return traced if reranked else [*traced, *_trace_left_out(run, step, titles, passages)]

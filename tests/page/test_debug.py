@@ -214,6 +214,23 @@ async def test_a_run_in_progress_lights_its_nodes(page: Page, slow_service: Serv
     await expect(page.locator(".calls details[open] pre").first).to_be_visible()
 
 
+async def test_what_ran_twice_is_counted(page: Page, asked: Asked) -> None:
+    async def repeat(route: Any) -> None:
+        trace = await (await route.fetch()).json()
+        loop = [step for step in trace["steps"] if step["node"] in ("retrieve", "rerank", "grade")]
+        again = [{**step, "name": f"{step['name']}@2", "ms": 1000} for step in loop]
+        place = trace["steps"].index(loop[-1]) + 1
+        trace["steps"][place:place] = again
+        await route.fulfill(json=trace)
+
+    await page.route("**/trace?*", repeat)
+    await page.goto(asked.at(f"/debug/runs/{asked.run_id}"))
+    grade = page.get_by_role("button", name=re.compile(r"^grade, 1\.\d\d s, 2 times$"))
+    await expect(grade.locator(".times")).to_have_text("2×")
+    await grade.click()
+    await expect(page.locator(".middle-pane h2")).to_have_text("grade@2")
+
+
 async def test_a_traced_run_leads_to_its_trace(page: Page, asked: Asked) -> None:
     async def add_trace(route: Any) -> None:
         run = await (await route.fetch()).json()

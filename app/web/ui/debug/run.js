@@ -27,9 +27,13 @@ export function Run({ runId, file, close }) {
   const [difference, setDifference] = useState(/** @type {any} */ (null));
   const path = runId && `/api/runs/${encodeURIComponent(runId)}`;
 
+  const asked = useRef(0);
   const load = async () => {
+    asked.current += 1;
+    const mine = asked.current;
     const found = await fetchJson(address(`${path}/trace`));
-    setTrace(found);
+    // An older answer may come after a newer one.
+    if (mine === asked.current) setTrace(found);
     return found;
   };
   const finish = async () => {
@@ -43,19 +47,22 @@ export function Run({ runId, file, close }) {
     const leaving = new AbortController();
     /** @type {string[]} */
     let steps = [];
+    let timer = 0;
     const hear = (event) => {
       if (event.type === "correction" && event.reason === "restart") steps = [];
       if (event.type !== "thinking") return;
       steps = [...steps, event.step];
       setBegun(steps);
       say(STEPS[event.step] ?? event.step);
-      load().catch(() => {});
+      clearTimeout(timer);
+      timer = setTimeout(() => load().catch(() => {}), 100);
     };
     const attend = async () => {
       try {
         if ((await load()).running) {
           await followRun(runId, hear, leaving.signal);
           if (leaving.signal.aborted) return;
+          clearTimeout(timer);
           setBegun([]);
           say("The run has ended.");
         }
