@@ -36,8 +36,7 @@ export function Run({ runId, file, close }) {
     if (mine === asked.current) setTrace(found);
     return found;
   };
-  const finish = async () => {
-    for (let tries = 0; tries < 20 && (await load()).running; tries += 1) await new Promise((resolve) => setTimeout(resolve, 250));
+  const explain = () => {
     fetchJson(address(`${path}/why`)).then(({ facts }) => setWhy(facts), () => {});
     fetchJson(address(/** @type {string} */ (path))).then(setStatus, () => {});
   };
@@ -63,10 +62,12 @@ export function Run({ runId, file, close }) {
           await followRun(runId, hear, leaving.signal);
           if (leaving.signal.aborted) return;
           clearTimeout(timer);
+          // The last event precedes the end that is stored.
+          for (let tries = 0; tries < 20 && (await load()).running; tries += 1) await new Promise((resolve) => setTimeout(resolve, 250));
           setBegun([]);
           say("The run has ended.");
         }
-        await finish();
+        explain();
       } catch (error) {
         setProblem(/** @type {Error} */ (error).message);
       }
