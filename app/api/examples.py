@@ -97,6 +97,9 @@ RUN_LIST: dict[str, Any] = {
             "error": None,
             "replay": False,
             "reasons": [],
+            "rating": "down",
+            "complaint": "incomplete",
+            "comment": "It does not say what the warranty covers.",
         }
     ],
     "next": None,
