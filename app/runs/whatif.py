@@ -186,7 +186,7 @@ def count_tokens(used: Sequence[ModelUsage]) -> int:
 
 
 def _name_changes(changes: Mapping[str, Any]) -> str:
-    return ", ".join(f"{key}={value}" for key, value in changes.items())[:_LONGEST]
+    return ", ".join(f"{key}={value}" for key, value in changes.items())[:_LONGEST] or "A change of nothing, {},"
 
 
 def read_path(run: SavedRun, graph: AnswerGraph) -> list[str]:

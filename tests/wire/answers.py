@@ -48,6 +48,8 @@ def reply_to(messages: list[Json], schema: Json | None) -> str:
         return json.dumps(_verify(last))
     if "rewrites" in fields:
         return json.dumps(_repair(last))
+    if "better" in fields:
+        return json.dumps(_prefer(last))
     if "scores" in fields:
         return json.dumps(_rank(last))
     if "queries" in fields:
@@ -57,6 +59,14 @@ def reply_to(messages: list[Json], schema: Json | None) -> str:
     if "query" in fields:
         return json.dumps(_reformulate(last))
     return json.dumps(_fill(schema, schema.get("$defs", {})))
+
+
+def _prefer(text: str) -> Json:
+    """The longer answer is the better one."""
+    answers = re.findall(r"(?:First|Second) answer:\n(.*?)(?=\n\nSources of the second answer:|\Z)", text, re.DOTALL)
+    first, second = map(len, answers)
+    better = "equal" if first == second else "first" if first > second else "second"
+    return {"better": better, "reason": f"{first} against {second} characters"}
 
 
 def _schema_in(messages: list[Json]) -> Json | None:
