@@ -8,7 +8,7 @@ from typing import Final
 
 from domain.errors import FilterError, InputError
 from domain.feedback import Complaint, Rating
-from domain.where import Condition, Where
+from domain.where import MAX_CONDITIONS, Condition, Where
 
 RUN_FIELDS: Final[dict[str, type]] = {
     "run_id": str,
@@ -91,9 +91,17 @@ class RunFilter:
     """The start and the id of the last run of the page before."""
 
 
-def parse_run_filter(text: str | None) -> tuple[Where, ...]:
-    """Read a filter over runs: `outcome == abstained or retries > 0 and cost >= 0.01`. Raises `FilterError`."""
-    alternatives = () if text is None else Where.parse_alternatives(text)
+def parse_run_filter(*texts: str | None) -> tuple[Where, ...]:
+    """Read filters over runs, such as `outcome == abstained or retries > 0 and cost >= 0.01`, all of which have to
+    hold. Raises `FilterError`."""
+    alternatives: tuple[Where, ...] = ()
+    for text in filter(None, texts):
+        read = Where.parse_alternatives(text)
+        alternatives = tuple(
+            Where.of([*one.conditions, *other.conditions]) for one in alternatives or (Where(),) for other in read
+        )
+        if len(alternatives) > MAX_CONDITIONS:
+            raise FilterError(f"The filters have more than {MAX_CONDITIONS} alternatives together.")
     for where in alternatives:
         for condition in where.conditions:
             _check(condition)

@@ -69,6 +69,8 @@ class SavedRun:
     """Why there is no tape."""
     unread: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Passages by chunk that the run's searches found and left out, as the library had them when the run was opened."""
+    running: bool = False
+    """True for a run that has not ended: its record says only what was asked, and steps are missing."""
 
     @property
     def final(self) -> Mapping[str, Any]:

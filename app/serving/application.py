@@ -35,6 +35,7 @@ from app.api.perimeter import Perimeter
 from app.api.reference import POLICY, render_reference
 from app.api.tracing import TraceRequests
 from app.ingest.rendering import PageRenderer
+from app.runs.bundle_view import MAX_SENT
 from app.runs.cached_answers import CachedAnswers
 from app.runs.hit_log import HitRecorder
 from app.runs.manager import RunManager
@@ -135,7 +136,7 @@ def make_app(services: Services, *, local_token: str | None = None, closed: bool
         redoc_url=None,
     )
     register_error_handlers(app)
-    uploads = {"/api/documents": MAX_FILES * settings.max_document_mb * 1_000_000}
+    uploads = {f"/api{debug.BUNDLES}": MAX_SENT, "/api/documents": MAX_FILES * settings.max_document_mb * 1_000_000}
     app.add_middleware(BodyLimit, limit=MAX_BODY, others=uploads)
     for router in (*ROUTERS, *DIALECTS, pages.router):
         app.include_router(router)

@@ -76,6 +76,10 @@ ENDPOINTS: dict[str, Endpoint] = {
     "get /api/runs/{run_id}/diff/{other_id}": Endpoint("debug", IN_WORKSPACE, ("run",)),
     "get /api/runs/{run_id}/bundle": Endpoint("debug", IN_WORKSPACE, ("run",)),
     "get /api/failures": Endpoint("debug", IN_WORKSPACE),
+    "get /api/runs/{run_id}/calls": Endpoint("debug", IN_WORKSPACE, ("run",)),
+    "get /api/runs/{run_id}/states/{step}": Endpoint("debug", IN_WORKSPACE, ("run",)),
+    "get /api/runs/{run_id}/branches": Endpoint("debug", IN_WORKSPACE, ("run",)),
+    "post /api/bundles/open": Endpoint("debug", {"content": b"no file"}),
     "get /api/documents": Endpoint("ask", IN_WORKSPACE),
     "get /api/documents/{document_id}": Endpoint("ask", IN_WORKSPACE, ("document",)),
     "get /api/documents/{document_id}/revisions": Endpoint("ask", IN_WORKSPACE, ("document",)),
@@ -98,7 +102,7 @@ ENDPOINTS: dict[str, Endpoint] = {
         "debug", {"json": {"checkpoint_id": "$checkpoint", "workspace": "$workspace"}}, ("thread", "checkpoint")
     ),
     "get /api/workspaces": Endpoint("ask"),
-    "get /api/graph": Endpoint("ask"),
+    "get /api/graph": Endpoint("ask", instead=frozenset({"debug"})),
     "delete /api/ingestions/{ingestion_id}": Endpoint("ingest", IN_WORKSPACE, ("ingestion",)),
     "get /v1/models": Endpoint("ask"),
     "get /v1/models/{name}": Endpoint("ask"),
@@ -178,7 +182,12 @@ class Service:
         path = path.replace("{other_id}", values["run"])
         request = _replace(dict(ENDPOINTS[name].body), values)
         response = await self.client.request(
-            method, path.replace("{number}", "1").replace("{name}", "standard").replace("{kind}", "webp"), **request
+            method,
+            path.replace("{number}", "1")
+            .replace("{name}", "standard")
+            .replace("{kind}", "webp")
+            .replace("{step}", "route"),
+            **request,
         )
         text = response.text
         for kind, value in values.items():
