@@ -214,6 +214,7 @@ BRANCHES: dict[str, Any] = {
         {
             "run_id": _RUN_ID,
             "thread_id": _THREAD_ID,
+            "name": None,
             "parent": None,
             "forked_from": None,
             "started_at": _AT,

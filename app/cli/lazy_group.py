@@ -30,6 +30,7 @@ COMMANDS = {
     "test": "Repeat the runs in files strictly, and compare.",
     "history": "Show every saved step of a thread.",
     "replay": "Run a run again, or continue from a saved state, in a new thread.",
+    "branches": "List the tree of branches that a run is in, or name one.",
     "costs": "Show what answering has cost: runs, calls, tokens, dollars.",
     "stats": "Show how the service did, each target beside what was measured, and what would alert.",
     "feedback": "Show what readers say of answers, or make an evaluation set of it.",

@@ -87,7 +87,9 @@ class Debugger:
         """Return the tree of branches that the run is in, as far as the asker may read them. Raises what `read`
         raises."""
         await self.read(asker, run_id)
-        return describe_branches(await self._log.list_family(asker, run_id, MOST_BRANCHES + 1))
+        family = await self._log.list_family(asker, run_id, MOST_BRANCHES + 1)
+        threads = {run.thread_id for run in family}
+        return describe_branches(family, await self._parts.threads.read_names(asker.workspace_id, sorted(threads)))
 
     async def try_variants(
         self,
