@@ -3,9 +3,9 @@ have been otherwise."""
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from app.runs.endings import Compared, Ending, compare, read_ending
 from app.runs.fleet_journal import FleetJournal
@@ -31,7 +31,11 @@ MOST_REPLAYED = 10_000
 _UNREADABLE = (StateError, NotFound, DamagedState)
 """What reading a run raises whose steps are not there, or no longer."""
 
-Read = Callable[[Scope, str], Awaitable[SavedRun]]
+
+class Read(Protocol):
+    """Reads a run that has ended, with its tape or without."""
+
+    async def __call__(self, asker: Scope, run_id: str, *, taped: bool = True) -> SavedRun: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,7 @@ class Fleet:
                 skipped[reason] += 1
                 continue
             try:
-                run = await self._read(asker, summary.run_id)
+                run = await self._read(asker, summary.run_id, taped=False)
                 path = read_path(run, self._bench.graph)
             except _UNREADABLE:
                 skipped["steps are not kept"] += 1

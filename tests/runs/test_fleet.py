@@ -156,8 +156,8 @@ async def test_a_state_of_another_version_does_not_end_the_plan(services: Servic
     await ask(services, "How long does the battery of the Amsel last?")
     debugger = services.make_debugger()
 
-    async def read(asker: Scope, run_id: str) -> SavedRun:
-        run = await debugger.read(asker, run_id)
+    async def read(asker: Scope, run_id: str, *, taped: bool = True) -> SavedRun:
+        run = await debugger.read_saved(asker, run_id, taped=taped)
         version = STATE_VERSION + (run_id == newer["run_id"])
         return replace(run, steps=[replace(step, version=version) for step in run.steps])
 
