@@ -7,7 +7,7 @@ talk, abstentions and retries. All of them are replayed strictly, once as they a
 prompt that verify asks a model with: exactly the runs that used it must differ. Runs that were stopped or answered from
 the cache have nothing to repeat; they must say so.
 
-Then TURNS taped turns are replayed strictly, and with another `rerank.keep`, on one core.
+Then TURNS taped turns are replayed strictly, and as a fleet with another threshold, on one core.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ from domain.errors import AskgraphError
 from domain.run_lists import RunFilter
 from domain.scope import DEFAULT_SCOPE
 
-VARIED = 40
+VARIED = 200
 FOLLOW_UP = "And what else is there to know about it?"
 ASKED = ("Hello there!", "What does the zoo in Lisbon charge for parrots?", "Play some music.", "What can you do?")
 """Small talk, a question that nothing answers, one out of scope, one about the assistant."""
@@ -130,11 +130,12 @@ async def measure(services: Services, turns: int) -> None:
         made.append((await ask(services, question, mode=mode))["run_id"])
     use_one_core()
     await report(f"strict replay of {len(made)} turns", services, made)
-    for changes in ({"profile.rerank.keep": 3}, {"profile.grade.caveat": 0.3}):
+    # All that the first change needs is on the tapes; the second one shows the reader other passages.
+    for changes, most in (({"profile.grade.caveat": 0.3}, turns), ({"profile.rerank.keep": 3}, 100)):
         began, cpu = time.perf_counter(), time.process_time()
         variant = make_variant(changes, None)
         fleet = services.make_debugger().make_fleet(services.modes)
-        wanted = RunFilter(datetime.now(UTC) - timedelta(days=1), limit=10_000)
+        wanted = RunFilter(datetime.now(UTC) - timedelta(days=1), limit=most)
         plan, planned = await fleet.plan(DEFAULT_SCOPE, wanted, variant)
         half = time.perf_counter()
         found = await fleet.run(DEFAULT_SCOPE, plan, planned, variant)
