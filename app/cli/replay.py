@@ -64,6 +64,10 @@ def replay(
     profile: Annotated[
         str | None, typer.Option(metavar="MODE|FILE[:MODE]", help="With --since: in this mode, or one of a file.")
     ] = None,
+    search_anew: Annotated[
+        bool,
+        typer.Option("--search-anew", help="With --since: change nothing but the documents, which are those of today."),
+    ] = False,
     budget: Annotated[
         float | None,
         typer.Option(help="With --since: US dollars that language models may cost; unset: they are not asked.", min=0),
@@ -111,6 +115,7 @@ def replay(
                     changes=parsed,
                     mode=mode,
                     profile=profile,
+                    search_anew=search_anew,
                     budget=budget,
                     judge=judge,
                     dry_run=dry_run,

@@ -34,6 +34,7 @@ class ManyRuns:
     changes: Mapping[str, str]
     mode: str | None
     profile: str | None
+    search_anew: bool
     budget: float | None
     judge: bool
     dry_run: bool
@@ -61,7 +62,7 @@ async def replay_many(options: ManyRuns) -> int:
         if options.profile is not None:
             added, mode = _read_profile(options.profile, settings, modes)
             modes |= fit_modes(added, services.library.embedder.name)
-        variant = make_variant(options.changes, mode)
+        variant = make_variant(options.changes, mode, search_anew=options.search_anew)
         judge = services.models.chat.judge if options.judge else None
         if options.judge and judge is None:
             raise StateError("--judge needs a language model that verifies: ASKGRAPH_MODEL_JUDGE.")
@@ -71,6 +72,7 @@ async def replay_many(options: ManyRuns) -> int:
                 options.journal,
                 workspace=options.workspace,
                 changes=options.changes,
+                search_anew=options.search_anew,
                 profile=None if mode is None else modes[mode].model_dump(),
                 judge=judge and judge.name,
                 machine=services.runs.fingerprint,

@@ -17,7 +17,7 @@ from app.runs.purse import Purse
 from app.runs.rehearsal import Rehearsal
 from app.runs.saved_run import SavedRun
 from app.runs.states import find_problem
-from app.runs.whatif import AT_ONCE, Bench, Variant, plan_variant, read_path, run_variant
+from app.runs.whatif import AT_ONCE, SEARCH_ANEW, Bench, Variant, plan_variant, read_path, run_variant
 from domain.errors import DamagedState, DatabaseUnavailable, NotFound, StateError
 from domain.ports.models import ChatModel, ModelUsage
 from domain.ports.runs import RunLog
@@ -165,7 +165,9 @@ class Fleet:
         with purse.reserve(each.repeated_cost, used) as problem:
             if problem is not None:
                 return _make_row(each, recorded=recorded, problem=problem)
-            rehearsed, problem = await run_variant(run, start, self._bench, used, models=models)
+            rehearsed, problem = await run_variant(
+                run, start, self._bench, used, models=models, search_anew=variant.search_anew
+            )
             if rehearsed is None:
                 return _make_row(each, recorded=recorded, cost=_add(used), problem=problem)
             compared = compare(recorded, rehearsed.ending)
@@ -213,10 +215,14 @@ class Fleet:
             after = page[-1].started_at, page[-1].run_id
 
 
-def make_variant(changes: Mapping[str, Any], mode: str | None) -> Variant:
+def make_variant(changes: Mapping[str, Any], mode: str | None, *, search_anew: bool = False) -> Variant:
     """Make the change of a replay of many runs. Raises `StateError` where there is none."""
+    if search_anew:
+        if changes or mode is not None:
+            raise StateError("--search-anew is a change of its own: leave out --profile, --mode and --set.")
+        return SEARCH_ANEW
     if not changes and mode is None:
-        raise StateError("Say what to change: --profile, --mode or --set.")
+        raise StateError("Say what to change: --profile, --mode, --set or --search-anew.")
     if unfit := [key for key in changes if not key.startswith("profile.")]:
         raise StateError(f"Over many runs only knobs can be changed, not {unfit[0]!r}: profile.rerank.keep=3.")
     parts = [f"mode {mode}"] if mode else []

@@ -15,6 +15,7 @@ from app.runs.fleet_report import FleetReport
 from app.runs.purse import Purse
 from app.runs.saved_run import SavedRun
 from app.runs.whatif import AT_ONCE, Bench
+from app.runs.why import explain_run
 from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.errors import InputError, StateError
@@ -177,3 +178,28 @@ def test_what_a_run_may_cost_is_set_aside_before_it_begins() -> None:
         assert (first, second) == (None, None)
         assert third is not None, "the dearest so far has cost 0.3"
     assert purse.spent == 0.3
+
+
+@pytest.mark.usefixtures("library")
+async def test_a_document_that_was_replaced_is_found_by_searching_anew(services: Services) -> None:
+    done = await ask(services)
+    await ask(services, "Hello there!")
+    await services.library.ingestion.add("default", "handbook.md", HANDBOOK.replace(b"36 months", b"48 months"))
+    tried = await services.make_debugger().try_variants(DEFAULT_SCOPE, done["run_id"])
+    [row] = [each for each in tried["outcomes"] if each["kind"] == "documents"]
+    assert row["ending"] is not None
+    assert row["compared"] is not None
+    assert ("48 months" in row["ending"]["answer"], "answer" in row["compared"]["flipped"]) == (True, True)
+    assert row["replay"] == f"askgraph replay {done['run_id']} --from retrieve"
+
+    variant = make_variant({}, None, search_anew=True)
+    fleet = services.make_debugger().make_fleet(services.modes)
+    plan, planned = await fleet.plan(DEFAULT_SCOPE, SINCE, variant)
+    assert (plan["begins"], plan["unaffected"]) == ({"retrieve": 1}, 1)
+    report = await fleet.run(DEFAULT_SCOPE, plan, planned, variant)
+    assert (report["changed"], report["runs"][0]["ending"]) == (1, row["ending"])
+    again = await ask(services)
+    facts = explain_run(await services.make_debugger().read(DEFAULT_SCOPE, again["run_id"]))["facts"]
+    assert any(", revision 2 of 20" in fact["text"] for fact in facts)
+    with pytest.raises(StateError, match="a change of its own"):
+        make_variant({"profile.rerank.keep": 1}, None, search_anew=True)

@@ -48,7 +48,7 @@ async def test_the_source_that_carries_the_answer_is_found(services: Services, m
     assert "14 months" in other["ending"]["answer"]
     assert other["made"] > 0
     assert {each["kind"] for each in tried["outcomes"]} == {
-        "nothing", "source", "grade", "keep", "fusion", "reranker", "mode", "default", "set"
+        "nothing", "documents", "source", "grade", "keep", "fusion", "reranker", "mode", "default", "set"
     }  # fmt: skip
     # Nothing was stored.
     assert await services.runs.log.list_thread("default", done["thread_id"]) == before

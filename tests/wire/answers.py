@@ -16,6 +16,7 @@ _SOURCE = re.compile(r'<source number="(\d+)"[^>]*>\n(.*?)\n</source>', re.DOTAL
 _QUESTION = re.compile(r"^Question: (.+)$", re.MULTILINE)
 _CLAIM = re.compile(r"^(\d+)\. (.*?) \(([^()]*)\)$", re.MULTILINE | re.DOTALL)
 _EXACT_REPLY = re.compile(r"reply with exactly: (.+)")
+_ORDER = re.compile(r"always reply with exactly: (.+)")
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?=\d|\w)[^.!?\n]*)*[.!?]?")
 _SMALL_TALK = re.compile(
     r"\b(hi|hello|hey|thanks|thank you|good (morning|day|evening)|bye|who are you|how are you)\b", re.I
@@ -159,6 +160,8 @@ def _write(messages: list[Json]) -> str:
     prompt = messages[-1]["content"]
     if not _sources(prompt):
         return "Hello! I answer questions from your documents. What would you like to know?"
+    if order := _ORDER.search(messages[0]["content"]):
+        return order.group(1).strip()
     found = _matching_sentences(prompt, _question(prompt), least=0.5)
     if found:
         return " ".join(f"{sentence.rstrip('.')} [{number}]." for _, number, sentence in found[:3])
