@@ -18,7 +18,7 @@ from domain.documents import Claim, name_place
 from domain.ports.models import ModelUsage
 from domain.profile import Profile, RerankKnobs
 from domain.state import Usage, blank_question
-from domain.tapes import Call, Tape
+from domain.tapes import Call
 from graphs.effects import find_difference
 
 SNIPPET = 200
@@ -34,6 +34,14 @@ _NAMED = 4
 _LONGEST = 160
 """Characters of a changed value."""
 _NO_PASSAGES: Mapping[str, Mapping[str, Any]] = {}
+_SEARCHES = frozenset({"search_dense", "search_lexical", "score_dense", "score_lexical"})
+_TELLING: Mapping[str, frozenset[str]] = {
+    "retrieve": _SEARCHES,
+    "rerank": frozenset({"read_passages"}),
+    "grade": frozenset({"read"}),
+    "generate": frozenset({"stream"}),
+}
+"""Methods that tell of a call which node it was made for."""
 _LEGS: tuple[Literal["dense", "lexical"], ...] = ("dense", "lexical")
 
 
@@ -146,6 +154,8 @@ class TracedStep(TypedDict):
     calls: list[TracedCall]
     more_calls: int
     """Calls beyond those that are listed."""
+    ahead: str | None
+    """The step during which this one's calls were made, where it was run ahead of its time."""
     candidates: list[TracedCandidate]
     """For retrieve and rerank: best first; then, for retrieve, what its searches found and it left out."""
     grade: Grade | None
@@ -279,10 +289,30 @@ def _trace_step(
         usage=recorded["usage"] if recorded else [],
         calls=[_describe_call(call) for call in calls[:MAX_CALLS]],
         more_calls=max(0, len(calls) - MAX_CALLS),
+        ahead=_find_ahead(run, step) if ran and not calls else None,
         candidates=_trace_candidates(run, step, old, passages) if searched else [],
         grade=_describe_grade(values) if step.node == "grade" else None,
         claims=values["verification"]["claims"] if step.node == "verify" else [],
     )
+
+
+def _find_ahead(run: SavedRun, step: SavedStep) -> str | None:
+    """Return the name of the last step before this one during which calls of its kind were made."""
+    methods = _TELLING.get(step.node, frozenset())
+    made = {call.step for call in run.tape.calls if call.method in methods} if run.tape is not None else set()
+    before = [(each, name) for each, name in zip(run.steps, name_steps(run), strict=True) if each.number < step.number]
+    return next((name for each, name in reversed(before) if each.number in made and each.node != step.node), None)
+
+
+def _list_searches(run: SavedRun, number: int) -> list[Call]:
+    """Return the searches of the retrieve step of that number. Where a language model was asked how to read the
+    question, they may have been made during the step before."""
+    if run.tape is None:
+        return []
+    searches = [call for call in run.tape.calls if call.method in _SEARCHES and call.step <= number]
+    own = [call for call in searches if call.step == number]
+    before = max((step.number for step in run.steps if step.node == "retrieve" and step.number < number), default=-1)
+    return own or [call for call in searches if call.step > before]
 
 
 def _describe_grade(values: Mapping[str, Any]) -> Grade:
@@ -423,7 +453,7 @@ def _trace_candidates(
     fused_order = {each["chunk_id"]: place for place, each in enumerate(found, 1)}
     titles = {source["document_id"]: source["title"] for each in run.steps for source in each.values["sources"]}
     # rerank is the step after retrieve.
-    legs = {name: _rank_leg(run.tape, candidates, name, step.number - reranked) for name in _LEGS}
+    legs = {name: _rank_leg(_list_searches(run, step.number - reranked), candidates, name) for name in _LEGS}
     final = run.final
     cited = {citation["marker"] for citation in final["citations"]}
     knobs = Profile.model_validate(values["profile"]).rerank
@@ -451,7 +481,10 @@ def _trace_candidates(
                 moved=fused - place if reranked and fused is not None else 0,
                 source=number,
                 cited=reached in cited and (number is not None or not reranked),
-                dropped=_say_why_dropped(each, place, number, knobs, last, is_cited=is_cited) if reranked else None,
+                # Without its passage it is not known whether it stands in a source that was widened over it.
+                dropped=_say_why_dropped(each, place, number, knobs, last, is_cited=is_cited)
+                if reranked and (passage is not None or number is not None or place > knobs.keep)
+                else None,
             )
         )
     return traced if reranked else [*traced, *_trace_left_out(run, step, titles, passages)]
@@ -473,12 +506,11 @@ def list_left_out(run: SavedRun, step: SavedStep) -> list[LeftOut]:
     without a tape."""
     scores: dict[str, dict[str, float]] = {name: {} for name in _LEGS}
     documents: dict[str, str] = {}
-    for call in run.tape.calls if run.tape is not None else ():
+    for call in _list_searches(run, step.number):
         leg = call.method.removeprefix("search_").removeprefix("score_")
-        if call.step == step.number and leg in scores:
-            for match in map(_plain, call.reply or []):
-                scores[leg].setdefault(match["chunk_id"], match["score"])
-                documents.setdefault(match["chunk_id"], match["document_id"])
+        for match in map(_plain, call.reply or []):
+            scores[leg].setdefault(match["chunk_id"], match["score"])
+            documents.setdefault(match["chunk_id"], match["document_id"])
     floor = Profile.model_validate(step.values["profile"]).retrieval.similarity_threshold
     candidates = {each["chunk_id"] for each in step.values["candidates"]}
     left = sorted(documents.keys() - candidates, key=lambda chunk_id: (-scores["dense"].get(chunk_id, -1.0), chunk_id))
@@ -498,7 +530,7 @@ def list_left_out(run: SavedRun, step: SavedStep) -> list[LeftOut]:
 def _trace_left_out(
     run: SavedRun, step: SavedStep, titles: Mapping[str, str], passages: Mapping[str, Mapping[str, Any]]
 ) -> list[TracedCandidate]:
-    ranks = {name: _rank_leg(run.tape, [], name, step.number) for name in _LEGS}
+    ranks = {name: _rank_leg(_list_searches(run, step.number), [], name) for name in _LEGS}
     knobs = Profile.model_validate(step.values["profile"]).retrieval
     nothing = Leg(rank=None, score=None)
     return [
@@ -573,10 +605,10 @@ def find_source(
 
 
 def _rank_leg(
-    tape: Tape | None, candidates: Sequence[Mapping[str, Any]], leg: Literal["dense", "lexical"], step: int
+    searches: Sequence[Call], candidates: Sequence[Mapping[str, Any]], leg: Literal["dense", "lexical"]
 ) -> dict[str, int]:
     """Return the rank in one search by chunk: the best of the step's searches; without a tape, that by score."""
-    calls = [call for call in tape.calls if call.step == step and call.method == f"search_{leg}"] if tape else []
+    calls = [call for call in searches if call.method == f"search_{leg}"]
     if calls:
         ranks: dict[str, int] = {}
         for call in calls:

@@ -16,7 +16,7 @@ LOOK = """async () => {
     const found = await axe.run({ runOnly: tags, resultTypes: ["violations"] });
     const small = [...document.querySelectorAll("button, select, input, summary, textarea")]
         .filter((each) => each.checkVisibility({ visibilityProperty: true }))
-        .map((each) => [each, (each.closest(".choice") ?? each).getBoundingClientRect()])
+        .map((each) => [each, (each.closest(".choice, .check") ?? each).getBoundingClientRect()])
         .filter(([each, box]) => box.width > 0 && (box.width < 23.9 || box.height < 23.9))
         .map(([each, box]) => `${each.outerHTML.slice(0, 80)}: ${box.width} x ${box.height}`);
     return [...found.violations.flatMap((each) => each.nodes.map((node) => `${each.id}: ${node.html.slice(0, 200)}`)), ...small];

@@ -27,6 +27,11 @@ async def test_runs_are_listed_filtered_and_paged(services: Services) -> None:
     assert await list_ids() == newest_first
     assert await list_ids(where="outcome == abstained") == newest_first[1:2]
     assert await list_ids(where='retries > 0 or mode = fast and question ^= "How"') == newest_first[:2]
+    either = "retries > 0 or mode = fast"
+    assert await list_ids(where=[either, 'question ^= "How"']) == newest_first[:1]
+    assert await list_ids(where=["mode = fast", "outcome == abstained"]) == []
+    with pytest.raises(FilterError, match="more than 20 alternatives"):
+        await list_ids(where=[" or ".join(f"ms > {number}" for number in range(7)), "a = 1 or b = 1 or c = 1"])
     assert await list_ids(where="ms >= 0 and cached = false and error = none") == []
     assert await list_ids(since="2999-01-01") == []
     assert await list_ids(Scope("other")) == []

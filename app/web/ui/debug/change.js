@@ -8,6 +8,14 @@ import { STEPS } from "../steps.js";
 /** Values that a replay can set besides the knobs of the profile. */
 const SETTABLE = ["question", "standalone_question", "route", "query", "confidence", "level", "candidates", "sources", "answer"];
 
+/** What is most worth changing, where a step is chosen: from where, and which value. @type {Record<string, [string, string]>} */
+const FIRST = {
+  route: ["node", "question"],
+  retrieve: ["node", "profile.retrieval.candidates"],
+  rerank: ["node", "profile.rerank.keep"],
+  grade: ["after", "confidence"],
+};
+
 /** Changes one thing and runs on from a step, as a branch.
  * @param {{trace: any, step: any, wish: any, done: (runId: string) => void}} props */
 export function Change({ trace, step, wish, done }) {
@@ -15,13 +23,15 @@ export function Change({ trace, step, wish, done }) {
   const ran = trace.steps.filter(({ ms }) => ms !== null);
   const preferred = step?.ms != null ? step : ran.findLast(({ node }) => node === "rerank") ?? ran[0];
   const [place, setPlace] = useState(wish?.place ?? "");
-  const [rows, setRows] = useState(/** @type {[string, string][]} */ (wish?.rows ?? [["profile.rerank.keep", ""]]));
+  const [changed, setRows] = useState(/** @type {[string, string][] | null} */ (wish?.rows ?? null));
   const [values, setValues] = useState(/** @type {Record<string, any>} */ ({}));
   const [documents, setDocuments] = useState(/** @type {any[] | null} */ (null));
   const [only, setOnly] = useState(/** @type {string[]} */ ([]));
   const [now, setNow] = useState("");
   const [problem, setProblem] = useState("");
-  const from = place || (preferred ? `node ${preferred.name}` : "");
+  const [kind, first] = FIRST[preferred?.node] ?? ["node", "profile.rerank.keep"];
+  const from = place || (preferred ? `${kind} ${preferred.name}` : "");
+  const rows = changed ?? [[first, ""]];
   const [, name] = from.split(" ");
   useEffect(() => {
     if (!name) return;
@@ -38,12 +48,11 @@ export function Change({ trace, step, wish, done }) {
   const run = async (event) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
-    const [kind, step] = from.split(" ");
     /** @type {Record<string, any>} */
     const set = Object.fromEntries(rows.filter(([key, value]) => key && value !== ""));
     if (only.length) set.document_ids = only;
     const body = {
-      run_id: trace.run_id, [kind]: step, set, mode: form.get("mode") || null, until: form.get("until") || null,
+      run_id: trace.run_id, [from.split(" ")[0]]: name, set, mode: form.get("mode") || null, until: form.get("until") || null,
       tape: form.get("tape") ? "fill" : "off", workspace: getState().workspace,
     };
     setProblem("");

@@ -36,8 +36,8 @@ export function Compare({ trace, other, difference, close }) {
     ${second && html`
       <h3>Passages</h3>
       <div class="sides">
-        <${Passages} trace=${trace} against=${second} />
-        <${Passages} trace=${second} against=${trace} />
+        <${Passages} title="This run" trace=${trace} against=${second} />
+        <${Passages} title="The second" trace=${second} against=${trace} />
       </div>`}`;
 }
 
@@ -56,17 +56,17 @@ function Side({ title, side }) {
 /** @param {any} trace */
 const listRanked = (trace) => (trace.steps.findLast(({ node }) => node === "rerank") ?? trace.steps.findLast(({ candidates }) => candidates.length))?.candidates ?? [];
 
-/** @param {{trace: any, against: any}} props */
-function Passages({ trace, against }) {
+/** @param {{title: string, trace: any, against: any}} props */
+function Passages({ title, trace, against }) {
   const others = new Map(listRanked(against).map((each) => [each.chunk_id, judge(each)[1]]));
   const own = listRanked(trace);
   if (!own.length) return html`<p class="soft">This run did not rank passages of its own.</p>`;
   return html`
-    <ol class="places">
+    <section aria-label="Passages of ${title.toLowerCase()}"><h4>${title}</h4><ol class="places">
       ${own.slice(0, 15).map((each) => {
         const [kind, word] = judge(each);
         return html`<li key=${each.chunk_id} class=${others.size && others.get(each.chunk_id) !== word ? "differs" : ""}>
           <bdi>${short(each.title ?? "?", 70)}</bdi> ${word && html`<span class="badge ${kind}">${word}</span>`}</li>`;
       })}
-    </ol>`;
+    </ol></section>`;
 }

@@ -29,14 +29,16 @@ function Node({ step: { name, x, y, width, height }, visit, chosen, parts, choos
     event.preventDefault();
     if (open) choose(open);
   };
-  const told = visit && (visit.now ? "now" : time(visit.ms)) + (visit.times > 1 ? ` · ${visit.times} times` : "");
+  const told = visit && (visit.now ? "now" : time(visit.ms));
+  const often = visit && visit.times > 1 ? visit.times : 0;
   const kind = ["node", visit && "visited", visit?.now && "now", chosen && "chosen", parts && "parts"].filter(Boolean).join(" ");
-  const pressed = open ? { role: "button", tabindex: 0, "aria-label": `${name}, ${told}`, onClick: () => choose(open), onKeyDown: press } : { "aria-hidden": "true" };
+  const pressed = open ? { role: "button", tabindex: 0, "aria-label": `${name}, ${told}${often ? `, ${often} times` : ""}`, onClick: () => choose(open), onKeyDown: press } : { "aria-hidden": "true" };
   return html`
     <g class=${kind} data-node=${name} ...${pressed}>
       <rect x=${x - width / 2} y=${y - height / 2} width=${width} height=${height} rx="8" />
       <text x=${x} y=${told ? y - 2 : y + 6}>${name}</text>
       ${told && html`<text class="small" x=${x} y=${y + 14}>${told}</text>`}
+      ${often > 0 && html`<circle cx=${x + width / 2 + 5} cy=${y - height / 2} r="11" /><text class="times" x=${x + width / 2 + 5} y=${y - height / 2 + 5}>${often}×</text>`}
     </g>`;
 }
 

@@ -27,13 +27,16 @@ export function Run({ runId, file, close }) {
   const [difference, setDifference] = useState(/** @type {any} */ (null));
   const path = runId && `/api/runs/${encodeURIComponent(runId)}`;
 
+  const asked = useRef(0);
   const load = async () => {
+    asked.current += 1;
+    const mine = asked.current;
     const found = await fetchJson(address(`${path}/trace`));
-    setTrace(found);
+    // An older answer may come after a newer one.
+    if (mine === asked.current) setTrace(found);
     return found;
   };
-  const finish = async () => {
-    for (let tries = 0; tries < 20 && (await load()).running; tries += 1) await new Promise((resolve) => setTimeout(resolve, 250));
+  const explain = () => {
     fetchJson(address(`${path}/why`)).then(({ facts }) => setWhy(facts), () => {});
     fetchJson(address(/** @type {string} */ (path))).then(setStatus, () => {});
   };
@@ -43,23 +46,28 @@ export function Run({ runId, file, close }) {
     const leaving = new AbortController();
     /** @type {string[]} */
     let steps = [];
+    let timer = 0;
     const hear = (event) => {
       if (event.type === "correction" && event.reason === "restart") steps = [];
       if (event.type !== "thinking") return;
       steps = [...steps, event.step];
       setBegun(steps);
       say(STEPS[event.step] ?? event.step);
-      load().catch(() => {});
+      clearTimeout(timer);
+      timer = setTimeout(() => load().catch(() => {}), 100);
     };
     const attend = async () => {
       try {
         if ((await load()).running) {
           await followRun(runId, hear, leaving.signal);
           if (leaving.signal.aborted) return;
+          clearTimeout(timer);
+          // The last event precedes the end that is stored.
+          for (let tries = 0; tries < 20 && (await load()).running; tries += 1) await new Promise((resolve) => setTimeout(resolve, 250));
           setBegun([]);
           say("The run has ended.");
         }
-        await finish();
+        explain();
       } catch (error) {
         setProblem(/** @type {Error} */ (error).message);
       }
@@ -90,7 +98,7 @@ export function Run({ runId, file, close }) {
     middle.current?.focus({ preventScroll: true });
   };
   const visits = useMemo(() => countVisits(trace, begun), [trace, begun]);
-  if (!trace) return problem ? html`<p class="note bad" role="alert">${visible(problem)}</p>` : html`<p class="soft" role="status">Reading the run…</p>`;
+  if (!trace) return html`<h1 class="title">Run</h1>${problem ? html`<p class="note bad" role="alert">${visible(problem)}</p>` : html`<p class="soft" role="status">Reading it…</p>`}`;
   const step = trace.steps.find(({ name }) => name === chosen);
   const parts = difference?.first?.one ?? null;
   return html`

@@ -10,7 +10,7 @@ export function Summary({ trace, status, inFile }) {
   const facts = [
     ["Mode", visible(trace.mode)],
     ["Answered by", trace.running ? "–" : visible(trace.answered_by || "nobody")],
-    ["Confidence", trace.running ? "–" : percent(trace.confidence)],
+    ["Confidence", !trace.running && (trace.cached || trace.path.includes("grade")) ? percent(trace.confidence) : "–"],
     ["Time", time(trace.ms)],
     ["Cost", trace.running ? "–" : money(trace.cost)],
     ["Cache", trace.running ? "–" : trace.cached ? "answered from it" : "not used"],
