@@ -1,6 +1,6 @@
 """Proves that runs replay strictly, and measures how fast many are replayed.
 
-    python -m benchmarks.replays [TURNS]    # the sample library; 1,000 turns, about six minutes
+    python -m benchmarks.replays [TURNS]    # the sample library; 1,000 turns, minutes on an idle machine
 
 First 200 varied runs, without a model and with a loopback one in a process of its own: every mode, follow-ups, small
 talk, abstentions and retries. All of them are replayed strictly, once as they are, and once after a change of the
