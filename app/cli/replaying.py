@@ -76,6 +76,7 @@ async def replay_many(options: ManyRuns) -> int:
                 profile=None if mode is None else modes[mode].model_dump(),
                 judge=judge and judge.name,
                 machine=services.runs.fingerprint,
+                documents=await services.library.documents.corpus_fingerprint(asker),
             )
         fleet = services.make_debugger().make_fleet(modes)
         plan, planned = await fleet.plan(asker, wanted, variant)

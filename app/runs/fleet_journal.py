@@ -32,8 +32,8 @@ class FleetJournal:
             raise InputError(f"{file} cannot be used as a journal: {error}.") from error
         if lines and lines[0] != self._head:
             raise InputError(
-                f"{file} is no journal of this replay: of another change, other models or another version. Name a new "
-                "file."
+                f"{file} is no journal of this replay: of another change, other documents, other models or another "
+                "version. Name a new file."
             )
         self.rows = {row["run_id"]: row for row in map(_read, lines[1:]) if row is not None and row["ending"]}
 

@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from app.evaluation.feedback_set import FeedbackSet
+from app.evaluation.feedback_set import FeedbackSet, describe_run
 from app.evaluation.sets import read_sets
+from app.wiring.services import Services
 from domain.documents import Document
 from domain.errors import InputError
 from domain.feedback import AskedRun, Feedback, RatedRun
+from domain.scope import DEFAULT_SCOPE
+from tests.asking import QUESTION, ask
 from tests.contracts.conversations import ANSWER
 
 AT = datetime(2026, 11, 23, tzinfo=UTC)
@@ -90,3 +93,16 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path, file: 
     (tmp_path / file).write_text(text)
     with pytest.raises(InputError, match="Name a new folder"):
         FeedbackSet(tmp_path, read)
+
+
+@pytest.mark.usefixtures("library")
+async def test_a_run_and_what_its_reader_said_become_a_case(services: Services) -> None:
+    first = await ask(services)
+    second = await ask(services, "And of its battery?", thread_id=first["thread_id"])
+    said = await services.runs.feedback.put("default", second["run_id"], "down", "wrong", "No.", "ann")
+    saved = await services.make_debugger().read(DEFAULT_SCOPE, second["run_id"])
+    rated, asked = describe_run(saved, said), describe_run(saved, None)
+    assert isinstance(rated, RatedRun)
+    assert (rated.feedback, rated.before, rated.question) == (said, [QUESTION], "And of its battery?")
+    assert not isinstance(asked, RatedRun)
+    assert (asked.answer, asked.citations) == (second["answer"], second["citations"])

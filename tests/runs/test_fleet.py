@@ -1,6 +1,8 @@
 """Many runs replayed with one change."""
 
+import json
 import re
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -8,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from app.cli import replaying
+from app.cli.replaying import ManyRuns
 from app.runs.fleet import Fleet, make_variant
 from app.runs.fleet_journal import FleetJournal
 from app.runs.fleet_page import draw_page
@@ -203,3 +207,27 @@ async def test_a_document_that_was_replaced_is_found_by_searching_anew(services:
     assert any(", revision 2 of 20" in fact["text"] for fact in facts)
     with pytest.raises(StateError, match="a change of its own"):
         make_variant({"profile.rerank.keep": 1}, None, search_anew=True)
+
+
+@pytest.mark.usefixtures("library")
+async def test_the_command_writes_page_and_journal_and_ends_with_1_past_its_limit(
+    services: Services, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await ask(services)
+    monkeypatch.setattr(replaying, "open_services", lambda settings: nullcontext(services))
+    options = ManyRuns(
+        since="1d", where=None, changes={"profile.grade.caveat": "1.0", "profile.grade.sufficient": "1.0"}, mode=None,
+        profile=None, search_anew=False, budget=None, judge=False, dry_run=False, most_changed=None, most_worse=0.5,
+        journal=tmp_path / "journal.jsonl", report=tmp_path / "report.html", upload=False, workspace="default",
+        as_json=False,
+    )  # fmt: skip
+    assert await replaying.replay_many(options) == 1
+    assert "0 better, 1 worse, by verifier" in capsys.readouterr().out
+    assert QUESTION in (tmp_path / "report.html").read_text()
+    assert len((tmp_path / "journal.jsonl").read_text().splitlines()) == 2
+    assert await replaying.replay_many(replace(options, most_worse=None, as_json=True)) == 0
+    assert json.loads(capsys.readouterr().out)["resumed"] == 1
+    with pytest.raises(StateError, match="say with --budget"):
+        await replaying.replay_many(replace(options, judge=True))
+    with pytest.raises(StateError, match="ASKGRAPH_MODEL_JUDGE"):
+        await replaying.replay_many(replace(options, judge=True, budget=1.0))
