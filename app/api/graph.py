@@ -8,9 +8,8 @@ from starlette.responses import Response
 from app.api import examples
 from app.api.dependencies import GraphDep, needs
 from app.api.openapi import Responses, fail_with, respond_with, respond_with_text
-from app.drawing.diagram import read_graph
+from app.drawing.diagram import Layout, read_graph
 from app.drawing.drawing import Format, draw
-from app.drawing.layout import Layout
 
 router = APIRouter(prefix="/api", tags=["graph"], route_class=needs("ask", "debug"))
 

@@ -10,7 +10,7 @@ Format = Literal["mermaid", "ascii", "png", "json"]
 
 
 def draw(diagram: Diagram, format: Format) -> bytes:
-    """Return the drawing: a PNG image, or UTF-8 text; as JSON, a `layout.Layout`."""
+    """Return the drawing: a PNG image, or UTF-8 text; as JSON, a `diagram.Layout`."""
     if format == "png":
         # Pillow is needed for this format and the next alone.
         from app.drawing.picture import draw_picture

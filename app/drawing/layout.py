@@ -7,11 +7,8 @@ from grandalf.graphs import Edge as LayoutEdge
 from grandalf.graphs import Vertex, graph_core
 from grandalf.layouts import SugiyamaLayout
 from PIL import ImageFont
-from typing_extensions import TypedDict
 
-from app.drawing.diagram import Diagram
-
-Point = tuple[float, float]
+from app.drawing.diagram import Diagram, Layout, PlacedEdge, PlacedStep, Point
 
 STEP_FONT, LABEL_FONT = 15, 12
 """Sizes of the text of steps and labels, in units of length."""
@@ -54,36 +51,6 @@ class Plan:
     """Those that were laid out as vertices."""
     routes: list[list[list[Point]]]
     """For each edge the points of its parts, from centre to centre. An edge with a label among `labels` has two."""
-
-
-class PlacedStep(TypedDict):
-    """A step as a rectangle; `x` and `y` are its centre."""
-
-    name: str
-    x: float
-    y: float
-    width: float
-    height: float
-
-
-class PlacedEdge(TypedDict):
-    """An edge as a line, from the border of one rectangle to that of the other."""
-
-    source: str
-    target: str
-    label: str | None
-    """The outcome that leads this way; null for an edge that is always taken."""
-    points: list[Point]
-    """Corners of the line: x and y of each."""
-
-
-class Layout(TypedDict):
-    """A diagram with positions, in units of length from the top left corner."""
-
-    width: float
-    height: float
-    steps: list[PlacedStep]
-    edges: list[PlacedEdge]
 
 
 def load_font(size: int) -> ImageFont.FreeTypeFont:

@@ -5,12 +5,11 @@ from math import atan2, cos, hypot, pi, sin
 
 from PIL import Image, ImageDraw
 
-from app.drawing.diagram import Diagram
+from app.drawing.diagram import Diagram, Point
 from app.drawing.layout import (
     LABEL_FONT,
     STEP_FONT,
     Box,
-    Point,
     lies_in,
     load_font,
     meet,

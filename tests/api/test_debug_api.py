@@ -4,7 +4,6 @@ import json
 from collections.abc import AsyncIterator
 
 import httpx
-import pytest
 import pytest_asyncio
 import zstandard
 
@@ -12,11 +11,9 @@ from app.runs.bundle import read_bundle
 from app.runs.bundle_view import MAX_SENT
 from app.runs.requests import Ask
 from app.runs.tape_codec import pack, unpack
-from app.runs.trace import trace
 from app.serving.application import make_app
 from app.settings import Settings
 from app.wiring.services import Services, open_services
-from domain.scope import DEFAULT_SCOPE
 from tests.asking import QUESTION, ask, with_models
 from tests.conftest import HANDBOOK, MANUAL
 from tests.http_client import open_client
@@ -127,15 +124,3 @@ async def test_a_bundle_is_shown_and_not_believed(services: Services, client: ht
     assert "This file is damaged" in await refuse(zstandard.compress(pack(held)))
     large = await client.post("/api/bundles/open", content=b"0" * (MAX_SENT + 1))
     assert large.status_code == 413
-
-
-@pytest.mark.usefixtures("library")
-async def test_a_passage_within_a_widened_source_was_read(services: Services) -> None:
-    done = await ask(services, limit=1)
-    run = await services.make_debugger().read(DEFAULT_SCOPE, done["run_id"])
-    [ranked] = [step for step in trace(run)["steps"] if step["node"] == "rerank"]
-    [source] = run.final["sources"]
-    within = [each for each in ranked["candidates"] if each["source"] is not None]
-    assert len(within) > 1, "the source was not widened"
-    assert {each["document_id"] for each in within} == {source["document_id"]}
-    assert all(each["dropped"] is None or "read as source 1" in each["dropped"] for each in within)

@@ -35,7 +35,7 @@ from app.api.responses import (
     WhyBody,
     WorkspaceListBody,
 )
-from app.drawing.layout import Layout
+from app.drawing.diagram import Layout
 from app.runs.branches import Branches
 from app.runs.cache_explanation import Explanation
 from app.runs.difference import RunDifference

@@ -175,8 +175,8 @@ async def test_a_strict_replay_is_identical_and_a_bundle_opens_anywhere(
     file = tmp_path / "run.askgraph"
     await downloaded.save_as(file)
     # In a workspace that has neither the run nor its document; and one of another time and place.
+    await page.goto(f"{asked.site}/debug?workspace=empty")
     for path, answer in ((file, "3 years"), (BUNDLE, "36 months")):
-        await page.goto(f"{asked.site}/debug?workspace=empty")
         await page.locator("#file").set_input_files(path)
         await expect(page.locator(".written").first).to_contain_text(answer)
         await expect(page.locator(".candidate").first).to_be_visible()

@@ -18,7 +18,7 @@ export function App({ runId }) {
     <main class="debug">
       <div role="alert">${trouble && html`
         <p class="note bad">${visible(trouble)} <button type="button" class="quiet" onClick=${() => setState({ trouble: "" })}>Close</button></p>`}</div>
-      ${file ? html`<${Run} key=${file} file=${file} close=${() => setFile(null)} />`
+      ${file ? html`<${Run} key=${file.opened} file=${file} close=${() => setFile(null)} />`
         : runId ? html`<${Run} key=${runId} runId=${runId} />`
         : html`<${Runs} />`}
     </main>
@@ -55,7 +55,7 @@ function OpenFile({ open }) {
     try {
       const shown = await fetchJson("/api/bundles/open", { method: "POST", body: chosen, headers: { "Content-Type": "application/octet-stream" } });
       setState({ trouble: "" });
-      open({ ...shown, name: chosen.name });
+      open({ ...shown, name: chosen.name, opened: Date.now() });
     } catch (error) {
       setState({ trouble: /** @type {Error} */ (error).message });
     }

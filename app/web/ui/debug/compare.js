@@ -53,6 +53,9 @@ function Side({ title, side }) {
     </section>`;
 }
 
+/** The last two parts of a place, which tell passages of one document apart. @param {string | null} title */
+const nameShortly = (title) => (title ?? "Passage whose title is not on the tape").split(" › ").slice(-2).join(" › ");
+
 /** @param {any} trace */
 const listRanked = (trace) => (trace.steps.findLast(({ node }) => node === "rerank") ?? trace.steps.findLast(({ candidates }) => candidates.length))?.candidates ?? [];
 
@@ -66,7 +69,7 @@ function Passages({ title, trace, against }) {
       ${own.slice(0, 15).map((each) => {
         const [kind, word] = judge(each);
         return html`<li key=${each.chunk_id} class=${others.size && others.get(each.chunk_id) !== word ? "differs" : ""}>
-          <bdi>${short(each.title ?? "?", 70)}</bdi> ${word && html`<span class="badge ${kind}">${word}</span>`}</li>`;
+          <bdi>${short(nameShortly(each.title), 90)}</bdi> ${word && html`<span class="badge ${kind}">${word}</span>`}</li>`;
       })}
     </ol></section>`;
 }
