@@ -31,7 +31,7 @@ def _summarize(report: FleetReport) -> str:
     return (
         f"{report['changed']:,} of {report['tried']:,} runs changed ({report['share_changed']:.1%}). Of the changed "
         f"answers {report['better']:,} are better and {report['worse']:,} worse, by {escape(report['judge'])}. "
-        f"Spent: ${report['spent']:.4f}."
+        f"Spent: ${report['spent']:.4f}. {report['resumed']:,} results are from the journal of an interrupted replay."
     )
 
 
@@ -50,7 +50,6 @@ def _draw_tables(report: FleetReport) -> str:
         "not affected by the change": plan["unaffected"],
         **plan["skipped"],
         **{f"not tried: {reason}": number for reason, number in report["not_tried"].items()},
-        "taken from the journal": report["resumed"],
     }
     begins = {f"from {name}": number for name, number in plan["begins"].items()}
     nodes = [
@@ -59,7 +58,7 @@ def _draw_tables(report: FleetReport) -> str:
     ]
     return "\n".join(
         [
-            _draw_figures(("runs in which something changed", "runs"), figures),
+            _draw_figures(("what changed", "number"), figures),
             _draw_figures(("first step that ran again", "runs"), begins),
             _draw_figures(("left out", "runs"), left_out),
             draw_table(("step", "ms then", "ms now", "cost then", "cost now"), nodes, "figures"),
