@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from domain.errors import FilterError, InputError
+from domain.feedback import Complaint, Rating
 from domain.where import MAX_CONDITIONS, Condition, Where
 
 RUN_FIELDS: Final[dict[str, type]] = {
@@ -19,6 +20,9 @@ RUN_FIELDS: Final[dict[str, type]] = {
     "verification": str,
     "answered_by": str,
     "error": str,
+    "rating": str,
+    "complaint": str,
+    "comment": str,
     "confidence": float,
     "top_score": float,
     "retries": float,
@@ -33,7 +37,7 @@ RUN_FIELDS: Final[dict[str, type]] = {
     "replay": bool,
 }
 """The fields of a run that a filter may test, and the type of each. `citations`, `warnings` and `degraded` are numbers
-of them."""
+of them; `rating`, `complaint` and `comment` are what a reader said of the answer."""
 
 MOST_RUNS = 200
 """Runs of one page of a list."""
@@ -68,6 +72,11 @@ class RunSummary:
     """True for a run that continues from a saved state."""
     reasons: list[str]
     """Codes of the reasons for its outcome."""
+    rating: Rating | None
+    """What a reader said of the answer; None where nobody did."""
+    complaint: Complaint | None
+    """What the reader found wrong."""
+    comment: str
 
 
 @dataclass(frozen=True, slots=True)

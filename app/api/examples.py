@@ -97,6 +97,9 @@ RUN_LIST: dict[str, Any] = {
             "error": None,
             "replay": False,
             "reasons": [],
+            "rating": "down",
+            "complaint": "incomplete",
+            "comment": "It does not say what the warranty covers.",
         }
     ],
     "next": None,
@@ -212,6 +215,7 @@ BRANCHES: dict[str, Any] = {
         {
             "run_id": _RUN_ID,
             "thread_id": _THREAD_ID,
+            "name": None,
             "parent": None,
             "forked_from": None,
             "started_at": _AT,

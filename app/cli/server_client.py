@@ -44,6 +44,10 @@ class ServerClient:
         """Send a POST, and return what it answers."""
         return self._read("POST", path, query, json.dumps(body))
 
+    def patch(self, *path: str, body: dict[str, Any], **query: Any) -> Any:
+        """Send a PATCH, and return what it answers."""
+        return self._read("PATCH", path, query, json.dumps(body))
+
     def delete(self, *path: str, **query: Any) -> Any:
         """Send a DELETE, and return what it answers."""
         return self._read("DELETE", path, query)

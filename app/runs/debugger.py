@@ -38,20 +38,26 @@ class Debugger:
         nothing of it is saved, and `DatabaseUnavailable`.
         """
         await self._hit_log.record_all()
-        record = await self._log.get(asker.workspace_id, run_id)
-        if record is not None:
-            shown = Scope(asker.workspace_id) if record.scope is None else Scope.from_json(record.scope)
-        if record is None or not asker.covers(shown):
-            raise UnknownRun(f"There is no run {run_id!r} in this workspace that has ended.")
-        await self._parts.threads.settle(asker.workspace_id, record.thread_id)
-        with self._parts.states.translating_errors():
-            run = await read_saved_run(self._parts.states.graph, self._log, record)
+        run = await self.read_saved(asker, run_id)
         searches = [step for step in run.steps if step.node == "retrieve"]
         left_out = [each["chunk_id"] for step in searches for each in list_left_out(run, step)]
         if not left_out:
             return run
         passages = await self._parts.make_context().library.read_passages(asker, list(dict.fromkeys(left_out)))
         return replace(run, unread={passage.chunk_id: asdict(passage) for passage in passages})
+
+    async def read_saved(self, asker: Scope, run_id: str, *, taped: bool = True) -> SavedRun:
+        """Return a run that has ended with what repeating it needs: without the passages that it never read, and where
+        not `taped` without its tape. Raises what `read` raises."""
+        record = await self._log.get(asker.workspace_id, run_id)
+        if record is not None:
+            shown = Scope(asker.workspace_id) if record.scope is None else Scope.from_json(record.scope)
+        if record is None or not asker.covers(shown):
+            raise UnknownRun(f"There is no run {run_id!r} in this workspace that has ended.")
+        if record.cached:
+            await self._parts.threads.settle(asker.workspace_id, record.thread_id)
+        with self._parts.states.translating_errors():
+            return await read_saved_run(self._parts.states.graph, self._log, record, taped=taped)
 
     async def read_so_far(self, asker: Scope, run_id: str) -> SavedRun:
         """Return a run that has ended, or what is saved of one that has not: its steps up to now, perhaps none.
@@ -87,7 +93,9 @@ class Debugger:
         """Return the tree of branches that the run is in, as far as the asker may read them. Raises what `read`
         raises."""
         await self.read(asker, run_id)
-        return describe_branches(await self._log.list_family(asker, run_id, MOST_BRANCHES + 1))
+        family = await self._log.list_family(asker, run_id, MOST_BRANCHES + 1)
+        threads = {run.thread_id for run in family}
+        return describe_branches(family, await self._parts.threads.read_names(asker.workspace_id, sorted(threads)))
 
     async def try_variants(
         self,
@@ -118,7 +126,7 @@ class Debugger:
 
     def make_fleet(self, modes: Mapping[str, Profile]) -> Fleet:
         """Make what replays many runs, in these modes or others."""
-        return Fleet(self.read, self._log, self._make_bench(modes))
+        return Fleet(self.read_saved, self._log, self._make_bench(modes))
 
     def _make_bench(self, modes: Mapping[str, Profile]) -> Bench:
         parts = self._parts

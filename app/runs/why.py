@@ -147,7 +147,10 @@ def _describe_choice(values: Mapping[str, Any], dropped: Mapping[str, str]) -> I
         place = name_place(source["title"], source["heading_path"])
         page = f", page {source['page']}" if source.get("page") else ""
         use = "cited" if source["number"] in cited else "not cited"
-        yield f"{source['number']}. {place}{page}: {source['score']:.2f}, {use}"
+        # A document that was never replaced has one revision.
+        replaced = source.get("revision", 0) > 1
+        revision = f", revision {source['revision']} of {source.get('updated_at', '')[:10]}" if replaced else ""
+        yield f"{source['number']}. {place}{page}{revision}: {source['score']:.2f}, {use}"
     if not sources:
         return
     left = [

@@ -38,11 +38,14 @@ async def test_runs_are_listed_filtered_and_paged(services: Services) -> None:
     assert await list_ids(Scope.within("default", groups=["staff", "board"])) == newest_first[:1]
     assert await list_ids(Scope.within("default", groups=["board"])) == []
 
+    await services.runs.feedback.put("default", answered["run_id"], "down", "wrong", "It is 24 months.", "anna")
+    assert await list_ids(where="rating == 'down'") == newest_first[2:]
+    assert await list_ids(where='rating = up or complaint = incomplete and comment ^= "It"') == []
     failures = await group_failures(services.runs.log, DEFAULT_SCOPE)
-    assert (failures["runs"], failures["failures"]) == (3, 1)
-    assert [(group["cause"], group["examples"][0]["run_id"]) for group in failures["groups"]] == [
-        ("kept, and judged not to answer", abstained["run_id"])
-    ]
+    assert (failures["runs"], failures["failures"]) == (3, 2)
+    examples = {group["cause"]: group["examples"][0] for group in failures["groups"]}
+    assert examples["kept, and judged not to answer"]["run_id"] == abstained["run_id"]
+    assert examples["a reader complained of the answer"]["detail"] == "wrong: It is 24 months."
 
     seen, after = [], None
     for _ in range(3):

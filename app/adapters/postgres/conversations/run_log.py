@@ -44,13 +44,14 @@ _SUMMARY: LiteralString = """
     jsonb_array_length(citations) AS citations, verification, cached, answered_by, cost,
     (timings ->> 'total')::float8 AS ms, jsonb_array_length(warnings) AS warnings,
     jsonb_array_length(degraded) AS degraded, error, forked_from IS NOT NULL AS replay,
-    jsonb_path_query_array(outcome_reasons, '$[*].code') AS reasons
+    jsonb_path_query_array(outcome_reasons, '$[*].code') AS reasons,
+    feedback.rating, feedback.reason AS complaint, coalesce(feedback.comment, '') AS comment
 """
 
 # A run is listed for whoever has all the groups that its asker was limited to; see `Scope.covers`.
 _LIST_RUNS: LiteralString = f"""
     SELECT * FROM (
-        SELECT {_SUMMARY} FROM runs
+        SELECT {_SUMMARY} FROM runs LEFT JOIN feedback USING (workspace_id, run_id)
         WHERE workspace_id = %(workspace_id)s AND started_at >= %(since)s
             AND (%(groups)s::text[] IS NULL OR (scope ? 'groups' AND scope -> 'groups' <@ to_jsonb(%(groups)s::text[])))
             AND (%(after_at)s::timestamptz IS NULL OR (started_at, run_id) < (%(after_at)s::timestamptz, %(after_id)s))
