@@ -20,6 +20,7 @@ from domain.access import ApiKey
 from domain.documents import Citation, DocumentReport
 from domain.run_lists import RunSummary
 from tests.asking import QUESTION
+from tests.dialects.examples import read_example
 from tests.http_client import run_app
 from tests.wire.serving import serve_app
 
@@ -87,6 +88,18 @@ async def test_a_program_asks_and_manages_the_library(services: Services, tmp_pa
 
     async with serve(services) as address:
         await asyncio.to_thread(work, address)
+
+
+async def test_the_example_of_the_page_runs(
+    services: Services, library: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with serve(services) as address:
+        example = read_example("Python").replace("http://127.0.0.1:8000", address)
+        await asyncio.to_thread(exec, example, {})
+    said = capsys.readouterr().out
+    for part in ("added\n", "answered The Falke", "1 Station handbook None", "supported The Falke", "Petra Lindqvist"):
+        assert part in said
+    assert "unknown_document There is no document" in said
 
 
 async def test_a_stream_goes_on_after_a_cut_connection(services: Services, library: dict[str, str]) -> None:
