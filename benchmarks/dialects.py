@@ -3,10 +3,10 @@
     python -m benchmarks.dialects [ROUNDS]    # about two minutes
 
 `askgraph serve` on a fresh home with the sample library, without a language model; one reader, who asks by each
-protocol in turn. First questions that nobody has asked: each protocol asks every question of the list equally often, under names
-of its own, which keep it new to the cache. Then one question whose answer is stored, where little but the protocol is
-left to measure. Compare the columns of one run with each other. On a busy machine, look at the quickest tenth: what
-others do on it makes a time longer, never shorter.
+protocol in turn. First questions that nobody has asked: each protocol asks every question of the list equally often,
+under names of its own, which keep it new to the cache. Then one question whose answer is stored, where little but the
+protocol is left to measure. Compare the columns of one run with each other. On a busy machine, look at the quickest
+tenth: what others do on it makes a time longer, never shorter.
 """
 
 import asyncio
