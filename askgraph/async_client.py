@@ -60,7 +60,7 @@ class AsyncClient:
         http: Mapping[str, Any] | None = None,
     ) -> None:
         """The arguments are those of `askgraph.Client`; `http` are further options of `httpx.AsyncClient`."""
-        url, self._key = read_target(url, key)
+        url, self._key = read_target(url, key, home)
         self._embedded = None if url else EmbeddedService(home)
         self._options = http
         self.url = (url or "").rstrip("/")

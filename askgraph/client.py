@@ -68,7 +68,7 @@ class Client:
 
         Raises `Unavailable` where an embedded service cannot start.
         """
-        url, key = read_target(url, key)
+        url, key = read_target(url, key, home)
         self._embedded: EmbeddedService | None = None
         if url is None:
             self._embedded = EmbeddedService(home)

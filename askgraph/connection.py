@@ -14,9 +14,12 @@ SILENCE_SECONDS = 60.0
 CONNECT_SECONDS = 10.0
 
 
-def read_target(url: str | None, key: str | None) -> tuple[str | None, str | None]:
-    """Return address and key: those given, else those of the environment."""
-    return url or os.environ.get("ASKGRAPH_SERVER") or None, key or os.environ.get("ASKGRAPH_API_KEY") or None
+def read_target(url: str | None, key: str | None, home: str | os.PathLike[str] | None) -> tuple[str | None, str | None]:
+    """Return address and key: those given, else those of the environment. Who names a home means that, and no server of
+    the environment."""
+    if url is None and home is None:
+        url = os.environ.get("ASKGRAPH_SERVER") or None
+    return url, key or os.environ.get("ASKGRAPH_API_KEY") or None
 
 
 def http_options(url: str, key: str | None, more: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -4,10 +4,13 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 from askgraph.errors import AskgraphError, Unavailable
 
+START_SECONDS = 120.0
+"""Time that the service gets to start. In a new home it makes a database first."""
 STOP_SECONDS = 20.0
 """Time that the service gets to end its runs and its servers. It takes at most 14 seconds for that."""
 
@@ -36,7 +39,10 @@ class EmbeddedService:
             start_new_session=True,
         )
         assert self._process.stdout is not None
+        too_late = threading.Timer(START_SECONDS, self._process.kill)
+        too_late.start()
         said = self._process.stdout.readline()
+        too_late.cancel()
         try:
             reply = json.loads(said)
         except ValueError:

@@ -31,6 +31,7 @@ class Following:
         self._failures = 0
         self._has_failed = False
         """True where the failure of the current connection is counted."""
+        self._again_in = 0.0
         self._frames = FrameReader()
         self.is_ended = False
 
@@ -43,8 +44,9 @@ class Following:
 
     @property
     def pause(self) -> float:
-        """Seconds to wait before the next request."""
-        return min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (self._failures - 1)) if self._failures else 0.0
+        """Seconds to wait before the next request: twice as long after each failure, or as the server says."""
+        pause = FIRST_PAUSE * 2 ** (self._failures - 1) if self._failures else 0.0
+        return min(LONGEST_PAUSE, max(pause, self._again_in))
 
     def begin(self, status: int, headers: Mapping[str, str]) -> Iterator[Frame]:
         """Take the headers of a response that is a success. Yields a frame `accepted` for a new run, which names it."""
@@ -69,7 +71,7 @@ class Following:
                 return
             if frame.id:
                 self._last_id = frame.id
-                self._failures = 0
+                self._failures, self._again_in = 0, 0.0
             self.is_ended = frame.is_end
             yield frame
 
@@ -82,6 +84,7 @@ class Following:
         """Note that a connection failed. Raises the error where there is no run yet, or too many have failed, or it is
         of no use to try again."""
         self._failures += 1
+        self._again_in = error.again_in or 0.0
         self._has_failed = True
         if not self.run_id or self._failures >= ATTEMPTS or not error.retryable:
             raise error

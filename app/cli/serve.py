@@ -5,7 +5,6 @@ import typer
 
 from app.cli.options import new_cli
 from app.cli.running import run
-from app.serving.server import run_embedded, run_server
 
 cli = new_cli()
 
@@ -21,5 +20,9 @@ def serve(
 ) -> None:
     """Serve the pages and the API."""
     if embedded:
+        from app.serving.embedded import run_embedded
+
         run(run_embedded())
+    from app.serving.server import run_server
+
     run(run_server(host, port, insecure=insecure), log_level=logging.INFO)

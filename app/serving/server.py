@@ -1,7 +1,6 @@
 """Runs the HTTP server: the socket, the sample library, the banner, and an orderly stop."""
 
 import asyncio
-import json
 import secrets
 import signal
 import socket
@@ -11,30 +10,32 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from ipaddress import ip_address
 from types import FrameType
-from typing import Any
 
 import uvicorn
 from sse_starlette.sse import AppStatus
 
-from app.api.errors import error_body
 from app.cli.terminal import err, out
 from app.ingest.parser_workers import DRAIN_SECONDS as PARSING_SECONDS
 from app.library import FOLDER
 from app.runs.manager import DRAIN_SECONDS, STEP_SECONDS
-from app.serving.address import find_server, format_url, publish_address
+from app.serving.address import format_url, publish_address
 from app.serving.application import make_app
 from app.serving.protocol import LimitedProtocol
 from app.serving.shutdown import end_in_time
-from app.settings import Settings, read_settings, reveal
+from app.settings import Settings, read_settings
 from app.support.logs import configure_logs
 from app.wiring.services import Services, open_services
-from domain.errors import AskgraphError, ConfigurationError
+from domain.errors import ConfigurationError
 from domain.health import ANSWERING, Finding, run_checks
 
 SAMPLE_QUESTION = "How many days of holiday does an employee have?"
 
 END_SECONDS = int(DRAIN_SECONDS + 2 * STEP_SECONDS) + 1
 """Seconds after Ctrl-C until clients that still follow a run are cut off: as long as draining may take."""
+
+
+Announce = Callable[[str, str], None]
+"""Is told the address of the service and the token of the machine's owner."""
 
 
 async def run_server(host: str, port: int, *, insecure: bool = False) -> int:
@@ -50,34 +51,20 @@ async def run_server(host: str, port: int, *, insecure: bool = False) -> int:
     return 0
 
 
-async def run_embedded() -> int:
-    """Serve the program that has started this one, on a free loopback port, until it closes standard input. Returns the
-    exit code. Where a server runs in this home, only say so.
-
-    Standard output gets a line of JSON: `{"url", "key"}` once the service answers, or `{"error"}`.
-    """
-    try:
-        settings = read_settings()
-        if address := find_server(settings):
-            _tell(url=address.url, key=reveal(settings.api_key) or address.token)
-            return 0
-        configure_logs(settings.log_format)
-        with _listen("127.0.0.1", 0) as listener:
-            await _serve(settings, listener, insecure=False, is_embedded=True)
-    except AskgraphError as error:
-        _tell(**error_body(error.code, error.message))
-        raise
-    return 0
+async def serve_owner(settings: Settings, announce: Announce) -> None:
+    """Serve the program that has started this one, on a free loopback port, until it closes standard input. Calls
+    `announce` with the address and the token of the machine's owner once the service answers."""
+    configure_logs(settings.log_format)
+    with _listen("127.0.0.1", 0) as listener:
+        await _serve(settings, listener, insecure=False, announce=announce)
 
 
-def _tell(**said: Any) -> None:
-    print(json.dumps(said), flush=True)
-
-
-async def _serve(settings: Settings, listener: socket.socket, *, insecure: bool, is_embedded: bool = False) -> None:
+async def _serve(
+    settings: Settings, listener: socket.socket, *, insecure: bool, announce: Announce | None = None
+) -> None:
     host, port = listener.getsockname()[:2]
     async with open_services(settings) as services:
-        if settings.load_samples and not is_embedded:
+        if settings.load_samples and announce is None:
             await load_samples(services)
         # Prepared now, so that the first question need not wait.
         await services.models.judges.prepare()
@@ -110,14 +97,14 @@ async def _serve(settings: Settings, listener: socket.socket, *, insecure: bool,
         AppStatus.disable_automatic_graceful_drain()  # type: ignore[no-untyped-call]
         findings = await run_checks(services.checks)
 
-        def announce() -> None:
-            if is_embedded:
-                _tell(url=format_url(host, port), key=local_token)
-            else:
+        def begin() -> None:
+            if announce is None:
                 print_banner(services, findings, host, port, is_open=is_open)
+            else:
+                announce(format_url(host, port), local_token)
 
-        server = _Server(config, announce, drain)
-        if is_embedded:
+        server = _Server(config, begin, drain)
+        if announce is not None:
             asyncio.get_running_loop().add_reader(sys.stdin, lambda: server.handle_exit(signal.SIGTERM, None))
         with publish_address(settings, host, port, local_token):
             await server.serve(sockets=[listener])

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -176,11 +177,14 @@ def test_address_and_key_come_from_the_environment(monkeypatch: pytest.MonkeyPat
     with Client() as client:
         assert client.url == "https://ask.example.com"
         assert client._http.headers["authorization"] == "Bearer ag_1"
+    with Client("https://other.example.com", key="ag_2") as client:
+        assert (client.url, client._http.headers["authorization"]) == ("https://other.example.com", "Bearer ag_2")
 
 
 def test_both_clients_have_the_same_methods() -> None:
-    def list_methods(client: type) -> set[str]:
-        return {name for name in vars(client) if not name.startswith("_")}
+    def list_methods(client: type) -> dict[str, Any]:
+        public = {name: method for name, method in vars(client).items() if not name.startswith("_")}
+        return {name: signature(method).parameters for name, method in public.items()}
 
     assert list_methods(Client) == list_methods(AsyncClient)
 

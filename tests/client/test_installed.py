@@ -14,17 +14,22 @@ from askgraph import AskgraphError, Client
 ROOT = Path(__file__).parents[2]
 
 PROGRAM = """
+import asyncio
 import sys
 import app, domain
-from askgraph import Client
+from askgraph import AsyncClient, Client
 
 assert (app.OWNER, domain.OWNER) == ("another program", "another program")
 with Client(home=sys.argv[1]) as client:
     [sent] = client.upload(("falke.md", b"# Falke\\n\\n## Warranty\\n\\nThe Falke has a warranty of 36 months."))
     print(client.ask("How long is the warranty of the Falke?").answer)
-    with Client(home=sys.argv[1]) as other:
-        assert other.url == client.url
-        assert other.documents()[0].title == "Falke"
+
+    async def find() -> None:
+        async with AsyncClient(home=sys.argv[1]) as other:
+            assert other.url == client.url
+            assert (await other.documents())[0].title == "Falke"
+
+    asyncio.run(find())
 """
 
 
@@ -74,7 +79,7 @@ def test_a_program_with_an_app_of_its_own_starts_a_service(
     said = run(tmp_path, programs / "python", "-c", PROGRAM, str(tmp_path / "data"), **servers)
     assert said == "The Falke has a warranty of 36 months. [1]\n"
     listed = subprocess.run(["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    assert str(tmp_path) not in listed
+    assert str(programs) not in listed
 
 
 def test_a_service_that_cannot_start_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
