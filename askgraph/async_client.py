@@ -220,7 +220,7 @@ class AsyncClient:
         """Send any request of the API, and return the content of its response."""
         try:
             response = await self._http.request(**request.as_arguments())
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise explain(error, self.url) from error
         return check(response, request)
 
@@ -240,7 +240,7 @@ class AsyncClient:
                         for frame in following.feed(piece):
                             yield frame
                 following.interrupt()
-            except httpx.TransportError as error:
+            except httpx.RequestError as error:
                 following.fail(explain(error, self.url))
 
     async def _do(self, call: Call[Result]) -> Result:

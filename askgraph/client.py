@@ -215,7 +215,7 @@ class Client:
         """Send any request of the API, and return the content of its response."""
         try:
             response = self._http.request(**request.as_arguments())
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise explain(error, self.url) from error
         return check(response, request)
 
@@ -233,7 +233,7 @@ class Client:
                     for piece in response.iter_bytes():
                         yield from following.feed(piece)
                 following.interrupt()
-            except httpx.TransportError as error:
+            except httpx.RequestError as error:
                 following.fail(explain(error, self.url))
 
     def _do(self, call: Call[Result]) -> Result:

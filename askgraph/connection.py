@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 
 from askgraph.calls import Request
-from askgraph.errors import Unavailable, read_error
+from askgraph.errors import InputError, Unavailable, read_error
 
 SILENCE_SECONDS = 60.0
 """Longest silence of the server. While a run works, it sends a comment every 15 seconds."""
@@ -23,7 +23,11 @@ def read_target(url: str | None, key: str | None, home: str | os.PathLike[str] |
 
 
 def http_options(url: str, key: str | None, more: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the options of httpx's client; `more` wins."""
+    """Return the options of httpx's client; `more` wins. Raises `InputError` for what is no address."""
+    try:
+        httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise InputError(f"{url!r} is no address: {error}. It begins with http:// or https://.") from error
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     timeout = httpx.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS)
     return {"base_url": url, "timeout": timeout, "headers": headers, **(more or {})}
@@ -36,7 +40,7 @@ def check(response: httpx.Response, request: Request) -> bytes:
     return response.content
 
 
-def explain(error: httpx.TransportError, url: str) -> Unavailable:
+def explain(error: httpx.RequestError, url: str) -> Unavailable:
     """Make the error of a connection that failed."""
     said = str(error) or type(error).__name__
     return Unavailable(f"The connection to {url} failed: {said}.", code="unreachable", retryable=True)

@@ -37,7 +37,8 @@ class ServerClient:
 
     def __init__(self, url: str, key: str, *, is_local: bool = False) -> None:
         # No proxy leads to this machine.
-        self._client = askgraph.Client(url, key=key, http={"trust_env": not is_local})
+        with _as_ours():
+            self._client = askgraph.Client(url, key=key, http={"trust_env": not is_local})
 
     @classmethod
     def find(cls, settings: Settings) -> "ServerClient | None":

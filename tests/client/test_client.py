@@ -171,6 +171,14 @@ async def test_an_address_where_no_service_is_is_named() -> None:
             await client.ask(QUESTION)
 
 
+@pytest.mark.parametrize(
+    ("address", "kind"), [("http://host:port", askgraph.InputError), ("ask.example.com", askgraph.Unavailable)]
+)
+def test_what_is_no_address_is_said(address: str, kind: type[askgraph.AskgraphError]) -> None:
+    with pytest.raises(kind, match="http://"), Client(address) as client:
+        client.documents()
+
+
 def test_address_and_key_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASKGRAPH_SERVER", "https://ask.example.com/")
     monkeypatch.setenv("ASKGRAPH_API_KEY", "ag_1")
