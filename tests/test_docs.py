@@ -76,11 +76,13 @@ def list_commands() -> set[str]:
 @pytest.mark.parametrize("line", sorted(list_commands()))
 def test_commands_and_their_options_exist(line: str) -> None:
     command: Any = get_command(cli)
+    params = list(command.params)
     for word in line.partition("#")[0].split()[1:]:
         if hasattr(command, "commands") and not word.startswith("-"):
             assert word in command.commands, f"there is no `{word}` in `{line}`"
             command = command.commands[word]
-    options = {name for parameter in command.params for name in parameter.opts} | {"--help"}
+            params += command.params
+    options = {name for parameter in params for name in parameter.opts} | {"--help"}
     assert set(re.findall(r"(?<=\s)--?[a-z][\w-]*", line.partition("#")[0])) <= options
 
 

@@ -393,6 +393,9 @@ BLOCKS: dict[str, Any] = {
     ],
 }
 
+_OF_PASSAGE = ("document_id", "title", "source", "heading_path", "page", "start", "end", "text", "score")
+PASSAGES: dict[str, Any] = {"passages": [{name: _CITATION[name] for name in _OF_PASSAGE}]}
+
 _REPORT: dict[str, Any] = {
     "source": "handbook.md",
     "status": "added",

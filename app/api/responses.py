@@ -222,6 +222,27 @@ class DocumentListBody(TypedDict):
     documents: list[DocumentBody]
 
 
+class PassageBody(TypedDict):
+    """A passage that a search found."""
+
+    document_id: str
+    title: str
+    source: str
+    heading_path: list[str]
+    page: int | None
+    start: int
+    end: int
+    text: str
+    score: float
+    """Comparable within one search only."""
+
+
+class PassageListBody(TypedDict):
+    """Passages, best first."""
+
+    passages: list[PassageBody]
+
+
 class ProgressBody(TypedDict):
     """How far an ingestion has come: of `total` pages or chunks, `done`."""
 

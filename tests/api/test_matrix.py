@@ -86,6 +86,7 @@ ENDPOINTS: dict[str, Endpoint] = {
     "get /api/documents/{document_id}/file": Endpoint("ask", IN_WORKSPACE, ("document",)),
     "get /api/documents/{document_id}/pages/{number}.{kind}": Endpoint("ask", IN_WORKSPACE, ("document",)),
     "get /api/documents/{document_id}/text": Endpoint("ask", IN_WORKSPACE, ("document",)),
+    "get /api/search": Endpoint("ask", {"params": {"question": "How is the vault opened?", "workspace": "$workspace"}}),
     "post /api/documents": Endpoint(
         "ingest", {"files": {"files": ("note.md", b"# Note\n\nNothing.")}, "data": {"workspace": "$workspace"}}
     ),
@@ -151,6 +152,7 @@ LISTS = {
     "get /api/documents": "vault",
     "get /api/threads": "vault",
     "get /api/runs": "vault",
+    "get /api/search": "vault",
     "get /api/ingestions": "later.md",
 }
 """Endpoints that list documents, files or questions, each with a word of what is hidden from others."""
