@@ -123,8 +123,12 @@ _FIND_BRANCHES: LiteralString = """
     WITH RECURSIVE branch AS (
         SELECT thread_id FROM threads WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
         UNION
-        SELECT runs.thread_id FROM runs JOIN branch ON runs.forked_from ->> 'thread_id' = branch.thread_id
-        WHERE runs.workspace_id = %(workspace_id)s
+        SELECT other.thread_id
+        FROM branch JOIN (
+            SELECT workspace_id, thread_id, forked_from ->> 'thread_id' AS branch_of FROM runs
+            UNION ALL SELECT workspace_id, thread_id, branch_of FROM threads
+        ) AS other ON other.branch_of = branch.thread_id
+        WHERE other.workspace_id = %(workspace_id)s
     )
     SELECT thread_id FROM branch
 """
