@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter
+from langgraph.graph import END
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, Response
 
@@ -102,7 +103,10 @@ async def draw_assistant(assistant_id: str, modes: ModesDep, graph: GraphDep) ->
     find_mode_of(modes, assistant_id)
     diagram = read_graph(graph)
     return {
-        "nodes": [{"id": step, "type": "runnable", "data": {"id": step, "name": step}} for step in diagram.steps],
+        "nodes": [
+            {"id": step} if step == END else {"id": step, "type": "runnable", "data": {"name": step}}
+            for step in diagram.steps
+        ],
         "edges": [
             {"source": edge.source, "target": edge.target}
             | ({"conditional": True, "data": edge.label} if edge.label else {})

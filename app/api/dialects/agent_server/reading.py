@@ -185,11 +185,12 @@ class ThreadReader:
                 {
                     "id": task.id,
                     "name": task.name,
+                    "path": list(task.path),
                     "error": None if task.error is None else str(task.error),
                     "interrupts": [],
                     "checkpoint": None,
                     "state": None,
-                    "result": None,
+                    "result": _show_result(task.result, metadata.get("run_id", "")),
                 }
                 for task in snapshot.tasks
             ],
@@ -197,6 +198,8 @@ class ThreadReader:
                 "source": metadata.get("source"),
                 "step": metadata.get("step"),
                 "parents": {},
+                "created_by": "system",
+                "run_attempt": metadata.get("attempt", 1),
                 "run_id": metadata.get("run_id"),
                 "thread_id": thread.thread_id,
                 "graph_id": mode,
@@ -230,6 +233,14 @@ def read_origin(snapshot: StateSnapshot) -> dict[str, Any] | None:
     """Return where a branch's first state was copied from; None for other states."""
     told = (snapshot.metadata or {}).get("forked_from")
     return None if told is None else dict(json.loads(str(told)))
+
+
+def _show_result(result: Any, run_id: str) -> dict[str, Any] | None:
+    """Return what the protocol shows of what a step has changed."""
+    if not isinstance(result, dict):
+        return None
+    shown = pick_fields(result)
+    return shown | ({"messages": [make_ai(result["answer"], run_id, result)]} if result.get("answer") else {})
 
 
 def _locate(thread: ClientThread, checkpoint_id: str) -> dict[str, Any]:

@@ -244,7 +244,7 @@ def _describe_run(thread_id: str, run: RunStatus) -> dict[str, Any]:
         "run_id": run.request.run_id,
         "thread_id": thread_id,
         "assistant_id": name_assistant(mode),
-        "metadata": {"graph_id": mode, "assistant_id": name_assistant(mode)},
+        "metadata": {"created_by": "system", "graph_id": mode, "assistant_id": name_assistant(mode)},
         "status": status,
         "kwargs": {"input": {"question": run.request.turn["question"]}},
         "multitask_strategy": "enqueue",

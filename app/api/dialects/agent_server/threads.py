@@ -198,7 +198,8 @@ async def _describe(reader: ThreadReader, thread: ClientThread, *, with_values: 
         "state_updated_at": thread.updated_at.isoformat(),
         "metadata": thread.metadata,
         "status": "busy" if thread.busy else "idle",
-        "config": {},
+        "config": {"configurable": {}},
         "values": values,
+        "error": None,
         "interrupts": {},
     }

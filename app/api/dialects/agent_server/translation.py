@@ -18,6 +18,9 @@ from domain.events import Done, Event
 StreamMode = Literal["values", "updates", "messages", "messages-tuple", "custom", "debug", "tasks", "checkpoints"]
 
 
+_ATTEMPT = {"created_by": "system", "run_attempt": 1}
+
+
 class Part(NamedTuple):
     """One event of the protocol."""
 
@@ -39,8 +42,12 @@ class Translation:
     ) -> None:
         """`before` are the thread's messages before the run."""
         self._run_id = run_id
-        self._modes = modes
-        self._about = {"thread_id": thread_id, "run_id": run_id, "graph_id": mode, "assistant_id": name_assistant(mode)}
+        self._modes = set(modes)
+        if "messages-tuple" in self._modes:
+            # Both would tell the same text twice, and the real server leaves this one out as well.
+            self._modes.discard("messages")
+        self._thread_id = thread_id
+        self._about = {"run_id": run_id, "graph_id": mode, "assistant_id": name_assistant(mode)}
         self._before = list(before)
         self._question = question
         self._fields: dict[str, Any] = {"question": question["content"], "mode": mode}
@@ -67,6 +74,9 @@ class Translation:
         kind = event["type"]
         if event["type"] == "thinking":
             yield from self._enter(event["step"])
+        elif not self._step and kind != "error":
+            # No step is taken for an answer from the cache, nor for a run that is stopped before it begins.
+            yield from self._enter("stop" if event["type"] == "done" and event["stopped"] else "cache")
         if kind not in ("done", "error", "comparison") and "custom" in self._modes:
             yield Part("custom", event)
         yield from self._write(event)
@@ -91,23 +101,20 @@ class Translation:
             {
                 "input": self.values,
                 "triggers": [f"branch:to:{step}"],
-                "metadata": {**self._about, "created_by": "system", "run_attempt": 1},
+                "metadata": {**self._about, **_ATTEMPT},
             },
         )
 
     def _leave(self, following: str) -> Iterator[Part]:
         """Yield what the end of a step becomes; `following` is the step that comes next, empty after the last one."""
-        yield from self._task("task_result", {"error": None, "result": self._changed, "interrupts": []})
         if "updates" in self._modes:
             yield Part("updates", {self._step: self._changed or None})
-        if "values" in self._modes:
+        yield from self._task("task_result", {"error": None, "result": self._changed, "interrupts": []})
+        if self._changed and "values" in self._modes:
             yield Part("values", self.values)
         yield from self._checkpoint("loop", following, self.values)
 
     def _finish(self, done: Done) -> Iterator[Part]:
-        if not self._step:
-            # An answer from the cache: no step was taken for it.
-            yield from self._enter("cache")
         self._answer = done["answer"]
         self._change(**pick_fields(done))
         self._changed["messages"] = [make_ai(done["answer"], self._run_id, self._fields)]
@@ -137,8 +144,8 @@ class Translation:
         namespace = f"{self._step}:{self._name_task()}"
         return {
             **self._about,
-            "created_by": "system",
-            "run_attempt": 1,
+            **_ATTEMPT,
+            "thread_id": self._thread_id,
             "langgraph_step": self._number,
             "langgraph_node": self._step,
             "langgraph_triggers": [f"branch:to:{self._step}"],
@@ -158,9 +165,9 @@ class Translation:
         yield from self._debug(kind, self._number, task)
 
     def _checkpoint(self, source: str, following: str, values: Mapping[str, Any]) -> Iterator[Part]:
-        """Yield a checkpoint. Its id is not known while the run goes on, and is left out."""
+        """Yield a checkpoint. Ids of checkpoints are not known while the run goes on."""
         number = -1 if source == "input" else self._number
-        place = {"thread_id": self._about["thread_id"], "checkpoint_ns": ""}
+        place = {"thread_id": self._thread_id, "checkpoint_ns": ""}
         ahead = 0 if source == "input" else 1
         tasks: list[dict[str, Any]] = [
             {"id": self._name_task(ahead), "name": following, "interrupts": [], "state": None}
@@ -175,7 +182,7 @@ class Translation:
         }
         if "checkpoints" in self._modes:
             yield Part("checkpoints", checkpoint)
-        yield from self._debug("checkpoint", number, {**checkpoint, "checkpoint": None, "parent_checkpoint": None})
+        yield from self._debug("checkpoint", number, {**checkpoint, "checkpoint": place, "parent_checkpoint": None})
 
     def _debug(self, kind: str, number: int, payload: Mapping[str, Any]) -> Iterator[Part]:
         if "debug" in self._modes:
