@@ -72,6 +72,7 @@ DIALECTS = (
     mcp.router,
     assistants.router,
     agent_threads.router,
+    agent_threads.erasing,
     agent_runs.router,
 )
 """Other protocols, which others document."""

@@ -21,9 +21,12 @@ async def test_every_call_gives_what_the_real_server_gives(services: Services, l
     async def forget() -> None:
         await services.runs.answers.forget("default")
 
-    async with run_app(make_app(services)) as running, serve_app(running) as address:
-        async with get_client(url=f"{address}/langgraph", api_key=None) as client:
-            told = await call(client, "standard", given, forget)
+    async with (
+        run_app(make_app(services)) as running,
+        serve_app(running) as address,
+        get_client(url=f"{address}/langgraph", api_key=None) as client,
+    ):
+        told = await call(client, "standard", given, forget)
     ours = {name: shape(each, name) for name, each in told.items()}
     assert ours.keys() == recorded.keys()
     for name in recorded:

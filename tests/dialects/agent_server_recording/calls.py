@@ -73,7 +73,7 @@ def shape(told: Any, name: str = "") -> Any:
         return "ours"
     match told:
         case dict() if name == "messages/metadata":
-            return {"ID": shape(each) for each in told.values()}
+            return {"of a message": [shape(each) for each in told.values()]}
         case dict():
             kept = {key: each for key, each in told.items() if not key.startswith(DEPLOYMENT)}
             return {key: shape(kept[key], key) for key in sorted(kept)}

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from fastapi import Request
 
@@ -9,19 +10,19 @@ from app.api.dependencies import get_cached_answers, get_caller, get_run_manager
 from app.api.dialects.agent_server.assistants import find_mode_of
 from app.api.dialects.agent_server.messages import Message, make_human, name_question
 from app.api.dialects.agent_server.protocol import name_assistant
-from app.api.dialects.agent_server.reading import ThreadReader
+from app.api.dialects.agent_server.reading import ThreadReader, read_origin
 from app.api.dialects.agent_server.requests import Given, RunRequest
 from app.api.dialects.agent_server.translation import StreamMode, Translation
 from app.api.sse import number_events
 from app.runs.cached_answers import Hit
 from app.runs.history import checkpoint_id_of
 from app.runs.replay import Replay
-from app.runs.requests import AcceptedRun
-from app.runs.strict_replay import StrictReplay
+from app.runs.requests import AcceptedRun, Branch
+from app.runs.states import read_values
 from domain.client_threads import ClientThread
 from domain.errors import InputError, UnknownThread
 from domain.scope import Scope
-from domain.state import read_turns
+from domain.state import AnswerState, read_turns
 from domain.streams import StreamedEvent
 
 
@@ -122,12 +123,17 @@ class Beginning:
         part, snapshot = await self._reader.find_state(thread, start)
         if not snapshot.next:
             raise InputError("Nothing is left to do at this checkpoint: take an earlier one, or send `input`.")
-        mode = None if snapshot.values.get("mode") == self._mode else self._mode
-        replay = Replay(self._workspace_id, part, start, mode=mode, caller=self._caller, groups=self._caller.groups)
-        run = await self._services.make_replayer(self._manager).open(replay)
-        assert not isinstance(run, StrictReplay)
-        await self._services.runs.client_threads.branch(self._workspace_id, thread.thread_id, run.thread_id, start)
         values = await self._reader.read_values(part, snapshot)
+        origin = read_origin(snapshot)
+        if origin is not None and not (await self._reader.tell(part)).runs:
+            # A branch that was made by changing a state, and that nobody has run yet.
+            state = cast(AnswerState, read_values(snapshot))
+            run = await self._manager.resume(Branch(part, state, origin, caller=self._caller))
+        else:
+            mode = None if snapshot.values.get("mode") == self._mode else self._mode
+            replay = Replay(self._workspace_id, part, start, mode=mode, caller=self._caller, groups=self._caller.groups)
+            run = cast(AcceptedRun, await self._services.make_replayer(self._manager).open(replay))
+            await self._services.runs.client_threads.branch(self._workspace_id, thread.thread_id, run.thread_id, start)
         before = [*values["messages"]]
         while before and before[-1]["type"] != "human":
             before.pop()

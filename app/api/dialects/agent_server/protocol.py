@@ -24,6 +24,9 @@ def _refuse_ours(error: AskgraphError, status: int) -> Response:
 AgentServerRoute = refuse_in(_refuse_invalid, _refuse_ours)
 """Gives errors the protocol's form."""
 
+ErasingRoute = refuse_in(_refuse_invalid, _refuse_ours, "admin")
+"""The same for what erases: it is open to the right `admin` too, and recorded in the audit log."""
+
 
 def refuse(status: int, detail: str) -> Response:
     """Make an error in the protocol's form."""

@@ -94,15 +94,18 @@ class ThreadReader:
         """Return the conversation of a thread or a branch."""
         if thread_id not in self._told:
             runs = await self.queue.list_turns(self.scope.workspace_id, thread_id, MOST_TURNS)
-            self._told[thread_id] = Told(await self._tell_before(runs[0]) if runs else [], runs)
+            if runs:
+                origin, history = runs[0].request.forked_from, runs[0].request.history
+            else:
+                # A branch that nobody has run yet, or an empty thread.
+                snapshot = await self.states.read(self.scope.workspace_id, thread_id)
+                origin, history = read_origin(snapshot), []
+            before = list_turn_messages(history) if origin is None else await self._tell_before(origin)
+            self._told[thread_id] = Told(before, runs)
         return self._told[thread_id]
 
-    async def _tell_before(self, first: RunStatus) -> list[Message]:
-        """Return the messages before a thread's first run: those that the client sent with it, or of what it branched
-        from."""
-        origin = first.request.forked_from
-        if origin is None:
-            return list_turn_messages(first.request.history)
+    async def _tell_before(self, origin: Mapping[str, Any]) -> list[Message]:
+        """Return the messages before the run that a branch was made from."""
         snapshot = await self._read(origin["thread_id"], origin["checkpoint_id"])
         told = await self.tell(origin["thread_id"])
         return told.list_before(snapshot.values.get("run_id", ""))
@@ -163,7 +166,7 @@ class ThreadReader:
             # route resets what the thread's last question has left.
             values |= blank_question()
         run_id = values["run_id"]
-        if not told.holds(run_id):
+        if told.runs and not told.holds(run_id):
             # The end of what the client sent before the first question.
             return {"messages": list(told.before)}
         messages = [*told.list_before(run_id), make_human(values["question"], name_question(run_id))]

@@ -219,7 +219,7 @@ async def _translate(
 
 def _read_modes(given: list[str] | None) -> list[StreamMode]:
     """Read the stream modes of an address: repeated, or as a JSON list; none given: all. Raises `InputError`."""
-    if not given:
+    if not given or given == [""]:
         return list(get_args(StreamMode))
     try:
         names = orjson.loads(given[0]) if given[0].startswith("[") else given

@@ -7,15 +7,18 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, Response
 
-from app.api.dependencies import CallerDep, CallerScope, read_services
-from app.api.dialects.agent_server.protocol import PREFIX, AgentServerRoute, refuse
+from app.api.dependencies import CallerDep, CallerScope, ReplayerDep, read_services
+from app.api.dialects.agent_server.protocol import PREFIX, AgentServerRoute, ErasingRoute, refuse
 from app.api.dialects.agent_server.reading import NO_STATE, ThreadReader
 from app.api.dialects.agent_server.requests import CheckpointPlace
 from app.api.schemas import ThreadId
+from app.runs.history import checkpoint_id_of
+from app.runs.replay import Replay
 from domain.client_threads import ClientThread
 from domain.errors import InputError
 
 router = APIRouter(prefix=PREFIX, route_class=AgentServerRoute, include_in_schema=False)
+erasing = APIRouter(prefix=PREFIX, route_class=ErasingRoute, include_in_schema=False)
 
 Notes = Annotated[dict[Annotated[str, Field(max_length=200)], Any], Field(max_length=100)]
 """What a client notes of a thread."""
@@ -64,6 +67,15 @@ class HistoryRequest(_Body):
     limit: int = Field(10, ge=1, le=1000)
     before: CheckpointPlace | str | None = None
     metadata: dict[str, Any] | None = None
+
+
+class StateChange(_Body):
+    """Fields of a state to change."""
+
+    values: dict[str, Any] | None = None
+    checkpoint: CheckpointPlace | None = None
+    checkpoint_id: str | None = Field(None, max_length=200)
+    as_node: str | None = None
 
 
 class StateRequest(_Body):
@@ -121,7 +133,7 @@ async def note_thread(thread_id: ThreadId, body: ThreadNotes, request: Request, 
     return await _describe(reader, await reader.open(thread_id))
 
 
-@router.delete("/threads/{thread_id}")
+@erasing.delete("/threads/{thread_id}")
 async def delete_thread(thread_id: ThreadId, request: Request, caller: CallerDep, scope: CallerScope) -> Response:
     """Erase a thread with its branches. Needs the right `admin`, unless nobody but the caller has asked in it."""
     services = read_services(request)
@@ -141,6 +153,36 @@ async def get_state(thread_id: ThreadId, request: Request, scope: CallerScope) -
     thread = await reader.open(thread_id)
     snapshot = await reader.read_latest(thread)
     return NO_STATE if snapshot.created_at is None else await reader.describe(thread, thread.head, snapshot)
+
+
+@router.post("/threads/{thread_id}/state")
+async def change_state(
+    thread_id: ThreadId,
+    body: StateChange,
+    request: Request,
+    caller: CallerDep,
+    scope: CallerScope,
+    replayer: ReplayerDep,
+) -> dict[str, Any]:
+    """Make a branch from a state, with fields of it changed. A run without input goes on from there."""
+    caller.require("debug")
+    if body.as_node is not None:
+        raise InputError("A state is changed as the node has left it that made it: leave as_node out.")
+    reader = ThreadReader.of(request, scope)
+    thread = await reader.open(thread_id)
+    start = body.checkpoint_id or (body.checkpoint.checkpoint_id if body.checkpoint is not None else None)
+    if start is None:
+        latest = await reader.read_latest(thread)
+        if latest.created_at is None:
+            raise InputError("Nothing was asked in this thread yet: it has no state to change.")
+        start = checkpoint_id_of(latest)
+    part, _ = await reader.find_state(thread, start)
+    replay = Replay(scope.workspace_id, part, start, changes=body.values or {}, caller=caller, groups=caller.groups)
+    branch = await replayer.branch(await replayer.plan(replay))
+    await reader.client_threads.branch(scope.workspace_id, thread_id, branch.thread_id, start)
+    state = await reader.read_latest(await reader.open(thread_id))
+    place = {"thread_id": thread_id, "checkpoint_ns": "", "checkpoint_id": checkpoint_id_of(state)}
+    return {"checkpoint": place, "configurable": place, "checkpoint_id": place["checkpoint_id"]}
 
 
 @router.get("/threads/{thread_id}/state/{checkpoint_id}")
