@@ -105,7 +105,8 @@ async def test_a_question_is_answered_as_by_our_own_api(served: Served) -> None:
     assert (values["citations"], values["outcome"]) == (own["citations"], "answered")
     modes: Any = ["values", "messages-tuple"]
     parts = [part async for part in client.runs.stream(thread_id, "standard", input=say(FOLLOW_UP), stream_mode=modes)]
-    pieces = [part.data[0]["content"] for part in parts if part.event == "messages"]  # type: ignore[index]
+    said: list[Any] = [part.data for part in parts if part.event == "messages"]
+    pieces = [chunk["content"] for chunk, _ in said]
     final = parts[-1].data
     assert read(final) == [QUESTION, own["answer"], FOLLOW_UP, "".join(pieces)]
     assert "Petra Lindqvist" in pieces[-1]
@@ -121,7 +122,7 @@ async def test_a_question_is_answered_as_by_our_own_api(served: Served) -> None:
 
 
 async def test_a_run_without_a_thread_answers_the_conversation_that_it_is_sent(served: Served) -> None:
-    said = [
+    said: Any = [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": QUESTION},
         {"role": "assistant", "content": "36 months."},
@@ -131,22 +132,27 @@ async def test_a_run_without_a_thread_answers_the_conversation_that_it_is_sent(s
     assert "Petra Lindqvist" in read(values)[-1]
     assert [message["type"] for message in values["messages"]] == ["human", "ai", "human", "ai"]
     assert values["messages"][2]["id"] == "asked"
-    assert (await served.client.runs.wait(None, "fast", input={"question": QUESTION}))["mode"] == "fast"  # type: ignore[call-overload]
+    values = await served.client.runs.wait(None, "fast", input={"question": QUESTION})
+    assert values["mode"] == "fast"
 
 
 async def test_threads_are_made_noted_found_and_deleted(served: Served) -> None:
     threads = served.client.threads
-    made = await threads.create(thread_id="of-the-team", metadata={"team": "support"})
+    made: Any = await threads.create(thread_id="of-the-team", metadata={"team": "support"})
     assert (made["status"], made["values"]) == ("idle", None)
-    with pytest.raises(APIStatusError, match="There is a thread 'of-the-team' already"):
-        await threads.create(thread_id="of-the-team")
-    assert (await threads.create(thread_id="of-the-team", if_exists="do_nothing"))["metadata"] == {"team": "support"}
+    for workspace in ("default", "another"):
+        with pytest.raises(APIStatusError, match="There is a thread 'of-the-team' already"):
+            await threads.create(thread_id="of-the-team", params={"workspace": workspace})
+    again = await threads.create(thread_id="of-the-team", if_exists="do_nothing")
+    assert again["metadata"] == {"team": "support"}
     await served.client.runs.wait("of-the-team", "standard", input=say(QUESTION))
     await threads.update("of-the-team", metadata={"open": True})
+    found: Any
     [found] = await threads.search(metadata={"team": "support", "graph_id": "standard"})
     assert found["metadata"]["open"] is True
     assert "36 months" in read(found["values"])[-1]
     assert await threads.search(metadata={"team": "sales"}) == []
+    chosen: Any
     [chosen] = await threads.search(ids=["of-the-team"], select=["thread_id"])
     assert chosen == {"thread_id": "of-the-team"}
     await threads.delete("of-the-team")
@@ -227,26 +233,29 @@ async def test_an_edited_question_and_a_repeated_answer_go_on_in_the_same_thread
     # The same again, without input: the step that wrote the answer.
     history = await client.threads.get_history(thread_id, limit=100)
     assert any(FOLLOW_UP in read(each["values"]) for each in history)
-    writes = next(each for each in history if each["next"] == ["generate"])
-    again: Any = await client.runs.wait(thread_id, "standard", input=None, checkpoint_id=writes["checkpoint_id"])
+    writes = next(each for each in history if each["next"] == ["generate"])["checkpoint"]
+    again: Any = await client.runs.wait(thread_id, "standard", input=None, checkpoint=writes)
     assert read(again) == read(edited)
     state = await client.threads.get_state(thread_id)
     assert state["values"]["messages"][-1] == again["messages"][-1] != edited["messages"][-1]
     # Each state leads to the first one, across the branches.
     history = await client.threads.get_history(thread_id, limit=100)
-    parents = {each["checkpoint_id"]: each["parent_checkpoint_id"] for each in map(dict, history)}
+    parents: Any = {each["checkpoint_id"]: each["parent_checkpoint_id"] for each in map(dict, history)}
     place, path = state["checkpoint"]["checkpoint_id"], []
     while place is not None:
         path.append(place)
         place = parents[place]
     assert path[-1] == history[-1]["checkpoint"]["checkpoint_id"]
     assert len(await client.runs.list(thread_id)) == 4
-    assert (await client.threads.get_state(thread_id, checkpoint_id=path[-1]))["checkpoint"] == history[-1][
-        "checkpoint"
-    ]
+    earliest = await client.threads.get_state(thread_id, checkpoint_id=path[-1])
+    assert earliest["checkpoint"] == history[-1]["checkpoint"]
     with pytest.raises(APIStatusError, match="Nothing is left to do at this checkpoint"):
         await client.runs.create(thread_id, "standard", input=None)
+    known = await served.services.runs.client_threads.read("default", thread_id)
+    assert known is not None
+    assert len(known.parts) == 3
     await client.threads.delete(thread_id)
+    assert not [part for part in known.parts if await served.services.runs.thread_store.exists("default", part)]
 
 
 async def test_a_changed_state_is_run_on_from(served: Served) -> None:
@@ -258,7 +267,7 @@ async def test_a_changed_state_is_run_on_from(served: Served) -> None:
     remote = RemoteGraph("standard", client=client)
     changed = await remote.aupdate_state(config, {"profile.rerank.keep": 1})
     state = await client.threads.get_state(thread_id)
-    assert state["checkpoint"]["checkpoint_id"] == changed["configurable"]["checkpoint_id"]  # type: ignore[typeddict-item]
+    assert state["checkpoint"]["checkpoint_id"] == changed["configurable"]["checkpoint_id"]
     assert (state["next"], state["parent_checkpoint"]) == (["rerank"], ranks["checkpoint"])
     assert read(state["values"]) == read(values)[:1]
     again: Any = await client.runs.wait(thread_id, "standard", input=None)

@@ -82,7 +82,9 @@ _UPDATE_ACCEPTED: LiteralString = """
     WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
 """
 
-_LIST_THREADS: LiteralString = "SELECT thread_id, title, asked FROM threads WHERE workspace_id = %(workspace_id)s"
+_LIST_THREADS: LiteralString = """
+    SELECT thread_id, title, asked, client_metadata FROM threads WHERE workspace_id = %(workspace_id)s
+"""
 
 _LIST_FEEDBACK: LiteralString = """
     SELECT run_id, comment FROM feedback WHERE workspace_id = %(workspace_id)s AND comment <> ''
@@ -93,7 +95,7 @@ _UPDATE_FEEDBACK: LiteralString = """
 """
 
 _UPDATE_THREAD: LiteralString = """
-    UPDATE threads SET title = %(title)s, asked = %(asked)s
+    UPDATE threads SET title = %(title)s, asked = %(asked)s, client_metadata = %(client_metadata)s
     WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
 """
 
@@ -269,9 +271,9 @@ async def _redact_runs(session: Session, redactor: Redactor, rows: Counter[str])
             changed.add(row["run_id"])
     for row in await session.fetch(_LIST_THREADS):
         asked = "\n".join(str(redactor.redact(question)) for question in row["asked"].split("\n"))
-        title = redactor.redact(row["title"])
-        if (title, asked) != (row["title"], row["asked"]):
-            await session.execute(_UPDATE_THREAD, thread_id=row["thread_id"], title=title, asked=asked)
+        redacted = {"asked": asked, **{name: redactor.redact(row[name]) for name in ("title", "client_metadata")}}
+        if any(redacted[name] != row[name] for name in redacted):
+            await session.execute(_UPDATE_THREAD, thread_id=row["thread_id"], **_wrap(redacted))
             rows["threads"] += 1
     for row in await session.fetch(_LIST_FEEDBACK):
         comment = redactor.redact(row["comment"])
