@@ -15,7 +15,6 @@ from app.api.dialects.agent_server.requests import Given, RunRequest
 from app.api.dialects.agent_server.translation import StreamMode, Translation
 from app.api.sse import number_events
 from app.runs.cached_answers import Hit
-from app.runs.history import checkpoint_id_of
 from app.runs.replay import Replay
 from app.runs.requests import AcceptedRun, Branch
 from app.runs.states import read_values
@@ -67,15 +66,13 @@ class Beginning:
     async def begin_in(self, thread_id: str) -> Started:
         """Begin a run in a thread: at its end, or in a new branch where the client names an earlier checkpoint; without
         input, go on from there. Raises what `begin_alone` and `Replayer.open` raise."""
-        thread = await self._open(thread_id)
-        latest = await self._reader.read_latest(thread)
-        start = self._body.start
+        thread, start = await self._open(thread_id), self._body.start
         if self._body.input is None:
-            if latest.created_at is None:
+            if (start := start or await self._reader.find_latest(thread)) is None:
                 raise InputError("Nothing was asked in this thread yet: send `input`.")
-            return await self._go_on(thread, start or checkpoint_id_of(latest))
+            return await self._go_on(thread, start)
         given = self._read_input()
-        if start is None or (latest.created_at is not None and start == checkpoint_id_of(latest)):
+        if start is None or start == await self._reader.find_latest(thread):
             started = await self._ask(given, thread, thread.head)
         else:
             started = await self._fork(thread, given, start)

@@ -19,6 +19,7 @@ from app.api.dialects.agent_server.messages import (
     pick_fields,
 )
 from app.api.dialects.agent_server.protocol import name_assistant
+from app.api.dialects.agent_server.translation import StreamMode, Translation
 from app.runs.history import checkpoint_id_of, parent_id_of
 from app.runs.run_config import locate_states
 from app.runs.states import read_values
@@ -90,6 +91,18 @@ class ThreadReader:
             raise UnknownRun(f"There is no run {run_id!r} in this thread.")
         return status
 
+    async def list_runs(self, thread: ClientThread) -> list[RunStatus]:
+        """Return the runs of a thread and its branches, in order of arrival."""
+        runs = [run for part in thread.parts for run in (await self.tell(part)).runs]
+        return sorted(runs, key=lambda run: run.accepted_at)
+
+    async def translate(self, thread: ClientThread, run: RunStatus, modes: Sequence[StreamMode]) -> Translation:
+        """Make what translates the events of a run from its beginning, whoever has begun it."""
+        run_id, turn = run.request.run_id, run.request.turn
+        before = (await self.tell(run.request.thread_id)).list_before(run_id)
+        question = make_human(turn["question"], name_question(run_id))
+        return Translation(run_id, thread.thread_id, turn["mode"], modes, before, question)
+
     async def tell(self, thread_id: str) -> Told:
         """Return the conversation of a thread or a branch."""
         if thread_id not in self._told:
@@ -132,6 +145,11 @@ class ThreadReader:
         """Return the state that the thread goes on from; its `created_at` is None where the thread has none."""
         await self.states.flush(thread.head)
         return await self.states.read(self.scope.workspace_id, thread.head)
+
+    async def find_latest(self, thread: ClientThread) -> str | None:
+        """Return the id of the checkpoint that the thread goes on from; None where it has none."""
+        latest = await self.read_latest(thread)
+        return None if latest.created_at is None else checkpoint_id_of(latest)
 
     async def find_state(self, thread: ClientThread, checkpoint_id: str) -> tuple[str, StateSnapshot]:
         """Return a saved state, and the thread or branch that holds it. Raises `UnknownCheckpoint`."""

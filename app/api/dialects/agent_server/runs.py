@@ -10,7 +10,6 @@ from starlette.responses import JSONResponse, Response
 
 from app.api.dependencies import CallerScope, RunManagerDep
 from app.api.dialects.agent_server.beginning import Beginning, Started
-from app.api.dialects.agent_server.messages import make_human, name_question
 from app.api.dialects.agent_server.protocol import PREFIX, AgentServerRoute, locate, name_assistant
 from app.api.dialects.agent_server.reading import ThreadReader
 from app.api.dialects.agent_server.requests import RunRequest
@@ -85,9 +84,8 @@ async def list_runs(
     """List the runs of a thread and its branches, the latest first."""
     reader = ThreadReader.of(request, scope)
     thread = await reader.open(thread_id)
-    runs = [run for part in thread.parts for run in (await reader.tell(part)).runs]
-    runs.sort(key=lambda run: run.accepted_at, reverse=True)
-    found = [each for run in runs if status in (None, (each := _describe(thread, run))["status"])]
+    runs = await reader.list_runs(thread)
+    found = [each for run in reversed(runs) if status in (None, (each := _describe(thread, run))["status"])]
     return found[offset : offset + limit]
 
 
@@ -107,7 +105,7 @@ async def join_run(
     reader = ThreadReader.of(request, scope)
     thread = await reader.open(thread_id)
     status = await reader.find_run(thread, run_id)
-    translation = await _translate(reader, thread, status, [])
+    translation = await reader.translate(thread, status, [])
     events = await manager.follow_run(scope.workspace_id, run_id)
     return await _respond_whole(request, translation, events, locate(thread_id, run_id, "join"))
 
@@ -127,7 +125,7 @@ async def join_stream(
     reader = ThreadReader.of(request, scope)
     thread = await reader.open(thread_id)
     status = await reader.find_run(thread, run_id)
-    translation = await _translate(reader, thread, status, _read_modes(stream_mode))
+    translation = await reader.translate(thread, status, _read_modes(stream_mode))
 
     async def stop() -> None:
         await manager.stop(scope.workspace_id, run_id)
@@ -205,16 +203,6 @@ async def _respond_whole(
 
     values = await work_while_connected(request, collect())
     return Response(status_code=GONE) if values is None else JSONResponse(values, headers=headers)
-
-
-async def _translate(
-    reader: ThreadReader, thread: ClientThread, status: RunStatus, modes: list[StreamMode]
-) -> Translation:
-    """Make what translates the events of a run that was begun before."""
-    asked, run_id = status.request, status.request.run_id
-    before = (await reader.tell(asked.thread_id)).list_before(run_id)
-    question = make_human(asked.turn["question"], name_question(run_id))
-    return Translation(run_id, thread.thread_id, asked.turn["mode"], modes, before, question)
 
 
 def _read_modes(given: list[str] | None) -> list[StreamMode]:

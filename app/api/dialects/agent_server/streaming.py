@@ -42,8 +42,13 @@ def respond_streaming(
 ) -> Response:
     """Make the response that streams a run past the place `after`. Calls `on_leave` where the client leaves before the
     end."""
+    return respond_with_frames(stream(translation, events, after, on_leave), headers)
+
+
+def respond_with_frames(frames: AsyncGenerator[bytes], headers: Mapping[str, str]) -> Response:
+    """Make the response that streams these frames."""
     return EventSourceResponse(
-        stream(translation, events, after, on_leave),
+        frames,
         ping=PING_SECONDS,
         ping_message_factory=lambda: ServerSentEvent(comment="heartbeat"),
         headers={**headers, **STREAM_HEADERS},

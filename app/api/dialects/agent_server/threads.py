@@ -12,7 +12,6 @@ from app.api.dialects.agent_server.protocol import PREFIX, AgentServerRoute, Era
 from app.api.dialects.agent_server.reading import NO_STATE, ThreadReader
 from app.api.dialects.agent_server.requests import CheckpointPlace
 from app.api.schemas import ThreadId
-from app.runs.history import checkpoint_id_of
 from app.runs.replay import Replay
 from domain.client_threads import ClientThread
 from domain.errors import InputError
@@ -171,18 +170,15 @@ async def change_state(
     reader = ThreadReader.of(request, scope)
     thread = await reader.open(thread_id)
     start = body.checkpoint_id or (body.checkpoint.checkpoint_id if body.checkpoint is not None else None)
-    if start is None:
-        latest = await reader.read_latest(thread)
-        if latest.created_at is None:
-            raise InputError("Nothing was asked in this thread yet: it has no state to change.")
-        start = checkpoint_id_of(latest)
+    if (start := start or await reader.find_latest(thread)) is None:
+        raise InputError("Nothing was asked in this thread yet: it has no state to change.")
     part, _ = await reader.find_state(thread, start)
     replay = Replay(scope.workspace_id, part, start, changes=body.values or {}, caller=caller, groups=caller.groups)
     branch = await replayer.branch(await replayer.plan(replay))
     await reader.client_threads.branch(scope.workspace_id, thread_id, branch.thread_id, start)
-    state = await reader.read_latest(await reader.open(thread_id))
-    place = {"thread_id": thread_id, "checkpoint_ns": "", "checkpoint_id": checkpoint_id_of(state)}
-    return {"checkpoint": place, "configurable": place, "checkpoint_id": place["checkpoint_id"]}
+    made = await reader.find_latest(await reader.open(thread_id))
+    place = {"thread_id": thread_id, "checkpoint_ns": "", "checkpoint_id": made}
+    return {"checkpoint": place, "configurable": place, "checkpoint_id": made}
 
 
 @router.get("/threads/{thread_id}/state/{checkpoint_id}")
