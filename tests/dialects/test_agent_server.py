@@ -135,6 +135,10 @@ async def test_a_run_without_a_thread_answers_the_conversation_that_it_is_sent(s
     assert values["messages"][2]["id"] == "asked"
     values = await served.client.runs.wait(None, "fast", input={"question": QUESTION})
     assert values["mode"] == "fast"
+    # The same again comes from the cache, and is found like any other run.
+    run = await served.client.runs.create(None, "fast", input={"question": QUESTION})
+    joined: Any = await served.client.runs.join(run["thread_id"], run["run_id"])
+    assert read(joined) == read(values)
 
 
 async def test_threads_are_made_noted_found_and_deleted(served: Served) -> None:

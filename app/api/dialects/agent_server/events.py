@@ -117,9 +117,15 @@ async def _follow(
 ) -> AsyncGenerator[bytes]:
     """Yield frames until the client leaves, the thread is gone, or the process is about to end."""
     following: int | None = None if wanted.since is None else wanted.since // MOST_EVENTS
-    pause = SHORTEST_PAUSE
+    seen, pause = None, SHORTEST_PAUSE
     while not manager.is_draining:
         reader = ThreadReader.of(request, scope)
+        thread = await reader.client_threads.read(scope.workspace_id, thread_id)
+        if thread == seen:
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+            continue
+        seen, pause = thread, SHORTEST_PAUSE
         try:
             thread = await reader.open(thread_id)
         except UnknownThread:
@@ -128,18 +134,14 @@ async def _follow(
         if following is None:
             following = next((place for place, run in enumerate(runs) if run.ended is None), max(0, len(runs) - 1))
         for place, run in enumerate(runs[following:], following):
-            first = place * MOST_EVENTS + 1
             translation = await reader.translate(thread, run, MODES)
             async with aclosing(_tell(translation, run, manager)) as parts:
-                number = first
+                number = place * MOST_EVENTS
                 async for part in parts:
+                    number += 1
                     if number > (wanted.since or 0) and wanted.wants(part.name, part.data):
                         yield _encode(part, number, run.request.run_id)
-                    number += 1
-            pause = SHORTEST_PAUSE
         following = len(runs)
-        await asyncio.sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE)
 
 
 async def _tell(translation: Translation, run: RunStatus, manager: RunManager) -> AsyncGenerator[Part]:
