@@ -140,6 +140,7 @@ ENDPOINTS: dict[str, Endpoint] = {
     # Tools say by themselves what is unknown: tests/dialects/test_mcp_dialect.py.
     "post /mcp": Endpoint("ask", {"json": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}}),
     "get /langgraph/ok": Endpoint("ask"),
+    **{f"{method} /langgraph/{{path:path}}": Endpoint("ask") for method in ("get", "post", "put", "patch", "delete")},
     "get /langgraph/info": Endpoint("ask"),
     "post /langgraph/assistants/search": Endpoint("ask", {"json": {}}),
     "post /langgraph/assistants/count": Endpoint("ask", {"json": {}}),

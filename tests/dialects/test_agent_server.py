@@ -19,6 +19,7 @@ from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIStatusError
 from typing_extensions import TypedDict
 
+from app.api.dialects.agent_server import streaming
 from app.serving.application import make_app
 from app.settings import read_settings
 from app.wiring.services import Services, open_services
@@ -285,6 +286,24 @@ async def test_a_changed_state_is_run_on_from(served: Served) -> None:
         await client.threads.update_state(thread_id, say("No."), checkpoint_id=ranks["checkpoint"]["checkpoint_id"])
 
 
+async def test_what_is_not_there_is_said_and_an_idle_stream_is_kept_open(
+    served: Served, going: asyncio.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(APIStatusError, match="There is no /store/namespaces here"):
+        await served.client.store.list_namespaces([])
+    monkeypatch.setattr(streaming, "PING_SECONDS", 0.05)
+    body = {"assistant_id": "standard", "input": say(ENDLESS), "on_disconnect": "cancel"}
+    async with (
+        httpx.AsyncClient() as plain,
+        plain.stream("POST", f"{served.address}/langgraph/runs/stream", json=body) as response,
+        asyncio.timeout(20),
+    ):
+        async for line in response.aiter_lines():
+            if line == ": heartbeat":
+                break
+    assert response.headers["location"] == response.headers["content-location"] + "/stream"
+
+
 REFUSED: list[tuple[dict[str, Any], int, str]] = [
     ({"assistant_id": "none"}, 422, "There is no assistant 'none'"),
     ({"input": {"messages": []}}, 422, "has to be the user's question"),
@@ -297,6 +316,7 @@ REFUSED: list[tuple[dict[str, Any], int, str]] = [
     ({"multitask_strategy": "rollback"}, 422, "What was asked is kept"),
     ({"stream_mode": ["events"]}, 422, "stream_mode"),
     ({"context": {"threshold": 2}}, 422, "context.threshold"),
+    ({"config": {"configurable": 1}}, 422, "config.configurable"),
     ({"checkpoint_id": "1ef"}, 404, "has no checkpoint '1ef'"),
 ]
 

@@ -106,7 +106,7 @@ class Beginning:
     async def _fork(self, thread: ClientThread, given: Given, start: str) -> Started:
         """Ask in a new branch, which begins with the conversation of a checkpoint."""
         part, snapshot = await self._reader.find_state(thread, start)
-        turns = read_turns(snapshot.values.get("turns"))
+        turns = read_turns(read_values(snapshot)["turns"]) if snapshot.values else []
         run = await self._manager.start(
             self._body.as_ask(given, self._caller, self._workspace_id, self._mode, None, turns)
         )

@@ -63,7 +63,7 @@ class Subscription(BaseModel):
 
     channels: list[Channel] = Field(min_length=1, max_length=100)
     namespaces: list[list[str]] | None = None
-    since: int | None = Field(None, ge=0)
+    since: int | None = Field(None, ge=0, lt=2**53)
 
     def wants(self, method: str, data: Any) -> bool:
         """Return True where an event is to be told. All of ours are of the graph itself, and none of subgraphs."""
@@ -97,11 +97,8 @@ async def stream_thread(
 
 
 async def _start(thread_id: str, params: dict[str, Any], request: Request, scope: CallerScope) -> str:
-    configurable = (params.get("config") or {}).get("configurable") or {}
     try:
-        wanted = RunRequest.model_validate(
-            {**params, "if_not_exists": "create", "checkpoint_id": configurable.get("checkpoint_id")}
-        )
+        wanted = RunRequest.model_validate({**params, "if_not_exists": "create"})
     except ValidationError as error:
         first = error.errors()[0]
         raise InputError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None

@@ -127,12 +127,18 @@ class CheckpointPlace(BaseModel):
     checkpoint_id: str | None = Field(None, max_length=200)
 
 
+class Configurable(CheckpointPlace):
+    """Where a run starts, and options of the question."""
+
+    model_config = ConfigDict(extra="allow")
+
+
 class Config(BaseModel):
     """The configuration of a run, of which `configurable` is read."""
 
     model_config = ConfigDict(extra="ignore")
 
-    configurable: dict[str, Any] = Field(default_factory=dict)
+    configurable: Configurable = Field(default_factory=Configurable)
 
 
 class RunRequest(BaseModel):
@@ -165,7 +171,8 @@ class RunRequest(BaseModel):
     @property
     def start(self) -> str | None:
         """The checkpoint to start from; None: the latest."""
-        return self.checkpoint_id or (self.checkpoint.checkpoint_id if self.checkpoint is not None else None)
+        place = self.checkpoint or CheckpointPlace()
+        return self.checkpoint_id or place.checkpoint_id or (self.config or Config()).configurable.checkpoint_id
 
     def refuse_unsupported(self) -> None:
         """Raise `InputError` for what our runs cannot do and must not pass over."""
@@ -185,7 +192,8 @@ class RunRequest(BaseModel):
     ) -> Ask:
         """Return the question for the run manager. Raises `InputError` and `FilterError`."""
         try:
-            options = Options.model_validate({**(self.config or Config()).configurable, **(self.context or {})})
+            configurable = (self.config or Config()).configurable.model_dump()
+            options = Options.model_validate({**configurable, **(self.context or {})})
         except ValidationError as error:
             first = error.errors()[0]
             raise InputError(f"context.{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
