@@ -194,6 +194,8 @@ async def test_a_run_is_stopped_and_a_busy_thread_asked_as_the_client_wants(
         await client.runs.create(thread_id, "standard", input=say(QUESTION), multitask_strategy="reject")
     assert refused.value.status_code == 409
     values: Any = await client.runs.wait(thread_id, "standard", input=say(QUESTION), multitask_strategy="interrupt")
+    # What was stopped has an answer as well: what was written of it.
+    assert [message["type"] for message in values["messages"]] == ["human", "ai", "human", "ai"]
     assert read(values)[0] == ENDLESS
     assert "36 months" in read(values)[-1]
     assert (await client.runs.get(thread_id, run))["status"] == "interrupted"

@@ -38,10 +38,15 @@ class Started:
     """The messages before the question."""
     events: AsyncGenerator[StreamedEvent]
     stop: Callable[[], Awaitable[object]]
+    waits_for: ThreadReader | None
+    """Set where it waits for other runs of its thread, whose answers are not among the messages yet."""
 
-    def translate(self, modes: Sequence[StreamMode]) -> Translation:
-        """Make what translates its events."""
-        return Translation(self.run.run_id, self.thread_id, self.mode, modes, self.before, self.question)
+    def tell(self, modes: Sequence[StreamMode]) -> tuple[Translation, AsyncGenerator[StreamedEvent]]:
+        """Return what translates its events, and the events."""
+        translation = Translation(self.run.run_id, self.thread_id, self.mode, modes, self.before, self.question)
+        if self.waits_for is None:
+            return translation, self.events
+        return translation, self.waits_for.follow_in_turn(self.events, translation, self.run.thread_id, self.run.run_id)
 
 
 class Beginning:
@@ -98,10 +103,11 @@ class Beginning:
         ask = self._body.as_ask(given, self._caller, self._workspace_id, self._mode, head, given.turns)
         hit = await get_cached_answers(self._request).find(ask)
         run = hit or await self._manager.start(ask)
-        before = given.before
-        if not before and thread is not None:
-            before = (await self._reader.tell(thread.head)).list_before(run.run_id)
-        return self._make(run, thread.thread_id if thread else run.thread_id, before, given)
+        if given.before or thread is None:
+            return self._make(run, thread.thread_id if thread else run.thread_id, given.before, given)
+        before = (await self._reader.tell(thread.head)).list_before(run.run_id)
+        waits = isinstance(run, AcceptedRun) and run.broadcast is None
+        return self._make(run, thread.thread_id, before, given, self._reader if waits else None)
 
     async def _fork(self, thread: ClientThread, given: Given, start: str) -> Started:
         """Ask in a new branch, which begins with the conversation of a checkpoint."""
@@ -137,7 +143,14 @@ class Beginning:
         given = Given([], values["question"], before[:-1], before[-1])
         return self._make(run, thread.thread_id, given.before, given)
 
-    def _make(self, run: AcceptedRun | Hit, thread_id: str, before: Sequence[Message], given: Given) -> Started:
+    def _make(
+        self,
+        run: AcceptedRun | Hit,
+        thread_id: str,
+        before: Sequence[Message],
+        given: Given,
+        waits_for: ThreadReader | None = None,
+    ) -> Started:
         manager = self._manager
 
         async def stop() -> None:
@@ -146,7 +159,7 @@ class Beginning:
 
         question = given.message or make_human(given.question, name_question(run.run_id))
         events = _repeat(run) if isinstance(run, Hit) else manager.follow(run)
-        return Started(run, thread_id, self._mode, question, before, events, stop)
+        return Started(run, thread_id, self._mode, question, before, events, stop, waits_for)
 
 
 async def _repeat(hit: Hit) -> AsyncGenerator[StreamedEvent]:

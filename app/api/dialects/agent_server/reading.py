@@ -1,7 +1,8 @@
 """Reads threads: who may see them, their messages, and their saved states."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +33,7 @@ from domain.ports.runs import RunQueue
 from domain.runs import RunStatus
 from domain.scope import Scope
 from domain.state import blank_question
+from domain.streams import StreamedEvent
 
 MOST_TURNS = 1000
 """Turns of a thread whose messages are shown."""
@@ -102,6 +104,20 @@ class ThreadReader:
         before = (await self.tell(run.request.thread_id)).list_before(run_id)
         question = make_human(turn["question"], name_question(run_id))
         return Translation(run_id, thread.thread_id, turn["mode"], modes, before, question)
+
+    async def follow_in_turn(
+        self, events: AsyncGenerator[StreamedEvent], translation: Translation, part: str, run_id: str
+    ) -> AsyncGenerator[StreamedEvent]:
+        """Yield the events of a run that has waited for others of its thread: by the first one those have ended, and
+        their answers stand before it."""
+        has_waited = True
+        async with aclosing(events) as opened:
+            async for event in opened:
+                if has_waited:
+                    self._told.pop(part, None)
+                    translation.before = (await self.tell(part)).list_before(run_id)
+                    has_waited = False
+                yield event
 
     async def tell(self, thread_id: str) -> Told:
         """Return the conversation of a thread or a branch."""

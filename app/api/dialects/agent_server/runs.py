@@ -18,7 +18,6 @@ from app.api.dialects.agent_server.translation import StreamMode, Translation
 from app.api.schemas import ThreadId
 from app.api.streams import GONE, work_while_connected
 from app.runs.manager import RunManager
-from domain.client_threads import ClientThread
 from domain.errors import InputError
 from domain.runs import RunState, RunStatus
 from domain.streams import StreamedEvent
@@ -85,7 +84,7 @@ async def list_runs(
     reader = ThreadReader.of(request, scope)
     thread = await reader.open(thread_id)
     runs = await reader.list_runs(thread)
-    found = [each for run in reversed(runs) if status in (None, (each := _describe(thread, run))["status"])]
+    found = [each for run in reversed(runs) if status in (None, (each := _describe(thread_id, run))["status"])]
     return found[offset : offset + limit]
 
 
@@ -94,7 +93,7 @@ async def get_run(thread_id: ThreadId, run_id: str, request: Request, scope: Cal
     """Describe a run."""
     reader = ThreadReader.of(request, scope)
     thread = await reader.open(thread_id)
-    return _describe(thread, await reader.find_run(thread, run_id))
+    return _describe(thread_id, await reader.find_run(thread, run_id))
 
 
 @router.get("/threads/{thread_id}/runs/{run_id}/join")
@@ -107,6 +106,8 @@ async def join_run(
     status = await reader.find_run(thread, run_id)
     translation = await reader.translate(thread, status, [])
     events = await manager.follow_run(scope.workspace_id, run_id)
+    if status.state == "queued":
+        events = reader.follow_in_turn(events, translation, status.request.thread_id, run_id)
     return await _respond_whole(request, translation, events, locate(thread_id, run_id, "join"))
 
 
@@ -126,13 +127,16 @@ async def join_stream(
     thread = await reader.open(thread_id)
     status = await reader.find_run(thread, run_id)
     translation = await reader.translate(thread, status, _read_modes(stream_mode))
+    events = await manager.follow_run(scope.workspace_id, run_id)
+    if status.state == "queued":
+        events = reader.follow_in_turn(events, translation, status.request.thread_id, run_id)
 
     async def stop() -> None:
         await manager.stop(scope.workspace_id, run_id)
 
     return respond_streaming(
         translation,
-        await manager.follow_run(scope.workspace_id, run_id),
+        events,
         locate(thread_id, run_id, "stream", request.query_params.get("workspace")),
         after=read_last_event_id(last_event_id),
         on_leave=stop if cancel_on_disconnect else None,
@@ -165,8 +169,7 @@ async def cancel_run(
 
 def _stream(request: Request, body: RunRequest, started: Started) -> Response:
     return respond_streaming(
-        started.translate(body.modes),
-        started.events,
+        *started.tell(body.modes),
         locate(started.thread_id, started.run.run_id, "stream", request.query_params.get("workspace")),
         on_leave=started.stop if body.on_disconnect == "cancel" else None,
     )
@@ -174,7 +177,7 @@ def _stream(request: Request, body: RunRequest, started: Started) -> Response:
 
 async def _wait(request: Request, body: RunRequest, started: Started) -> Response:
     headers = locate(started.thread_id, started.run.run_id, "join", request.query_params.get("workspace"))
-    response = await _respond_whole(request, started.translate([]), started.events, headers)
+    response = await _respond_whole(request, *started.tell([]), headers)
     if response.status_code == GONE and body.on_disconnect == "cancel":
         await started.stop()
     return response
@@ -183,7 +186,7 @@ async def _wait(request: Request, body: RunRequest, started: Started) -> Respons
 async def _leave(manager: RunManager, body: RunRequest, started: Started) -> Response:
     run = started.run
     status = await manager.read_status(run.workspace_id, run.run_id)
-    described = _describe_run(started.thread_id, status) | {"multitask_strategy": body.multitask_strategy}
+    described = _describe(started.thread_id, status) | {"multitask_strategy": body.multitask_strategy}
     return JSONResponse(described, headers=locate(started.thread_id, run.run_id))
 
 
@@ -219,11 +222,7 @@ def _read_modes(given: list[str] | None) -> list[StreamMode]:
     return cast("list[StreamMode]", names)
 
 
-def _describe(thread: ClientThread, run: RunStatus) -> dict[str, Any]:
-    return _describe_run(thread.thread_id, run)
-
-
-def _describe_run(thread_id: str, run: RunStatus) -> dict[str, Any]:
+def _describe(thread_id: str, run: RunStatus) -> dict[str, Any]:
     mode = run.request.turn["mode"]
     status = _STATUS[run.state]
     if run.ended is not None and run.ended["type"] == "error" and run.ended["code"] == "timeout":

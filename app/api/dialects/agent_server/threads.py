@@ -53,7 +53,7 @@ class ThreadSearch(_Body):
     values: dict[str, Any] | None = None
     ids: list[ThreadId] | None = Field(None, max_length=1000)
     status: Literal["idle", "busy", "interrupted", "error"] | None = None
-    limit: int = Field(10, ge=1, le=1000)
+    limit: int = Field(10, ge=1, le=200)
     offset: int = Field(0, ge=0, le=1_000_000)
     sort_by: Literal["thread_id", "status", "created_at", "updated_at", "state_updated_at"] | None = None
     sort_order: Literal["asc", "desc"] | None = None

@@ -40,7 +40,7 @@ class Translation:
         before: Sequence[Message],
         question: Message,
     ) -> None:
-        """`before` are the thread's messages before the run."""
+        """`before` are the thread's messages before the run. Set it anew where they change before it begins."""
         self._run_id = run_id
         self._modes = set(modes)
         if "messages-tuple" in self._modes:
@@ -48,7 +48,7 @@ class Translation:
             self._modes.discard("messages")
         self._thread_id = thread_id
         self._about = {"run_id": run_id, "graph_id": mode, "assistant_id": name_assistant(mode)}
-        self._before = list(before)
+        self.before = before
         self._question = question
         self._fields: dict[str, Any] = {"question": question["content"], "mode": mode}
         self._changed: dict[str, Any] = {}
@@ -60,12 +60,12 @@ class Translation:
     def values(self) -> dict[str, Any]:
         """The state as far as it is known."""
         answer = [] if self._answer is None else [make_ai(self._answer, self._run_id, self._fields)]
-        return {"messages": [*self._before, self._question, *answer], **self._fields}
+        return {"messages": [*self.before, self._question, *answer], **self._fields}
 
     def begin(self) -> Iterator[Part]:
         """Yield what comes before the run's first event."""
         yield Part("metadata", {"run_id": self._run_id, "attempt": 1})
-        yield from self._checkpoint("input", "__start__", {"messages": self._before})
+        yield from self._checkpoint("input", "__start__", {"messages": self.before})
         if "values" in self._modes:
             yield Part("values", self.values)
 
