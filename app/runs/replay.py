@@ -210,6 +210,11 @@ class Replayer:
                 SavedRun(run, plan.steps, tape), plan.start, self._graph, ports.judges, ports.tokens
             )
 
+    async def branch(self, plan: Plan) -> Branch:
+        """Make the branch that the replay would run in, for somebody to run it later. Raises what `execute` raises."""
+        with self._states.translating_errors():
+            return await self._open_branch(plan)
+
     async def _open_branch(self, plan: Plan) -> Branch:
         """Copy the saved state into a new thread, with the changes made to it, ready to run."""
         replay, start = plan.replay, plan.start

@@ -31,6 +31,7 @@ from app.api import (
 )
 from app.api.body_limit import BodyLimit
 from app.api.dialects import mcp, openai, openai_responses, ui
+from app.api.dialects.agent_server.routes import AGENT_SERVER
 from app.api.errors import register_error_handlers
 from app.api.perimeter import Perimeter
 from app.api.reference import POLICY, render_reference
@@ -65,7 +66,7 @@ ROUTERS = (
     metrics.router,
 )
 
-DIALECTS = (openai.router, openai_responses.router, ui.router, mcp.router)
+DIALECTS = (openai.router, openai_responses.router, ui.router, mcp.router, *AGENT_SERVER)
 """Other protocols, which others document."""
 
 MAX_BODY = 1_000_000

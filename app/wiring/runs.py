@@ -12,6 +12,7 @@ from uuid import UUID
 from app.adapters.postgres.audit import PostgresAuditLog
 from app.adapters.postgres.checkpoints.saved_states import PostgresSavedStates
 from app.adapters.postgres.checkpoints.saver import open_saver
+from app.adapters.postgres.conversations.client_threads import PostgresClientThreads
 from app.adapters.postgres.conversations.feedback import PostgresFeedbackStore
 from app.adapters.postgres.conversations.run_log import PostgresRunLog
 from app.adapters.postgres.conversations.threads import PostgresThreadStore
@@ -43,6 +44,7 @@ from app.wiring.servers import Servers
 from domain.audit import AuditLog
 from domain.erasure import CacheEraser, Eraser
 from domain.ports.answers import AnswerCache
+from domain.ports.client_threads import ClientThreads
 from domain.ports.conversations import ConversationIndex
 from domain.ports.feedback import FeedbackSink, FeedbackStore
 from domain.ports.limits import UsageCounter
@@ -63,6 +65,7 @@ class RunServices:
     saved_states: SavedStates
     threads: Threads
     thread_store: ThreadStore
+    client_threads: ClientThreads
     queue: RunQueue
     streams: RunStreams
     log: RunLog
@@ -142,6 +145,7 @@ async def open_runs(
             saved_states=PostgresSavedStates(pool, saver),
             threads=Threads(thread_store, states, queue, log, hit_log),
             thread_store=thread_store,
+            client_threads=PostgresClientThreads(pool),
             queue=queue,
             streams=streams,
             log=log,

@@ -48,6 +48,7 @@ class Endpoint:
 
 
 IN_WORKSPACE = {"params": {"workspace": "$workspace"}}
+AGENT_RUN = {"json": {"assistant_id": "fast", "input": {"question": "What does the lawn of the Kestrel need?"}}}
 
 ENDPOINTS: dict[str, Endpoint] = {
     "post /api/chat": Endpoint(
@@ -143,6 +144,47 @@ ENDPOINTS: dict[str, Endpoint] = {
     "get /api/ui/chat/{chat_id}/stream": Endpoint("ask", IN_WORKSPACE),
     # Tools say by themselves what is unknown: tests/dialects/test_mcp_dialect.py.
     "post /mcp": Endpoint("ask", {"json": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}}),
+    "get /langgraph/ok": Endpoint("ask"),
+    **{f"{method} /langgraph/{{path:path}}": Endpoint("ask") for method in ("get", "post", "put", "patch", "delete")},
+    "get /langgraph/info": Endpoint("ask"),
+    "post /langgraph/assistants/search": Endpoint("ask", {"json": {}}),
+    "post /langgraph/assistants/count": Endpoint("ask", {"json": {}}),
+    "get /langgraph/assistants/{assistant_id}": Endpoint("ask"),
+    "get /langgraph/assistants/{assistant_id}/graph": Endpoint("ask"),
+    "get /langgraph/assistants/{assistant_id}/schemas": Endpoint("ask"),
+    "get /langgraph/assistants/{assistant_id}/subgraphs": Endpoint("ask"),
+    "post /langgraph/threads": Endpoint("ask", IN_WORKSPACE | {"json": {}}),
+    "post /langgraph/threads/search": Endpoint("ask", IN_WORKSPACE | {"json": {}}),
+    "get /langgraph/threads/{thread_id}": Endpoint("ask", IN_WORKSPACE, ("thread",)),
+    "patch /langgraph/threads/{thread_id}": Endpoint("ask", IN_WORKSPACE | {"json": {"metadata": {}}}, ("thread",)),
+    "delete /langgraph/threads/{thread_id}": Endpoint("ask", IN_WORKSPACE, ("thread",), frozenset({"admin"})),
+    "get /langgraph/threads/{thread_id}/state": Endpoint("ask", IN_WORKSPACE, ("thread",)),
+    "post /langgraph/threads/{thread_id}/state": Endpoint("ask", IN_WORKSPACE | {"json": {}}, ("thread",)),
+    "get /langgraph/threads/{thread_id}/state/{checkpoint_id}": Endpoint("ask", IN_WORKSPACE, ("thread", "checkpoint")),
+    "post /langgraph/threads/{thread_id}/state/checkpoint": Endpoint(
+        "ask", IN_WORKSPACE | {"json": {"checkpoint": {"checkpoint_id": "$checkpoint"}}}, ("thread", "checkpoint")
+    ),
+    "get /langgraph/threads/{thread_id}/history": Endpoint("ask", IN_WORKSPACE, ("thread",)),
+    "post /langgraph/threads/{thread_id}/history": Endpoint("ask", IN_WORKSPACE | {"json": {}}, ("thread",)),
+    "post /langgraph/runs": Endpoint("ask", IN_WORKSPACE | AGENT_RUN),
+    "post /langgraph/runs/stream": Endpoint("ask", IN_WORKSPACE | AGENT_RUN),
+    "post /langgraph/runs/wait": Endpoint("ask", IN_WORKSPACE | AGENT_RUN),
+    "post /langgraph/threads/{thread_id}/runs": Endpoint("ask", IN_WORKSPACE | AGENT_RUN, ("thread",)),
+    "post /langgraph/threads/{thread_id}/runs/stream": Endpoint("ask", IN_WORKSPACE | AGENT_RUN, ("thread",)),
+    "post /langgraph/threads/{thread_id}/runs/wait": Endpoint("ask", IN_WORKSPACE | AGENT_RUN, ("thread",)),
+    # Commands say by themselves what is wrong: tests/dialects/test_agent_server.py.
+    "post /langgraph/threads/{thread_id}/commands": Endpoint(
+        "ask",
+        IN_WORKSPACE | {"json": {"id": 1, "method": "run.start", "params": {"assistant_id": "fast"}}},
+    ),
+    "post /langgraph/threads/{thread_id}/stream/events": Endpoint(
+        "ask", IN_WORKSPACE | {"json": {"channels": ["values"]}}, ("thread",)
+    ),
+    "get /langgraph/threads/{thread_id}/runs": Endpoint("ask", IN_WORKSPACE, ("thread",)),
+    "get /langgraph/threads/{thread_id}/runs/{run_id}": Endpoint("ask", IN_WORKSPACE, ("thread", "run")),
+    "get /langgraph/threads/{thread_id}/runs/{run_id}/join": Endpoint("ask", IN_WORKSPACE, ("thread", "run")),
+    "get /langgraph/threads/{thread_id}/runs/{run_id}/stream": Endpoint("ask", IN_WORKSPACE, ("thread", "run")),
+    "post /langgraph/threads/{thread_id}/runs/{run_id}/cancel": Endpoint("ask", IN_WORKSPACE, ("thread", "run")),
     "get /api/costs": Endpoint("debug", IN_WORKSPACE),
     "get /metrics": Endpoint("debug"),
 }
@@ -151,6 +193,7 @@ ENDPOINTS: dict[str, Endpoint] = {
 LISTS = {
     "get /api/documents": "vault",
     "get /api/threads": "vault",
+    "post /langgraph/threads/search": "vault",
     "get /api/runs": "vault",
     "get /api/search": "vault",
     "get /api/ingestions": "later.md",
@@ -179,9 +222,9 @@ class Service:
         """Return the response's status and its text, in which the ids and the workspace are replaced by their kind."""
         method, path = name.split()
         values = dict(ids) | {"workspace": workspace}
-        for kind in ("run", "thread", "document", "ingestion"):
+        for kind in ("run", "thread", "document", "ingestion", "checkpoint"):
             path = path.replace(f"{{{kind}_id}}", values[kind])
-        path = path.replace("{other_id}", values["run"])
+        path = path.replace("{other_id}", values["run"]).replace("{assistant_id}", "standard")
         request = _replace(dict(ENDPOINTS[name].body), values)
         response = await self.client.request(
             method,

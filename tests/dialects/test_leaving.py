@@ -2,14 +2,19 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Any
 
 import pytest
 from sse_starlette import EventSourceResponse
 
 from app.api.dialects import openai_responses, ui
+from app.api.dialects.agent_server.messages import make_human
+from app.api.dialects.agent_server.streaming import stream as stream_frames
+from app.api.dialects.agent_server.translation import Translation
 from app.api.dialects.openai import Completion, _stream
 from domain.events import Content, Event
+from domain.streams import StreamedEvent
 
 Events = AsyncGenerator[Event]
 Stop = Callable[[], Awaitable[object]]
@@ -33,7 +38,17 @@ def stream_chat(events: Events, stop: Stop) -> AsyncGenerator[bytes]:
     return ui.Translation("r", "t", "http://localhost/", "default").stream(events, remember, stop)
 
 
-@pytest.mark.parametrize("stream", [stream_completion, stream_response, stream_chat])
+def stream_run(events: Events, stop: Stop) -> AsyncGenerator[bytes]:
+    async def number() -> AsyncGenerator[StreamedEvent]:
+        async with aclosing(events) as opened:
+            async for event in opened:
+                yield StreamedEvent.of(event, "1-1")
+
+    question = make_human("?", "q")
+    return stream_frames(Translation("r", "t", "fast", ["messages-tuple"], [], question), number(), (), stop)
+
+
+@pytest.mark.parametrize("stream", [stream_completion, stream_response, stream_chat, stream_run])
 async def test_a_client_that_leaves_stops_its_run(stream: Callable[[Events, Stop], AsyncGenerator[bytes]]) -> None:
     stopped, sent = asyncio.Event(), asyncio.Event()
 

@@ -75,6 +75,7 @@ async def test_nothing_of_a_forgotten_document_is_left(services: Services, docum
     quoted = "Ottilie Quandt receives a severance of ninety thousand francs"
     await services.runs.feedback.put("default", first["run_id"], "down", "wrong", f"Is it so? {quoted}.", "ann")
     await services.runs.thread_store.rename("default", thread_id, quoted)
+    await services.runs.client_threads.note("default", thread_id, {"about": quoted})
     before = await dump(services)
     held = {name.split(":")[0] for name, _ in find(before, document_id, *SAID)}
     assert held >= {

@@ -83,19 +83,24 @@ class Conversation:
             await self._index.forget(self._key)
 
     def make_turns(self) -> list[Turn]:
-        """Make the turns of a conversation that no thread holds. Which documents were cited is not known."""
-        return [
-            Turn(
-                run_id=f"client-{number}",
-                question=question,
-                standalone_question=question,
-                route="needs_retrieval",
-                answer=answer,
-                documents=[],
-                outcome="answered",
-            )
-            for number, (question, answer) in enumerate(self._exchanges)
-        ]
+        """Make the turns of a conversation that no thread holds."""
+        return make_turns(self._exchanges)
+
+
+def make_turns(exchanges: Iterable[tuple[str, str]]) -> list[Turn]:
+    """Make turns of questions and answers that the client keeps. Which documents were cited is not known."""
+    return [
+        Turn(
+            run_id=f"client-{number}",
+            question=question,
+            standalone_question=question,
+            route="needs_retrieval",
+            answer=answer,
+            documents=[],
+            outcome="answered",
+        )
+        for number, (question, answer) in enumerate(exchanges)
+    ]
 
 
 async def remember_answer(index: ConversationIndex, asked: str, answer: str, thread_id: str) -> None:

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from app.api.dependencies import needs
 from app.api.errors import respond_to_error
 from app.api.limits import add_limits
+from domain.access import Right
 from domain.errors import AskgraphError
 
 _KEPT = ("retry-after", "ratelimit", "ratelimit-policy", "www-authenticate")
@@ -18,12 +19,14 @@ _KEPT = ("retry-after", "ratelimit", "ratelimit-policy", "www-authenticate")
 
 
 def refuse_in(
-    refuse_invalid: Callable[[RequestValidationError], Response], refuse: Callable[[AskgraphError, int], Response]
+    refuse_invalid: Callable[[RequestValidationError], Response],
+    refuse: Callable[[AskgraphError, int], Response],
+    *others: Right,
 ) -> type[APIRoute]:
-    """Make the route class of a protocol in which callers ask. `refuse` gets an error and the status that our own API
-    has for it."""
+    """Make the route class of a protocol in which callers ask; one of the other rights does as well. `refuse` gets an
+    error and the status that our own API has for it."""
 
-    class DialectRoute(needs("ask")):  # type: ignore[misc]
+    class DialectRoute(needs("ask", *others)):  # type: ignore[misc]
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
             handle = super().get_route_handler()
 

@@ -82,7 +82,9 @@ _UPDATE_ACCEPTED: LiteralString = """
     WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
 """
 
-_LIST_THREADS: LiteralString = "SELECT thread_id, title, asked FROM threads WHERE workspace_id = %(workspace_id)s"
+_LIST_THREADS: LiteralString = """
+    SELECT thread_id, title, asked, client_metadata FROM threads WHERE workspace_id = %(workspace_id)s
+"""
 
 _LIST_FEEDBACK: LiteralString = """
     SELECT run_id, comment FROM feedback WHERE workspace_id = %(workspace_id)s AND comment <> ''
@@ -93,7 +95,7 @@ _UPDATE_FEEDBACK: LiteralString = """
 """
 
 _UPDATE_THREAD: LiteralString = """
-    UPDATE threads SET title = %(title)s, asked = %(asked)s
+    UPDATE threads SET title = %(title)s, asked = %(asked)s, client_metadata = %(client_metadata)s
     WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
 """
 
@@ -123,8 +125,12 @@ _FIND_BRANCHES: LiteralString = """
     WITH RECURSIVE branch AS (
         SELECT thread_id FROM threads WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
         UNION
-        SELECT runs.thread_id FROM runs JOIN branch ON runs.forked_from ->> 'thread_id' = branch.thread_id
-        WHERE runs.workspace_id = %(workspace_id)s
+        SELECT other.thread_id
+        FROM branch JOIN (
+            SELECT workspace_id, thread_id, forked_from ->> 'thread_id' AS branch_of FROM runs
+            UNION ALL SELECT workspace_id, thread_id, branch_of FROM threads
+        ) AS other ON other.branch_of = branch.thread_id
+        WHERE other.workspace_id = %(workspace_id)s
     )
     SELECT thread_id FROM branch
 """
@@ -265,9 +271,9 @@ async def _redact_runs(session: Session, redactor: Redactor, rows: Counter[str])
             changed.add(row["run_id"])
     for row in await session.fetch(_LIST_THREADS):
         asked = "\n".join(str(redactor.redact(question)) for question in row["asked"].split("\n"))
-        title = redactor.redact(row["title"])
-        if (title, asked) != (row["title"], row["asked"]):
-            await session.execute(_UPDATE_THREAD, thread_id=row["thread_id"], title=title, asked=asked)
+        redacted = {"asked": asked, **{name: redactor.redact(row[name]) for name in ("title", "client_metadata")}}
+        if any(redacted[name] != row[name] for name in redacted):
+            await session.execute(_UPDATE_THREAD, thread_id=row["thread_id"], **_wrap(redacted))
             rows["threads"] += 1
     for row in await session.fetch(_LIST_FEEDBACK):
         comment = redactor.redact(row["comment"])

@@ -1,0 +1,101 @@
+"""Notes of clients about threads, and the branches in which threads go on."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, LiteralString
+
+from psycopg.errors import InsufficientPrivilege
+from psycopg.types.json import Jsonb
+
+from app.adapters.postgres.pool import Pool, open_session
+from app.adapters.postgres.queue.leases import UNFINISHED
+from domain.client_threads import ClientThread, ThreadBranch
+from domain.scope import Scope
+
+# Fails with `InsufficientPrivilege` where row-level security hides another workspace's thread of this id.
+_CREATE: LiteralString = """
+    INSERT INTO threads (thread_id, workspace_id, groups, asked_by, client_metadata)
+    VALUES (%(thread_id)s, %(workspace_id)s, '{}', '{}', %(metadata)s)
+    ON CONFLICT (thread_id) DO NOTHING
+    RETURNING thread_id
+"""
+
+_NOTE: LiteralString = """
+    UPDATE threads SET client_metadata = coalesce(client_metadata, '{}') || %(metadata)s, updated_at = now()
+    WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
+"""
+
+_BRANCH: LiteralString = """
+    UPDATE threads SET branch_of = %(thread_id)s, branched_at = %(checkpoint_id)s
+    WHERE workspace_id = %(workspace_id)s AND thread_id = %(branch_id)s
+"""
+
+_THREAD: LiteralString = f"""
+    SELECT thread.thread_id, thread.created_at, thread.updated_at, coalesce(client_metadata, '{{}}') AS metadata,
+        EXISTS (
+            SELECT FROM threads AS part JOIN accepted_runs AS run USING (thread_id)
+            WHERE thread.thread_id IN (part.thread_id, part.branch_of) AND {UNFINISHED}
+        ) AS busy,
+        ARRAY(
+            SELECT ARRAY[branch.thread_id, branch.branched_at] FROM threads AS branch
+            WHERE branch.branch_of = thread.thread_id ORDER BY branch.created_at
+        ) AS branches
+    FROM threads AS thread
+    WHERE thread.workspace_id = %(workspace_id)s
+"""
+
+_READ: LiteralString = f"{_THREAD} AND thread.thread_id = %(thread_id)s"
+
+_SEARCH: LiteralString = f"""
+    {_THREAD} AND thread.branch_of IS NULL
+        AND (asked <> '' OR client_metadata IS NOT NULL)
+        AND coalesce(client_metadata, '{{}}') @> %(metadata)s
+        AND (%(ids)s::text[] IS NULL OR thread.thread_id = ANY(%(ids)s))
+        AND (%(groups)s::text[] IS NULL OR thread.groups <@ %(groups)s)
+    ORDER BY thread.updated_at DESC, thread.thread_id DESC LIMIT %(limit)s OFFSET %(offset)s
+"""
+
+
+class PostgresClientThreads:
+    """Implements `ClientThreads` in PostgreSQL."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def create(self, workspace_id: str, thread_id: str, metadata: Mapping[str, Any]) -> bool:
+        async with open_session(self._pool, workspace_id) as session:
+            try:
+                created = await session.fetch_one(_CREATE, thread_id=thread_id, metadata=Jsonb(dict(metadata)))
+            except InsufficientPrivilege:
+                return False
+        return created is not None
+
+    async def note(self, workspace_id: str, thread_id: str, metadata: Mapping[str, Any]) -> None:
+        async with open_session(self._pool, workspace_id) as session:
+            await session.execute(_NOTE, thread_id=thread_id, metadata=Jsonb(dict(metadata)))
+
+    async def branch(self, workspace_id: str, thread_id: str, branch_id: str, checkpoint_id: str) -> None:
+        async with open_session(self._pool, workspace_id) as session:
+            await session.execute(_BRANCH, thread_id=thread_id, branch_id=branch_id, checkpoint_id=checkpoint_id)
+
+    async def read(self, workspace_id: str, thread_id: str) -> ClientThread | None:
+        async with open_session(self._pool, workspace_id) as session:
+            row = await session.fetch_one(_READ, thread_id=thread_id)
+        return None if row is None else _make(row)
+
+    async def search(
+        self, asker: Scope, metadata: Mapping[str, Any], ids: Sequence[str] | None, limit: int, offset: int
+    ) -> list[ClientThread]:
+        async with open_session(self._pool, asker) as session:
+            rows = await session.fetch(
+                _SEARCH,
+                metadata=Jsonb(dict(metadata)),
+                ids=None if ids is None else list(ids),
+                groups=None if asker.groups is None else sorted(asker.groups),
+                limit=limit,
+                offset=offset,
+            )
+        return [_make(row) for row in rows]
+
+
+def _make(row: Mapping[str, Any]) -> ClientThread:
+    return ClientThread(**dict(row) | {"branches": [ThreadBranch(*branch) for branch in row["branches"]]})

@@ -1,0 +1,34 @@
+"""Notes of clients about threads, and the branches in which threads go on."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from domain.client_threads import ClientThread
+from domain.scope import Scope
+
+
+class ClientThreads(Protocol):
+    """Raises `DatabaseUnavailable`."""
+
+    async def create(self, workspace_id: str, thread_id: str, metadata: Mapping[str, Any]) -> bool:
+        """Create a thread. False, and nothing changed, where the id is taken, in whichever workspace."""
+        ...
+
+    async def note(self, workspace_id: str, thread_id: str, metadata: Mapping[str, Any]) -> None:
+        """Add notes; each replaces an earlier one of its name."""
+        ...
+
+    async def branch(self, workspace_id: str, thread_id: str, branch_id: str, checkpoint_id: str) -> None:
+        """Note that the thread goes on in `branch_id`, which exists, from a checkpoint."""
+        ...
+
+    async def read(self, workspace_id: str, thread_id: str) -> ClientThread | None:
+        """Return the thread; None where the workspace has none of this id."""
+        ...
+
+    async def search(
+        self, asker: Scope, metadata: Mapping[str, Any], ids: Sequence[str] | None, limit: int, offset: int
+    ) -> list[ClientThread]:
+        """Return the threads that are open to the asker's groups and have these notes, the latest first: conversations,
+        and those that clients have made. No branches."""
+        ...
