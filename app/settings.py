@@ -80,6 +80,13 @@ class Settings(BaseSettings):
     """The OpenID Connect provider whose tokens callers may send in place of a key: its address, as tokens name it."""
     oidc_audience: str | None = None
     """The name of this service in those tokens (`aud`)."""
+    oidc_client_id: str | None = None
+    """The name under which the provider knows this service as a client: people sign in there from the page. Tokens for
+    it are taken as well."""
+    oidc_client_secret: SecretStr | None = None
+    """The client's secret; unset: a public client."""
+    oidc_scopes: str = "openid"
+    """What the page asks the provider for; some put workspaces and groups into a token only if asked for more."""
     oidc_workspaces_claim: str = "workspaces"
     """The claim that names the workspaces that a token opens; `*` among them: all."""
     oidc_groups_claim: str = "groups"
@@ -181,10 +188,13 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _check_oidc(self) -> Self:
-        if self.oidc_issuer is not None and not self.oidc_audience:
+        if self.oidc_issuer is not None and not (self.oidc_audience or self.oidc_client_id):
             raise PydanticCustomError(
-                "oidc", "oidc_issuer needs oidc_audience, without which tokens for any other service would do"
+                "oidc",
+                "oidc_issuer needs oidc_audience or oidc_client_id: without, tokens for any other service would do",
             )
+        if self.oidc_client_id is not None and self.oidc_issuer is None:
+            raise PydanticCustomError("oidc", "oidc_client_id needs oidc_issuer")
         if self.oidc_issuer is not None and not is_safe_address(self.oidc_issuer):
             raise PydanticCustomError("oidc", "oidc_issuer has to begin with https://")
         return self

@@ -20,6 +20,7 @@
     │       ├── MistypedDocument       the content is not what the name says
     │       └── UnsupportedDocument
     ├── Unauthenticated            no key, or one that is not valid
+    │   └── SignInFailed           the identity provider, or the browser's way back from it
     ├── Forbidden                  the caller lacks a right
     ├── OverLimit                  the caller has used up what they may use for now
     │   ├── RateLimited            requests of this minute
@@ -151,6 +152,10 @@ class UnsupportedDocument(DocumentError):
 
 class Unauthenticated(AskgraphError):
     """This service needs a key: send it as `Authorization: Bearer KEY`, or sign in on the page."""
+
+
+class SignInFailed(Unauthenticated):
+    """This sign-in was begun in another browser, or too long ago. Sign in again."""
 
 
 class Forbidden(AskgraphError):

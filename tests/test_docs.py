@@ -116,7 +116,7 @@ def test_the_set_of_the_evaluation_page_is_read(tmp_path: Path) -> None:
 def test_every_route_and_field_of_the_api_is_on_its_page() -> None:
     page = (ROOT / "docs" / "api.md").read_text("utf-8")
     described = describe_api()
-    routes = re.findall(r"`(GET|POST|PUT|PATCH|DELETE) (/[\w/{}.]*)", page)
+    routes = re.findall(r"`(GET|POST|PUT|PATCH|DELETE) (/[\w/{}.-]*)", page)
     assert {(method, re.sub(r"\{\w+\}", "{id}", path)) for method, path in routes} >= {
         (method.upper(), re.sub(r"\{\w+\}", "{id}", path))
         for path, methods in described["paths"].items()

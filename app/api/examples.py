@@ -497,6 +497,7 @@ HEALTH: dict[str, Any] = {
     "runs": {"running": 3, "waiting": 0, "most": 256, "saturated": False},
     "parts": {"database": "embedded Postgres in /home/me/.askgraph"},
     "modes": ["fast", "standard", "thorough"],
+    "sign_in": False,
 }
 
 UNHEALTHY: dict[str, Any] = {

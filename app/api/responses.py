@@ -389,3 +389,5 @@ class HealthBody(TypedDict):
     runs: BusyBody
     parts: dict[str, str]
     modes: list[str]
+    sign_in: bool
+    """True where people can sign in at an identity provider."""

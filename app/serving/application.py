@@ -25,6 +25,7 @@ from app.api import (
     pages,
     runs,
     session,
+    sign_in,
     threads,
     workspaces,
 )
@@ -58,6 +59,7 @@ ROUTERS = (
     workspaces.router,
     session.router,
     session.guarded,
+    sign_in.router,
     health.router,
     metrics.router,
 )
@@ -116,7 +118,7 @@ def make_app(services: Services, *, local_token: str | None = None, closed: bool
                 yield Lifespan(
                     services=services,
                     authenticator=Authenticator(
-                        services.keys, local_token=local_token, tokens=services.tokens, always=closed
+                        services.keys, local_token=local_token, tokens=services.identities.tokens, always=closed
                     ),
                     refusals=refusals,
                     manager=manager,

@@ -38,7 +38,7 @@ type Upload = { key: number; name: string; share: number; error: string };
 type Evidence = { turn: string; marker: number } | { document: string; page: number };
 type Tip = { anchor: Element; title: string; text: string };
 type State = {
-  caller: any; signedOut: boolean; trouble: string; status: string; offline: boolean; workspace: string | null;
+  caller: any; signedOut: boolean; provider: boolean; trouble: string; status: string; offline: boolean; workspace: string | null;
   workspaces: { id: string; documents: number; threads: number }[]; modes: string[]; mode: string;
   draft: string | null; threads: ThreadEntry[]; threadsNext: string | null; search: string; thread: Thread | null;
   documents: LibraryDocument[] | null; chosen: string[]; ingestions: Ingestion[]; uploads: Upload[];

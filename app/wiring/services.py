@@ -25,7 +25,7 @@ from app.runs.tapes import TapePolicy
 from app.settings import Settings
 from app.support.metrics import Gauge
 from app.support.spans import span
-from app.wiring.identities import open_tokens
+from app.wiring.identities import Identities, open_identities
 from app.wiring.library import LibraryServices, open_library
 from app.wiring.models import ModelServices, open_models
 from app.wiring.runs import RunServices, connect_answers, open_runs
@@ -33,7 +33,6 @@ from app.wiring.servers import Servers, open_servers
 from domain.audit import AuditLog
 from domain.errors import AskgraphError
 from domain.health import Check, QueueDepth
-from domain.ports.identities import TokenVerifier
 from domain.ports.keys import KeyStore
 from domain.ports.workspaces import WorkspaceCatalog
 from domain.profile import Profile
@@ -54,8 +53,7 @@ class Services:
     limits: CallerLimits
     keys: KeyStore
     workspaces: WorkspaceCatalog
-    tokens: TokenVerifier | None
-    """Knows the tokens of the identity provider; None without one."""
+    identities: Identities
     audit: AuditLog
     checks: Mapping[str, Check]
     """Health checks by part; see `domain.health`."""
@@ -65,7 +63,7 @@ class Services:
     @property
     def access(self) -> str:
         """How callers are known, for people."""
-        return "by key" if self.tokens is None else f"by key, or by a token of {self.settings.oidc_issuer}"
+        return "by key" if self.identities.tokens is None else f"by key, or by a token of {self.settings.oidc_issuer}"
 
     def make_context(self) -> Context:
         """Make the context of one pass through the graph. Each pass needs its own: it is not checkpointed."""
@@ -182,7 +180,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 runs=runs,
                 admission=Admission(settings.max_runs),
                 limits=CallerLimits(runs.usage, settings.limits),
-                tokens=await stack.enter_async_context(open_tokens(settings)),
+                identities=await stack.enter_async_context(open_identities(settings)),
                 keys=PostgresKeyStore(servers.database.pool),
                 workspaces=PostgresWorkspaceCatalog(servers.database.pool),
                 audit=PostgresAuditLog(servers.database.pool),

@@ -151,7 +151,7 @@ async def serve_script() -> AsyncIterator[Script]:
     app = FastAPI()
     app.include_router(pages.router)
     for path, answer, method in (
-        ("/readyz", say(lambda: {"problem": None, "modes": ["fast", "standard", "thorough"]}), "GET"),
+        ("/readyz", say(lambda: {"problem": None, "modes": ["fast", "standard", "thorough"], "sign_in": False}), "GET"),
         ("/api/session", say(lambda: {"name": "owner", "rights": ["admin", "ask", "debug", "ingest"]}), "GET"),
         ("/api/workspaces", say(lambda: {"workspaces": []}), "GET"),
         ("/api/documents", say(lambda: {"documents": script.documents}), "GET"),
