@@ -70,6 +70,8 @@ errors into these at the edge; `app/api/errors.py` alone maps them to HTTP.
 
 import re
 
+from domain.limits import Used
+
 
 class AskgraphError(Exception):
     """Something went wrong inside askgraph."""
@@ -167,10 +169,12 @@ class OverLimit(AskgraphError):
 
     retryable = True
 
-    def __init__(self, message: str | None = None, *, again_in: int = 5) -> None:
+    def __init__(self, message: str | None = None, *, again_in: int = 5, used: Used | None = None) -> None:
         super().__init__(message)
         self.again_in = again_in
         """Seconds after which to try again."""
+        self.used = used
+        """What the caller had used when this was refused; None if that is not known."""
 
 
 class RateLimited(OverLimit):

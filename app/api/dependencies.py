@@ -184,6 +184,16 @@ async def _enter_scope(caller: CallerDep, workspace: Workspace) -> Scope:
     return Scope(workspace, groups=caller.groups)
 
 
+async def _describe_parts(request: Request) -> Mapping[str, str]:
+    """Describe the parts to callers with the right `debug`; to others nothing, since the service's paths and addresses
+    are in it."""
+    try:
+        caller = await get_authenticator(request).identify(read_credential(request))
+    except AskgraphError:
+        return {}
+    return read_services(request).parts if "debug" in caller.rights else {}
+
+
 CallerScope = Annotated[Scope, Depends(_enter_scope)]
 """What of the workspace the caller may read."""
 
@@ -202,7 +212,7 @@ IngestionsDep = Annotated[IngestionQueue, Depends(_pick(lambda services: service
 MeasureDep = Annotated[Callable[[], Awaitable[list[Gauge]]], Depends(_pick(lambda services: services.measure))]
 ModesDep = Annotated[Mapping[str, Profile], Depends(_pick(lambda services: services.modes))]
 OriginalsDep = Annotated[OriginalStore, Depends(_pick(lambda services: services.library.originals))]
-PartsDep = Annotated[Mapping[str, str], Depends(_pick(lambda services: services.parts))]
+PartsDep = Annotated[Mapping[str, str], Depends(_describe_parts)]
 RendererDep = Annotated[PageRenderer, Depends(_provide_renderer)]
 ReplayerDep = Annotated[Replayer, Depends(_make_replayer)]
 RunLogDep = Annotated[RunLog, Depends(_pick(lambda services: services.runs.log))]

@@ -388,6 +388,7 @@ class HealthBody(TypedDict):
     ms: dict[str, float]
     runs: BusyBody
     parts: dict[str, str]
+    """Empty without the right `debug`."""
     modes: list[str]
     sign_in: bool
     """True where people can sign in at an identity provider."""
