@@ -55,6 +55,11 @@ asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
 _numbers = count(1)
 
 
+def find_programs() -> dict[str, str]:
+    """The part of the environment by which a program finds others, and its own modules."""
+    return {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+
+
 def _replace_database(url: str, name: str) -> str:
     return url.replace("@/askgraph?", f"@/{name}?")
 

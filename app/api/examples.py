@@ -17,7 +17,6 @@ _CITATION: dict[str, Any] = {
     "chunk_id": "5b1f3f8e-1f0e-5f5e-8f53-7d8f0c9a1b2c",
     "chunk_index": 0,
     "page": None,
-    "bbox": None,
     "boxes": [],
     "heading_path": ["Station handbook", "Warranty"],
     "start": 31,

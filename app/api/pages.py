@@ -35,6 +35,7 @@ class WebFile:
 
 
 _COMMENT = re.compile(rb"^ *(?:/\*(?:(?!\*/)[\s\S])*\*/|//[^\n]*)$", re.MULTILINE)
+_TYPE = re.compile(rb"/\*\* @[^*\n]*\*/ ?")
 _INDENTATION = re.compile(rb"^ +", re.MULTILINE)
 
 
@@ -42,7 +43,7 @@ def _shorten(text: bytes) -> bytes:
     """Leave out comments, types and indentation, which are for who reads the files: they would be an eighth of what a
     browser fetches. Errors still name the right line."""
     bare = _COMMENT.sub(lambda comment: b"\n" * comment[0].count(b"\n"), text)
-    return _INDENTATION.sub(b"", bare)
+    return _INDENTATION.sub(b"", _TYPE.sub(b"", bare))
 
 
 def _read_files() -> dict[str, WebFile]:

@@ -308,6 +308,8 @@ class TurnBody(TypedDict):
     run_id: str
     question: str
     mode: str
+    document_ids: list[str] | None
+    """The documents that the question was limited to; null: all."""
     state: RunState
     accepted_at: datetime
     ended: dict[str, Any] | None

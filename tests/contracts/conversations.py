@@ -46,7 +46,6 @@ ANSWER = RunRecord(
             "chunk_id": "9f",
             "chunk_index": 3,
             "page": 2,
-            "bbox": {"x": 1.5, "y": 2, "width": 30, "height": 4},
             "heading_path": ["Warranty"],
             "start": 10,
             "end": 40,

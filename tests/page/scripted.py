@@ -243,6 +243,7 @@ def turn(run_id: str, question: str, ended: bytes | None, **changes: Any) -> dic
         "run_id": run_id,
         "question": question,
         "mode": "standard",
+        "document_ids": None,
         "state": "running" if ended is None else "done",
         "ended": last,
         "sources": [],

@@ -23,6 +23,7 @@ let state = {
   chosen: [],
   ingestions: [],
   uploads: [],
+  dismissed: [],
   evidence: null,
   tip: null,
   pane: "",
