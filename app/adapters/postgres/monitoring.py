@@ -10,7 +10,7 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import DictRow, dict_row
 
-from app.adapters.postgres.migrations import find_newest
+from app.adapters.postgres.migrations import find_encoding_problem, find_newest
 from app.adapters.postgres.pool import WAIT_SECONDS, translated_errors
 from domain.errors import DatabaseUnavailable
 from domain.health import Diagnosis, QueueDepth
@@ -95,7 +95,10 @@ async def examine(database_url: str) -> AsyncIterator[Diagnosis]:
     async with _connect(database_url) as connection:
         version = connection.info.server_version // 10000
         too_old = f"askgraph needs PostgreSQL {OLDEST} or newer." if version < OLDEST else None
-        yield Diagnosis("database", f"PostgreSQL {version} answers", too_old)
+        problem = find_encoding_problem(connection)
+        yield Diagnosis("database", f"PostgreSQL {version} answers", too_old or problem)
+        if problem:
+            return
         row = await (await connection.execute(_FIND_EXTENSION)).fetchone()
         extension = row["version"] if row else None
         yield Diagnosis(
