@@ -8,7 +8,7 @@ from operator import attrgetter
 from app.access.limits import CallerLimits
 from app.adapters.postgres.audit import PostgresAuditLog
 from app.adapters.postgres.keys import PostgresKeyStore
-from app.adapters.postgres.monitoring import measure_queues
+from app.adapters.postgres.monitoring import measure_feedback, measure_queues
 from app.adapters.postgres.workspaces import PostgresWorkspaceCatalog
 from app.adapters.prices import read_prices
 from app.modes import fit_modes, read_modes
@@ -106,11 +106,13 @@ class Services:
         ]
         try:
             queues = await measure_queues(database.url)
+            ratings = await measure_feedback(database.url)
         except AskgraphError:
             return [*gauges, Gauge("database_up", "1 while the database answers.", 0)]
         return [
             *gauges,
             Gauge("database_up", "1 while the database answers.", 1),
+            Gauge("feedback", "Ratings of the last 24 hours, of all processes.", ratings, label="rating"),
             _gauge_queues("queue_waiting", "What waits in the queues.", queues, attrgetter("waiting")),
             _gauge_queues("queue_running", "What is taken from the queues.", queues, attrgetter("running")),
             _gauge_queues("queue_oldest_seconds", "Age of what waits longest.", queues, attrgetter("oldest_seconds")),

@@ -39,6 +39,10 @@ _MEASURE_QUEUES: LiteralString = """
     GROUP BY queue
 """
 
+_MEASURE_FEEDBACK: LiteralString = """
+    SELECT rating, count(*) AS given FROM feedback WHERE given_at > now() - interval '1 day' GROUP BY rating
+"""
+
 # Cached answers have only the time `total`. What a run waited for its turn is part of `total` as well.
 _READ_STATISTICS: LiteralString = """
     SELECT count(*) AS runs,
@@ -134,6 +138,13 @@ async def measure_queues(database_url: str) -> dict[str, QueueDepth]:
         rows = await (await connection.execute(_MEASURE_QUEUES)).fetchall()
     found = {row.pop("queue"): QueueDepth(**row) for row in rows}
     return {queue: found.get(queue, QueueDepth(0, 0, 0.0)) for queue in ("runs", "ingestions")}
+
+
+async def measure_feedback(database_url: str) -> dict[str, int]:
+    """Return how many answers were rated `up` and `down` in the last 24 hours. Raises `DatabaseUnavailable`."""
+    async with _connect(database_url) as connection:
+        rows = await (await connection.execute(_MEASURE_FEEDBACK)).fetchall()
+    return {"up": 0, "down": 0} | {row["rating"]: row["given"] for row in rows}
 
 
 async def read_statistics(database_url: str, since: datetime) -> RunStatistics:
