@@ -52,8 +52,9 @@ async def begin(
     back: Annotated[str, Query(description="The path of this service to which to come back.", max_length=1000)] = "/",
 ) -> Response:
     """Send the browser to the identity provider. It comes back to `/api/session/callback`."""
+    provider = _find(sign_in)
     try:
-        address, attempt = await _find(sign_in).begin(_find_callback(request))
+        address, attempt = await provider.begin(_find_callback(request))
     except AskgraphError as error:
         return _fail(error)
     response = RedirectResponse(address, 303)
@@ -66,10 +67,9 @@ async def begin(
 @router.get("/callback", status_code=303, response_class=RedirectResponse, responses=_RESPONSES)
 async def finish(request: Request, sign_in: SignInDep) -> Response:
     """Take the answer of the identity provider, and keep the token as the key is kept."""
+    provider = _find(sign_in)
     try:
-        back, token = await _finish(request, _find(sign_in))
-    except NotFound:
-        raise
+        back, token = await _finish(request, provider)
     except AskgraphError as error:
         response = _fail(error)
     else:
