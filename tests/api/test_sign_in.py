@@ -11,7 +11,6 @@ from urllib.parse import parse_qsl, urlsplit
 import httpx
 import pytest
 import pytest_asyncio
-from pydantic import SecretStr
 from starlette.types import ASGIApp
 
 from app.adapters.embedded import Servers
@@ -23,7 +22,7 @@ from app.wiring.examination import examine
 from app.wiring.services import Services, open_services
 from tests.conftest import create_database
 from tests.http_client import run_app
-from tests.wire.oidc import CLIENT, SECRET, OidcProvider, serve_oidc
+from tests.wire.oidc import CLIENT, OidcProvider, serve_oidc
 
 SIGN_IN = "/api/session/sign-in"
 
@@ -35,14 +34,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 async def running(servers: Servers, template: str) -> AsyncIterator[tuple[OidcProvider, Services, ASGIApp]]:
     """The provider and the service, once for all."""
     async with serve_oidc() as provider, create_database(servers, template) as url:
-        settings = read_settings(
-            DATABASE_URL=url,
-            REDIS_URL=servers.redis_url,
-            load_samples=False,
-            oidc_issuer=provider.issuer,
-            oidc_client_id=CLIENT,
-            oidc_client_secret=SecretStr(SECRET),
-        )
+        settings = read_settings(DATABASE_URL=url, REDIS_URL=servers.redis_url, **provider.settings)
         async with open_services(settings) as services, run_app(make_app(services)) as app:
             yield provider, services, app
 

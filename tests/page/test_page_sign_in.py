@@ -4,7 +4,6 @@ import re
 
 import pytest
 from playwright.async_api import Page, expect
-from pydantic import SecretStr
 
 from app.access import authentication
 from app.access.keys import make_key
@@ -16,7 +15,7 @@ from domain.access import ApiKey
 from tests.conftest import HANDBOOK, create_database
 from tests.http_client import run_app
 from tests.page.scripted import ask
-from tests.wire.oidc import CLIENT, SECRET, serve_oidc
+from tests.wire.oidc import serve_oidc
 from tests.wire.serving import serve_app
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -54,14 +53,7 @@ async def test_a_reader_signs_in_asks_and_signs_out(
 
 async def test_a_reader_signs_in_at_an_identity_provider(page: Page, servers: Servers, template: str) -> None:
     async with create_database(servers, template) as url, serve_oidc() as provider:
-        settings = read_settings(
-            DATABASE_URL=url,
-            REDIS_URL=servers.redis_url,
-            load_samples=False,
-            oidc_issuer=provider.issuer,
-            oidc_client_id=CLIENT,
-            oidc_client_secret=SecretStr(SECRET),
-        )
+        settings = read_settings(DATABASE_URL=url, REDIS_URL=servers.redis_url, **provider.settings)
         async with (
             open_services(settings) as services,
             run_app(make_app(services)) as app,

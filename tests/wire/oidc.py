@@ -21,6 +21,7 @@ import uvicorn
 from joserfc import jwt
 from joserfc.jwk import ECKey, Key
 from joserfc.jws import JWSRegistry
+from pydantic import SecretStr
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
@@ -71,6 +72,12 @@ class OidcProvider:
                 Route("/token", self._give_token, methods=["POST"]),
             ]
         )
+
+    @property
+    def settings(self) -> Json:
+        """Settings of a service whose people sign in here."""
+        given = {"oidc_issuer": self.issuer, "oidc_client_id": CLIENT, "oidc_client_secret": SecretStr(SECRET)}
+        return given | {"load_samples": False}
 
     def rotate(self) -> None:
         """Sign with a new key from now on; the old ones are withdrawn."""
