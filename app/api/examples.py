@@ -437,7 +437,7 @@ FEEDBACK: dict[str, Any] = {
     "given_at": _AT,
 }
 
-_UNSENT = ("chunk_id", "chunk_index", "bbox", "updated_at")
+_UNSENT = ("chunk_id", "chunk_index", "updated_at")
 
 THREAD: dict[str, Any] = {
     "thread_id": _THREAD_ID,
@@ -445,6 +445,7 @@ THREAD: dict[str, Any] = {
     "turns": [
         {
             **{name: RUN[name] for name in ("run_id", "question", "mode", "state", "accepted_at", "ended")},
+            "document_ids": None,
             "sources": [{key: _CITATION[key] for key in _CITATION if key not in _UNSENT} | {"marker": 2}],
             "steps": [{"node": "route", "ms": 2.1}, {"node": "retrieve", "ms": 9.8}],
             "feedback": FEEDBACK,
