@@ -26,7 +26,16 @@ SECTIONS = {
         *("rerank_model", "cross_encoder"),
     ),
     "Who may do what": (
-        *("hosts", "api_key", "oidc_issuer", "oidc_audience", "oidc_client_id", "oidc_client_secret", "oidc_scopes"),
+        *(
+            "hosts",
+            "server",
+            "api_key",
+            "oidc_issuer",
+            "oidc_audience",
+            "oidc_client_id",
+            "oidc_client_secret",
+            "oidc_scopes",
+        ),
         *("oidc_workspaces_claim", "oidc_groups_claim", "oidc_rights_claim", "max_runs", "max_runs_per_caller"),
         *("requests_per_minute", "tokens_per_day", "dollars_per_day"),
     ),
