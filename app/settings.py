@@ -76,6 +76,8 @@ class Settings(BaseSettings):
     """A TOML file of modes, each of which may say what it `extends`; or the name of a shipped pipeline."""
     api_key: SecretStr | None = None
     """The key with which commands talk to a running server; unset: the one that the server keeps in `home`."""
+    server: str | None = None
+    """The address of the server that commands ask in place of what is on this machine."""
     oidc_issuer: str | None = None
     """The OpenID Connect provider whose tokens callers may send in place of a key: its address, as tokens name it."""
     oidc_audience: str | None = None

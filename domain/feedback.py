@@ -29,8 +29,8 @@ class Feedback:
 
 
 @dataclass(frozen=True, slots=True)
-class RatedRun:
-    """A run with what was said of it."""
+class AskedRun:
+    """What was asked in a run, and how it ended."""
 
     workspace_id: str
     run_id: str
@@ -42,4 +42,10 @@ class RatedRun:
     answer: str
     outcome: Outcome | None
     citations: Sequence[Citation]
+
+
+@dataclass(frozen=True, slots=True)
+class RatedRun(AskedRun):
+    """A run with what was said of it."""
+
     feedback: Feedback

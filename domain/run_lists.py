@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from domain.errors import FilterError, InputError
-from domain.where import Condition, Where
+from domain.feedback import Complaint, Rating
+from domain.where import MAX_CONDITIONS, Condition, Where
 
 RUN_FIELDS: Final[dict[str, type]] = {
     "run_id": str,
@@ -19,6 +20,9 @@ RUN_FIELDS: Final[dict[str, type]] = {
     "verification": str,
     "answered_by": str,
     "error": str,
+    "rating": str,
+    "complaint": str,
+    "comment": str,
     "confidence": float,
     "top_score": float,
     "retries": float,
@@ -33,7 +37,7 @@ RUN_FIELDS: Final[dict[str, type]] = {
     "replay": bool,
 }
 """The fields of a run that a filter may test, and the type of each. `citations`, `warnings` and `degraded` are numbers
-of them."""
+of them; `rating`, `complaint` and `comment` are what a reader said of the answer."""
 
 MOST_RUNS = 200
 """Runs of one page of a list."""
@@ -68,6 +72,11 @@ class RunSummary:
     """True for a run that continues from a saved state."""
     reasons: list[str]
     """Codes of the reasons for its outcome."""
+    rating: Rating | None
+    """What a reader said of the answer; None where nobody did."""
+    complaint: Complaint | None
+    """What the reader found wrong."""
+    comment: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +91,17 @@ class RunFilter:
     """The start and the id of the last run of the page before."""
 
 
-def parse_run_filter(text: str | None) -> tuple[Where, ...]:
-    """Read a filter over runs: `outcome == abstained or retries > 0 and cost >= 0.01`. Raises `FilterError`."""
-    alternatives = () if text is None else Where.parse_alternatives(text)
+def parse_run_filter(*texts: str | None) -> tuple[Where, ...]:
+    """Read filters over runs, such as `outcome == abstained or retries > 0 and cost >= 0.01`, all of which have to
+    hold. Raises `FilterError`."""
+    alternatives: tuple[Where, ...] = ()
+    for text in filter(None, texts):
+        read = Where.parse_alternatives(text)
+        alternatives = tuple(
+            Where.of([*one.conditions, *other.conditions]) for one in alternatives or (Where(),) for other in read
+        )
+        if len(alternatives) > MAX_CONDITIONS:
+            raise FilterError(f"The filters have more than {MAX_CONDITIONS} alternatives together.")
     for where in alternatives:
         for condition in where.conditions:
             _check(condition)

@@ -134,7 +134,7 @@ class RunRecord:
     error: str | None = None
     """The code of the error that ended the run, or `stopped`."""
     forked_from: dict[str, Any] | None = None
-    """Set for a replay: `{"thread_id", "checkpoint_id", "changed"}`."""
+    """Set for a replay: `{"thread_id", "run_id", "checkpoint_id", "changed"}`."""
     answered_by: str = ""
     """The language model that wrote the answer, or `local`; empty where nothing was written."""
     degraded: list[Degradation] = field(default_factory=list)

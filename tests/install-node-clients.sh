@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what comes from npm: clients that tests run against the service, and the compiler that checks the types of the
-# page's scripts. 120 MB, some seconds, versions pinned by package-lock.json. Where that is impossible those tests and
+# page's scripts. 140 MB, some seconds, versions pinned by package-lock.json. Where that is impossible those tests and
 # checks are skipped, except in CI (CI=true), where this script fails.
 set -u
 

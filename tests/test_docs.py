@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from typer.main import get_command
 
 from app.adapters.pgvectorstore.mapping import read_mapping
@@ -75,12 +76,26 @@ def list_commands() -> set[str]:
 @pytest.mark.parametrize("line", sorted(list_commands()))
 def test_commands_and_their_options_exist(line: str) -> None:
     command: Any = get_command(cli)
+    params = list(command.params)
     for word in line.partition("#")[0].split()[1:]:
         if hasattr(command, "commands") and not word.startswith("-"):
             assert word in command.commands, f"there is no `{word}` in `{line}`"
             command = command.commands[word]
-    options = {name for parameter in command.params for name in parameter.opts} | {"--help"}
+            params += command.params
+    options = {name for parameter in params for name in parameter.opts} | {"--help"}
     assert set(re.findall(r"(?<=\s)--?[a-z][\w-]*", line.partition("#")[0])) <= options
+
+
+def test_the_workflow_of_the_explain_page_is_one() -> None:
+    page = (ROOT / "docs" / "operations" / "explain.md").read_text("utf-8")
+    [written] = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    workflow = yaml.safe_load(written)
+    # YAML 1.1 reads the key `on` as true.
+    assert set(workflow) == {"name", True, "jobs"}
+    [job] = workflow["jobs"].values()
+    assert all(len({"uses", "run"} & set(step)) == 1 for step in job["steps"])
+    [repeating] = [step["run"] for step in job["steps"] if step.get("run", "").startswith("askgraph")]
+    assert repeating.split()[1] in get_command(cli).commands  # type: ignore[attr-defined]
 
 
 def test_every_setting_is_in_the_table() -> None:

@@ -16,9 +16,9 @@ from typing import Any
 import httpx
 import pytest
 
-from app.api.sse import read_frames
 from app.serving.address import find_server
 from app.settings import read_settings
+from askgraph.frames import read_frames
 from domain.streams import order_of
 
 ASKGRAPH = Path(sys.executable).with_name("askgraph")
@@ -92,7 +92,7 @@ def test_it_starts_with_samples_and_its_printed_line_works_and_ctrl_c_leaves_not
     with serve(home) as served:
         command = next(line.strip() for line in served.banner.splitlines() if line.strip().startswith("curl -N"))
         printed = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60, check=True).stdout
-        *_, last = read_frames(printed.splitlines())
+        *_, last = read_frames([printed.encode()])
         assert last.type == "done"
         done = json.loads(last.data)
         assert done["citations"], done["answer"]
@@ -124,7 +124,7 @@ def test_a_kill_in_the_middle_of_an_answer_loses_nothing(home: Path) -> None:
             timeout=60,
         ) as response:
             run_id = response.headers["X-Run-Id"]
-            for frame in read_frames(response.iter_lines()):
+            for frame in read_frames(response.iter_bytes()):
                 seen.append(frame.id)
                 if b"rerank" in frame.data:
                     served.process.kill()
@@ -136,7 +136,7 @@ def test_a_kill_in_the_middle_of_an_answer_loses_nothing(home: Path) -> None:
         resumed = httpx.get(
             f"{again.address}/api/runs/{run_id}/events", headers={"Last-Event-ID": seen[-1]}, timeout=60
         ).text
-        frames = list(read_frames(resumed.splitlines()))
+        frames = list(read_frames([resumed.encode()]))
         ids = [order_of(event_id) for event_id in [*seen, *(frame.id for frame in frames)]]
         assert ids == sorted(set(ids))
         events = [(frame.type, json.loads(frame.data)) for frame in frames]

@@ -3,26 +3,34 @@
 import asyncio
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Path, Query, Request
+from langgraph.graph import START
 from starlette.responses import Response
 
 from app.api import examples
 from app.api.dependencies import CallerDep, CallerScope, DebuggerDep, RunLogDep, needs
 from app.api.openapi import fail_with, respond_with, respond_with_text
-from app.api.responses import RunListBody, WhyBody
+from app.api.responses import BundleBody, CallListBody, RunListBody, StateBody, WhyBody
 from app.api.schemas import WhatIfRequest
 from app.api.streams import GONE, work_while_connected
+from app.runs.branches import Branches
 from app.runs.bundle import SUFFIX, write_bundle
+from app.runs.bundle_view import view_bundle
 from app.runs.difference import RunDifference, diff
 from app.runs.failures import Failures, group_failures
 from app.runs.run_list import list_runs
-from app.runs.trace import Trace, trace
+from app.runs.saved_run import find_step
+from app.runs.trace import Trace, list_calls, trace
 from app.runs.whatif import WhatIf
 from app.runs.why import explain_run
 from domain.run_lists import MOST_RUNS
 
 router = APIRouter(prefix="/api/runs", tags=["debugger"], route_class=needs("debug"))
 grouping = APIRouter(prefix="/api", tags=["debugger"], route_class=needs("debug"))
+
+BUNDLES = "/bundles/open"
+_OPENING = asyncio.Semaphore(2)
+"""Files that are read at the same time: each takes memory and a thread."""
 
 
 @grouping.get(
@@ -44,12 +52,14 @@ async def list_all(
     log: RunLogDep,
     scope: CallerScope,
     since: str = "7d",
-    where: Annotated[str | None, Query(description="Such as `outcome == abstained or retries > 0`.")] = None,
+    where: Annotated[
+        list[str] | None, Query(description="Such as `outcome == abstained or retries > 0`; several all have to hold.")
+    ] = None,
     limit: Annotated[int, Query(ge=1, le=MOST_RUNS)] = 50,
     after: Annotated[str | None, Query(description="The `next` of the page before.")] = None,
 ) -> dict[str, Any]:
     """List runs that have ended, newest first, a page at a time."""
-    return await list_runs(log, scope, since=since, where=where, limit=limit, after=after)
+    return await list_runs(log, scope, since=since, where=where or (), limit=limit, after=after)
 
 
 @router.get(
@@ -59,8 +69,54 @@ async def list_all(
 )
 async def show_trace(run_id: str, debugger: DebuggerDep, scope: CallerScope) -> Trace:
     """Show what happened in a run: for each step what changed, its time, cost, calls, prompts and replies, what became
-    of every candidate, and the verdicts."""
-    return await asyncio.to_thread(trace, await debugger.read(scope, run_id))
+    of every candidate, and the verdicts. Of a run that has not ended, the steps up to now."""
+    return await asyncio.to_thread(trace, await debugger.read_so_far(scope, run_id))
+
+
+@router.get(
+    "/{run_id}/calls",
+    response_model=None,
+    responses=respond_with(CallListBody, examples.CALLS, "The calls.") | fail_with(404, 409),
+)
+async def show_calls(
+    run_id: str,
+    debugger: DebuggerDep,
+    scope: CallerScope,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    after: Annotated[int, Query(ge=0, description="The `next` of the page before.")] = 0,
+) -> dict[str, Any]:
+    """List the calls on a run's tape, in the order in which they began, with requests and replies."""
+    run = await debugger.read(scope, run_id)
+    calls, following = await asyncio.to_thread(list_calls, run, after=after, limit=limit)
+    return {"run_id": run_id, "calls": calls, "next": following, "untaped": run.untaped}
+
+
+@router.get(
+    "/{run_id}/states/{step}",
+    response_model=None,
+    responses=respond_with(StateBody, examples.STATE, "The state.") | fail_with(404, 409),
+)
+async def show_state(
+    run_id: str,
+    step: Annotated[str, Path(max_length=100, description="`rerank`, `rerank@2`; `__start__`: before the first one.")],
+    debugger: DebuggerDep,
+    scope: CallerScope,
+) -> dict[str, Any]:
+    """Return the whole state after a step of a run."""
+    run = await debugger.read(scope, run_id)
+    place = 0 if step == START else find_step(run.steps, step)
+    found = run.steps[place]
+    return {"run_id": run_id, "step": step, "checkpoint_id": found.checkpoint_id, "values": dict(found.values)}
+
+
+@router.get(
+    "/{run_id}/branches",
+    response_model=None,
+    responses=respond_with(Branches, examples.BRANCHES, "The tree.") | fail_with(404, 409),
+)
+async def list_branches(run_id: str, debugger: DebuggerDep, scope: CallerScope) -> Branches:
+    """List the tree of branches that a run is in: what it continues, and all that continues one of these."""
+    return await debugger.list_branches(scope, run_id)
 
 
 @router.get(
@@ -115,3 +171,21 @@ async def export(
     data = await asyncio.to_thread(write_bundle, await debugger.read(scope, run_id), redact=redact)
     headers = {"Content-Disposition": f'attachment; filename="{run_id}{SUFFIX}"'}
     return Response(data, media_type="application/octet-stream", headers=headers)
+
+
+@grouping.post(
+    BUNDLES,
+    response_model=None,
+    responses=respond_with(BundleBody, examples.BUNDLE, "The run.") | fail_with(),
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+        }
+    },
+)
+async def open_bundle(request: Request) -> dict[str, Any]:
+    """Show the run in a file that `askgraph export` wrote, here or elsewhere. Nothing is stored or called."""
+    data = await request.body()
+    async with _OPENING:
+        return await asyncio.to_thread(view_bundle, data)

@@ -97,6 +97,9 @@ RUN_LIST: dict[str, Any] = {
             "error": None,
             "replay": False,
             "reasons": [],
+            "rating": "down",
+            "complaint": "incomplete",
+            "comment": "It does not say what the warranty covers.",
         }
     ],
     "next": None,
@@ -124,6 +127,7 @@ TRACE: dict[str, Any] = {
     "answer": _DONE["answer"],
     "answered_by": "local",
     "confidence": 0.94,
+    "running": False,
     "cached": False,
     "cost": 0.0,
     "ms": 31.7,
@@ -155,6 +159,7 @@ TRACE: dict[str, Any] = {
                 }
             ],
             "more_calls": 0,
+            "ahead": None,
             "candidates": [
                 {
                     "chunk_id": _CITATION["chunk_id"],
@@ -177,6 +182,70 @@ TRACE: dict[str, Any] = {
     ],
     "taped": True,
     "untaped": "",
+}
+
+CALLS: dict[str, Any] = {
+    "run_id": _RUN_ID,
+    "calls": [
+        {
+            "number": 0,
+            "step": "retrieve",
+            "port": "Library",
+            "method": "search_lexical",
+            "request": {"query": "warranty Falke", "limit": 30},
+            "reply": [],
+            "error": None,
+            "cut": False,
+            "usage": [],
+        }
+    ],
+    "next": None,
+    "untaped": "",
+}
+
+STATE: dict[str, Any] = {
+    "run_id": _RUN_ID,
+    "step": "rerank",
+    "checkpoint_id": "1f0c5c1e-0000-6000-8000-000000000000",
+    "values": {"question": "How long is the warranty of the Falke?", "retries": 0},
+}
+
+BRANCHES: dict[str, Any] = {
+    "runs": [
+        {
+            "run_id": _RUN_ID,
+            "thread_id": _THREAD_ID,
+            "name": None,
+            "parent": None,
+            "forked_from": None,
+            "started_at": _AT,
+            "mode": "standard",
+            "outcome": "answered",
+            "error": None,
+            "answer": _DONE["answer"],
+            "confidence": 0.94,
+            "ms": 31.7,
+            "cost": 0.0,
+        }
+    ],
+    "more": False,
+}
+
+BUNDLE: dict[str, Any] = {
+    "exported_at": _AT,
+    "made_with": "0.1.0",
+    "configuration": "0123456789abcdef",
+    "prompts": {},
+    "redacted": False,
+    "why": WHY,
+    "trace": TRACE,
+}
+
+GRAPH: dict[str, Any] = {
+    "width": 469.5,
+    "height": 511.0,
+    "steps": [{"name": "route", "x": 268.0, "y": 24.0, "width": 50.5, "height": 39.0}],
+    "edges": [{"source": "rerank", "target": "grade", "label": None, "points": [[340.0, 160.0], [340.0, 184.0]]}],
 }
 
 _PLACE: dict[str, Any] = {
@@ -323,6 +392,9 @@ BLOCKS: dict[str, Any] = {
         }
     ],
 }
+
+_OF_PASSAGE = ("document_id", "title", "source", "heading_path", "page", "start", "end", "text", "score")
+PASSAGES: dict[str, Any] = {"passages": [{name: _CITATION[name] for name in _OF_PASSAGE}]}
 
 _REPORT: dict[str, Any] = {
     "source": "handbook.md",

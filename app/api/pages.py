@@ -69,6 +69,13 @@ async def show_page(request: Request) -> Response:
     return _send(request, FILES["ask.html"])
 
 
+@router.get("/debug")
+@router.get("/debug/runs/{run_id}")
+async def show_debugger(request: Request) -> Response:
+    """Show the debugger. Its script reads from the address which run is meant."""
+    return _send(request, FILES["debug.html"])
+
+
 @router.get("/web/{path:path}")
 async def get_file(request: Request, path: str) -> Response:
     """Return a script or a style sheet of the pages."""

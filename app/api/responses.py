@@ -6,6 +6,7 @@ from typing import Any, Literal, NotRequired
 from typing_extensions import TypedDict
 
 from app.runs.history import HistoryStep
+from app.runs.trace import FullCall, Trace
 from domain.access import Right
 from domain.documents import Citation, DocumentReport, PageBox
 from domain.events import Answer
@@ -97,6 +98,40 @@ class WhyBody(TypedDict):
     facts: list[FactBody]
 
 
+class CallListBody(TypedDict):
+    """A page of a run's calls."""
+
+    run_id: str
+    calls: list[FullCall]
+    next: int | None
+    """The `after` of the next page; null on the last one."""
+    untaped: str
+    """Why there are none."""
+
+
+class StateBody(TypedDict):
+    """The state after a step."""
+
+    run_id: str
+    step: str
+    checkpoint_id: str
+    values: dict[str, Any]
+
+
+class BundleBody(TypedDict):
+    """The run in a file."""
+
+    exported_at: str
+    made_with: str
+    """The version of askgraph that wrote it."""
+    configuration: str
+    """A digest of the run's profile."""
+    prompts: dict[str, str]
+    redacted: bool
+    why: WhyBody
+    trace: Trace
+
+
 class ErasureBody(TypedDict):
     """The proof that something was erased."""
 
@@ -185,6 +220,27 @@ class DocumentListBody(TypedDict):
     """The documents of a workspace."""
 
     documents: list[DocumentBody]
+
+
+class PassageBody(TypedDict):
+    """A passage that a search found."""
+
+    document_id: str
+    title: str
+    source: str
+    heading_path: list[str]
+    page: int | None
+    start: int
+    end: int
+    text: str
+    score: float
+    """Comparable within one search only."""
+
+
+class PassageListBody(TypedDict):
+    """Passages, best first."""
+
+    passages: list[PassageBody]
 
 
 class ProgressBody(TypedDict):

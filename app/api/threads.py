@@ -96,9 +96,11 @@ async def read_history(
     scope: CallerScope,
     limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
     after: Annotated[str, Query(max_length=200, description="The `next` of the page before.")] = "",
+    run_id: Annotated[str | None, Query(max_length=200, description="Only the steps of this run.")] = None,
 ) -> dict[str, Any]:
     """List saved steps of a thread, oldest first: its node, what it changed, its time, its checkpoint."""
     steps, following = await history.read_page(scope.workspace_id, thread_id, scope.groups, limit=limit, after=after)
+    steps = [step for step in steps if run_id in (None, step["run_id"])]
     return {"thread_id": thread_id, "steps": steps, "next": following}
 
 

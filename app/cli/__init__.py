@@ -1,6 +1,7 @@
 """The `askgraph` command. Each command is a module of this package and is imported only when it is run."""
 
 import gc
+import os
 from typing import Annotated
 
 import typer
@@ -33,8 +34,18 @@ def askgraph(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            "--server",
+            metavar="URL",
+            help="Ask this server, with the key in ASKGRAPH_API_KEY, in place of this machine. [env: ASKGRAPH_SERVER]",
+        ),
+    ] = None,
 ) -> None:
     """Hold the options that come before the command."""
+    if server is not None:
+        os.environ["ASKGRAPH_SERVER"] = server
 
 
 def main() -> None:

@@ -1,15 +1,20 @@
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from app.cli.options import AnyWorkspaceOption, JsonOption, new_cli
-from app.cli.running import print_json, run
+from app.cli.reading_runs import choose_output
+from app.cli.running import run, run_on_server
 from app.cli.terminal import count, new_table, out, print_table
 from app.runs.costs import parse_since, read_costs
 from app.settings import read_settings
 from app.wiring.stores import open_run_log
 from domain.runs import CostKey
+
+if TYPE_CHECKING:
+    from app.cli.server_client import ServerClient
 
 cli = new_cli()
 
@@ -23,20 +28,21 @@ def costs(
 ) -> None:
     """Show what answering has cost: runs, calls, tokens, dollars. Cached answers cost nothing."""
 
-    async def work() -> int:
+    show = choose_output(print_costs, as_json=as_json)
+
+    async def read_here() -> int:
         start = parse_since(since)
         async with open_run_log(read_settings()) as log:
-            report = await read_costs(log, workspace, start, by)
-        if as_json:
-            print_json(report)
-        else:
-            print_costs(report)
-        return 0
+            return show(await read_costs(log, workspace, start, by))
 
-    run(work())
+    def read_there(server: "ServerClient") -> int:
+        return show(server.get("costs", workspace=workspace, since=since, by=by))
+
+    run_on_server(read_there, only_named=True)
+    run(read_here())
 
 
-def print_costs(report: dict[str, Any]) -> None:
+def print_costs(report: Mapping[str, Any]) -> None:
     """Print a row per group and one for the total."""
     total = report["total"]
     table = new_table()

@@ -48,7 +48,7 @@ def diff(
         return show(server.get("runs", one, "diff", other, workspace=workspace))
 
     if is_file(one) or is_file(other):
-        run(compare_here())
+        run(compare_here(), needs_data=not (is_file(one) and is_file(other)))
     run_there_or_here(compare_there, compare_here)
 
 

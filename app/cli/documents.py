@@ -1,16 +1,21 @@
 import json
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from pydantic import TypeAdapter
 from rich.markup import escape
 
 from app.cli.options import JsonOption, WhereOption, WorkspaceOption, new_cli
-from app.cli.running import print_json, run
+from app.cli.running import print_json, run, run_on_server
 from app.cli.terminal import new_table, print_table
 from app.settings import read_settings
 from app.wiring.stores import open_catalog
 from domain.documents import Document
 from domain.metadata import Metadata
 from domain.where import Scalar, Where
+
+if TYPE_CHECKING:
+    from app.cli.server_client import ServerClient
 
 cli = new_cli()
 
@@ -31,6 +36,15 @@ def documents(where: WhereOption = None, workspace: WorkspaceOption = "default",
                 print_documents(found)
             return 0
 
+    def list_there(server: "ServerClient") -> int:
+        found = server.get("documents", workspace=workspace, where=where)["documents"]
+        if as_json:
+            print_json(found)
+        else:
+            print_documents(TypeAdapter(list[Document]).validate_python(found))
+        return 0
+
+    run_on_server(list_there, only_named=True)
     run(work())
 
 

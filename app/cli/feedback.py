@@ -26,7 +26,10 @@ def feedback(
     rating: Annotated[Rating | None, typer.Option(help="Only thumbs of this kind.")] = None,
     limit: Annotated[int, typer.Option(help="Only this many of the latest.", min=1)] = 200,
     export: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write the questions and the library's files to this new folder.")
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Write the questions and the library's files to a new set, or add them to one."
+        ),
     ] = None,
     workspace: AnyWorkspaceOption = None,
     as_json: JsonOption = False,
@@ -65,6 +68,8 @@ def print_export(folder: Path, exported: "Exported") -> None:
     out.print(f"{count(exported.questions, 'question')} and {count(exported.files, 'file')} are in {folder}.")
     if exported.left_out:
         out.print(f"Left out: {count(exported.left_out, 'question')} that were answered by asking back.")
+    if exported.known:
+        out.print(f"There already, and left as they are: {count(exported.known, 'question')}.")
     for source in exported.without_file:
         out.print(f"Not kept, so not in the set: {escape(source)}")
     out.print("Add the facts that answers have to hold (`must`), then: askgraph eval", escape(str(folder)))

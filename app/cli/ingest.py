@@ -1,5 +1,6 @@
 import asyncio
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
@@ -10,21 +11,27 @@ from rich.markup import escape
 
 from app.api.descriptions import describe_ingest, describe_ingestion
 from app.cli.options import JsonOption, WorkspaceOption, new_cli
-from app.cli.running import print_json, run
+from app.cli.running import print_json, run, run_on_server
+from app.cli.server_client import ServerClient
 from app.cli.terminal import Progress, count, err, out, show_progress
 from app.ingest.background import HandedOver, hand_over
+from app.ingest.files import find_files, report_failure
 from app.ingest.formats import list_formats
 from app.ingest.parser_workers import ParserWorkers
+from app.ingest.sidecars import read_sidecar
 from app.serving.address import find_server
 from app.settings import Settings, read_settings
 from app.wiring.stores import open_backlog, open_ingestions
 from domain.documents import DocumentReport, IngestReport, check_groups
-from domain.errors import Unavailable
+from domain.errors import DocumentError, MetadataError, Unavailable, UnreadableDocument
+from domain.ingestions import IngestionStatus
 from domain.metadata import Metadata, read_pairs
 from domain.ports.ingestions import IngestionQueue
 
 POLL_SECONDS = 0.1
 """Interval between two looks at a queued file."""
+SERVER_POLL_SECONDS = 0.3
+"""The same where each look is a request to another machine."""
 
 cli = new_cli()
 
@@ -68,7 +75,64 @@ def ingest(
                 report = await _read_here(settings, workspace, paths, given, progress)
         return _report_ingest(report, as_json)
 
+    def send(server: ServerClient) -> int:
+        started = perf_counter()
+        given = _Given(read_pairs(meta or []), check_groups(group))
+        handed = _send(server, workspace, paths, given)
+        if background:
+            return _report_handed_over(handed, workspace, as_json)
+        with show_progress(transient=True, log=False) as progress:
+            documents = [*handed.refused, *_wait_for_server(server, workspace, handed.ingestions, progress)]
+        report = IngestReport(documents, round(perf_counter() - started, 3), handed.passed_over)
+        return _report_ingest(report, as_json)
+
+    run_on_server(send, only_named=True)
     run(work())
+
+
+def _send(server: ServerClient, workspace_id: str, paths: Sequence[Path], given: _Given) -> HandedOver:
+    """Send files to a server that is not of this home, which knows them by their names alone."""
+    handed, found = HandedOver(), dict[Path | DocumentReport, None]()
+    for path in paths:
+        files, others = find_files(path)
+        found |= dict.fromkeys(files)
+        handed.passed_over += others
+    taken = set[str]()
+    for file in found:
+        if isinstance(file, DocumentReport):
+            handed.refused.append(file)
+            continue
+        try:
+            if file.name in taken:
+                raise UnreadableDocument("Another of these files has the same name. Rename one: names identify them.")
+            taken.add(file.name)
+            sent = server.upload(file, workspace_id, read_sidecar(file) | given.metadata, given.groups)
+        except (DocumentError, MetadataError) as error:
+            sent = report_failure(str(file), error)
+        except OSError as error:
+            sent = report_failure(str(file), UnreadableDocument(f"{error.strerror}. Check its permissions and retry."))
+        if isinstance(sent, DocumentReport):
+            handed.refused.append(sent)
+        else:
+            handed.ingestions.append(sent)
+    return handed
+
+
+def _wait_for_server(
+    server: ServerClient, workspace_id: str, accepted: Sequence[IngestionStatus], progress: Progress
+) -> Iterator[DocumentReport]:
+    """Yield the report of each file once it is read and embedded. Ctrl-C cancels what has not been read yet."""
+    try:
+        for done, status in enumerate(accepted):
+            progress("files", done, len(accepted))
+            while status.report is None or (status.state == "done" and status.progress.stage != "done"):
+                time.sleep(SERVER_POLL_SECONDS)
+                status = server.read_ingestion(workspace_id, status.ingestion_id)
+            yield status.report
+    except KeyboardInterrupt:
+        for status in accepted:
+            server.cancel_ingestion(workspace_id, status.ingestion_id)
+        raise
 
 
 async def _hand_over(

@@ -6,7 +6,7 @@ from rich.markup import escape
 
 from app.api.descriptions import describe_ingestion
 from app.cli.options import JsonOption, WorkspaceOption, new_cli
-from app.cli.running import print_json, run
+from app.cli.running import print_json, run, run_on_server
 from app.cli.terminal import count, new_table, print_table
 from app.settings import read_settings
 from app.wiring.stores import open_ingestions
@@ -14,6 +14,7 @@ from domain.errors import UnknownIngestion
 from domain.ingestions import IngestionStatus
 
 if TYPE_CHECKING:
+    from app.cli.server_client import ServerClient
     from domain.ports.ingestions import IngestionQueue
 
 cli = new_cli()
@@ -36,12 +37,22 @@ def ingestions(
             found = [await _cancel(queue, workspace, each) for each in cancel or ()] or await queue.list(
                 workspace, limit
             )
-            if as_json:
-                print_json([describe_ingestion(status) for status in found])
-            else:
-                print_ingestions(found)
-            return 0
+            return show(found)
 
+    def work_there(server: "ServerClient") -> int:
+        return show(
+            [server.cancel_ingestion(workspace, each) for each in cancel or ()]
+            or server.list_ingestions(workspace, limit)
+        )
+
+    def show(found: Sequence[IngestionStatus]) -> int:
+        if as_json:
+            print_json([describe_ingestion(status) for status in found])
+        else:
+            print_ingestions(found)
+        return 0
+
+    run_on_server(work_there, only_named=True)
     run(work())
 
 

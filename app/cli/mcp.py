@@ -1,11 +1,8 @@
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from app.cli.options import new_cli
 from app.cli.running import fail, run
 from domain.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from app.serving.address import Address
 
 cli = new_cli()
 
@@ -14,8 +11,8 @@ cli = new_cli()
 def mcp() -> None:
     """Speak the Model Context Protocol on standard input and output.
 
-    For programs that start it, such as desktop assistants. Asks the server that runs in this home, or opens everything
-    itself.
+    For programs that start it, such as desktop assistants. Asks the server that is named, or runs in this home, or
+    opens everything itself.
     """
     from app.serving.address import find_server
     from app.settings import read_settings, reveal
@@ -28,15 +25,14 @@ def mcp() -> None:
         fail(ConfigurationError("The package mcp is missing. Install askgraph[mcp]."))
     settings = read_settings()
 
-    async def bridge(address: "Address") -> int:
+    async def bridge(url: str, key: str) -> int:
         from mcp.client import Client
         from mcp.client.streamable_http import streamable_http_client
         from mcp.shared._httpx_utils import create_mcp_http_client
 
-        key = reveal(settings.api_key) or address.token
         async with (
-            create_mcp_http_client({"Authorization": f"Bearer {key}"}) as http,
-            Client(streamable_http_client(f"{address.url}/mcp", http_client=http)) as client,
+            create_mcp_http_client({"Authorization": f"Bearer {key}"} if key else None) as http,
+            Client(streamable_http_client(f"{url.rstrip('/')}/mcp", http_client=http)) as client,
         ):
             return await _serve(mcp_protocol.make_bridge(client))
 
@@ -62,8 +58,11 @@ def mcp() -> None:
             )
             return await _serve(mcp_protocol.make_server(desk))
 
+    key = reveal(settings.api_key)
+    if settings.server is not None:
+        run(bridge(settings.server, key), needs_data=False)
     address = find_server(settings)
-    run(serve_here() if address is None else bridge(address))
+    run(serve_here() if address is None else bridge(address.url, key or address.token))
 
 
 async def _serve(server: Any) -> int:

@@ -1,3 +1,4 @@
+from pathlib import Path
 from typing import Annotated
 from uuid import UUID
 
@@ -6,7 +7,7 @@ from rich.markup import escape
 
 from app.cli.answers import show_events
 from app.cli.options import JsonOption, WorkspaceOption, check_thread, new_cli, parse_changes
-from app.cli.replaying import replay_many
+from app.cli.replaying import ManyRuns, replay_many
 from app.cli.running import run
 from app.cli.show import print_trace
 from app.cli.terminal import err
@@ -63,15 +64,36 @@ def replay(
     profile: Annotated[
         str | None, typer.Option(metavar="MODE|FILE[:MODE]", help="With --since: in this mode, or one of a file.")
     ] = None,
+    search_anew: Annotated[
+        bool,
+        typer.Option("--search-anew", help="With --since: change nothing but the documents, which are those of today."),
+    ] = False,
     budget: Annotated[
         float | None,
         typer.Option(help="With --since: US dollars that language models may cost; unset: they are not asked.", min=0),
     ] = None,
+    judge: Annotated[
+        bool, typer.Option("--judge", help="With --since: let the judge model compare changed answers, in the budget.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="With --since: only say what would be replayed.")] = False,
     most_changed: Annotated[
         float | None,
         typer.Option(help="With --since: exit with 1 if a greater share of the runs changes.", min=0, max=1),
     ] = None,
+    most_worse: Annotated[
+        float | None,
+        typer.Option(help="With --since: exit with 1 if a greater share of the runs becomes worse.", min=0, max=1),
+    ] = None,
+    journal: Annotated[
+        Path | None,
+        typer.Option(help="With --since: keep each result in this file, and go on from it after an interrupt."),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE.html", help="With --since: also write the report as a page.")
+    ] = None,
+    upload: Annotated[
+        bool, typer.Option("--upload", help="With --since: send the results to LangSmith as an experiment.")
+    ] = False,
     workspace: WorkspaceOption = "default",
     as_json: JsonOption = False,
 ) -> None:
@@ -87,16 +109,24 @@ def replay(
             if target or beginning or after or until:
                 raise StateError("--since replays many runs, each from the first step that the change affects.")
             return await replay_many(
-                since=since,
-                where=where,
-                changes=parsed,
-                mode=mode,
-                profile=profile,
-                budget=budget,
-                dry_run=dry_run,
-                most_changed=most_changed,
-                workspace=workspace,
-                as_json=as_json,
+                ManyRuns(
+                    since=since,
+                    where=where,
+                    changes=parsed,
+                    mode=mode,
+                    profile=profile,
+                    search_anew=search_anew,
+                    budget=budget,
+                    judge=judge,
+                    dry_run=dry_run,
+                    most_changed=most_changed,
+                    most_worse=most_worse,
+                    journal=journal,
+                    report=report,
+                    upload=upload,
+                    workspace=workspace,
+                    as_json=as_json,
+                )
             )
         if target is None:
             raise StateError("Name a run or a thread, or replay many with --since.")

@@ -1,15 +1,22 @@
 """Replays many runs, for `askgraph replay --since`."""
 
+import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from app.adapters.tracing.experiments import check_langsmith
 from app.cli.reading_runs import escape, shorten
-from app.cli.running import print_json
+from app.cli.running import print_json, write_file
 from app.cli.terminal import count, err, new_table, out, print_table, show_progress
+from app.evaluation.uploading import upload_replay
 from app.modes import fit_modes, read_modes
 from app.runs.costs import parse_since
 from app.runs.fleet import MOST_REPLAYED, make_variant
+from app.runs.fleet_journal import FleetJournal
+from app.runs.fleet_page import draw_page
+from app.runs.fleet_report import list_most_different
 from app.settings import Settings, read_settings
 from app.wiring.services import open_services
 from domain.errors import StateError
@@ -17,48 +24,93 @@ from domain.profile import Profile
 from domain.run_lists import RunFilter, parse_run_filter
 from domain.scope import Scope
 
-_SHOWN = 10
-"""Changed runs that are printed."""
+
+@dataclass(frozen=True, slots=True)
+class ManyRuns:
+    """The options of a replay of many runs."""
+
+    since: str
+    where: str | None
+    changes: Mapping[str, str]
+    mode: str | None
+    profile: str | None
+    search_anew: bool
+    budget: float | None
+    judge: bool
+    dry_run: bool
+    most_changed: float | None
+    most_worse: float | None
+    journal: Path | None
+    report: Path | None
+    upload: bool
+    workspace: str
+    as_json: bool
 
 
-async def replay_many(
-    *,
-    since: str,
-    where: str | None,
-    changes: Mapping[str, str],
-    mode: str | None,
-    profile: str | None,
-    budget: float | None,
-    dry_run: bool,
-    most_changed: float | None,
-    workspace: str,
-    as_json: bool,
-) -> int:
+async def replay_many(options: ManyRuns) -> int:
     """Replay the runs that fit, print the report, and return the exit code: 1 if a greater share than `most_changed`
-    changed."""
-    wanted = RunFilter(parse_since(since), parse_run_filter(where), MOST_REPLAYED)
+    changed, or than `most_worse` became worse."""
+    asker = Scope(options.workspace)
+    wanted = RunFilter(parse_since(options.since), parse_run_filter(options.where), MOST_REPLAYED)
+    if options.judge and options.budget is None:
+        raise StateError("--judge asks a language model: say with --budget how many dollars it may cost.")
+    if options.upload:
+        check_langsmith()
     settings = read_settings()
     async with open_services(settings) as services:
-        modes = dict(services.modes)
-        if profile is not None:
-            added, mode = _read_profile(profile, settings, modes)
+        modes, mode = dict(services.modes), options.mode
+        if options.profile is not None:
+            added, mode = _read_profile(options.profile, settings, modes)
             modes |= fit_modes(added, services.library.embedder.name)
-        variant = make_variant(changes, mode)
+        variant = make_variant(options.changes, mode, search_anew=options.search_anew)
+        judge = services.models.chat.judge if options.judge else None
+        if options.judge and judge is None:
+            raise StateError("--judge needs a language model that verifies: ASKGRAPH_MODEL_JUDGE.")
+        journal = None
+        if options.journal is not None:
+            journal = FleetJournal(
+                options.journal,
+                workspace=options.workspace,
+                changes=options.changes,
+                search_anew=options.search_anew,
+                profile=None if mode is None else modes[mode].model_dump(),
+                judge=judge and judge.name,
+                machine=services.runs.fingerprint,
+                documents=await services.library.documents.corpus_fingerprint(asker),
+            )
         fleet = services.make_debugger().make_fleet(modes)
-        plan, planned = await fleet.plan(Scope(workspace), wanted, variant)
-        if not as_json:
-            print_plan(plan, budget)
-        if dry_run:
-            if as_json:
+        plan, planned = await fleet.plan(asker, wanted, variant)
+        if not options.as_json:
+            print_plan(plan, options.budget)
+        if options.dry_run:
+            if options.as_json:
                 print_json(plan)
             return 0
         with show_progress(transient=True) as progress:
-            report = await fleet.run(Scope(workspace), plan, planned, variant, budget=budget, progress=progress)
-    if as_json:
+            report = await fleet.run(
+                asker,
+                plan,
+                planned,
+                variant,
+                budget=options.budget,
+                judge=judge,
+                journal=journal,
+                progress=progress,
+            )
+        fingerprint = services.runs.fingerprint
+    if options.as_json:
         print_json(report)
     else:
         print_report(report)
-    return 1 if most_changed is not None and report["share_changed"] > most_changed else 0
+    if options.report is not None:
+        write_file(options.report, draw_page(report).encode())
+        err.print(f"Side by side: {options.report}", markup=False)
+    if options.upload:
+        name = await asyncio.to_thread(upload_replay, report, options.workspace, fingerprint)
+        err.print(f"Experiment in LangSmith: {name}", markup=False)
+    too_many = options.most_changed is not None and report["share_changed"] > options.most_changed
+    too_bad = options.most_worse is not None and report["share_worse"] > options.most_worse
+    return 1 if too_many or too_bad else 0
 
 
 def _read_profile(text: str, settings: Settings, known: Mapping[str, Profile]) -> tuple[dict[str, Profile], str]:
@@ -96,6 +148,7 @@ def print_report(report: Mapping[str, Any]) -> None:
     """Print what would have been otherwise."""
     flipped = ", ".join(f"{number} {aspect}" for aspect, number in report["flipped"].items()) or "nothing"
     out.print(f"{report['changed']} of {report['tried']} changed ({report['share_changed']:.1%}): {flipped}")
+    out.print(f"  {report['better']} better, {report['worse']} worse, by {escape(report['judge'])}")
     for change, number in report["outcomes"].items():
         out.print(f"  {number} × {escape(change)}")
     out.print(
@@ -105,15 +158,16 @@ def print_report(report: Mapping[str, Any]) -> None:
     for reason, number in report["not_tried"].items():
         out.print(f"[yellow]{number} not tried: {escape(reason)}[/yellow]")
     table = new_table()
-    for heading in ("step", "ms then", "ms now"):
+    for heading in ("step", "ms then", "ms now", "$ then", "$ now"):
         table.add_column(heading, justify="left" if heading == "step" else "right")
-    for node, (then, now) in report["ms_by_node"].items():
-        table.add_row(node, f"{then:,.1f}", f"{now:,.1f}")
+    for node, change in report["by_node"].items():
+        costs = ("?" if cost is None else f"{cost:.4f}" for cost in change["cost"])
+        table.add_row(node, *(f"{ms:,.1f}" for ms in change["ms"]), *costs)
     print_table(table)
-    by_id = {row["run_id"]: row for row in report["runs"]}
-    for run_id in report["most_different"][:_SHOWN]:
-        row = by_id[run_id]
-        out.print(f"\n[bold]{escape(shorten(row['question'], 100))}[/bold] [dim]{run_id}[/dim]")
+    for row in list_most_different(report):
+        judged = f"{row['judged']['now']}: {row['judged']['reason']}" if row["judged"] else ""
+        asked = escape(shorten(row["question"], 100))
+        out.print(f"\n[bold]{asked}[/bold] [dim]{row['run_id']} {escape(shorten(judged, 120))}[/dim]")
         for label, ending in (("then", row["recorded"]), ("now", row["ending"])):
             ended = ending["error"] or ending["outcome"]
             out.print(f"  {label:<4} {ended} {ending['confidence']:.2f}: {escape(shorten(ending['answer'], 120))}")

@@ -3,6 +3,7 @@
 import gc
 import json
 import logging
+import os
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -16,12 +17,22 @@ if TYPE_CHECKING:
     from app.cli.server_client import ServerClient
 
 
-def run(work: Coroutine[Any, Any, int], *, log_level: int = logging.WARNING) -> NoReturn:
+def run(work: Coroutine[Any, Any, int], *, log_level: int = logging.WARNING, needs_data: bool = True) -> NoReturn:
     """Run a command to its end and exit with the code that it returns.
 
-    An error of ours is printed in one line. The exit code is 2 if the request was wrong, 130 after Ctrl-C, else 1.
+    An error of ours is printed in one line. The exit code is 2 if the request was wrong, 130 after Ctrl-C, else 1. One
+    that needs the data of this machine is refused where a server is named.
     """
     import uvloop
+
+    if needs_data and (server := os.environ.get("ASKGRAPH_SERVER")):
+        work.close()
+        fail(
+            InputError(
+                f"This command works on the data of this machine, and cannot be sent to {server}. Run it where the "
+                "server runs, or leave out --server and ASKGRAPH_SERVER."
+            )
+        )
 
     _configure_logging(log_level)
     gc.enable()
@@ -37,8 +48,9 @@ def run(work: Coroutine[Any, Any, int], *, log_level: int = logging.WARNING) -> 
     raise typer.Exit(code)
 
 
-def run_on_server(work: Callable[["ServerClient"], int]) -> None:
-    """Run a command on the server that runs in this home and exit, or return if there is none.
+def run_on_server(work: Callable[["ServerClient"], int], *, only_named: bool = False) -> None:
+    """Run a command on the server that is named, or runs in this home, and exit; return if there is none. If
+    `only_named`, a server of this home does not count, because the command is quicker here.
 
     The server has its models loaded, which takes longer than the work of most commands.
     """
@@ -46,7 +58,10 @@ def run_on_server(work: Callable[["ServerClient"], int]) -> None:
     from app.settings import read_settings
 
     try:
-        server = ServerClient.find(read_settings())
+        settings = read_settings()
+        if only_named and settings.server is None:
+            return
+        server = ServerClient.find(settings)
         if server is None:
             return
         code = work(server)

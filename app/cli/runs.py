@@ -57,6 +57,8 @@ def print_runs(found: Mapping[str, Any]) -> None:
     for each in found["runs"]:
         outcome = each["error"] or each["outcome"] or "-"
         marks = [name for name in ("cached", "replay") if each[name]]
+        if each["rating"]:
+            marks.append(f"thumbs {each['rating']}")
         table.add_row(
             each["run_id"],
             each["started_at"][:19].replace("T", " "),

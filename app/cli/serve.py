@@ -5,7 +5,6 @@ import typer
 
 from app.cli.options import new_cli
 from app.cli.running import run
-from app.serving.server import run_server
 
 cli = new_cli()
 
@@ -17,6 +16,13 @@ def serve(
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Listen on an address that others reach although there is no key.")
     ] = False,
+    embedded: Annotated[bool, typer.Option("--embedded", hidden=True)] = False,
 ) -> None:
     """Serve the pages and the API."""
+    if embedded:
+        from app.serving.embedded import run_embedded
+
+        run(run_embedded())
+    from app.serving.server import run_server
+
     run(run_server(host, port, insecure=insecure), log_level=logging.INFO)

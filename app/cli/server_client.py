@@ -1,95 +1,124 @@
-"""Talks to the running server, so that a command need not load models and open everything again."""
+"""Talks to a running server, so that a command need not load models and open everything again: the one that is named by
+`--server` or `ASKGRAPH_SERVER`, else the one of this home."""
 
 import json
-from collections.abc import Iterator
-from http.client import HTTPConnection, HTTPException, HTTPResponse
-from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
 
-from app.api.sse import read_frames
+from pydantic import TypeAdapter
+
+import askgraph
 from app.serving.address import find_server
 from app.settings import Settings, reveal
+from askgraph.calls import Request, join_path
+from askgraph.following import Following
+from domain.documents import DocumentReport
 from domain.errors import AskgraphError, InputError, NotFound, Unavailable
 from domain.events import Event
+from domain.ingestions import IngestionStatus
 
-SILENCE_SECONDS = 60.0
-"""Longest silence of the server. While a run works, it sends a comment every 15 seconds."""
-
-ERRORS: dict[int, type[AskgraphError]] = {404: NotFound, 413: InputError, 422: InputError}
-"""The kind of error by the response's status, where it is not just `AskgraphError`."""
+_KINDS = (
+    (askgraph.NotFound, NotFound),
+    (askgraph.InputError, InputError),
+    (askgraph.Unavailable, Unavailable),
+    (askgraph.AskgraphError, AskgraphError),
+)
+"""Errors of the client, and those that a command ends with."""
+_STATUS = TypeAdapter(IngestionStatus)
 
 
 class ServerClient:
-    """Calls the HTTP API of one server. Each request has its own connection.
+    """`askgraph.Client` for commands: plain JSON, and errors that the command line knows.
 
     Raises the server's error as `NotFound`, `InputError` or `AskgraphError`, and `Unavailable` if the connection fails.
     """
 
-    def __init__(self, url: str, key: str) -> None:
-        address = urlsplit(url)
-        self._key = key
-        self._host, self._port = address.hostname or "", address.port
+    def __init__(self, url: str, key: str, *, is_local: bool = False) -> None:
+        # No proxy leads to this machine.
+        with _as_ours():
+            self._client = askgraph.Client(url, key=key, http={"trust_env": not is_local})
 
     @classmethod
     def find(cls, settings: Settings) -> "ServerClient | None":
-        """Return a client of the server that runs in the home with these settings, or None if there is none."""
+        """Return a client of the server that is named, or runs in the home with these settings; None if there is none.
+
+        One that is named gets the key of the settings, and never the token of this home.
+        """
+        if settings.server is not None:
+            return cls(settings.server, reveal(settings.api_key))
         address = find_server(settings)
-        return None if address is None else cls(address.url, reveal(settings.api_key) or address.token)
+        return None if address is None else cls(address.url, reveal(settings.api_key) or address.token, is_local=True)
 
     def get(self, *path: str, **query: Any) -> Any:
         """Return what a GET of the path answers. Values that are None are left out of the query."""
-        return self._read("GET", path, query)
+        return self._read(Request("GET", join_path(*path), query))
 
     def post(self, *path: str, body: dict[str, Any], **query: Any) -> Any:
         """Send a POST, and return what it answers."""
-        return self._read("POST", path, query, json.dumps(body))
+        return self._read(Request("POST", join_path(*path), query, body=body))
+
+    def patch(self, *path: str, body: dict[str, Any], **query: Any) -> Any:
+        """Send a PATCH, and return what it answers."""
+        return self._read(Request("PATCH", join_path(*path), query, body=body))
 
     def delete(self, *path: str, **query: Any) -> Any:
         """Send a DELETE, and return what it answers."""
-        return self._read("DELETE", path, query)
+        return self._read(Request("DELETE", join_path(*path), query))
 
     def stream(self, *path: str, body: dict[str, Any]) -> Iterator[Event]:
         """Send a POST and yield the events of the run that it starts, as they come."""
-        connection = self._connect()
-        try:
-            response = self._send(connection, "POST", f"{_join(path)}?stream=true", json.dumps(body))
-            for frame in read_frames(line.decode() for line in response):
-                yield frame.event
-        except (OSError, HTTPException) as error:
-            raise Unavailable(f"The connection to the running server broke: {error}.") from error
-        finally:
-            connection.close()
+        asked = Request("POST", join_path(*path), {"stream": "true"}, body=body)
+        with _as_ours():
+            for frame in self._client.read_frames(Following(body.get("workspace"), ask=asked)):
+                if frame.type != "accepted":
+                    yield cast(Event, frame.event)
 
     def download(self, *path: str, **query: Any) -> bytes:
         """Return the content that a GET of the path answers."""
-        return self._fetch("GET", path, query)
+        return self._send(Request("GET", join_path(*path), query))
 
-    def _read(self, method: str, path: tuple[str, ...], query: dict[str, Any], body: str | None = None) -> Any:
-        content = self._fetch(method, path, query, body)
+    def upload(
+        self, file: Path, workspace: str, metadata: Mapping[str, Any], groups: Sequence[str] | None
+    ) -> IngestionStatus | DocumentReport:
+        """Send a file, to be read later. Returns its ingestion, or the report of a file that was refused."""
+        with _as_ours():
+            [sent] = self._client.upload(file, workspace=workspace, metadata=metadata, groups=groups, wait=False)
+        if sent.ingestion_id is None:
+            return DocumentReport(**sent.report.model_dump() if sent.report else {})
+        return _read_status(sent.model_dump() | {"workspace": workspace})
+
+    def read_ingestion(self, workspace: str, ingestion_id: str) -> IngestionStatus:
+        """Return how far the reading of a file has come."""
+        return _read_status(self.get("ingestions", ingestion_id, workspace=workspace))
+
+    def cancel_ingestion(self, workspace: str, ingestion_id: str) -> IngestionStatus:
+        """Give up a file that has not been read yet."""
+        return _read_status(self.delete("ingestions", ingestion_id, workspace=workspace))
+
+    def list_ingestions(self, workspace: str, limit: int) -> list[IngestionStatus]:
+        """List the files that wait or are being read, and those of the last hour."""
+        found = self.get("ingestions", workspace=workspace, limit=limit)
+        return [_read_status(each) for each in found["ingestions"]]
+
+    def _read(self, request: Request) -> Any:
+        content = self._send(request)
         return json.loads(content) if content else None
 
-    def _fetch(self, method: str, path: tuple[str, ...], query: dict[str, Any], body: str | None = None) -> bytes:
-        given = {name: value for name, value in query.items() if value is not None}
-        connection = self._connect()
-        try:
-            return self._send(connection, method, f"{_join(path)}?{urlencode(given, doseq=True)}", body).read()
-        except (OSError, HTTPException) as error:
-            raise Unavailable(f"The connection to the running server broke: {error}.") from error
-        finally:
-            connection.close()
-
-    def _connect(self) -> HTTPConnection:
-        return HTTPConnection(self._host, self._port, timeout=SILENCE_SECONDS)
-
-    def _send(self, connection: HTTPConnection, method: str, target: str, body: str | None = None) -> HTTPResponse:
-        headers = {"Authorization": f"Bearer {self._key}"} | ({"Content-Type": "application/json"} if body else {})
-        connection.request(method, target, body, headers)
-        response = connection.getresponse()
-        if response.status >= 400:
-            error = json.loads(response.read())["error"]
-            raise ERRORS.get(response.status, AskgraphError)(error["message"])
-        return response
+    def _send(self, request: Request) -> bytes:
+        with _as_ours():
+            return self._client.send(request)
 
 
-def _join(path: tuple[str, ...]) -> str:
-    return "/api/" + "/".join(quote(part, safe="") for part in path)
+def _read_status(described: dict[str, Any]) -> IngestionStatus:
+    return _STATUS.validate_python(described | {"workspace_id": described["workspace"]})
+
+
+@contextmanager
+def _as_ours() -> Iterator[None]:
+    try:
+        yield
+    except askgraph.AskgraphError as error:
+        kind = next(ours for theirs, ours in _KINDS if isinstance(error, theirs))
+        raise kind(error.message) from error

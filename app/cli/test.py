@@ -48,4 +48,4 @@ def repeat_files(
             out.print(f"{count(len(results), 'run')}, {differing} of them differ.")
         return 1 if differing else 0
 
-    run(work())
+    run(work(), needs_data=False)

@@ -64,7 +64,7 @@ def whatif(
         return show(server.post("runs", run_id, "whatif", body=body, workspace=workspace))
 
     if is_file(run_id):
-        run(try_file())
+        run(try_file(), needs_data=False)
     run_there_or_here(try_there, try_here)
 
 

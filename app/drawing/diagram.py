@@ -9,8 +9,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import TypedDict
+
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
+
+Point = tuple[float, float]
 
 STORED = Path(__file__).with_name("answer_graph.json")
 
@@ -31,6 +35,36 @@ class Diagram:
 
     steps: tuple[str, ...]
     edges: tuple[Edge, ...]
+
+
+class PlacedStep(TypedDict):
+    """A step as a rectangle; `x` and `y` are its centre."""
+
+    name: str
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+class PlacedEdge(TypedDict):
+    """An edge as a line, from the border of one rectangle to that of the other."""
+
+    source: str
+    target: str
+    label: str | None
+    """The outcome that leads this way; null for an edge that is always taken."""
+    points: list[Point]
+    """Corners of the line: x and y of each."""
+
+
+class Layout(TypedDict):
+    """A diagram with positions, in units of length from the top left corner."""
+
+    width: float
+    height: float
+    steps: list[PlacedStep]
+    edges: list[PlacedEdge]
 
 
 def read_graph(graph: "CompiledStateGraph[Any, Any, Any, Any]") -> Diagram:

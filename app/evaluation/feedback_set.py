@@ -1,10 +1,12 @@
-"""Makes a practical evaluation set of what readers say of answers: their questions, and the files of the library.
+"""Makes a practical evaluation set of runs: their questions, what readers say of the answers, and the library's files.
 
-A person adds the facts that the answers have to hold (`must`); `rating`, `reason`, `comment` and `answer` are there for
-that, and `askgraph eval` passes over them.
+A set grows: what is added later brings the library of that day, beside those that are there. A person adds the facts
+that the answers have to hold (`must`); `rating`, `reason`, `comment` and `answer` are there for that, and
+`askgraph eval` passes over them.
 """
 
 import asyncio
+import hashlib
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -12,9 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from app.runs.saved_run import SavedRun
 from domain.documents import Document
 from domain.errors import InputError
-from domain.feedback import RatedRun
+from domain.feedback import AskedRun, Feedback, RatedRun
 from domain.outcome import ANSWERS
 from domain.profile import MOST_SOURCES
 from domain.text.markers import find_markers
@@ -33,40 +36,56 @@ class Exported:
     """Questions that were answered by asking back, which a set cannot score."""
     without_file: list[str] = field(default_factory=list)
     """Documents whose file is not kept."""
+    known: int = 0
+    """Questions that the set had already. They stay as they are."""
 
 
 class FeedbackSet:
-    """A set that is being written. The folder must be new or empty."""
+    """A set that is being written, or added to."""
 
     def __init__(self, folder: Path, read: ReadFile) -> None:
-        if folder.exists() and any(folder.iterdir()):
-            raise InputError(f"{folder} is not empty. Name a new folder.")
+        """Raises `InputError` where the folder holds something else than such a set."""
+        self._rows = folder / "queries.jsonl"
+        if folder.exists() and any(folder.iterdir()) and not self._rows.exists():
+            raise InputError(f"{folder} is neither empty nor a set. Name a new folder.")
+        self._known = _read_ids(self._rows)
         self._folder = folder
         self._read = read
+        self._libraries: dict[str, str] = {}
+        """The name of each workspace's library."""
         self._sources: dict[tuple[str, str], str] = {}
         """The place in its library of each document that was written, by workspace and id."""
         self.exported = Exported()
 
     async def add_library(self, workspace_id: str, documents: Sequence[Document]) -> None:
         """Write the files of a workspace's documents."""
-        library = self._folder / "files" / workspace_id
+        # A file that changes must not change what older questions are asked of.
+        held = sorted((document.source, document.content_hash) for document in documents)
+        digest = hashlib.sha256(json.dumps(held).encode()).hexdigest()[:8]
+        self._libraries[workspace_id] = f"{workspace_id}-{digest}"
+        library = self._folder / "files" / self._libraries[workspace_id]
         library.mkdir(parents=True, exist_ok=True)
-        for document in documents:
+        taken: set[Path] = set()
+        for document in sorted(documents, key=lambda each: (each.source, each.id)):
             place = _place(document.source)
-            if (library / place).exists():
+            if place in taken:
                 place = Path(document.id, place.name)
-            if await self._write(library / place, workspace_id, document.content_hash):
+            taken.add(place)
+            if (library / place).exists() or await self._write(library / place, workspace_id, document.content_hash):
                 self._sources[workspace_id, document.id] = place.as_posix()
                 self.exported.files += 1
             else:
                 self.exported.without_file.append(document.source)
 
-    def add_questions(self, rated: Sequence[RatedRun]) -> None:
-        """Write the questions, after the libraries."""
-        rows = [self._describe(run) for run in rated if run.outcome != "asked_back"]
-        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        (self._folder / "queries.jsonl").write_text(text, "utf-8")
-        self.exported.questions, self.exported.left_out = len(rows), len(rated) - len(rows)
+    def add_questions(self, runs: Sequence[AskedRun], must: Sequence[Sequence[str]] = ()) -> None:
+        """Write the questions, after the libraries. `must` are the facts that their answers have to hold, each in its
+        accepted spellings."""
+        fitting = [run for run in runs if run.outcome != "asked_back"]
+        rows = [self._describe(run, must) for run in fitting if run.run_id not in self._known]
+        with self._rows.open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        self.exported.questions, self.exported.left_out = len(rows), len(runs) - len(fitting)
+        self.exported.known = len(fitting) - len(rows)
 
     async def _write(self, file: Path, workspace_id: str, content_hash: str) -> bool:
         content = [part async for part in self._read(workspace_id, content_hash)]
@@ -74,38 +93,71 @@ class FeedbackSet:
             await asyncio.to_thread(_write_file, file, content)
         return bool(content)
 
-    def _describe(self, run: RatedRun) -> dict[str, Any]:
-        said, row = run.feedback, dict[str, Any]()
+    def _describe(self, run: AskedRun, must: Sequence[Sequence[str]]) -> dict[str, Any]:
+        said, row = run.feedback if isinstance(run, RatedRun) else None, dict[str, Any]()
+        rating, reason = (None, None) if said is None else (said.rating, said.reason)
         if run.outcome == "conversed":
             row["talk"] = True
-        elif said.rating == "up":
+        elif must:
+            row["answerable"] = True
+        elif rating == "up":
             row["answerable"] = run.outcome in ANSWERS
-        elif said.reason in ("not_found", "incomplete", "bad_source"):
+        elif reason in ("not_found", "incomplete", "bad_source"):
             row["answerable"] = True
         cited = [self._sources.get((run.workspace_id, citation["document_id"])) for citation in run.citations]
-        if said.rating == "up" and run.outcome in ANSWERS and cited and cited[0]:
+        if rating == "up" and run.outcome in ANSWERS and cited and cited[0]:
             row["source"] = cited[0]
-        if said.reason == "wrong":
+        if reason == "wrong":
             row["must_not"] = _list_statements(run.answer)
         return {
             "id": run.run_id,
-            "library": run.workspace_id,
+            "library": self._libraries[run.workspace_id],
             "question": run.question,
             "before": list(run.before),
-            "type": "up" if said.rating == "up" else said.reason or "down",
-            "must": [],
+            "type": (rating if rating == "up" else reason or rating) or "",
+            "must": [list(spellings) for spellings in must],
             **row,
-            "rating": said.rating,
-            "reason": said.reason,
-            "comment": said.comment,
+            "rating": rating,
+            "reason": reason,
+            "comment": "" if said is None else said.comment,
             "answer": run.answer,
         }
 
 
+def describe_run(saved: SavedRun, said: Feedback | None) -> AskedRun:
+    """Return what a set takes of a run, with what its reader said, if anything."""
+    record = saved.record
+    asked: dict[str, Any] = {
+        "workspace_id": record.workspace_id,
+        "run_id": record.run_id,
+        "thread_id": record.thread_id,
+        "mode": record.mode,
+        # What the run remembered is what it went by.
+        "before": [turn["question"] for turn in saved.steps[0].values["turns"]],
+        "question": record.question,
+        "answer": record.answer,
+        "outcome": record.outcome,
+        "citations": record.citations,
+    }
+    return AskedRun(**asked) if said is None else RatedRun(**asked, feedback=said)
+
+
 def _write_file(file: Path, content: Sequence[bytes]) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("wb") as written:
+    # A file that is there is whole, also after an interrupt.
+    partial = file.with_name(f".{file.name}.partial")
+    with partial.open("wb") as written:
         written.writelines(content)
+    partial.replace(file)
+
+
+def _read_ids(rows: Path) -> set[str]:
+    """Return the ids of the set's questions. Raises `InputError` where the file is none of a set."""
+    try:
+        text = rows.read_text("utf-8") if rows.exists() else ""
+        return {json.loads(line)["id"] for line in text.splitlines() if line.strip()}
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{rows} is not the list of a set's questions. Name a new folder.") from error
 
 
 def _list_statements(answer: str) -> list[str]:

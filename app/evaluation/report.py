@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from html import escape
@@ -25,6 +25,7 @@ from app.evaluation.scoring import (
     score,
 )
 from app.evaluation.sets import Question
+from app.support.html_tables import draw_row, draw_table
 from domain.errors import InputError
 
 NAME = "report"
@@ -129,7 +130,7 @@ def _draw(each: Evaluated) -> str:
             *(_draw_types(each, result) for result in each.results),
             *(_draw_routes(each, result) for result in each.results),
             *(_draw_reliability(each, result) for result in each.results),
-            _draw_table(
+            draw_table(
                 ("", "question", "expected, and its rank", "answer", "confidence", "route", "ms"), rows, "questions"
             ),
             "</section>",
@@ -140,7 +141,7 @@ def _draw(each: Evaluated) -> str:
 def _draw_metrics(each: Evaluated, comparisons: Sequence[Comparison]) -> str:
     names = dict.fromkeys(name for result in each.results for name in result.metrics)
     rows = [
-        _draw_row(
+        draw_row(
             [name]
             + [_show(result.metrics.get(name)) for result in each.results]
             + [_show(comparison.differences.get(name), sign="+") for comparison in comparisons]
@@ -148,7 +149,7 @@ def _draw_metrics(each: Evaluated, comparisons: Sequence[Comparison]) -> str:
         for name in names
     ]
     heads = ["metric", *(result.profile for result in each.results), *(f"{c.after} − {c.before}" for c in comparisons)]
-    return _draw_table(heads, rows, "metrics")
+    return draw_table(heads, rows, "metrics")
 
 
 def _draw_comparison(comparison: Comparison) -> str:
@@ -167,8 +168,8 @@ def _draw_types(each: Evaluated, result: Result) -> str:
     names = dict.fromkeys(
         name for metrics in types.values() for name in metrics if not name.startswith(("latency_ms", "calls", "tokens"))
     )
-    rows = [_draw_row([name, *(_show(metrics.get(name)) for metrics in types.values())]) for name in names]
-    table = _draw_table((f"{result.profile}, by type", *types), rows, "metrics")
+    rows = [draw_row([name, *(_show(metrics.get(name)) for metrics in types.values())]) for name in names]
+    table = draw_table((f"{result.profile}, by type", *types), rows, "metrics")
     return f"<details><summary>{escape(result.profile)} by type of question</summary>{table}</details>"
 
 
@@ -177,8 +178,8 @@ def _draw_routes(each: Evaluated, result: Result) -> str:
     if not table or each.set.kind == "verification":
         return ""
     went = list(dict.fromkeys(name for row in table.values() for name in row))
-    rows = [_draw_row([wanted, *(str(row.get(name, 0)) for name in went)]) for wanted, row in table.items()]
-    return _draw_table((f"{result.profile}: belongs to, went to", *went), rows, "metrics")
+    rows = [draw_row([wanted, *(str(row.get(name, 0)) for name in went)]) for wanted, row in table.items()]
+    return draw_table((f"{result.profile}: belongs to, went to", *went), rows, "metrics")
 
 
 def _draw_reliability(each: Evaluated, result: Result) -> str:
@@ -190,13 +191,13 @@ def _draw_reliability(each: Evaluated, result: Result) -> str:
         f"<circle cx='{100 * b.confidence:.1f}' cy='{100 - 100 * b.happened:.1f}' r='{1 + b.questions**0.5 / 2:.1f}'/>"
         for b in bins
     )
-    rows = [_draw_row([str(b.questions), f"{b.confidence:.2f}", f"{b.happened:.2f}"]) for b in bins]
+    rows = [draw_row([str(b.questions), f"{b.confidence:.2f}", f"{b.happened:.2f}"]) for b in bins]
     return (
         f"<details><summary>{escape(result.profile)}: reliability of confidence</summary>"
         "<svg viewBox='-4 -4 108 108' width='240' height='240' role='img' aria-label='Reliability diagram'>"
         "<path d='M0 0V100H100M0 100L100 0' fill='none' stroke='currentColor' stroke-width='.5'/>"
         f"<g fill='currentColor' fill-opacity='.6'>{dots}</g></svg>"
-        f"{_draw_table(('questions', 'mean confidence', 'sources answer'), rows, 'metrics')}</details>"
+        f"{draw_table(('questions', 'mean confidence', 'sources answer'), rows, 'metrics')}</details>"
     )
 
 
@@ -244,13 +245,3 @@ def _find_rank(doc: str, outcome: Outcome) -> str:
 
 def _show(value: float | None, sign: str = "") -> str:
     return "" if value is None else f"{value:{sign}.4g}"
-
-
-def _draw_row(cells: Iterable[str]) -> str:
-    return f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
-
-
-def _draw_table(heads: Iterable[str], rows: Sequence[str], kind: str) -> str:
-    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
-    body = "\n".join(rows)
-    return f"<table class='{kind}'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -1,14 +1,17 @@
-"""Uploads an evaluation to LangSmith."""
+"""Uploads an evaluation, or a replay of many runs, to LangSmith."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from app.adapters.tracing.experiments import Example, ExampleRun, open_experiments
 from app.evaluation.asking import Outcome
 from app.evaluation.evaluation import Evaluated, Result
 from app.evaluation.scoring import Metrics, is_right, pair_up, score_rankings
 from app.evaluation.sets import Question
+from app.runs.fleet_report import FleetReport, FleetRow
+
+_REPLAY_METRICS: Final = ("changed", "share_changed", "better", "worse", "citations_gained", "citations_lost", "spent")
 
 
 def upload(evaluated: Sequence[Evaluated], fingerprint: str) -> list[str]:
@@ -33,6 +36,40 @@ def upload(evaluated: Sequence[Evaluated], fingerprint: str) -> list[str]:
                 experiments.upload_experiment(dataset_id, name, metadata, _list_runs(each, result), result.metrics)
                 names.append(name)
     return names
+
+
+def upload_replay(report: FleetReport, workspace: str, fingerprint: str) -> str:
+    """Upload the replayed runs as examples, with how they ended then as what is expected, and how they end now as an
+    experiment on them. Return the experiment's name.
+
+    Raises `ConfigurationError` and `Unavailable`.
+    """
+    rows = [row for row in report["runs"] if row["recorded"] and row["ending"]]
+    name = f"replay-{workspace}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    with open_experiments() as experiments:
+        dataset_id = experiments.upload_dataset(
+            f"runs of {workspace}",
+            [Example(row["run_id"], {"question": row["question"]}, dict(row["recorded"] or {}), "") for row in rows],
+        )
+        metrics = {key: float(report[key]) for key in _REPLAY_METRICS}
+        metadata = {"change": report["change"], "judge": report["judge"], "machine": fingerprint}
+        experiments.upload_experiment(dataset_id, name, metadata, [_describe_row(row) for row in rows], metrics)
+    return name
+
+
+def _describe_row(row: FleetRow) -> ExampleRun:
+    assert row["ending"] is not None
+    judged = (
+        {} if row["judged"] is None else {"better": {"better": 1.0, "same": 0.5, "worse": 0.0}[row["judged"]["now"]]}
+    )
+    return ExampleRun(
+        key=row["run_id"],
+        inputs={"question": row["question"]},
+        outputs=dict(row["ending"]),
+        error=row["ending"]["error"],
+        ms=sum(change["ms"][1] for change in row["by_node"].values()),
+        scores={"changed": float(bool(row["compared"] and row["compared"]["flipped"])), **judged},
+    )
 
 
 def _list_inputs(question: Question) -> dict[str, Any]:

@@ -94,9 +94,10 @@ def write_bundle(run: SavedRun, *, redact: bool = False) -> bytes:
     return zstandard.ZstdCompressor(_LEVEL).compress(pack(described))
 
 
-def read_bundle(data: bytes) -> Bundle:
-    """Read a file. Raises `StateError` where it is none, or one of a newer askgraph."""
-    held = _unpack(data)
+def read_bundle(data: bytes, *, most: int = MAX_CONTENT) -> Bundle:
+    """Read a file that holds at most so many bytes. Raises `StateError` where it is none, or one of a newer
+    askgraph."""
+    held = _unpack(data, most)
     if held.get("format") != FORMAT:
         raise StateError("This file is no run of askgraph: `askgraph export` writes them.")
     number = held.get("version")
@@ -121,13 +122,13 @@ def read_bundle(data: bytes) -> Bundle:
         raise StateError(f"This file is damaged: {type(error).__name__}.") from error
 
 
-def _unpack(data: bytes) -> dict[str, Any]:
+def _unpack(data: bytes, most: int) -> dict[str, Any]:
     if len(data) > MAX_FILE:
         raise StateError(f"This file has {len(data) / 1e6:.0f} MB, and {MAX_FILE / 1e6:.0f} are the limit.")
     try:
-        if zstandard.frame_content_size(data) > MAX_CONTENT:
-            raise StateError(f"This file holds more than {MAX_CONTENT / 1e6:.0f} MB.")
-        held = unpack(zstandard.ZstdDecompressor().decompress(data, max_output_size=MAX_CONTENT))
+        if zstandard.frame_content_size(data) > most:
+            raise StateError(f"This file holds more than {most / 1e6:.0f} MB.")
+        held = unpack(zstandard.ZstdDecompressor().decompress(data, max_output_size=most))
     except (zstandard.ZstdError, ValueError, TypeError, IndexError) as error:
         raise StateError("This file is no run of askgraph, or it is damaged.") from error
     return held if isinstance(held, dict) else {}

@@ -1,22 +1,25 @@
 """The debugger: reads runs as they were saved, for those who may, and hands them to what explains them."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
 from uuid import uuid4
 
+from app.runs.branches import MOST_BRANCHES, Branches, describe_branches
 from app.runs.fleet import Fleet
 from app.runs.hit_log import HitLog
 from app.runs.parts import RunParts
-from app.runs.saved_run import SavedRun, read_saved_run
+from app.runs.saved_run import SavedRun, SavedStep, read_saved_run, read_steps
 from app.runs.trace import list_left_out
 from app.runs.whatif import Bench, WhatIf, count_tokens, try_variants
 from app.support.cancelling import finish
 from domain.access import OWNER, Caller
-from domain.errors import UnknownRun
+from domain.errors import UnknownCheckpoint, UnknownRun
 from domain.ports.models import ModelUsage
 from domain.ports.runs import RunLog
 from domain.profile import Profile
+from domain.runs import RunRecord
 from domain.scope import Scope
 
 
@@ -35,20 +38,64 @@ class Debugger:
         nothing of it is saved, and `DatabaseUnavailable`.
         """
         await self._hit_log.record_all()
-        record = await self._log.get(asker.workspace_id, run_id)
-        if record is not None:
-            shown = Scope(asker.workspace_id) if record.scope is None else Scope.from_json(record.scope)
-        if record is None or not asker.covers(shown):
-            raise UnknownRun(f"There is no run {run_id!r} in this workspace that has ended.")
-        await self._parts.threads.settle(asker.workspace_id, record.thread_id)
-        with self._parts.states.translating_errors():
-            run = await read_saved_run(self._parts.states.graph, self._log, record)
+        run = await self.read_saved(asker, run_id)
         searches = [step for step in run.steps if step.node == "retrieve"]
         left_out = [each["chunk_id"] for step in searches for each in list_left_out(run, step)]
         if not left_out:
             return run
         passages = await self._parts.make_context().library.read_passages(asker, list(dict.fromkeys(left_out)))
         return replace(run, unread={passage.chunk_id: asdict(passage) for passage in passages})
+
+    async def read_saved(self, asker: Scope, run_id: str, *, taped: bool = True) -> SavedRun:
+        """Return a run that has ended with what repeating it needs: without the passages that it never read, and where
+        not `taped` without its tape. Raises what `read` raises."""
+        record = await self._log.get(asker.workspace_id, run_id)
+        if record is not None:
+            shown = Scope(asker.workspace_id) if record.scope is None else Scope.from_json(record.scope)
+        if record is None or not asker.covers(shown):
+            raise UnknownRun(f"There is no run {run_id!r} in this workspace that has ended.")
+        if record.cached:
+            await self._parts.threads.settle(asker.workspace_id, record.thread_id)
+        with self._parts.states.translating_errors():
+            return await read_saved_run(self._parts.states.graph, self._log, record, taped=taped)
+
+    async def read_so_far(self, asker: Scope, run_id: str) -> SavedRun:
+        """Return a run that has ended, or what is saved of one that has not: its steps up to now, perhaps none.
+
+        Raises what `read` raises.
+        """
+        try:
+            return await self.read(asker, run_id)
+        except UnknownRun:
+            status = await self._parts.queue.get(asker.workspace_id, run_id)
+            if status is None or not asker.covers(Scope.from_json(status.request.turn["scope"])):
+                raise
+            if status.ended is not None:
+                # It ended between the two questions.
+                return await self.read(asker, run_id)
+        request = status.request
+        record = RunRecord(
+            run_id=run_id,
+            thread_id=request.thread_id,
+            workspace_id=request.workspace_id,
+            mode=request.turn["mode"],
+            question=request.turn["question"],
+            started_at=status.started_at or status.accepted_at,
+            scope=request.turn["scope"],
+            forked_from=request.forked_from,
+        )
+        steps: list[SavedStep] = []
+        with self._parts.states.translating_errors(), suppress(UnknownCheckpoint):
+            steps = await read_steps(self._parts.states.graph, record.workspace_id, record.thread_id, run_id)
+        return SavedRun(record, steps, untaped="Its tape is kept when it has ended.", running=True)
+
+    async def list_branches(self, asker: Scope, run_id: str) -> Branches:
+        """Return the tree of branches that the run is in, as far as the asker may read them. Raises what `read`
+        raises."""
+        await self.read(asker, run_id)
+        family = await self._log.list_family(asker, run_id, MOST_BRANCHES + 1)
+        threads = {run.thread_id for run in family}
+        return describe_branches(family, await self._parts.threads.read_names(asker.workspace_id, sorted(threads)))
 
     async def try_variants(
         self,
@@ -79,7 +126,7 @@ class Debugger:
 
     def make_fleet(self, modes: Mapping[str, Profile]) -> Fleet:
         """Make what replays many runs, in these modes or others."""
-        return Fleet(self.read, self._log, self._make_bench(modes))
+        return Fleet(self.read_saved, self._log, self._make_bench(modes))
 
     def _make_bench(self, modes: Mapping[str, Profile]) -> Bench:
         parts = self._parts

@@ -1,4 +1,4 @@
-"""Groups the runs that did not go well by what went wrong, as far as their records tell."""
+"""Groups the runs that did not go well by what went wrong, as far as their records and their readers tell."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +18,11 @@ _EXAMPLES = 3
 _CAUSES: tuple[tuple[str, Callable[[RunSummary], bool]], ...] = (
     ("stopped by the reader", lambda run: run.error == "stopped"),
     ("failed", lambda run: run.error is not None),
+    (
+        "abstained, and a reader says that the documents do answer",
+        lambda run: run.outcome == "abstained" and run.complaint == "not_found",
+    ),
+    ("a reader complained of the answer", lambda run: run.rating == "down"),
     ("over budget", lambda run: "over_budget" in run.reasons),
     ("nothing found", lambda run: run.outcome == "abstained" and run.candidates == 0),
     ("found, and nothing kept", lambda run: run.outcome == "abstained" and run.sources == 0),
@@ -41,7 +46,7 @@ class Example(TypedDict):
     question: str
     mode: str
     detail: str
-    """The error, or the codes of the reasons."""
+    """The error; or what the reader said; or the codes of the reasons."""
 
 
 class Group(TypedDict):
@@ -99,5 +104,6 @@ def _add(group: Group, run: RunSummary) -> None:
     group["runs"] += 1
     group["by_mode"][run.mode] = group["by_mode"].get(run.mode, 0) + 1
     if len(group["examples"]) < _EXAMPLES:
-        detail = run.error or ", ".join(run.reasons)
+        said = ": ".join(part for part in (run.complaint, run.comment) if part)
+        detail = run.error or said or ", ".join(run.reasons)
         group["examples"].append(Example(run_id=run.run_id, question=run.question, mode=run.mode, detail=detail))

@@ -3,33 +3,39 @@ have been otherwise."""
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from typing_extensions import TypedDict
+from typing import Any, Protocol, cast
 
 from app.runs.endings import Compared, Ending, compare, read_ending
+from app.runs.fleet_journal import FleetJournal
+from app.runs.fleet_report import FleetReport, FleetRow, NodeChange, Plan, compare_nodes, make_report
 from app.runs.graph_pass import prepare_judgement
 from app.runs.in_memory import Start
+from app.runs.judging import Judged, judge_by_model, judge_by_verifier
+from app.runs.purse import Purse
 from app.runs.rehearsal import Rehearsal
 from app.runs.saved_run import SavedRun
-from app.runs.whatif import AT_ONCE, Bench, Variant, plan_variant, read_path, run_variant
-from domain.errors import AskgraphError, DamagedState, DatabaseUnavailable, NotFound, StateError
-from domain.ports.models import ModelUsage
+from app.runs.states import find_problem
+from app.runs.whatif import AT_ONCE, SEARCH_ANEW, Bench, Variant, plan_variant, read_path, run_variant
+from domain.errors import DamagedState, DatabaseUnavailable, NotFound, StateError
+from domain.ports.models import ChatModel, ModelUsage
 from domain.ports.runs import RunLog
 from domain.run_lists import MOST_RUNS, RunFilter, RunSummary
 from domain.scope import Scope
 from domain.state import Step
+from nodes.context import Ledger
 
 MOST_REPLAYED = 10_000
 """Runs of one replay."""
-_SHOWN = 20
-"""Changed runs that the report shows side by side."""
 _UNREADABLE = (StateError, NotFound, DamagedState)
 """What reading a run raises whose steps are not there, or no longer."""
 
-Read = Callable[[Scope, str], Awaitable[SavedRun]]
+
+class Read(Protocol):
+    """Reads a run that has ended, with its tape or without."""
+
+    async def __call__(self, asker: Scope, run_id: str, *, taped: bool = True) -> SavedRun: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,65 +48,6 @@ class Planned:
     """What the steps from there on cost then, in US dollars, as far as prices are known."""
     unpriced_calls: int
     """Calls of these steps whose price is not known."""
-
-
-class Plan(TypedDict):
-    """What a replay would do, before it does anything."""
-
-    runs: int
-    affected: int
-    unaffected: int
-    """No step of these reads what would change."""
-    skipped: dict[str, int]
-    """Runs that cannot be replayed, by reason."""
-    begins: dict[str, int]
-    """Affected runs by the step that runs first."""
-    repeated_cost: float
-    """What the steps that run again cost then, in US dollars: about the most that language models may cost now."""
-    unpriced_calls: int
-    """Calls of these steps whose price is not known, and is not in `repeated_cost`."""
-
-
-class FleetRow(TypedDict):
-    """One run that was replayed."""
-
-    run_id: str
-    question: str
-    begins: str
-    recorded: Ending | None
-    """None where the run could no longer be read."""
-    ending: Ending | None
-    compared: Compared | None
-    taped: int
-    made: int
-    problem: str | None
-    """Why there is no ending."""
-
-
-class FleetReport(TypedDict):
-    """What would have been otherwise."""
-
-    plan: Plan
-    tried: int
-    not_tried: dict[str, int]
-    """By reason."""
-    changed: int
-    share_changed: float
-    """Of those that were tried."""
-    flipped: dict[str, int]
-    """Runs whose outcome, answer, citations or verdict differs."""
-    outcomes: dict[str, int]
-    """Changed outcomes: `abstained → answered`."""
-    routes_changed: int
-    citations_gained: int
-    citations_lost: int
-    ms_by_node: dict[str, tuple[float, float]]
-    """Of the steps that ran again: then and now."""
-    spent: float
-    """US dollars, for new calls of models."""
-    most_different: list[str]
-    """The run ids of the runs that changed most."""
-    runs: list[FleetRow]
 
 
 class Fleet:
@@ -126,12 +73,18 @@ class Fleet:
                 skipped[reason] += 1
                 continue
             try:
-                run = await self._read(asker, summary.run_id)
+                run = await self._read(asker, summary.run_id, taped=False)
                 path = read_path(run, self._bench.graph)
             except _UNREADABLE:
                 skipped["steps are not kept"] += 1
                 continue
-            start = plan_variant(run, path, variant, self._bench.modes)
+            try:
+                start = plan_variant(run, path, variant, self._bench.modes)
+            except StateError:
+                if all(find_problem(step.values, step.version) is None for step in run.steps):
+                    raise  # the change itself cannot be made
+                skipped["saved by another version of askgraph"] += 1
+                continue
             if start is None:
                 unaffected += 1
                 continue
@@ -161,63 +114,92 @@ class Fleet:
         variant: Variant,
         *,
         budget: float | None = None,
+        judge: ChatModel | None = None,
+        journal: FleetJournal | None = None,
         progress: Callable[[str, int, int], None] = lambda label, done, total: None,
     ) -> FleetReport:
-        """Replay the runs, a few at a time. `budget` are US dollars for language models; None: they are not asked. No
-        further run begins once they are spent, or a call was made whose price is not known."""
+        """Replay the runs, a few at a time. `budget` are US dollars for language models; None: they are not asked. A
+        run begins only while what it may cost is left, and as long as every price is known. `judge` compares changed
+        answers, without one the verifier does. Runs that the journal holds are not replayed again.
+        """
         await prepare_judgement(self._bench.judges, {"profile": {"verify": True}})
-        slots, spent, done = asyncio.Semaphore(AT_ONCE), 0.0, 0
-        unpriced: set[str] = set()
-        times: dict[str, list[float]] = {}
+        known = {} if journal is None else journal.rows
+        purse, slots, done = Purse(budget), asyncio.Semaphore(AT_ONCE), 0
+
+        def report_progress() -> None:
+            nonlocal done
+            done += 1
+            progress("replayed", done, len(planned))
 
         async def replay(each: Planned) -> FleetRow:
-            nonlocal spent, done
             async with slots:
-                try:
-                    run = await self._read(asker, each.summary.run_id)
-                    path = read_path(run, self._bench.graph)
-                    start = plan_variant(run, path, variant, self._bench.modes)
-                except (*_UNREADABLE, DatabaseUnavailable) as error:
-                    # Pruned or erased since the plan was made. The other runs go on: they may have been paid for.
-                    done += 1
-                    progress("replayed", done, len(planned))
-                    return _report_unread(each, error)
-                assert start is not None
-                used: list[ModelUsage] = []
-                rehearsed: Rehearsal | None
-                problem: str | None
-                if unpriced:
-                    names = ", ".join(sorted(unpriced))
-                    rehearsed, problem = None, f"the budget cannot be kept: the price of {names} is not known"
-                elif budget is not None and spent >= budget:
-                    rehearsed, problem = None, "the budget was spent"
-                else:
-                    rehearsed, problem = await run_variant(run, start, self._bench, used, models=budget is not None)
-                spent += sum(call.cost or 0.0 for call in used)
-                unpriced.update(call.model for call in used if call.cost is None)
-                if rehearsed is not None:
-                    before, after = _list_repeated(run, start), _list_new(rehearsed, start)
-                    for place, steps in enumerate((before, after)):
-                        for step in steps:
-                            times.setdefault(step["node"], [0.0, 0.0])[place] += step["ms"]
-                done += 1
-                progress("replayed", done, len(planned))
-                recorded = read_ending(run.final, path=path)
-                ending = None if rehearsed is None else rehearsed.ending
-                return FleetRow(
-                    run_id=run.record.run_id,
-                    question=run.record.question,
-                    begins=each.begins,
-                    recorded=recorded,
-                    ending=ending,
-                    compared=None if ending is None else compare(recorded, ending),
-                    taped=rehearsed.taped if rehearsed else 0,
-                    made=rehearsed.made if rehearsed else 0,
-                    problem=problem,
-                )
+                row = known.get(each.summary.run_id)
+                if row is None:
+                    row = await self._replay(asker, each, variant, purse, models=budget is not None, judge=judge)
+                    if journal is not None:
+                        journal.add(row)
+                report_progress()
+                return row
 
-        rows = await asyncio.gather(*map(replay, planned))
-        return _report(plan, rows, times, spent)
+        # What a run costs now is known once one has ended; then several go on at the same time.
+        alone = 0 if budget is None else 1
+        rows = [await replay(each) for each in planned[:alone]]
+        rows += await asyncio.gather(*map(replay, planned[alone:]))
+        resumed = sum(each.summary.run_id in known for each in planned)
+        name = "verifier" if judge is None else judge.name
+        return make_report(variant.label, plan, rows, judge=name, resumed=resumed)
+
+    async def _replay(
+        self, asker: Scope, each: Planned, variant: Variant, purse: Purse, *, models: bool, judge: ChatModel | None
+    ) -> FleetRow:
+        try:
+            run = await self._read(asker, each.summary.run_id)
+            path = read_path(run, self._bench.graph)
+            start = plan_variant(run, path, variant, self._bench.modes)
+        except (*_UNREADABLE, DatabaseUnavailable) as error:
+            # Pruned or erased since the plan was made. The other runs go on: they may have been paid for.
+            return _make_row(each, problem=f"its steps could not be read any more ({error.code})")
+        assert start is not None
+        used: list[ModelUsage] = []
+        recorded = read_ending(run.final, path=path)
+        with purse.reserve(each.repeated_cost, used) as problem:
+            if problem is not None:
+                return _make_row(each, recorded=recorded, problem=problem)
+            rehearsed, problem = await run_variant(
+                run, start, self._bench, used, models=models, search_anew=variant.search_anew
+            )
+            if rehearsed is None:
+                return _make_row(each, recorded=recorded, cost=_add(used), problem=problem)
+            compared = compare(recorded, rehearsed.ending)
+            judged = None
+            if {"outcome", "answer"} & set(compared["flipped"]):
+                judged = await self._judge(run.final, rehearsed, judge, used)
+        return _make_row(
+            each,
+            recorded=recorded,
+            ending=rehearsed.ending,
+            compared=compared,
+            judged=judged,
+            by_node=compare_nodes(_list_repeated(run, start), _list_new(rehearsed, start)),
+            taped=rehearsed.taped,
+            made=rehearsed.made,
+            cost=_add(used),
+            problem=problem,
+        )
+
+    async def _judge(
+        self, recorded: Mapping[str, Any], rehearsed: Rehearsal, judge: ChatModel | None, used: list[ModelUsage]
+    ) -> Judged | None:
+        if rehearsed.error is not None:
+            return Judged(now="worse", reason=rehearsed.error)
+        now = cast(Mapping[str, Any], rehearsed.state)
+        if judge is None:
+            return await judge_by_verifier(recorded, now, self._bench.judges.verifier)
+        ledger = Ledger()
+        try:
+            return await judge_by_model(recorded, now, judge, ledger)
+        finally:
+            used += ledger.usage
 
     async def _list(self, asker: Scope, wanted: RunFilter) -> AsyncIterator[RunSummary]:
         after, listed = wanted.after, 0
@@ -233,27 +215,51 @@ class Fleet:
             after = page[-1].started_at, page[-1].run_id
 
 
-def make_variant(changes: Mapping[str, Any], mode: str | None) -> Variant:
+def make_variant(changes: Mapping[str, Any], mode: str | None, *, search_anew: bool = False) -> Variant:
     """Make the change of a replay of many runs. Raises `StateError` where there is none."""
+    if search_anew:
+        if changes or mode is not None:
+            raise StateError("--search-anew is a change of its own: leave out --profile, --mode and --set.")
+        return SEARCH_ANEW
     if not changes and mode is None:
-        raise StateError("Say what to change: --profile, --mode or --set.")
+        raise StateError("Say what to change: --profile, --mode, --set or --search-anew.")
     if unfit := [key for key in changes if not key.startswith("profile.")]:
         raise StateError(f"Over many runs only knobs can be changed, not {unfit[0]!r}: profile.rerank.keep=3.")
-    return Variant("set", "", changes, mode)
+    parts = [f"mode {mode}"] if mode else []
+    return Variant("set", ", ".join([*parts, *(f"{key}={value}" for key, value in changes.items())]), changes, mode)
 
 
-def _report_unread(planned: Planned, error: AskgraphError) -> FleetRow:
+def _make_row(
+    planned: Planned,
+    *,
+    recorded: Ending | None = None,
+    ending: Ending | None = None,
+    compared: Compared | None = None,
+    judged: Judged | None = None,
+    by_node: dict[str, NodeChange] | None = None,
+    taped: int = 0,
+    made: int = 0,
+    cost: float = 0.0,
+    problem: str | None,
+) -> FleetRow:
     return FleetRow(
         run_id=planned.summary.run_id,
         question=planned.summary.question,
         begins=planned.begins,
-        recorded=None,
-        ending=None,
-        compared=None,
-        taped=0,
-        made=0,
-        problem=f"its steps could not be read any more ({error.code})",
+        recorded=recorded,
+        ending=ending,
+        compared=compared,
+        judged=judged,
+        by_node=by_node or {},
+        taped=taped,
+        made=made,
+        cost=cost,
+        problem=problem,
     )
+
+
+def _add(used: Sequence[ModelUsage]) -> float:
+    return round(sum(call.cost or 0.0 for call in used), 6)
 
 
 def _name(start: Start) -> str:
@@ -271,48 +277,3 @@ def _list_new(rehearsed: Rehearsal, start: Start) -> list[Step]:
     known = start.values["steps"]
     steps = rehearsed.state["steps"]
     return steps[len(known) :] if steps[: len(known)] == known else steps
-
-
-def _report(plan: Plan, rows: list[FleetRow], times: Mapping[str, list[float]], spent: float) -> FleetReport:
-    flipped, outcomes, reasons = Counter[str](), Counter[str](), Counter[str]()
-    changed: list[FleetRow] = []
-    gained = lost = routes = tried = 0
-    for row in rows:
-        ending, compared, recorded = row["ending"], row["compared"], row["recorded"]
-        if ending is None or compared is None or recorded is None:
-            reasons[row["problem"] or "no ending"] += 1
-            continue
-        tried += 1
-        flipped.update(compared["flipped"])
-        gained, lost = gained + len(compared["gained"]), lost + len(compared["lost"])
-        routes += ending["route"] != recorded["route"]
-        if "outcome" in compared["flipped"]:
-            outcomes[f"{recorded['outcome']} → {ending['error'] or ending['outcome']}"] += 1
-        if compared["flipped"]:
-            changed.append(row)
-    changed.sort(key=_weigh_change, reverse=True)
-    return FleetReport(
-        plan=plan,
-        tried=tried,
-        not_tried=dict(reasons),
-        changed=len(changed),
-        share_changed=round(len(changed) / tried, 4) if tried else 0.0,
-        flipped=dict(flipped),
-        outcomes=dict(outcomes),
-        routes_changed=routes,
-        citations_gained=gained,
-        citations_lost=lost,
-        ms_by_node={node: (round(then, 2), round(now, 2)) for node, (then, now) in times.items()},
-        spent=round(spent, 6),
-        most_different=[row["run_id"] for row in changed[:_SHOWN]],
-        runs=rows,
-    )
-
-
-def _weigh_change(row: FleetRow) -> tuple[int, int]:
-    compared = row["compared"]
-    assert compared is not None
-    return (
-        ("outcome" in compared["flipped"]) * 4 + ("verdict" in compared["flipped"]) * 2 + len(compared["flipped"]),
-        len(compared["gained"]) + len(compared["lost"]),
-    )

@@ -226,6 +226,7 @@ class Replayer:
         branch_id = str(uuid4())
         forked_from: dict[str, Any] = {
             "thread_id": start.thread_id,
+            "run_id": start.values["run_id"],
             "checkpoint_id": start.checkpoint_id,
             "changed": sorted(replay.changes),
         }

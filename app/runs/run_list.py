@@ -1,5 +1,6 @@
 """Lists the runs of a workspace, a page at a time."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -11,7 +12,13 @@ from domain.scope import Scope
 
 
 async def list_runs(
-    log: RunLog, asker: Scope, *, since: str = "7d", where: str | None = None, limit: int = 50, after: str | None = None
+    log: RunLog,
+    asker: Scope,
+    *,
+    since: str = "7d",
+    where: str | Sequence[str] | None = None,
+    limit: int = 50,
+    after: str | None = None,
 ) -> dict[str, Any]:
     """Return `{since, runs, next}`: runs that have ended, newest first. `next` is the `after` of the next page; None
     where there is no more.
@@ -21,8 +28,9 @@ async def list_runs(
     if not 1 <= limit <= MOST_RUNS:
         raise InputError(f"The limit is {limit}; it has to be from 1 to {MOST_RUNS}.")
     start = parse_since(since)
+    texts = [where] if isinstance(where, str | None) else where
     # One more than is shown tells whether there is another page.
-    wanted = RunFilter(start, parse_run_filter(where), limit + 1, None if after is None else read_cursor(after))
+    wanted = RunFilter(start, parse_run_filter(*texts), limit + 1, None if after is None else read_cursor(after))
     found = await log.list_runs(asker, wanted)
     shown = found[:limit]
     return {

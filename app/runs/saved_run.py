@@ -69,6 +69,8 @@ class SavedRun:
     """Why there is no tape."""
     unread: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Passages by chunk that the run's searches found and left out, as the library had them when the run was opened."""
+    running: bool = False
+    """True for a run that has not ended: its record says only what was asked, and steps are missing."""
 
     @property
     def final(self) -> Mapping[str, Any]:
@@ -134,12 +136,13 @@ def find_taped(steps: Sequence[SavedStep]) -> int:
     return first - 1 if follows else first
 
 
-async def read_saved_run(graph: AnswerGraph, log: RunLog, record: RunRecord) -> SavedRun:
-    """Read what was saved of a run. Raises `UnknownCheckpoint` where there is nothing, and `DatabaseUnavailable`."""
+async def read_saved_run(graph: AnswerGraph, log: RunLog, record: RunRecord, *, taped: bool = True) -> SavedRun:
+    """Read what was saved of a run, where not `taped` without its tape. Raises `UnknownCheckpoint` where there is
+    nothing, and `DatabaseUnavailable`."""
     steps = await read_steps(graph, record.workspace_id, record.thread_id, record.run_id)
     tape, untaped = None, ""
     try:
-        tape = await read_tape(log, record)
+        tape = await read_tape(log, record) if taped else None
     except (UnknownTape, StateError) as error:
         untaped = error.message
     return SavedRun(record, steps, tape, untaped)

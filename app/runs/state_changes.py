@@ -35,6 +35,9 @@ _LIMITS = {"retries": Field(ge=0, le=1000), "confidence": Field(ge=0, le=1)}
 """Limits that the types of these fields do not express."""
 
 
+_TYPES = get_type_hints(AnswerState)
+
+
 def apply_changes(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return `values` with `changes` made, each checked against what its field can hold.
 
@@ -44,14 +47,13 @@ def apply_changes(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict
     """
     if _size_of(changes) > MAX_CHANGES:
         raise StateError(f"The new values are too large: {MAX_CHANGES:,} bytes of JSON are the limit.")
-    types = get_type_hints(AnswerState)
     changed = dict(values)
     for key, value in changes.items():
         field, *path = key.split(".")
         if field in FIXED:
             raise StateError(f"{field!r} cannot be set: {FIXED[field]}.")
-        if field not in types and field not in SCOPE_PARTS:
-            settable = ", ".join(sorted((set(types) | SCOPE_PARTS) - set(FIXED)))
+        if field not in _TYPES and field not in SCOPE_PARTS:
+            settable = ", ".join(sorted((set(_TYPES) | SCOPE_PARTS) - set(FIXED)))
             raise StateError(f"{shorten(key)} cannot be set. These can: {settable}.")
         if field == "profile":
             changed["profile"] = _set_knob(changed.get("profile") or {}, path, value)
@@ -60,7 +62,7 @@ def apply_changes(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict
         elif field in SCOPE_PARTS:
             field, changed["scope"] = "scope", _set_scope(changed["scope"], field, value)
         else:
-            expected = Annotated[types[field], _LIMITS[field]] if field in _LIMITS else types[field]
+            expected = Annotated[_TYPES[field], _LIMITS[field]] if field in _LIMITS else _TYPES[field]
             changed[field] = _check_type(key, expected, value)
         if problem := _find_unstorable(changed[field]):
             raise StateError(f"{key!r} does not take {shorten(value)}: {problem} cannot be stored.")

@@ -12,11 +12,13 @@ from langgraph.graph import START
 from typing_extensions import TypedDict
 
 from app.runs.saved_run import SavedRun, SavedStep
+from app.runs.tape_codec import name_arrays
 from app.runs.why import weigh
 from domain.documents import Claim, name_place
-from domain.profile import Profile
+from domain.ports.models import ModelUsage
+from domain.profile import Profile, RerankKnobs
 from domain.state import Usage, blank_question
-from domain.tapes import Call, Tape
+from domain.tapes import Call
 from graphs.effects import find_difference
 
 SNIPPET = 200
@@ -32,6 +34,14 @@ _NAMED = 4
 _LONGEST = 160
 """Characters of a changed value."""
 _NO_PASSAGES: Mapping[str, Mapping[str, Any]] = {}
+_SEARCHES = frozenset({"search_dense", "search_lexical", "score_dense", "score_lexical"})
+_TELLING: Mapping[str, frozenset[str]] = {
+    "retrieve": _SEARCHES,
+    "rerank": frozenset({"read_passages"}),
+    "grade": frozenset({"read"}),
+    "generate": frozenset({"stream"}),
+}
+"""Methods that tell of a call which node it was made for."""
 _LEGS: tuple[Literal["dense", "lexical"], ...] = ("dense", "lexical")
 
 
@@ -99,6 +109,24 @@ class TracedCandidate(TypedDict):
     """Why it did not reach the answer."""
 
 
+class FullCall(TypedDict):
+    """A call of a port as the tape has it."""
+
+    number: int
+    """Its place on the tape, from 0."""
+    step: str | None
+    """The step that made it: `rerank@2`; None where its state is not saved."""
+    port: str
+    method: str
+    request: dict[str, Any]
+    """The arguments by name. Arrays are shown as their shape and a digest."""
+    reply: Any
+    """Likewise; None where the call failed or was abandoned."""
+    error: str | None
+    cut: bool
+    usage: list[ModelUsage]
+
+
 class Grade(TypedDict):
     """What grade decided, and by which thresholds."""
 
@@ -126,6 +154,8 @@ class TracedStep(TypedDict):
     calls: list[TracedCall]
     more_calls: int
     """Calls beyond those that are listed."""
+    ahead: str | None
+    """The step during which this one's calls were made, where it was run ahead of its time."""
     candidates: list[TracedCandidate]
     """For retrieve and rerank: best first; then, for retrieve, what its searches found and it left out."""
     grade: Grade | None
@@ -147,6 +177,8 @@ class Trace(TypedDict):
     answer: str
     answered_by: str
     confidence: float
+    running: bool
+    """True for a run that has not ended: what follows its last step is not known yet, and neither are its calls."""
     cached: bool
     cost: float | None
     ms: float | None
@@ -163,11 +195,8 @@ def trace(run: SavedRun) -> Trace:
     record, passages = run.record, read_passages(run)
     steps: list[TracedStep] = []
     before: SavedStep | None = None
-    counts: dict[str, int] = {}
-    for step in run.steps:
-        counts[step.node] = counts.get(step.node, 0) + 1
-        number = counts[step.node]
-        steps.append(_trace_step(run, step, before, f"{step.node}@{number}" if number > 1 else step.node, passages))
+    for step, name in zip(run.steps, name_steps(run), strict=True):
+        steps.append(_trace_step(run, step, before, name, passages))
         before = step
     return Trace(
         run_id=record.run_id,
@@ -181,6 +210,7 @@ def trace(run: SavedRun) -> Trace:
         answer=record.answer,
         answered_by=record.answered_by,
         confidence=record.confidence,
+        running=run.running,
         cached=record.cached,
         cost=record.cost,
         ms=record.timings.get("total"),
@@ -190,6 +220,37 @@ def trace(run: SavedRun) -> Trace:
         taped=run.tape is not None,
         untaped=run.untaped,
     )
+
+
+def list_calls(run: SavedRun, *, after: int, limit: int) -> tuple[list[FullCall], int | None]:
+    """Return the run's calls from the place `after` on its tape, and the place of the next ones; None at the end."""
+    calls = run.tape.calls if run.tape is not None else []
+    names = dict(zip((step.number for step in run.steps), name_steps(run), strict=True))
+    shown = [
+        FullCall(
+            number=number,
+            step=names.get(call.step),
+            port=call.port,
+            method=call.method,
+            request=name_arrays(call.request),
+            reply=None if call.error or call.cut else name_arrays(call.reply),
+            error=_show_error(call),
+            cut=call.cut,
+            usage=call.usage,
+        )
+        for number, call in enumerate(calls[after : after + limit], after)
+    ]
+    return shown, after + limit if after + limit < len(calls) else None
+
+
+def name_steps(run: SavedRun) -> list[str]:
+    """Return the names of the run's steps for a replay: `rerank`, or `rerank@2` for the second one."""
+    counts: dict[str, int] = {}
+    names = []
+    for step in run.steps:
+        counts[step.node] = number = counts.get(step.node, 0) + 1
+        names.append(f"{step.node}@{number}" if number > 1 else step.node)
+    return names
 
 
 def read_passages(run: SavedRun) -> dict[str, Mapping[str, Any]]:
@@ -228,10 +289,30 @@ def _trace_step(
         usage=recorded["usage"] if recorded else [],
         calls=[_describe_call(call) for call in calls[:MAX_CALLS]],
         more_calls=max(0, len(calls) - MAX_CALLS),
+        ahead=_find_ahead(run, step) if ran and not calls else None,
         candidates=_trace_candidates(run, step, old, passages) if searched else [],
         grade=_describe_grade(values) if step.node == "grade" else None,
         claims=values["verification"]["claims"] if step.node == "verify" else [],
     )
+
+
+def _find_ahead(run: SavedRun, step: SavedStep) -> str | None:
+    """Return the name of the last step before this one during which calls of its kind were made."""
+    methods = _TELLING.get(step.node, frozenset())
+    made = {call.step for call in run.tape.calls if call.method in methods} if run.tape is not None else set()
+    before = [(each, name) for each, name in zip(run.steps, name_steps(run), strict=True) if each.number < step.number]
+    return next((name for each, name in reversed(before) if each.number in made and each.node != step.node), None)
+
+
+def _list_searches(run: SavedRun, number: int) -> list[Call]:
+    """Return the searches of the retrieve step of that number. Where a language model was asked how to read the
+    question, they may have been made during the step before."""
+    if run.tape is None:
+        return []
+    searches = [call for call in run.tape.calls if call.method in _SEARCHES and call.step <= number]
+    own = [call for call in searches if call.step == number]
+    before = max((step.number for step in run.steps if step.node == "retrieve" and step.number < number), default=-1)
+    return own or [call for call in searches if call.step > before]
 
 
 def _describe_grade(values: Mapping[str, Any]) -> Grade:
@@ -327,9 +408,13 @@ def _describe_call(call: Call) -> TracedCall:
         input_tokens=sum(used.input_tokens for used in call.usage),
         output_tokens=sum(used.output_tokens for used in call.usage),
         cost=None if any(cost is None for cost in costs) else sum(cost for cost in costs if cost is not None),
-        error=None if call.error is None else f"{call.error[0]}: {call.error[1]}",
+        error=_show_error(call),
         cut=call.cut,
     )
+
+
+def _show_error(call: Call) -> str | None:
+    return None if call.error is None else f"{call.error[0]}: {call.error[1]}"
 
 
 def _cut(text: str) -> str:
@@ -364,22 +449,23 @@ def _trace_candidates(
     values = step.values
     candidates = values["candidates"]
     reranked = step.node == "rerank"
-    fused_order = [each["chunk_id"] for each in (before["candidates"] if reranked else candidates)]
+    found = before["candidates"] if reranked else candidates
+    fused_order = {each["chunk_id"]: place for place, each in enumerate(found, 1)}
     titles = {source["document_id"]: source["title"] for each in run.steps for source in each.values["sources"]}
     # rerank is the step after retrieve.
-    legs = {name: _rank_leg(run.tape, candidates, name, step.number - reranked) for name in _LEGS}
+    legs = {name: _rank_leg(_list_searches(run, step.number - reranked), candidates, name) for name in _LEGS}
     final = run.final
     cited = {citation["marker"] for citation in final["citations"]}
-    kept = Profile.model_validate(values["profile"]).rerank.keep
+    knobs = Profile.model_validate(values["profile"]).rerank
     last = min((source["score"] for source in values["sources"]), default=None)
     traced = []
     for place, each in enumerate(candidates, 1):
         chunk_id = each["chunk_id"]
         passage = passages.get(chunk_id)
-        fused = fused_order.index(chunk_id) + 1 if chunk_id in fused_order else None
-        number = _find_source(values["sources"], each, passage) if reranked else None
+        fused = fused_order.get(chunk_id)
+        number = find_source(values["sources"], each, passage) if reranked else None
         # The sources that were answered from may be those of another attempt.
-        reached = _find_source(final["sources"], each, passage)
+        reached = find_source(final["sources"], each, passage)
         # Of a run that stopped before an answer it is not known what it would have cited.
         is_cited = reached is not None and (reached in cited or not final["answer"])
         traced.append(
@@ -395,7 +481,10 @@ def _trace_candidates(
                 moved=fused - place if reranked and fused is not None else 0,
                 source=number,
                 cited=reached in cited and (number is not None or not reranked),
-                dropped=_say_why_dropped(each, place, number, kept, last, is_cited=is_cited) if reranked else None,
+                # Without its passage it is not known whether it stands in a source that was widened over it.
+                dropped=_say_why_dropped(each, place, number, knobs, last, is_cited=is_cited)
+                if reranked and (passage is not None or number is not None or place > knobs.keep)
+                else None,
             )
         )
     return traced if reranked else [*traced, *_trace_left_out(run, step, titles, passages)]
@@ -417,12 +506,11 @@ def list_left_out(run: SavedRun, step: SavedStep) -> list[LeftOut]:
     without a tape."""
     scores: dict[str, dict[str, float]] = {name: {} for name in _LEGS}
     documents: dict[str, str] = {}
-    for call in run.tape.calls if run.tape is not None else ():
+    for call in _list_searches(run, step.number):
         leg = call.method.removeprefix("search_").removeprefix("score_")
-        if call.step == step.number and leg in scores:
-            for match in map(_plain, call.reply or []):
-                scores[leg].setdefault(match["chunk_id"], match["score"])
-                documents.setdefault(match["chunk_id"], match["document_id"])
+        for match in map(_plain, call.reply or []):
+            scores[leg].setdefault(match["chunk_id"], match["score"])
+            documents.setdefault(match["chunk_id"], match["document_id"])
     floor = Profile.model_validate(step.values["profile"]).retrieval.similarity_threshold
     candidates = {each["chunk_id"] for each in step.values["candidates"]}
     left = sorted(documents.keys() - candidates, key=lambda chunk_id: (-scores["dense"].get(chunk_id, -1.0), chunk_id))
@@ -442,7 +530,7 @@ def list_left_out(run: SavedRun, step: SavedStep) -> list[LeftOut]:
 def _trace_left_out(
     run: SavedRun, step: SavedStep, titles: Mapping[str, str], passages: Mapping[str, Mapping[str, Any]]
 ) -> list[TracedCandidate]:
-    ranks = {name: _rank_leg(run.tape, [], name, step.number) for name in _LEGS}
+    ranks = {name: _rank_leg(_list_searches(run, step.number), [], name) for name in _LEGS}
     knobs = Profile.model_validate(step.values["profile"]).retrieval
     nothing = Leg(rank=None, score=None)
     return [
@@ -476,14 +564,22 @@ def _cut_snippet(passage: Mapping[str, Any] | None) -> str | None:
 
 
 def _say_why_dropped(
-    candidate: Mapping[str, Any], place: int, number: int | None, kept: int, last: float | None, *, is_cited: bool
+    candidate: Mapping[str, Any],
+    place: int,
+    number: int | None,
+    knobs: RerankKnobs,
+    last: float | None,
+    *,
+    is_cited: bool,
 ) -> str | None:
     if number is not None:
         return None if is_cited else f"was read as source {number}, and nothing of it was cited"
     relevance = candidate["relevance"]
     if relevance is None:
         return "was not scored: its text was not there any more"
-    said = f"came {_ordinal(place)} where {kept} are kept (profile.rerank.keep)"
+    if place <= knobs.keep and knobs.mmr_lambda is not None:
+        return f"came {_ordinal(place)}, and is too much like one before it (profile.rerank.mmr_lambda)"
+    said = f"came {_ordinal(place)} where {knobs.keep} are kept (profile.rerank.keep)"
     missed = f", {last - relevance:.2f} below the last that was" if last is not None and last >= relevance else ""
     return f"{said}: relevance {relevance:.2f}{missed}"
 
@@ -493,25 +589,26 @@ def _ordinal(number: int) -> str:
     return f"{number}{ending}"
 
 
-def _find_source(
+def find_source(
     sources: Iterable[Mapping[str, Any]], candidate: Mapping[str, Any], passage: Mapping[str, Any] | None
 ) -> int | None:
     """Return the number of the source that the candidate became, or is a part of."""
     for source in sources:
         if source["chunk_id"] == candidate["chunk_id"]:
             return int(source["number"])
-        if passage is not None and source["document_id"] == candidate["document_id"]:
-            found = source.get("found") or []
-            if any((span["start"], span["end"]) == (passage["start"], passage["end"]) for span in found):
-                return int(source["number"])
+        # A source is widened, and holds the neighbours of what was found.
+        if passage is None or source["document_id"] != candidate["document_id"]:
+            continue
+        if source["start"] <= passage["start"] and passage["end"] <= source["end"]:
+            return int(source["number"])
     return None
 
 
 def _rank_leg(
-    tape: Tape | None, candidates: Sequence[Mapping[str, Any]], leg: Literal["dense", "lexical"], step: int
+    searches: Sequence[Call], candidates: Sequence[Mapping[str, Any]], leg: Literal["dense", "lexical"]
 ) -> dict[str, int]:
     """Return the rank in one search by chunk: the best of the step's searches; without a tape, that by score."""
-    calls = [call for call in tape.calls if call.step == step and call.method == f"search_{leg}"] if tape else []
+    calls = [call for call in searches if call.method == f"search_{leg}"]
     if calls:
         ranks: dict[str, int] = {}
         for call in calls:

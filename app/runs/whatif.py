@@ -26,6 +26,7 @@ from app.runs.states import require_current
 from app.runs.taping import Player
 from domain.errors import StateError
 from domain.ports.judgement import Judges
+from domain.ports.library import Library
 from domain.ports.models import ModelUsage
 from domain.profile import MOST_SOURCES, Profile
 from domain.state import add_costs
@@ -51,7 +52,7 @@ _MOST_DROPPED = 10
 _MOST_MODES = 6
 _MOST_DEFAULTS = 15
 
-Kind = Literal["nothing", "source", "grade", "keep", "fusion", "reranker", "mode", "default", "set"]
+Kind = Literal["nothing", "documents", "source", "grade", "keep", "fusion", "reranker", "mode", "default", "set"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,11 @@ class Variant:
     mode: str | None = None
     at: tuple[int, Beginning] | None = None
     """The place in the run's path and how to begin there; None: the first step that the changes affect."""
+    search_anew: bool = False
+    """Search the documents of today, from the first search on, instead of what the tape says of them."""
+
+
+SEARCH_ANEW = Variant("documents", "searched anew, in the documents of today", search_anew=True)
 
 
 class Outcome(TypedDict):
@@ -162,7 +168,11 @@ async def try_variants(
         async with slots:
             if asyncio.get_running_loop().time() > deadline:
                 return report(None, _TOO_LATE)
-            return report(*await run_variant(run, start, bench, used, models=models, deadline=deadline))
+            return report(
+                *await run_variant(
+                    run, start, bench, used, models=models, deadline=deadline, search_anew=variant.search_anew
+                )
+            )
 
     outcomes = await asyncio.gather(*(run_one(variant, start) for variant, start in tried[:MOST_VARIANTS]))
     # In the order in which they were listed within each group.
@@ -186,7 +196,7 @@ def count_tokens(used: Sequence[ModelUsage]) -> int:
 
 
 def _name_changes(changes: Mapping[str, Any]) -> str:
-    return ", ".join(f"{key}={value}" for key, value in changes.items())[:_LONGEST]
+    return ", ".join(f"{key}={value}" for key, value in changes.items())[:_LONGEST] or "A change of nothing, {},"
 
 
 def read_path(run: SavedRun, graph: AnswerGraph) -> list[str]:
@@ -209,14 +219,19 @@ async def run_variant(
     *,
     models: bool,
     deadline: float | None = None,
+    search_anew: bool = False,
 ) -> tuple[Rehearsal | None, str | None]:
     """Run on from a changed state, as long as a variant may take. Returns what came of it, or why there is nothing.
-    What it used is added to `used` either way. It waits for its turn until `deadline`, a time of the event loop."""
+    What it used is added to `used` either way. It waits for its turn until `deadline`, a time of the event loop. With
+    `search_anew`, the tape answers no question to the library."""
 
     def allows(title: str) -> bool:
         return not bench.offline and (models or allow_unpaid(title))
 
-    player = Player(run.tape or Tape({}, [], []), run.record.run_id, after=start.number, allows=allows)
+    tape = run.tape or Tape({}, [], [])
+    if search_anew:
+        tape = Tape(tape.ports, [call for call in tape.calls if call.port != Library.__name__], tape.events)
+    player = Player(tape, run.record.run_id, after=start.number, allows=allows)
     begun = False
     try:
         async with asyncio.timeout_at(deadline) as limit, bench.take_turn():
@@ -246,6 +261,7 @@ def _list_variants(
     """List what is worth trying, the most telling first."""
     profile = Profile.model_validate(run.final["profile"])
     yield Variant("nothing", "nothing changed", at=(0, Beginning(path[0])))
+    yield SEARCH_ANEW
     grades = [place for place, node in enumerate(path) if node == "grade"]
     if grades:
         last = grades[-1]
@@ -308,6 +324,10 @@ def plan_variant(run: SavedRun, path: Sequence[str], variant: Variant, modes: Ma
         return change_values(saved, variant.changes, variant.mode, modes)
 
     found = variant.at
+    if variant.search_anew:
+        if "retrieve" not in path:
+            return None
+        found = path.index("retrieve"), Beginning("retrieve")
     if found is None:
         # What the profile is, every step of a run finds alike; fields of the state are those that the step would find.
         # A run that failed has begun a step more than it ended.

@@ -29,10 +29,26 @@ class Fact:
 def explain_run(run: "SavedRun") -> dict[str, Any]:
     """Return `{run_id, facts}`: the decisive facts of a run, each with `about` and `text`."""
     run_id = run.record.run_id
-    facts = _explain(run.list_history(), run_id)
+    facts = _explain(run.list_history(), run_id, _name_dropped(run))
     place = max((number for number, fact in enumerate(facts, 1) if fact.about == "search"), default=len(facts))
     facts[place:place] = [Fact("left out", text) for text in _describe_left_out(run)]
     return {"run_id": run_id, "facts": [asdict(fact) for fact in facts]}
+
+
+def _name_dropped(run: "SavedRun") -> dict[str, str]:
+    """Return the names of the final candidates that reached no source, by chunk."""
+    from app.runs.trace import find_source, read_passages
+
+    final, passages = run.final, read_passages(run)
+    titles = {source["document_id"]: source["title"] for source in final["sources"]}
+    named = {}
+    for each in final["candidates"]:
+        passage = passages.get(each["chunk_id"])
+        if find_source(final["sources"], each, passage) is None:
+            title = titles.get(each["document_id"], f"document {each['document_id']}")
+            name = name_place(passage["title"], passage["heading_path"]) if passage else title
+            named[each["chunk_id"]] = f"chunk {each['chunk_id']} of {name}"
+    return named
 
 
 def _describe_left_out(run: "SavedRun") -> Iterator[str]:
@@ -53,8 +69,9 @@ def _describe_left_out(run: "SavedRun") -> Iterator[str]:
             )
 
 
-def _explain(steps: "Sequence[HistoryStep]", run_id: str) -> list[Fact]:
+def _explain(steps: "Sequence[HistoryStep]", run_id: str, dropped: Mapping[str, str]) -> list[Fact]:
     """Return the decisive facts of a run from its thread's steps, oldest first; empty where none of them is the run's.
+    `dropped` names the candidates that reached no source.
 
     A step names only what it changed, so the steps before the run's count as well.
     """
@@ -75,7 +92,7 @@ def _explain(steps: "Sequence[HistoryStep]", run_id: str) -> list[Fact]:
         Fact("outcome", _describe_outcome(values, path)),
         Fact("question", _describe_question(values)),
         *(Fact("search", text) for text in _describe_searches(judged, values)),
-        *(Fact("sources", text) for text in _describe_choice(values)),
+        *(Fact("sources", text) for text in _describe_choice(values, dropped)),
         *(Fact("claim", text) for text in _describe_claims(values)),
         *(Fact("doubt", text) for text in _describe_doubts(values)),
         Fact("path", " → ".join(node for node in path if node != "__start__")),
@@ -122,29 +139,29 @@ def _describe_searches(judged: Sequence[Mapping[str, Any]], values: Mapping[str,
         )
 
 
-def _describe_choice(values: Mapping[str, Any]) -> Iterator[str]:
+def _describe_choice(values: Mapping[str, Any], dropped: Mapping[str, str]) -> Iterator[str]:
     """Say which sources came first, and by how much the best that was dropped missed."""
     sources = values.get("sources", [])
-    titles = {source["document_id"]: source["title"] for source in sources}
     cited = {citation["marker"] for citation in values.get("citations", [])}
     for source in sources[:3]:
         place = name_place(source["title"], source["heading_path"])
         page = f", page {source['page']}" if source.get("page") else ""
         use = "cited" if source["number"] in cited else "not cited"
-        yield f"{source['number']}. {place}{page}: {source['score']:.2f}, {use}"
+        # A document that was never replaced has one revision.
+        replaced = source.get("revision", 0) > 1
+        revision = f", revision {source['revision']} of {source.get('updated_at', '')[:10]}" if replaced else ""
+        yield f"{source['number']}. {place}{page}{revision}: {source['score']:.2f}, {use}"
     if not sources:
         return
-    ranked = sorted(
-        (each for each in values.get("candidates", []) if each.get("relevance") is not None),
-        key=lambda each: -float(each["relevance"]),
-    )
-    # A source was widened from one candidate or from several neighbours.
-    read = sum(len(source.get("found") or [source]) for source in sources)
-    if ranked[read:]:
-        best = ranked[read]
-        name = titles.get(best["document_id"], f"document {best['document_id']}")
+    left = [
+        each
+        for each in values.get("candidates", [])
+        if each.get("relevance") is not None and each["chunk_id"] in dropped
+    ]
+    if left:
+        best = max(left, key=lambda each: float(each["relevance"]))
         yield (
-            f"the best that was dropped: chunk {best['chunk_id']} of {name} at {best['relevance']:.2f}, beside "
+            f"the best that was dropped: {dropped[best['chunk_id']]} at {best['relevance']:.2f}, beside "
             f"{sources[-1]['score']:.2f} of the last that was read"
         )
 

@@ -111,9 +111,9 @@ def _accepts_connections(url: str) -> bool:
 
 
 def _digest(settings: Settings) -> str:
-    """Return a digest of the settings that server and client share: `load_samples` is the server's alone, `api_key` the
-    client's."""
-    values = {name: _encode(value) for name, value in settings if name not in ("load_samples", "api_key")}
+    """Return a digest of the settings that server and client share: `load_samples` is the server's alone, `api_key` and
+    `server` are the client's."""
+    values = {name: _encode(value) for name, value in settings if name not in ("load_samples", "api_key", "server")}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 

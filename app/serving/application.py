@@ -24,6 +24,7 @@ from app.api import (
     originals,
     pages,
     runs,
+    search,
     session,
     threads,
     workspaces,
@@ -36,6 +37,7 @@ from app.api.perimeter import Perimeter
 from app.api.reference import POLICY, render_reference
 from app.api.tracing import TraceRequests
 from app.ingest.rendering import PageRenderer
+from app.runs.bundle_view import MAX_SENT
 from app.runs.cached_answers import CachedAnswers
 from app.runs.hit_log import HitRecorder
 from app.runs.manager import RunManager
@@ -50,6 +52,7 @@ ROUTERS = (
     documents.reading,
     documents.writing,
     originals.router,
+    search.router,
     ingestions.router,
     threads.reading,
     threads.router,
@@ -136,7 +139,7 @@ def make_app(services: Services, *, local_token: str | None = None, closed: bool
         redoc_url=None,
     )
     register_error_handlers(app)
-    uploads = {"/api/documents": MAX_FILES * settings.max_document_mb * 1_000_000}
+    uploads = {f"/api{debug.BUNDLES}": MAX_SENT, "/api/documents": MAX_FILES * settings.max_document_mb * 1_000_000}
     app.add_middleware(BodyLimit, limit=MAX_BODY, others=uploads)
     for router in (*ROUTERS, *DIALECTS, pages.router):
         app.include_router(router)

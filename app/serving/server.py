@@ -4,6 +4,7 @@ import asyncio
 import secrets
 import signal
 import socket
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -33,6 +34,10 @@ END_SECONDS = int(DRAIN_SECONDS + 2 * STEP_SECONDS) + 1
 """Seconds after Ctrl-C until clients that still follow a run are cut off: as long as draining may take."""
 
 
+Announce = Callable[[str, str], None]
+"""Is told the address of the service and the token of the machine's owner."""
+
+
 async def run_server(host: str, port: int, *, insecure: bool = False) -> int:
     """Serve until told to stop. Returns the exit code.
 
@@ -46,10 +51,20 @@ async def run_server(host: str, port: int, *, insecure: bool = False) -> int:
     return 0
 
 
-async def _serve(settings: Settings, listener: socket.socket, *, insecure: bool) -> None:
+async def serve_owner(settings: Settings, announce: Announce) -> None:
+    """Serve the program that has started this one, on a free loopback port, until it closes standard input. Calls
+    `announce` with the address and the token of the machine's owner once the service answers."""
+    configure_logs(settings.log_format)
+    with _listen("127.0.0.1", 0) as listener:
+        await _serve(settings, listener, insecure=False, announce=announce)
+
+
+async def _serve(
+    settings: Settings, listener: socket.socket, *, insecure: bool, announce: Announce | None = None
+) -> None:
     host, port = listener.getsockname()[:2]
     async with open_services(settings) as services:
-        if settings.load_samples:
+        if settings.load_samples and announce is None:
             await load_samples(services)
         # Prepared now, so that the first question need not wait.
         await services.models.judges.prepare()
@@ -81,7 +96,16 @@ async def _serve(settings: Settings, listener: socket.socket, *, insecure: bool)
         # Streams end with their runs, or when these are handed over; sse-starlette would cut them off at once.
         AppStatus.disable_automatic_graceful_drain()  # type: ignore[no-untyped-call]
         findings = await run_checks(services.checks)
-        server = _Server(config, lambda: print_banner(services, findings, host, port, is_open=is_open), drain)
+
+        def begin() -> None:
+            if announce is None:
+                print_banner(services, findings, host, port, is_open=is_open)
+            else:
+                announce(format_url(host, port), local_token)
+
+        server = _Server(config, begin, drain)
+        if announce is not None:
+            asyncio.get_running_loop().add_reader(sys.stdin, lambda: server.handle_exit(signal.SIGTERM, None))
         with publish_address(settings, host, port, local_token):
             await server.serve(sockets=[listener])
 

@@ -1,6 +1,6 @@
 """The queue of runs, the log of runs, and the owners of threads."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Protocol
@@ -41,6 +41,11 @@ class RunLog(Protocol):
     async def list_runs(self, asker: Scope, wanted: RunFilter) -> list[RunSummary]:
         """Return the runs of the asker's workspace that pass, newest first, as far as the asker may read what they were
         shown."""
+        ...
+
+    async def list_family(self, asker: Scope, run_id: str, limit: int) -> list[RunRecord]:
+        """Return the run, those that it continues and all that continue one of these, oldest first, as far as the asker
+        may read what they were shown."""
         ...
 
     async def sum_costs(
@@ -154,6 +159,10 @@ class ThreadStore(Protocol):
 
     async def rename(self, workspace_id: str, thread_id: str, title: str) -> Conversation | None:
         """Name the conversation, and return it; None where the workspace has no such thread."""
+        ...
+
+    async def read_names(self, workspace_id: str, thread_ids: Sequence[str]) -> Mapping[str, str]:
+        """Return the names that were given to these threads, without those that have none."""
         ...
 
     def hold(self, workspace_id: str, thread_id: str) -> AbstractAsyncContextManager[None]:

@@ -9,11 +9,11 @@ import httpx
 import pytest
 from fastapi import Request
 
-from app.api.sse import read_frames
 from app.api.streams import respond, stream_events
 from app.serving.application import make_app
 from app.settings import Settings
 from app.wiring.services import Services, open_services
+from askgraph.frames import read_frames
 from domain.events import Event, Failed
 from tests.asking import ask, with_models
 from tests.http_client import open_client, run_app
@@ -29,7 +29,7 @@ async def client(services: Services, library: dict[str, str]) -> AsyncIterator[h
 
 
 def parse_events(body: str) -> list[tuple[str, str, dict[str, Any]]]:
-    return [(frame.id, frame.type, json.loads(frame.data)) for frame in read_frames(body.splitlines())]
+    return [(frame.id, frame.type, json.loads(frame.data)) for frame in read_frames([body.encode()])]
 
 
 async def test_chat_streams_numbered_events_that_end_with_done(client: httpx.AsyncClient) -> None:

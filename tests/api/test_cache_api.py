@@ -9,9 +9,9 @@ from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoin
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.sse import read_frames
 from app.serving.application import make_app
 from app.wiring.services import Services
+from askgraph.frames import read_frames
 from tests.http_client import open_client
 
 QUESTION = "How long is the warranty of the Falke?"
@@ -80,7 +80,7 @@ async def test_a_stored_answer_looks_like_that_of_a_run(client: httpx.AsyncClien
         assert (run.status_code, run.json()["run_id"]) == (200, again.headers["x-run-id"])
     streamed = await client.post("/api/chat", json={"question": QUESTION})
     assert streamed.headers["content-type"].startswith("text/event-stream")
-    *_, last = read_frames(streamed.text.splitlines())
+    *_, last = read_frames([streamed.content])
     assert last.type == "done"
 
 

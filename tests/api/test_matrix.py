@@ -77,12 +77,17 @@ ENDPOINTS: dict[str, Endpoint] = {
     "get /api/runs/{run_id}/diff/{other_id}": Endpoint("debug", IN_WORKSPACE, ("run",)),
     "get /api/runs/{run_id}/bundle": Endpoint("debug", IN_WORKSPACE, ("run",)),
     "get /api/failures": Endpoint("debug", IN_WORKSPACE),
+    "get /api/runs/{run_id}/calls": Endpoint("debug", IN_WORKSPACE, ("run",)),
+    "get /api/runs/{run_id}/states/{step}": Endpoint("debug", IN_WORKSPACE, ("run",)),
+    "get /api/runs/{run_id}/branches": Endpoint("debug", IN_WORKSPACE, ("run",)),
+    "post /api/bundles/open": Endpoint("debug", {"content": b"no file"}),
     "get /api/documents": Endpoint("ask", IN_WORKSPACE),
     "get /api/documents/{document_id}": Endpoint("ask", IN_WORKSPACE, ("document",)),
     "get /api/documents/{document_id}/revisions": Endpoint("ask", IN_WORKSPACE, ("document",)),
     "get /api/documents/{document_id}/file": Endpoint("ask", IN_WORKSPACE, ("document",)),
     "get /api/documents/{document_id}/pages/{number}.{kind}": Endpoint("ask", IN_WORKSPACE, ("document",)),
     "get /api/documents/{document_id}/text": Endpoint("ask", IN_WORKSPACE, ("document",)),
+    "get /api/search": Endpoint("ask", {"params": {"question": "How is the vault opened?", "workspace": "$workspace"}}),
     "post /api/documents": Endpoint(
         "ingest", {"files": {"files": ("note.md", b"# Note\n\nNothing.")}, "data": {"workspace": "$workspace"}}
     ),
@@ -99,7 +104,7 @@ ENDPOINTS: dict[str, Endpoint] = {
         "debug", {"json": {"checkpoint_id": "$checkpoint", "workspace": "$workspace"}}, ("thread", "checkpoint")
     ),
     "get /api/workspaces": Endpoint("ask"),
-    "get /api/graph": Endpoint("ask"),
+    "get /api/graph": Endpoint("ask", instead=frozenset({"debug"})),
     "delete /api/ingestions/{ingestion_id}": Endpoint("ingest", IN_WORKSPACE, ("ingestion",)),
     "get /v1/models": Endpoint("ask"),
     "get /v1/models/{name}": Endpoint("ask"),
@@ -190,6 +195,7 @@ LISTS = {
     "get /api/threads": "vault",
     "post /langgraph/threads/search": "vault",
     "get /api/runs": "vault",
+    "get /api/search": "vault",
     "get /api/ingestions": "later.md",
 }
 """Endpoints that list documents, files or questions, each with a word of what is hidden from others."""
@@ -221,7 +227,12 @@ class Service:
         path = path.replace("{other_id}", values["run"]).replace("{assistant_id}", "standard")
         request = _replace(dict(ENDPOINTS[name].body), values)
         response = await self.client.request(
-            method, path.replace("{number}", "1").replace("{name}", "standard").replace("{kind}", "webp"), **request
+            method,
+            path.replace("{number}", "1")
+            .replace("{name}", "standard")
+            .replace("{kind}", "webp")
+            .replace("{step}", "route"),
+            **request,
         )
         text = response.text
         for kind, value in values.items():

@@ -13,7 +13,9 @@ from app.api.responses import (
     AcceptedIngestBody,
     AnswerBody,
     BlocksBody,
+    BundleBody,
     CacheCountsBody,
+    CallListBody,
     ConversationBody,
     ConversationListBody,
     CostsBody,
@@ -28,10 +30,13 @@ from app.api.responses import (
     IngestionListBody,
     RunBody,
     RunListBody,
+    StateBody,
     ThreadBody,
     WhyBody,
     WorkspaceListBody,
 )
+from app.drawing.diagram import Layout
+from app.runs.branches import Branches
 from app.runs.cache_explanation import Explanation
 from app.runs.difference import RunDifference
 from app.runs.failures import Failures
@@ -123,6 +128,12 @@ async def test_real_responses_are_of_their_types(client: httpx.AsyncClient, libr
     check(FeedbackBody, (await client.put(f"{run}/feedback", json={"rating": "up"})).json())
     check(Trace, (await client.get(f"{run}/trace")).json())
     check(WhyBody, (await client.get(f"{run}/why")).json())
+    check(CallListBody, (await client.get(f"{run}/calls")).json())
+    check(StateBody, (await client.get(f"{run}/states/rerank")).json())
+    check(Branches, (await client.get(f"{run}/branches")).json())
+    bundle = (await client.get(f"{run}/bundle")).content
+    check(BundleBody, (await client.post("/api/bundles/open", content=bundle)).json())
+    check(Layout, (await client.get("/api/graph?format=json")).json())
     check(WhatIf, (await client.post(f"{run}/whatif", json={})).json())
     check(RunDifference, (await client.get(f"{run}/diff/{answer['run_id']}")).json())
     check(Failures, (await client.get("/api/failures")).json())

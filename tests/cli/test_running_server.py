@@ -96,6 +96,44 @@ def test_a_session_loads_no_model(home: Path, tmp_path: Path) -> None:
         assert not done.imported & MODELS
 
 
+@pytest.mark.timeout(300)
+def test_a_server_of_another_machine_is_asked_by_its_address(home: Path, tmp_path: Path) -> None:
+    """The other machine is another home."""
+    url = json.loads((home / "server.json").read_text())["url"]
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "falke.md").write_text(
+            "# Falke\n\n## Warranty\n\nThe Falke has a warranty of 36 months.\n"
+        )
+    (tmp_path / "a" / "falke.md.meta.json").write_text('{"team": "sales"}')
+    (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.7 nothing")
+
+    def send(*arguments: str) -> Done:
+        done = run(tmp_path / "none", "--server", url, *arguments, "-w", "far")
+        assert not done.imported & (MODELS | {"psycopg"} if arguments[0] == "ask" else MODELS), arguments
+        return done
+
+    ingested = send("ingest", str(tmp_path), "--json")
+    report = json.loads(ingested.stdout)
+    assert sorted((d["status"], d["code"]) for d in report["documents"]) == [
+        ("added", None), ("failed", "unreadable_document"), ("failed", "unreadable_document"),
+    ]  # fmt: skip
+    assert "same name" in str(report)
+    assert "unchanged" in send("ingest", str(tmp_path / "a")).stdout
+    queued = send("ingest", str(tmp_path / "a"), "--background").stdout
+    assert "1 file queued, 0 failed" in queued
+    assert queued.split()[1] in send("ingestions").stdout
+    asked = send("ask", QUESTION)
+    assert (asked.code, "36 months" in asked.stdout) == (0, True)
+    assert "team=sales" in send("documents").stdout
+    [listed] = json.loads(send("runs", "--json").stdout)["runs"]
+    assert "answered by local" in send("why", listed["run_id"]).stdout
+    assert json.loads(send("costs", "--json").stdout)["total"]["runs"] == 1
+    refused = run(tmp_path / "none", "keys", "list", ASKGRAPH_SERVER=url)
+    assert (refused.code, "works on the data of this machine" in refused.stderr) == (2, True)
+    assert not (tmp_path / "none").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -218,7 +218,7 @@ async def test_without_the_package_the_answer_says_what_to_install(
     assert "Install askgraph[mcp]" in refused.json()["error"]["message"]
 
 
-def start(settings: Settings) -> StdioServerParameters:
+def start(settings: Settings, **more: str) -> StdioServerParameters:
     """Name the command to start, in the home of these settings."""
     given = {
         "ASKGRAPH_HOME": str(settings.home),
@@ -228,13 +228,13 @@ def start(settings: Settings) -> StdioServerParameters:
     }
     root = Path(__file__).parents[2]
     return StdioServerParameters(
-        command=sys.executable, args=["-m", "app.cli", "mcp"], env=os.environ | given, cwd=root
+        command=sys.executable, args=["-m", "app.cli", "mcp"], env=os.environ | given | more, cwd=root
     )
 
 
-@pytest.mark.parametrize("running", [True, False])
+@pytest.mark.parametrize("server", ["none", "of this home", "named"])
 async def test_a_program_that_starts_the_command_is_answered(
-    services: Services, library: dict[str, str], tmp_path: Path, running: bool
+    services: Services, library: dict[str, str], tmp_path: Path, server: str
 ) -> None:
     settings = services.settings.model_copy(update={"home": tmp_path})
     steps: list[str | None] = []
@@ -244,17 +244,22 @@ async def test_a_program_that_starts_the_command_is_answered(
         steps.append(message)
 
     async with AsyncExitStack() as stack:
-        if running:
+        more = {}
+        if server != "none":
             app = await stack.enter_async_context(run_app(make_app(services, local_token="owner", closed=True)))
 
             async def note_path(scope: Any, receive: Any, send: Any) -> None:
                 paths.append(scope["path"])
                 await app(scope, receive, send)
 
-            address = urlsplit(await stack.enter_async_context(serve_app(note_path)))
-            assert address.port
-            stack.enter_context(publish_address(settings, "127.0.0.1", address.port, "owner"))
-        async with Client(start(settings)) as client:
+            address = await stack.enter_async_context(serve_app(note_path))
+            if server == "named":
+                more = {"ASKGRAPH_SERVER": address, "ASKGRAPH_API_KEY": "owner"}
+            else:
+                port = urlsplit(address).port
+                assert port
+                stack.enter_context(publish_address(settings, "127.0.0.1", port, "owner"))
+        async with Client(start(settings, **more)) as client:
             said = await client.call_tool("ask", {"question": QUESTION}, progress_callback=note)
             assert "36 months" in read(said)
             assert "generate" in steps
@@ -263,7 +268,7 @@ async def test_a_program_that_starts_the_command_is_answered(
                 await client.read_resource(f"askgraph://documents/default/{library['Station handbook']}")
             )
             assert (await client.call_tool("ask", {"question": QUESTION, "mode": "none"})).is_error
-    assert ("/mcp" in paths) == running
+    assert ("/mcp" in paths) == (server != "none")
 
 
 async def test_the_example_of_the_page_runs(served: Served, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,17 +1,20 @@
 """Feedback becomes a practical set that `askgraph eval` reads."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from app.evaluation.feedback_set import FeedbackSet
+from app.evaluation.feedback_set import FeedbackSet, describe_run
 from app.evaluation.sets import read_sets
+from app.wiring.services import Services
 from domain.documents import Document
 from domain.errors import InputError
-from domain.feedback import Feedback, RatedRun
+from domain.feedback import AskedRun, Feedback, RatedRun
+from domain.scope import DEFAULT_SCOPE
+from tests.asking import QUESTION, ask
 from tests.contracts.conversations import ANSWER
 
 AT = datetime(2026, 11, 23, tzinfo=UTC)
@@ -36,6 +39,10 @@ async def read(workspace_id: str, content_hash: str) -> AsyncIterator[bytes]:
         yield b"off"
 
 
+async def read_any(workspace_id: str, content_hash: str) -> AsyncIterator[bytes]:
+    yield content_hash.encode()
+
+
 async def test_feedback_becomes_a_practical_set(tmp_path: Path) -> None:
     written = FeedbackSet(tmp_path / "set", read)
     url = replace(DOCUMENT, id="u", source="https://host.example/../a?b=1")
@@ -50,9 +57,11 @@ async def test_feedback_becomes_a_practical_set(tmp_path: Path) -> None:
             replace(RATED, run_id="run-5", outcome="asked_back"),
         ]
     )
+    [library] = [folder.name for folder in (tmp_path / "set" / "files").iterdir()]
+    assert library.startswith("hr-")
     files = {str(file.relative_to(tmp_path)) for file in (tmp_path / "set" / "files").rglob("*") if file.is_file()}
     assert files == {
-        f"set/files/hr/{name}" for name in ("srv/Leave_ 2026.md", "5/Leave_ 2026.md", "host.example/a_b_1")
+        f"set/files/{library}/{name}" for name in ("srv/Leave_ 2026.md", "5/Leave_ 2026.md", "host.example/a_b_1")
     }
     exported = written.exported
     assert (exported.questions, exported.files, exported.left_out) == (4, 3, 1)
@@ -63,5 +72,37 @@ async def test_feedback_becomes_a_practical_set(tmp_path: Path) -> None:
     assert (liked.answerable, liked.source, liked.before) == (True, "srv/Leave_ 2026.md", ("Hello",))
     assert (disliked.answerable, disliked.source, disliked.must_not) == (None, None, ("You have 30 days off.",))
     assert (unanswered.answerable, talked.talk) == (False, True)
-    with pytest.raises(InputError, match="is not empty"):
-        FeedbackSet(tmp_path / "set", read)
+
+
+async def test_a_set_grows_and_keeps_what_older_questions_are_asked_of(tmp_path: Path) -> None:
+    for name, document in (("run-1", DOCUMENT), ("run-2", replace(DOCUMENT, content_hash="new")), ("run-2", DOCUMENT)):
+        written = FeedbackSet(tmp_path, read_any)
+        await written.add_library("hr", [document])
+        asked = AskedRun(**{field.name: getattr(RATED, field.name) for field in fields(AskedRun)})
+        written.add_questions([replace(asked, run_id=name)], [["30 days", "thirty days"]])
+    assert written.exported.known == 1
+    [made] = read_sets([str(tmp_path)], tmp_path, workspace=None, limit=None)
+    assert [(question.id, question.answerable) for question in made.questions] == [("run-1", True), ("run-2", True)]
+    assert made.questions[0].must == (("30 days", "thirty days"),)
+    held = {(tmp_path / "files" / each.library / "srv/Leave_ 2026.md").read_text() for each in made.questions}
+    assert held == {"hash", "new"}
+
+
+@pytest.mark.parametrize(("file", "text"), [("notes.md", ""), ("queries.jsonl", "not JSON")])
+def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path, file: str, text: str) -> None:
+    (tmp_path / file).write_text(text)
+    with pytest.raises(InputError, match="Name a new folder"):
+        FeedbackSet(tmp_path, read)
+
+
+@pytest.mark.usefixtures("library")
+async def test_a_run_and_what_its_reader_said_become_a_case(services: Services) -> None:
+    first = await ask(services)
+    second = await ask(services, "And of its battery?", thread_id=first["thread_id"])
+    said = await services.runs.feedback.put("default", second["run_id"], "down", "wrong", "No.", "ann")
+    saved = await services.make_debugger().read(DEFAULT_SCOPE, second["run_id"])
+    rated, asked = describe_run(saved, said), describe_run(saved, None)
+    assert isinstance(rated, RatedRun)
+    assert (rated.feedback, rated.before, rated.question) == (said, [QUESTION], "And of its battery?")
+    assert not isinstance(asked, RatedRun)
+    assert (asked.answer, asked.citations) == (second["answer"], second["citations"])

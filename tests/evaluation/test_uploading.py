@@ -9,7 +9,9 @@ from langsmith import utils
 from app.evaluation.asking import Outcome
 from app.evaluation.evaluation import Evaluated, Result
 from app.evaluation.sets import EvaluationSet, Question
-from app.evaluation.uploading import upload
+from app.evaluation.uploading import upload, upload_replay
+from app.runs.endings import Ending, compare
+from app.runs.fleet_report import FleetRow, NodeChange, Plan, make_report
 from domain.errors import ConfigurationError, Unavailable
 from tests.wire.langsmith import serve_langsmith
 
@@ -85,3 +87,27 @@ async def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch, unused_t
     monkeypatch.delenv("LANGSMITH_API_KEY")
     with pytest.raises(ConfigurationError, match="LANGSMITH_API_KEY"):
         upload([EVALUATED], "machine")
+
+
+async def test_a_replay_becomes_an_experiment_on_the_runs_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    ending = Ending(
+        outcome="answered", error=None, route="needs_retrieval", answer="36 months [1]", citations=[], verdict="skipped",
+        confidence=0.9, answered_by="local", retries=0, path=["route"],
+    )  # fmt: skip
+    now = Ending(**{**ending, "outcome": "abstained", "answer": "Nothing."})
+    row = FleetRow(
+        run_id="r1", question="How long?", begins="grade", recorded=ending, ending=now, compared=compare(ending, now),
+        judged={"now": "worse", "reason": ""}, by_node={"grade": NodeChange(ms=(1.0, 2.0), cost=(0.0, 0.0))}, taped=3,
+        made=0, cost=0.0, problem=None,
+    )  # fmt: skip
+    plan = Plan(runs=1, affected=1, unaffected=0, skipped={}, begins={}, repeated_cost=0.0, unpriced_calls=0)
+    report = make_report("mode fast", plan, [row], judge="verifier")
+    async with serve_langsmith() as langsmith:
+        monkeypatch.setenv("LANGSMITH_ENDPOINT", langsmith.url)
+        name = await asyncio.to_thread(upload_replay, report, "default", "machine")
+        [example], [experiment], [run] = langsmith.examples.values(), langsmith.experiments.values(), langsmith.runs
+        assert (example["inputs"], example["outputs"]["outcome"]) == ({"question": "How long?"}, "answered")
+        assert (experiment["name"], experiment["extra"]["metadata"]["change"]) == (name, "mode fast")
+        assert (run["reference_example_id"], run["outputs"]["outcome"]) == (example["id"], "abstained")
+        scores = {given["key"]: given["score"] for given in langsmith.feedback if given.get("run_id") == run["id"]}
+        assert scores == {"changed": 1.0, "better": 0.0}

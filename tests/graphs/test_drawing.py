@@ -1,12 +1,14 @@
 import io
 import re
 import socket
+from itertools import combinations
 from typing import Any
 
 import pytest
 from PIL import Image
 
 from app.drawing.diagram import Diagram, Edge, load_diagram, read_graph
+from app.drawing.layout import lay_out
 from app.drawing.picture import ACCENT, draw_picture
 from app.drawing.text import draw_ascii, draw_mermaid
 from graphs.answer import build_answer_graph
@@ -74,6 +76,28 @@ def test_text_goes_from_start_to_end_and_marks_the_ways_back(diagram: Diagram) -
     back = [line.split("--> ")[1] for line in lines if line.endswith("(back)")]
     # ask_back stands where the shorter way leads to it.
     assert back == [f"{step}   (back)" for step in ("ask_back", "retrieve", "generate", "degrade")]
+
+
+def test_json_places_every_step_apart_and_leads_its_edges_from_one_to_the_other(diagram: Diagram) -> None:
+    layout = lay_out(diagram)
+    boxes = {}
+    for step in layout["steps"]:
+        left, top = step["x"] - step["width"] / 2, step["y"] - step["height"] / 2
+        boxes[step["name"]] = box = (left, top, left + step["width"], top + step["height"])
+        assert min(left, top) >= 0
+        assert box[2] <= layout["width"]
+        assert box[3] <= layout["height"]
+    assert {"__start__", "__end__", *boxes} == set(diagram.steps)
+    for one, other in combinations(boxes.values(), 2):
+        assert one[2] < other[0] or other[2] < one[0] or one[3] < other[1] or other[3] < one[1]
+    told = {(edge["source"], edge["label"] or "", edge["target"]) for edge in layout["edges"]}
+    assert told == {edge for edge in edges_of(diagram) if not {"__start__", "__end__"} & set(edge)}
+    for edge in layout["edges"]:
+        for point, box in ((edge["points"][0], boxes[edge["source"]]), (edge["points"][-1], boxes[edge["target"]])):
+            assert box[0] - 0.2 <= point[0] <= box[2] + 0.2
+            assert box[1] - 0.2 <= point[1] <= box[3] + 0.2
+    # Grandalf's order of edges would otherwise be another one each time.
+    assert all(lay_out(diagram) == layout for _ in range(5))
 
 
 def test_png_shows_steps_and_the_way_back(diagram: Diagram) -> None:

@@ -222,6 +222,22 @@ async def test_the_row_whose_range_encloses_the_amount_is_quoted(
     assert answer in quotes[0].text
 
 
+SETTINGS = """`SESSION_COOKIE_DOMAIN`
+: The domain of the session cookie. Where it is not its default value, the value of `SESSION_COOKIE_NAME` is to be
+  changed as well, because the session cookie of the default name is sent to no other domain. Default: `None`
+
+`SESSION_COOKIE_NAME`
+: `'session'`, unless another application uses the same one."""
+
+
+async def test_of_definitions_the_one_whose_name_is_asked_for_is_quoted(embedder: OnnxEmbedder) -> None:
+    question = "What is the default value of SESSION_COOKIE_NAME?"
+    quotes = await quotes_of(question, [source(1, SETTINGS)], embedder)
+    assert [quote.text.startswith("`SESSION_COOKIE_NAME`\n: `'session'`") for quote in quotes] == [True]
+    unnamed = await quotes_of("Which domain does the cookie have?", [source(1, SETTINGS)], embedder)
+    assert "_DOMAIN" in unnamed[0].text
+
+
 async def test_a_follow_up_prefers_what_was_not_said(embedder: OnnxEmbedder) -> None:
     sick = source(1, "Every employee has 30 days of holiday a year." + " The canteen is closed then." * 20)
     carried = source(2, "Up to five unused days of holiday may be carried over." + " The garage is closed then." * 20)

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Page, async_playwright, expect
 
 from tests.page.scripted import Script, serve_script
 from tests.wire.openai import serve_openai
@@ -40,6 +40,10 @@ The battery of the Falke lasts 14 months. Replace it with two AA lithium cells.
 """
 
 
+# What a busy machine delays is not a fault.
+expect.set_options(timeout=30_000)
+
+
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
     """Debian's Chromium. Without one the tests are skipped, except in CI."""
@@ -58,7 +62,7 @@ async def browser() -> AsyncIterator[Browser]:
 async def page(browser: Browser) -> AsyncIterator[Page]:
     """An empty window. An uncaught error or a breach of the page's policy in it fails the test."""
     context = await browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(60_000)
     window = await context.new_page()
     problems: list[str] = []
     window.on("pageerror", lambda error: problems.append(str(error)))

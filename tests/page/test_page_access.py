@@ -16,7 +16,7 @@ LOOK = """async () => {
     const found = await axe.run({ runOnly: tags, resultTypes: ["violations"] });
     const small = [...document.querySelectorAll("button, select, input, summary, textarea")]
         .filter((each) => each.checkVisibility({ visibilityProperty: true }))
-        .map((each) => [each, (each.closest(".choice") ?? each).getBoundingClientRect()])
+        .map((each) => [each, (each.closest(".choice, .check") ?? each).getBoundingClientRect()])
         .filter(([each, box]) => box.width > 0 && (box.width < 23.9 || box.height < 23.9))
         .map(([each, box]) => `${each.outerHTML.slice(0, 80)}: ${box.width} x ${box.height}`);
     return [...found.violations.flatMap((each) => each.nodes.map((node) => `${each.id}: ${node.html.slice(0, 200)}`)), ...small];
@@ -135,6 +135,7 @@ async def test_the_keyboard_is_enough(page: Page, script: Script) -> None:
     sources = [citation(1, start=11, end=21), citation(2, start=11, end=21)]
     script.documents, script.blocks = DOCUMENTS, BLOCKS
     await page.goto(await script([done("One [1], two [2].", sources)]))
+    await expect(page.get_by_label("Question", exact=True)).to_be_focused()
     await page.keyboard.type("q")
     await page.keyboard.press("Enter")
     await page.locator(".turn.over").wait_for()

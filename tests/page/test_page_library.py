@@ -26,16 +26,16 @@ async def test_progress_is_shown_and_survives_a_reload(page: Page, script: Scrip
     await expect(arrival).to_contain_text("report.pdf")
     await expect(arrival).to_contain_text("reading 3 of 83")
     script.ingestions = [reading(40)]
-    await expect(arrival).to_contain_text("reading 40 of 83", timeout=2_000)
+    await expect(arrival).to_contain_text("reading 40 of 83")
     await page.reload()
     await expect(page.get_by_role("tab", name="Library")).to_contain_text("1 arriving")
     await page.get_by_role("tab", name="Library").click()
     await expect(arrival).to_contain_text("reading 40 of 83")
     script.ingestions = [reading(50, "embedding")]
-    await expect(arrival).to_contain_text("indexing passages 50 of 83", timeout=2_000)
+    await expect(arrival).to_contain_text("indexing passages 50 of 83")
     script.documents = [document("d", title="The report", source="report.pdf", pages=83)]
     script.ingestions = [ingestion("i", source="report.pdf", state="done")]
-    await expect(page.locator(".entry")).to_contain_text("The report", timeout=2_000)
+    await expect(page.locator(".entry")).to_contain_text("The report")
     await expect(page.locator(".entry")).to_contain_text("PDF · 83 pages")
     await expect(arrival).to_have_count(0)
     await expect(page.get_by_role("tab", name="Library")).to_contain_text("1")

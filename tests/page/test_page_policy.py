@@ -12,7 +12,6 @@ from app.api.pages import FILES, POLICY, WEB
 from tests.page.scripted import Script
 
 CSS = FILES["base.css"].content.decode()
-PAGE = FILES["ask.html"].content.decode()
 OURS = {path: file.content.decode() for path, file in FILES.items() if not path.startswith("vendor/")}
 SCRIPTS = {path for path in FILES if path.endswith(".js")}
 
@@ -46,17 +45,19 @@ def test_the_files_of_others_are_those_that_were_taken() -> None:
             assert f"`{sha256(FILES[path].content).hexdigest()}`" in listed, path
 
 
-def test_a_browser_fetches_every_script_at_once_and_no_more_than_60_kb() -> None:
+@pytest.mark.parametrize(("name", "most"), [("ask", 60_000), ("debug", 80_000)])
+def test_a_browser_fetches_every_script_at_once_and_no_more_than_it_may(name: str, most: int) -> None:
     """Otherwise it would find one by one what they import."""
-    needed = follow_imports("ask.js")
-    assert set(re.findall(r'rel="modulepreload" href="/web/(.*?)"', PAGE)) == needed
-    assert sum(len(FILES[path].compressed) for path in (*needed, "ask.html", "base.css")) <= 60_000
+    page, needed = FILES[f"{name}.html"].content.decode(), follow_imports(f"{name}.js")
+    assert set(re.findall(r'rel="modulepreload" href="/web/(.*?)"', page)) == needed
+    styles = re.findall(r'rel="stylesheet" href="/web/(.*?)"', page)
+    assert sum(len(FILES[path].compressed) for path in (*needed, f"{name}.html", *styles)) <= most
 
 
 @pytest.mark.asyncio(loop_scope="session")
 async def test_files_are_sent_compressed_once_and_never_as_something_else(script: Script) -> None:
     async with httpx.AsyncClient(base_url=script.address) as client:
-        for path in ("/", "/t/some-thread", "/web/ask.js"):
+        for path in ("/", "/t/some-thread", "/debug", "/debug/runs/some-run", "/web/ask.js"):
             sent = await client.get(path, headers={"Accept-Encoding": "gzip"})
             plain = await client.get(path, headers={"Accept-Encoding": "identity"})
             assert sent.content == plain.content

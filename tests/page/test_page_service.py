@@ -58,8 +58,7 @@ async def test_an_answer_with_markers_and_sources(page: Page, site: str) -> None
     await expect(marker).to_be_focused()
     await page.locator(".facts summary").click()
     await expect(page.locator(".facts summary")).to_contain_text("confidence")
-    await page.get_by_role("button", name="Why this answer?").click()
-    await expect(page.locator(".facts")).to_contain_text("the best that was dropped")
+    await expect(page.get_by_role("link", name="Why this answer?")).to_be_visible()
     assert [url for url in elsewhere if not url.startswith("data:")] == []
 
 

@@ -27,17 +27,25 @@ async def test_runs_are_listed_filtered_and_paged(services: Services) -> None:
     assert await list_ids() == newest_first
     assert await list_ids(where="outcome == abstained") == newest_first[1:2]
     assert await list_ids(where='retries > 0 or mode = fast and question ^= "How"') == newest_first[:2]
+    either = "retries > 0 or mode = fast"
+    assert await list_ids(where=[either, 'question ^= "How"']) == newest_first[:1]
+    assert await list_ids(where=["mode = fast", "outcome == abstained"]) == []
+    with pytest.raises(FilterError, match="more than 20 alternatives"):
+        await list_ids(where=[" or ".join(f"ms > {number}" for number in range(7)), "a = 1 or b = 1 or c = 1"])
     assert await list_ids(where="ms >= 0 and cached = false and error = none") == []
     assert await list_ids(since="2999-01-01") == []
     assert await list_ids(Scope("other")) == []
     assert await list_ids(Scope.within("default", groups=["staff", "board"])) == newest_first[:1]
     assert await list_ids(Scope.within("default", groups=["board"])) == []
 
+    await services.runs.feedback.put("default", answered["run_id"], "down", "wrong", "It is 24 months.", "anna")
+    assert await list_ids(where="rating == 'down'") == newest_first[2:]
+    assert await list_ids(where='rating = up or complaint = incomplete and comment ^= "It"') == []
     failures = await group_failures(services.runs.log, DEFAULT_SCOPE)
-    assert (failures["runs"], failures["failures"]) == (3, 1)
-    assert [(group["cause"], group["examples"][0]["run_id"]) for group in failures["groups"]] == [
-        ("kept, and judged not to answer", abstained["run_id"])
-    ]
+    assert (failures["runs"], failures["failures"]) == (3, 2)
+    examples = {group["cause"]: group["examples"][0] for group in failures["groups"]}
+    assert examples["kept, and judged not to answer"]["run_id"] == abstained["run_id"]
+    assert examples["a reader complained of the answer"]["detail"] == "wrong: It is 24 months."
 
     seen, after = [], None
     for _ in range(3):

@@ -32,16 +32,19 @@ async def test_candidates_are_followed_from_the_searches_to_the_answer(services:
     assert "36 months" in str(first["snippet"])
     assert (first["rerank"]["rank"], first["moved"], first["source"], first["cited"]) == (1, 0, 1, True)
     assert first["dropped"] is None
-    assert [each["dropped"] for each in others if each["source"] is not None] == [
-        "was read as source 2, and nothing of it was cited"
-    ]
-    dropped = [each["dropped"] for each in others if each["source"] is None]
-    assert "came 3rd where 2 are kept (profile.rerank.keep): relevance " in str(dropped[0])
+    # Sources are widened, and hold the neighbours of what they were made of.
+    read = {(each["source"], each["cited"], each["dropped"]) for each in others if each["source"] is not None}
+    assert read == {(1, True, None), (2, False, "was read as source 2, and nothing of it was cited")}
     grade = by_name["grade"]["grade"]
     assert grade is not None
     assert grade["confidence"] == done["confidence"]
     assert by_name["verify"]["claims"] == done["verification"]["claims"]
     assert [call["method"] for call in by_name["rerank"]["calls"]][:1] == ["read_passages"]
+
+    narrow = await read_trace(services, (await ask(services, limit=1))["run_id"])
+    [ranked] = [step["candidates"] for step in narrow["steps"] if step["name"] == "rerank"]
+    dropped = [each["dropped"] for each in ranked if each["source"] is None]
+    assert "th where 1 are kept (profile.rerank.keep): relevance " in str(dropped[-1])
 
 
 @pytest.mark.usefixtures("library")

@@ -48,7 +48,7 @@ async def test_the_source_that_carries_the_answer_is_found(services: Services, m
     assert "14 months" in other["ending"]["answer"]
     assert other["made"] > 0
     assert {each["kind"] for each in tried["outcomes"]} == {
-        "nothing", "source", "grade", "keep", "fusion", "reranker", "mode", "default", "set"
+        "nothing", "documents", "source", "grade", "keep", "fusion", "reranker", "mode", "default", "set"
     }  # fmt: skip
     # Nothing was stored.
     assert await services.runs.log.list_thread("default", done["thread_id"]) == before
@@ -60,6 +60,8 @@ async def test_the_source_that_carries_the_answer_is_found(services: Services, m
     assert {each["problem"] for each in waited["outcomes"]} == {"not tried: the time for all of them was over"}
     with pytest.raises(StateError, match="would change nothing"):
         await try_all(services, done, sets=[{"confidence": done["confidence"]}])
+    with pytest.raises(StateError, match="A change of nothing"):
+        await try_all(services, done, sets=[{}])
     with pytest.raises(StateError, match="answered from the cache"):
         await try_all(services, await ask(services, limit=2))
 

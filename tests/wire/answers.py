@@ -16,6 +16,7 @@ _SOURCE = re.compile(r'<source number="(\d+)"[^>]*>\n(.*?)\n</source>', re.DOTAL
 _QUESTION = re.compile(r"^Question: (.+)$", re.MULTILINE)
 _CLAIM = re.compile(r"^(\d+)\. (.*?) \(([^()]*)\)$", re.MULTILINE | re.DOTALL)
 _EXACT_REPLY = re.compile(r"reply with exactly: (.+)")
+_ORDER = re.compile(r"always reply with exactly: (.+)")
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?=\d|\w)[^.!?\n]*)*[.!?]?")
 _SMALL_TALK = re.compile(
     r"\b(hi|hello|hey|thanks|thank you|good (morning|day|evening)|bye|who are you|how are you)\b", re.I
@@ -48,6 +49,8 @@ def reply_to(messages: list[Json], schema: Json | None) -> str:
         return json.dumps(_verify(last))
     if "rewrites" in fields:
         return json.dumps(_repair(last))
+    if "better" in fields:
+        return json.dumps(_prefer(last))
     if "scores" in fields:
         return json.dumps(_rank(last))
     if "queries" in fields:
@@ -57,6 +60,14 @@ def reply_to(messages: list[Json], schema: Json | None) -> str:
     if "query" in fields:
         return json.dumps(_reformulate(last))
     return json.dumps(_fill(schema, schema.get("$defs", {})))
+
+
+def _prefer(text: str) -> Json:
+    """The longer answer is the better one."""
+    answers = re.findall(r"(?:First|Second) answer:\n(.*?)(?=\n\nSources of the second answer:|\Z)", text, re.DOTALL)
+    first, second = map(len, answers)
+    better = "equal" if first == second else "first" if first > second else "second"
+    return {"better": better, "reason": f"{first} against {second} characters"}
 
 
 def _schema_in(messages: list[Json]) -> Json | None:
@@ -149,6 +160,8 @@ def _write(messages: list[Json]) -> str:
     prompt = messages[-1]["content"]
     if not _sources(prompt):
         return "Hello! I answer questions from your documents. What would you like to know?"
+    if order := _ORDER.search(messages[0]["content"]):
+        return order.group(1).strip()
     found = _matching_sentences(prompt, _question(prompt), least=0.5)
     if found:
         return " ".join(f"{sentence.rstrip('.')} [{number}]." for _, number, sentence in found[:3])

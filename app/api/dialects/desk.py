@@ -11,6 +11,7 @@ from app.api.descriptions import describe_answer, describe_document
 from app.api.dialects.beginning import begin
 from app.api.documents import find_document, read_revision
 from app.api.schemas import ThreadId, WorkspaceId
+from app.api.search import find_passages
 from app.runs.cached_answers import CachedAnswers
 from app.runs.debugger import Debugger
 from app.runs.manager import RunManager
@@ -21,12 +22,10 @@ from domain.access import Caller
 from domain.documents import Document, name_place
 from domain.events import Event, Failed
 from domain.ports.documents import DocumentStore
-from domain.profile import MOST_SOURCES, Profile, find_mode
-from domain.question import clean_question
+from domain.profile import MOST_SOURCES, Profile
 from domain.scope import Scope
 from domain.where import Where
 from nodes.context import Context
-from nodes.retrieve import search
 
 MOST_LISTED = 200
 MOST_CHARACTERS = 100_000
@@ -149,28 +148,11 @@ class Desk:
     async def search(self, given: SearchArguments, report: Report) -> Said:
         """Find passages of the documents by meaning and by words, best first, without answering."""
         scope = self._scope(given, given.document_ids, given.where)
-        context = self.make_context()
-        query = clean_question(given.question)
-        candidates = await search(query, "", scope, find_mode(self.modes, "standard").retrieval, context)
-        passages = await context.library.read_passages(
-            scope, [found["chunk_id"] for found in candidates[: given.limit]]
-        )
-        found = [
-            {
-                "document_id": passage.document_id,
-                "title": passage.title,
-                "heading_path": list(passage.heading_path),
-                "page": passage.page,
-                "start": passage.start,
-                "end": passage.end,
-                "text": passage.text,
-            }
-            for passage in passages
-        ]
+        found = await find_passages(given.question, scope, given.limit, self.modes, self.make_context())
         lines = [
-            f"{number}. {name_place(passage.title, passage.heading_path)} (document {passage.document_id}, characters "
-            f"{passage.start}-{passage.end})\n{passage.text}"
-            for number, passage in enumerate(passages, 1)
+            f"{number}. {name_place(passage['title'], passage['heading_path'])} (document {passage['document_id']}, "
+            f"characters {passage['start']}-{passage['end']})\n{passage['text']}"
+            for number, passage in enumerate(found, 1)
         ]
         return Said("\n\n".join(lines) or "Nothing was found.", {"passages": found})
 

@@ -13,6 +13,7 @@ from domain.scope import Scope
 from domain.state import Turn
 from domain.text.markers import strip_markers
 from domain.text.ranges import compare, read_amounts
+from domain.text.terms import find_terms
 from nodes.local.extraction.passages import Passage, choose_passages, limit_words
 from nodes.local.extraction.rivals import add_rival, find_rival
 from nodes.local.reading.questions import read_question
@@ -45,7 +46,7 @@ class LocalFinder:
         said: int = 0,
     ) -> list[Quote]:
         scored = await score_units(question, sources, self.unit_scorer, scope, typed=typed)
-        shares = _drop_excluding(question, scored)
+        shares = _drop_other_entries(question, scored.units, _drop_excluding(question, scored))
         several = read_question(typed or question).several
         if last is not None and typed not in (None, question):
             shares = _lower_said(scored.units, shares, last["answer"])
@@ -68,6 +69,23 @@ def _drop_excluding(question: str, scored: ScoredUnits) -> Vector:
         stays = [fit in (None, "encloses") or b not in settled for b, fit in zip(blocks, fits, strict=True)]
         shares = shares * np.array(stays, dtype=np.float32)
     return shares
+
+
+def _drop_other_entries(question: str, units: Sequence[Unit], shares: Vector) -> Vector:
+    """Return the shares, 0 for definitions of other names where the question has the name of one: entries for settings
+    and commands mention each other."""
+    asked = find_terms(question)
+    named = [_read_name(unit) for unit in units]
+    if not any(name and name <= asked for name in named):
+        return shares
+    return shares * np.array([name is None or name <= asked for name in named], dtype=np.float32)
+
+
+def _read_name(unit: Unit) -> frozenset[str] | None:
+    """Return the terms of what a definition defines; None where it is none."""
+    if unit.kind != "definition":
+        return None
+    return find_terms(unit.introduction or unit.text.split("\n", 1)[0])
 
 
 def _lower_said(units: Sequence[Unit], shares: Vector, said: str) -> Vector:

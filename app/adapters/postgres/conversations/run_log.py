@@ -44,13 +44,14 @@ _SUMMARY: LiteralString = """
     jsonb_array_length(citations) AS citations, verification, cached, answered_by, cost,
     (timings ->> 'total')::float8 AS ms, jsonb_array_length(warnings) AS warnings,
     jsonb_array_length(degraded) AS degraded, error, forked_from IS NOT NULL AS replay,
-    jsonb_path_query_array(outcome_reasons, '$[*].code') AS reasons
+    jsonb_path_query_array(outcome_reasons, '$[*].code') AS reasons,
+    feedback.rating, feedback.reason AS complaint, coalesce(feedback.comment, '') AS comment
 """
 
 # A run is listed for whoever has all the groups that its asker was limited to; see `Scope.covers`.
 _LIST_RUNS: LiteralString = f"""
     SELECT * FROM (
-        SELECT {_SUMMARY} FROM runs
+        SELECT {_SUMMARY} FROM runs LEFT JOIN feedback USING (workspace_id, run_id)
         WHERE workspace_id = %(workspace_id)s AND started_at >= %(since)s
             AND (%(groups)s::text[] IS NULL OR (scope ? 'groups' AND scope -> 'groups' <@ to_jsonb(%(groups)s::text[])))
             AND (%(after_at)s::timestamptz IS NULL OR (started_at, run_id) < (%(after_at)s::timestamptz, %(after_id)s))
@@ -58,6 +59,26 @@ _LIST_RUNS: LiteralString = f"""
     WHERE %(passes)s::jsonpath IS NULL OR to_jsonb(run) @@ %(passes)s::jsonpath
     ORDER BY started_at DESC, run_id DESC
     LIMIT %(limit)s
+"""
+
+# Up to the run that began it all, and from there down to all that continue one of them.
+_LIST_FAMILY: LiteralString = f"""
+    WITH RECURSIVE up AS (
+        SELECT run_id, forked_from FROM runs WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
+        UNION
+        SELECT runs.run_id, runs.forked_from
+        FROM runs JOIN up ON runs.workspace_id = %(workspace_id)s AND runs.run_id = up.forked_from ->> 'run_id'
+    ),
+    family AS (
+        SELECT run_id FROM up
+        UNION
+        SELECT runs.run_id
+        FROM runs JOIN family ON runs.workspace_id = %(workspace_id)s AND runs.forked_from ->> 'run_id' = family.run_id
+    )
+    SELECT {RUN_COLUMNS} FROM runs
+    WHERE workspace_id = %(workspace_id)s AND run_id IN (SELECT run_id FROM family)
+        AND (%(groups)s::text[] IS NULL OR (scope ? 'groups' AND scope -> 'groups' <@ to_jsonb(%(groups)s::text[])))
+    ORDER BY started_at, run_id LIMIT %(limit)s
 """
 
 # Inserts in the order of the ids, so that two processes that record the same runs cannot deadlock. Somebody may have
@@ -165,6 +186,12 @@ class PostgresRunLog:
                 limit=wanted.limit,
             )
         return [RunSummary(**row) for row in rows]
+
+    async def list_family(self, asker: Scope, run_id: str, limit: int) -> list[RunRecord]:
+        groups = None if asker.groups is None else sorted(asker.groups)
+        async with open_session(self._pool, asker.workspace_id) as session:
+            rows = await session.fetch(_LIST_FAMILY, run_id=run_id, groups=groups, limit=limit)
+        return [_read_run(row) for row in rows]
 
     async def sum_costs(
         self, workspace_id: str | None, since: datetime, by: CostKey

@@ -1,0 +1,39 @@
+"""Shows the run in a file to whoever sends it: its trace, and why it ended as it did."""
+
+from typing import Any
+
+from app.runs.bundle import Bundle, read_bundle
+from app.runs.trace import trace
+from app.runs.why import explain_run
+from domain.errors import StateError
+
+MAX_SENT = 5_000_000
+"""Bytes of a file that is sent."""
+_MAX_CONTENT = 30_000_000
+"""Bytes of what is in it."""
+_MOST_LISTED = 2_000
+"""Candidates, or sources, of one state: the profile allows far fewer."""
+
+
+def view_bundle(data: bytes) -> dict[str, Any]:
+    """Describe the run in a file, whoever made it. Raises `StateError` where it is none of ours, or too large."""
+    bundle = read_bundle(data, most=_MAX_CONTENT)
+    try:
+        return _describe(bundle)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise StateError(f"This file is damaged: {type(error).__name__}.") from error
+
+
+def _describe(bundle: Bundle) -> dict[str, Any]:
+    for step in bundle.run.steps:
+        if max(len(step.values["candidates"]), len(step.values["sources"])) > _MOST_LISTED:
+            raise StateError(f"A state in this file has more than {_MOST_LISTED:,} candidates or sources.")
+    return {
+        "exported_at": bundle.exported_at,
+        "made_with": bundle.made_with,
+        "configuration": bundle.configuration,
+        "prompts": bundle.run.record.prompts,
+        "redacted": bundle.redacted,
+        "why": explain_run(bundle.run),
+        "trace": trace(bundle.run),
+    }

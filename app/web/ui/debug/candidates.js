@@ -1,0 +1,46 @@
+import { html, useState } from "../../vendor/preact-htm.js";
+import { score } from "../../lib/figures.js";
+import { short, visible } from "../../lib/text.js";
+
+const SHOWN = 8;
+
+/** Passages from the searches to the answer: rank and score in each, and what became of them.
+ * @param {{candidates: any[]}} props */
+export function Candidates({ candidates }) {
+  const [all, setAll] = useState(false);
+  const shown = all ? candidates : candidates.slice(0, SHOWN);
+  return html`
+    <ol class="candidates">${shown.map((each) => html`<${Candidate} key=${each.chunk_id} candidate=${each} />`)}</ol>
+    ${shown.length < candidates.length && html`<button type="button" onClick=${() => setAll(true)}>Show all ${candidates.length}</button>`}`;
+}
+
+/** @param {{candidate: any}} props */
+function Candidate({ candidate }) {
+  const { title, snippet, dense, lexical, fused, rerank, moved, dropped } = candidate;
+  const [kind, word] = judge(candidate);
+  const way = moved > 0 ? `, up ${moved}` : moved < 0 ? `, down ${-moved}` : "";
+  return html`
+    <li class="candidate ${kind}">
+      <div class="heading"><b><bdi>${title === null ? "Passage whose title is not on the tape" : short(title, 140)}</bdi></b>
+        ${word && html`<span class="badge ${kind}">${word}</span>`}</div>
+      ${dropped && html`<p class="dropped">${visible(dropped)}</p>`}
+      <ul class="legs">
+        <${Leg} name="meaning" ...${dense} /><${Leg} name="words" ...${lexical} /><${Leg} name="together" ...${fused} />
+        ${rerank.score !== null && html`<${Leg} name="rerank" ...${rerank} more=${way} />`}
+      </ul>
+      ${snippet && html`<p class="soft" dir="auto">${visible(snippet)}</p>`}
+    </li>`;
+}
+
+/** @param {any} candidate @returns {[string, string]} */
+export function judge({ cited, source, dropped }) {
+  if (cited) return ["good", source === null ? "cited" : `cited as ${source}`];
+  if (source !== null) return ["warn", `read as ${source}`];
+  return dropped ? ["bad", "dropped"] : ["", ""];
+}
+
+/** @param {{name: string, rank: number | null, score: number | null, more?: string}} props */
+function Leg({ name, rank, score: value, more = "" }) {
+  const found = rank !== null || value !== null;
+  return html`<li class=${found ? "" : "missing"}><span class="soft">${name}</span> ${found ? `${rank === null ? "" : `#${rank} · `}${score(value)}${more}` : "not found"}</li>`;
+}

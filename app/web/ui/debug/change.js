@@ -1,0 +1,134 @@
+import { html, useEffect, useState } from "../../vendor/preact-htm.js";
+import { address, fetchJson, request, sending } from "../../lib/api.js";
+import { followRun } from "../../lib/run-events.js";
+import { getState, say, useStore } from "../../lib/store.js";
+import { short, visible } from "../../lib/text.js";
+import { STEPS } from "../steps.js";
+
+/** Values that a replay can set besides the knobs of the profile. */
+const SETTABLE = ["question", "standalone_question", "route", "query", "confidence", "level", "candidates", "sources", "answer"];
+
+/** What is most worth changing, where a step is chosen: from where, and which value. @type {Record<string, [string, string]>} */
+const FIRST = {
+  route: ["node", "question"],
+  retrieve: ["node", "profile.retrieval.candidates"],
+  rerank: ["node", "profile.rerank.keep"],
+  grade: ["after", "confidence"],
+};
+
+/** Changes one thing and runs on from a step, as a branch.
+ * @param {{trace: any, step: any, wish: any, done: (runId: string) => void}} props */
+export function Change({ trace, step, wish, done }) {
+  const modes = useStore((state) => state.modes);
+  const ran = trace.steps.filter(({ ms }) => ms !== null);
+  const preferred = step?.ms != null ? step : ran.findLast(({ node }) => node === "rerank") ?? ran[0];
+  const [place, setPlace] = useState(wish?.place ?? "");
+  const [changed, setRows] = useState(/** @type {[string, string][] | null} */ (wish?.rows ?? null));
+  const [values, setValues] = useState(/** @type {Record<string, any>} */ ({}));
+  const [documents, setDocuments] = useState(/** @type {any[] | null} */ (null));
+  const [only, setOnly] = useState(/** @type {string[]} */ ([]));
+  const [now, setNow] = useState("");
+  const [problem, setProblem] = useState("");
+  const [kind, first] = FIRST[preferred?.node] ?? ["node", "profile.rerank.keep"];
+  const from = place || (preferred ? `${kind} ${preferred.name}` : "");
+  const rows = changed ?? [[first, ""]];
+  const [, name] = from.split(" ");
+  useEffect(() => {
+    if (!name) return;
+    fetchJson(address(`/api/runs/${encodeURIComponent(trace.run_id)}/states/${encodeURIComponent(name)}`)).then(
+      (state) => setValues(flatten(state.values)), () => {});
+  }, [name]);
+  if (!ran.length) return html`<div class="card"><h2>Change and run on</h2><p class="soft">No step of this run is saved that could be run again.</p></div>`;
+
+  /** @param {number} number @param {[string, string]} row */
+  const setRow = (number, row) => setRows(rows.map((each, at) => (at === number ? row : each)));
+  const listDocuments = (event) => {
+    if (event.currentTarget.open && !documents) fetchJson(address("/api/documents")).then((found) => setDocuments(found.documents), (error) => setProblem(error.message));
+  };
+  const run = async (event) => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget);
+    /** @type {Record<string, any>} */
+    const set = Object.fromEntries(rows.filter(([key, value]) => key && value !== ""));
+    if (only.length) set.document_ids = only;
+    const body = {
+      run_id: trace.run_id, [from.split(" ")[0]]: name, set, mode: form.get("mode") || null, until: form.get("until") || null,
+      tape: form.get("tape") ? "fill" : "off", workspace: getState().workspace,
+    };
+    setProblem("");
+    setNow("Starting…");
+    try {
+      const { headers, ...rest } = sending("POST", body);
+      const response = await request(`/api/threads/${encodeURIComponent(trace.thread_id)}/replay`, { ...rest, headers: { ...headers, Accept: "text/event-stream" } });
+      const id = response.headers.get("X-Run-Id") ?? "";
+      let failed = "";
+      await followRun(id, (each) => {
+        if (each.type === "thinking") setNow(`${STEPS[each.step] ?? each.step}…`);
+        if (each.type === "error") failed = each.message;
+      }, new AbortController().signal, response);
+      await settle(id);
+      say(failed || "The branch has ended.");
+      setProblem(failed);
+      done(id);
+    } catch (error) {
+      setProblem(/** @type {Error} */ (error).message);
+    }
+    setNow("");
+  };
+  return html`
+    <form class="card change" onSubmit=${run}>
+      <h2>Change and run on</h2>
+      <label><span class="soft">Begin with</span>
+        <select name="place" value=${from} onChange=${(event) => setPlace(event.currentTarget.value)}>
+          ${ran.map(({ name: each }) => html`<option key=${each} value="node ${each}" selected=${from === `node ${each}`}>${each}, once more</option>`)}
+          ${ran.map(({ name: each }) => html`<option key=${`after ${each}`} value="after ${each}" selected=${from === `after ${each}`}>what follows ${each}</option>`)}
+        </select></label>
+      ${rows.map(([key, value], number) => html`
+        <fieldset key=${number} class="setting">
+          <legend class="unseen">Change ${number + 1}</legend>
+          <input aria-label="Value to change" list="settable" value=${key} onInput=${(event) => setRow(number, [event.currentTarget.value, value])} spellcheck="false" autocomplete="off" />
+          <input aria-label="New value" value=${value} placeholder=${key in values ? `now ${short(show(values[key]), 24)}` : "new value"} onInput=${(event) => setRow(number, [key, event.currentTarget.value])} spellcheck="false" autocomplete="off" />
+        </fieldset>`)}
+      <datalist id="settable">${Object.keys(values).map((key) => html`<option key=${key} value=${key} />`)}</datalist>
+      <button type="button" class="quiet" onClick=${() => setRows([...rows, ["", ""]])}>Another value</button>
+      <div class="pair">
+        <label><span class="soft">Mode</span>
+          <select name="mode"><option value="">as it was</option>${modes.map((each) => html`<option key=${each} value=${each} selected=${each === wish?.mode}>${each}</option>`)}</select></label>
+        <label><span class="soft">Stop after</span>
+          <select name="until"><option value="">the end</option>${Object.keys(STEPS).map((each) => html`<option key=${each} value=${each}>${each}</option>`)}</select></label>
+      </div>
+      <details onToggle=${listDocuments}><summary>${only.length ? `Only ${only.length} documents` : "Other documents"}</summary>
+        <ul class="documents">
+          ${(documents ?? []).map(({ id, title }) => html`
+            <li key=${id}><label class="check"><input type="checkbox" checked=${only.includes(id)} onChange=${(event) => setOnly(event.currentTarget.checked ? [...only, id] : only.filter((each) => each !== id))} /><bdi>${short(title, 60)}</bdi></label></li>`)}
+        </ul></details>
+      ${trace.taped && html`<label class="check"><input type="checkbox" name="tape" checked />Answer from the tape what is on it</label>`}
+      <div class="row"><button type="submit" class="main" disabled=${Boolean(now)}>Run on</button><span class="soft" role="status">${now}</span></div>
+      <div role="alert">${problem && html`<p class="note bad">${visible(problem)}</p>`}</div>
+    </form>`;
+}
+
+/** Waits until the end of a run is stored. @param {string} id */
+async function settle(id) {
+  for (let tries = 0; tries < 20; tries += 1) {
+    const { running } = await fetchJson(address(`/api/runs/${encodeURIComponent(id)}/trace`));
+    if (!running) return;
+    await new Promise((resolve) => setTimeout(resolve, 250));
+  }
+}
+
+/** The values that can be set, by name; those of the profile with their path. @param {Record<string, any>} values */
+function flatten(values) {
+  /** @type {Record<string, any>} */
+  const flat = {};
+  const walk = (path, value) => {
+    if (value && typeof value === "object" && !Array.isArray(value)) Object.entries(value).forEach(([key, part]) => walk(`${path}.${key}`, part));
+    else flat[path] = value;
+  };
+  walk("profile", values.profile);
+  for (const key of SETTABLE) if (key in values) flat[key] = values[key];
+  return flat;
+}
+
+/** @param {any} value */
+const show = (value) => (typeof value === "string" ? value : JSON.stringify(value));

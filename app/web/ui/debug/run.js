@@ -1,0 +1,141 @@
+import { html, useEffect, useMemo, useRef, useState } from "../../vendor/preact-htm.js";
+import { address, fetchJson } from "../../lib/api.js";
+import { followRun } from "../../lib/run-events.js";
+import { say } from "../../lib/store.js";
+import { short, visible } from "../../lib/text.js";
+import { STEPS } from "../steps.js";
+import { Compare } from "./compare.js";
+import { Graph } from "./graph.js";
+import { Overview } from "./overview.js";
+import { Step } from "./step.js";
+import { Summary } from "./summary.js";
+import { Tools } from "./tools.js";
+import { Waterfall } from "./waterfall.js";
+
+/** One run: of this service, or of a file, of which only what it holds is shown.
+ * @param {{runId?: string, file?: any, close?: () => void}} props */
+export function Run({ runId, file, close }) {
+  const [trace, setTrace] = useState(/** @type {any} */ (file?.trace ?? null));
+  const [why, setWhy] = useState(/** @type {any[]} */ (file?.why.facts ?? []));
+  const [status, setStatus] = useState(/** @type {any} */ (null));
+  const [graph, setGraph] = useState(/** @type {any} */ (null));
+  const [problem, setProblem] = useState("");
+  /** The steps that have begun, of a run that goes on. */
+  const [begun, setBegun] = useState(/** @type {string[]} */ ([]));
+  const [chosen, setChosen] = useState(file ? "" : decodeURIComponent(location.hash.slice(1)));
+  const [other, setOther] = useState(new URLSearchParams(location.search).get("with"));
+  const [difference, setDifference] = useState(/** @type {any} */ (null));
+  const path = runId && `/api/runs/${encodeURIComponent(runId)}`;
+
+  const asked = useRef(0);
+  const load = async () => {
+    asked.current += 1;
+    const mine = asked.current;
+    const found = await fetchJson(address(`${path}/trace`));
+    // An older answer may come after a newer one.
+    if (mine === asked.current) setTrace(found);
+    return found;
+  };
+  const explain = () => {
+    fetchJson(address(`${path}/why`)).then(({ facts }) => setWhy(facts), () => {});
+    fetchJson(address(/** @type {string} */ (path))).then(setStatus, () => {});
+  };
+  useEffect(() => {
+    fetchJson("/api/graph?format=json").then(setGraph, () => {});
+    if (!runId) return;
+    const leaving = new AbortController();
+    /** @type {string[]} */
+    let steps = [];
+    let timer = 0;
+    const hear = (event) => {
+      if (event.type === "correction" && event.reason === "restart") steps = [];
+      if (event.type !== "thinking") return;
+      steps = [...steps, event.step];
+      setBegun(steps);
+      say(STEPS[event.step] ?? event.step);
+      clearTimeout(timer);
+      timer = setTimeout(() => load().catch(() => {}), 100);
+    };
+    const attend = async () => {
+      try {
+        if ((await load()).running) {
+          await followRun(runId, hear, leaving.signal);
+          if (leaving.signal.aborted) return;
+          clearTimeout(timer);
+          // The last event precedes the end that is stored.
+          for (let tries = 0; tries < 20 && (await load()).running; tries += 1) await new Promise((resolve) => setTimeout(resolve, 250));
+          setBegun([]);
+          say("The run has ended.");
+        }
+        explain();
+      } catch (error) {
+        setProblem(/** @type {Error} */ (error).message);
+      }
+    };
+    attend();
+    return () => leaving.abort();
+  }, []);
+  useEffect(() => {
+    if (trace) document.title = `${short(trace.question, 60)} · askgraph`;
+  }, [trace?.question]);
+  useEffect(() => {
+    setDifference(null);
+    if (!other || !path || trace?.running !== false) return;
+    fetchJson(address(`${path}/diff/${encodeURIComponent(other)}`)).then(setDifference, (error) => setProblem(error.message));
+  }, [other, trace?.running]);
+
+  const middle = useRef(/** @type {HTMLElement | null} */ (null));
+  /** @param {string} name a step; empty: the whole run @param {string | null} [compared] */
+  const choose = (name, compared = null) => {
+    setChosen(name);
+    setOther(compared);
+    if (runId) {
+      const page = address(`/debug/runs/${encodeURIComponent(runId)}`, { with: compared });
+      history.replaceState(null, "", name ? `${page}#${encodeURIComponent(name)}` : page);
+    }
+    // In a narrow window the step stands below.
+    if (matchMedia("(max-width: 60rem)").matches) middle.current?.scrollIntoView();
+    middle.current?.focus({ preventScroll: true });
+  };
+  const visits = useMemo(() => countVisits(trace, begun), [trace, begun]);
+  if (!trace) return html`<h1 class="title">Run</h1>${problem ? html`<p class="note bad" role="alert">${visible(problem)}</p>` : html`<p class="soft" role="status">Reading it…</p>`}`;
+  const step = trace.steps.find(({ name }) => name === chosen);
+  const parts = difference?.first?.one ?? null;
+  return html`
+    ${file && html`<p class="note">This run comes from the file <bdi>${visible(file.name)}</bdi>, written ${visible(file.exported_at.slice(0, 10))} by askgraph ${visible(file.made_with)}${file.redacted ? " without its text" : ""}. Nothing of it is stored here.
+      <button type="button" class="quiet" onClick=${close}>Close the file</button></p>`}
+    <${Summary} trace=${trace} status=${status} inFile=${Boolean(file)} />
+    <div role="alert">${problem && html`<p class="note bad">${visible(problem)}</p>`}</div>
+    <div class="run ${file ? "of-file" : ""}">
+      <section class="path" aria-label="Path">
+        ${graph && html`<${Graph} graph=${graph} visits=${visits} chosen=${step?.node} parts=${parts} choose=${choose} />`}
+        <${Waterfall} trace=${trace} chosen=${other ? null : chosen} parts=${parts} choose=${choose} />
+      </section>
+      <section class="middle-pane" aria-label="Chosen" tabindex="-1" ref=${middle}>
+        ${other ? html`<${Compare} trace=${trace} other=${other} difference=${difference} close=${() => choose(chosen)} />`
+          : step ? html`<${Step} key=${step.name} trace=${trace} step=${step} choose=${choose} inFile=${Boolean(file)} />`
+          : html`<${Overview} trace=${trace} why=${why} />`}
+      </section>
+      ${!file && html`<${Tools} trace=${trace} step=${step} other=${other} compare=${(id) => choose(chosen, id)} />`}
+    </div>`;
+}
+
+/** For each node how often it ran, for how long, in which steps, and the ways that were taken.
+ * @param {any} trace @param {string[]} begun */
+function countVisits(trace, begun) {
+  /** @type {Record<string, {times: number, ms: number, step: string, now: boolean}>} */
+  const nodes = {};
+  const ways = new Set();
+  const ran = (trace?.steps ?? []).slice(1);
+  // What the events tell is ahead of what is saved.
+  const ahead = begun.slice(ran.length);
+  let before = "";
+  for (const { node, name, ms } of [...ran, ...ahead.map((each) => ({ node: each, name: "", ms: 0 }))]) {
+    const known = nodes[node] ?? { times: 0, ms: 0 };
+    nodes[node] = { times: known.times + 1, ms: known.ms + (ms ?? 0), step: name || known.step, now: false };
+    if (before) ways.add(`${before} ${node}`);
+    before = node;
+  }
+  if (begun.length && before && nodes[before]) nodes[before].now = true;
+  return { nodes, ways };
+}

@@ -1,0 +1,108 @@
+import { html, useState } from "../../vendor/preact-htm.js";
+import { address, fetchJson } from "../../lib/api.js";
+import { money, score, time } from "../../lib/figures.js";
+import { count, percent, visible } from "../../lib/text.js";
+import { STEPS } from "../steps.js";
+import { Candidates } from "./candidates.js";
+import { nameStep } from "./waterfall.js";
+
+/** One step: what it changed, what it looked at, whom it asked.
+ * @param {{trace: any, step: any, choose: (step: string) => void, inFile: boolean}} props */
+export function Step({ trace, step, choose, inFile }) {
+  const place = trace.steps.indexOf(step);
+  const go = (by) => trace.steps[place + by] && choose(trace.steps[place + by].name);
+  return html`
+    <div class="heading">
+      <h2>${nameStep(step)}</h2>
+      <span class="soft grow">${[STEPS[step.node], step.ms === null ? "" : time(step.ms), step.next.length ? `then ${step.next.join(", ")}` : "the end"].filter(Boolean).join(" · ")}</span>
+      <button type="button" class="quiet" disabled=${place < 1} onClick=${() => go(-1)}>Previous</button>
+      <button type="button" class="quiet" disabled=${place + 1 === trace.steps.length} onClick=${() => go(1)}>Next</button>
+    </div>
+    ${step.warnings.map((warning, number) => html`<p class="note" key=${number}>${visible(warning)}</p>`)}
+    ${step.grade && html`<${Grade} grade=${step.grade} />`}
+    ${step.claims.length > 0 && html`<${Claims} claims=${step.claims} />`}
+    ${step.candidates.length > 0 && html`<h3>Passages</h3><${Candidates} candidates=${step.candidates} />`}
+    <${Changes} changed=${step.changed} />
+    ${step.calls.length > 0 && html`<${Calls} step=${step} />`}
+    ${step.ahead && html`<p class="note plain">It was run ahead: its calls were made during <button type="button" class="quiet" onClick=${() => choose(step.ahead)}>${step.ahead}</button></p>`}
+    ${!trace.taped && trace.untaped && html`<p class="soft">${visible(trace.untaped)}</p>`}
+    ${!inFile && !trace.running && html`<${State} runId=${trace.run_id} step=${step.name} />`}`;
+}
+
+/** @param {{changed: {field: string, text: string}[], title?: string}} props */
+export function Changes({ changed, title = "What changed" }) {
+  return html`
+    <h3>${title}</h3>
+    ${changed.length ? html`<dl class="changes">${changed.map(({ field, text }) => html`<div key=${field}><dt class="code">${visible(field)}</dt><dd><bdi>${visible(text)}</bdi></dd></div>`)}</dl>`
+      : html`<p class="soft">Nothing.</p>`}`;
+}
+
+/** The confidence between the thresholds. @param {{grade: any}} props */
+function Grade({ grade }) {
+  const { confidence, sufficient, caveat, missing, text } = grade;
+  return html`
+    <h3>Grade</h3>
+    <svg class="scale" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">
+      <rect class="ground" x="0" y="3" width="100" height="4" />
+      <rect class="value" x="0" y="3" width=${100 * confidence} height="4" />
+      <rect class="mark" x=${100 * caveat - 0.2} y="0" width=".5" height="10" /><rect class="mark" x=${100 * sufficient - 0.2} y="0" width=".5" height="10" />
+    </svg>
+    <p>${visible(text)}</p>
+    <p class="soft">With a caveat from ${score(caveat)}, at once from ${score(sufficient)}.${missing.length ? ` Words that no source has: ${visible(missing.join(", "))}.` : ""}</p>`;
+}
+
+/** @param {{claims: any[]}} props */
+function Claims({ claims }) {
+  return html`
+    <h3>Statements</h3>
+    <ul class="claims">
+      ${claims.map((claim, place) => html`
+        <li key=${place}><span class=${claim.verdict === "supported" ? "right" : "wrong"}>${claim.verdict === "supported" ? "✓ supported" : "✗ not supported"}</span> (${percent(claim.score)}):
+          ${" "}<bdi>“${visible(claim.text)}”</bdi> <bdi class="soft">${visible(claim.reason)}</bdi></li>`)}
+    </ul>`;
+}
+
+/** @param {{step: any}} props */
+function Calls({ step }) {
+  return html`
+    <h3>${count(step.calls.length + step.more_calls, "call")}</h3>
+    <ul class="calls">
+      ${step.calls.map((call, place) => html`
+        <li key=${place}>
+          <b>${visible(call.port)}</b> <span class="code">${visible(call.method)}</span>
+          ${call.output_tokens > 0 && html` <span class="soft">${count(call.input_tokens, "token")} in, ${call.output_tokens.toLocaleString("en")} out, ${money(call.cost)}</span>`}
+          ${call.error ? html`<p class="note bad">${visible(call.error)}</p>` : html`<p class="soft"><bdi>${visible(call.summary)}</bdi></p>`}
+          ${call.messages.length > 0 && html`
+            <details><summary>Prompt and reply</summary>
+              ${call.messages.map(({ role, content }, number) => html`<h4 key=${number}>${visible(role)}</h4><pre tabindex="0" dir="auto">${visible(content)}</pre>`)}
+              <h4>reply</h4><pre tabindex="0" dir="auto">${visible(call.reply)}</pre>
+            </details>`}
+        </li>`)}
+    </ul>
+    ${step.more_calls > 0 && html`<p class="soft">${count(step.more_calls, "more call")} not shown.</p>`}`;
+}
+
+/** The whole state after the step. @param {{runId: string, step: string}} props */
+function State({ runId, step }) {
+  const [values, setValues] = useState(/** @type {Record<string, any> | null} */ (null));
+  const [problem, setProblem] = useState("");
+  const read = (event) => {
+    if (!event.currentTarget.open || values) return;
+    fetchJson(address(`/api/runs/${encodeURIComponent(runId)}/states/${encodeURIComponent(step)}`)).then(
+      (state) => setValues(state.values), (error) => setProblem(error.message));
+  };
+  return html`
+    <details class="state" onToggle=${read}>
+      <summary>The whole state after this step</summary>
+      ${problem && html`<p class="note bad">${visible(problem)}</p>`}
+      ${values && html`<dl class="changes">${Object.entries(values).map(([field, value]) => html`<div key=${field}><dt class="code">${visible(field)}</dt><dd><${Value} value=${value} /></dd></div>`)}</dl>`}
+    </details>`;
+}
+
+/** @param {{value: any}} props */
+function Value({ value }) {
+  if (value === null || value === "" || (typeof value === "object" && !Object.keys(value).length)) return html`<span class="soft">nothing</span>`;
+  if (typeof value !== "object") return html`<bdi>${visible(value)}</bdi>`;
+  const size = Array.isArray(value) ? count(value.length, "entry").replace("entrys", "entries") : count(Object.keys(value).length, "field");
+  return html`<details><summary>${size}</summary><pre tabindex="0">${visible(JSON.stringify(value, null, 1))}</pre></details>`;
+}

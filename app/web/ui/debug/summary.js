@@ -1,0 +1,35 @@
+import { html } from "../../vendor/preact-htm.js";
+import { address } from "../../lib/api.js";
+import { ending, money, time, tone } from "../../lib/figures.js";
+import { percent, visible } from "../../lib/text.js";
+
+/** What was asked, and how it ended. @param {{trace: any, status: any, inFile: boolean}} props */
+export function Summary({ trace, status, inFile }) {
+  const traced = status?.ended?.trace_url;
+  /** @type {[string, any][]} */
+  const facts = [
+    ["Mode", visible(trace.mode)],
+    ["Answered by", trace.running ? "–" : visible(trace.answered_by || "nobody")],
+    ["Confidence", !trace.running && (trace.cached || trace.path.includes("grade")) ? percent(trace.confidence) : "–"],
+    ["Time", time(trace.ms)],
+    ["Cost", trace.running ? "–" : money(trace.cost)],
+    ["Cache", trace.running ? "–" : trace.cached ? "answered from it" : "not used"],
+    ["Asked", new Date(trace.started_at).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" })],
+  ];
+  return html`
+    <div class="summary card">
+      <div class="heading">
+        <h1><bdi>${visible(trace.question)}</bdi></h1>
+        <span class="badge ${tone(trace)}">${visible(ending(trace))}</span>
+      </div>
+      ${trace.standalone_question && trace.standalone_question !== trace.question && html`
+        <p class="soft">Understood as <bdi>“${visible(trace.standalone_question)}”</bdi></p>`}
+      <dl class="facts-row">${facts.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
+      ${!inFile && html`
+        <p class="links">
+          <a href=${address(`/t/${encodeURIComponent(trace.thread_id)}`)}>Conversation</a>
+          ${trace.forked_from?.run_id && html`<a href=${address(`/debug/runs/${encodeURIComponent(trace.forked_from.run_id)}`)}>The run that it continues</a>`}
+          ${/^https?:\/\//.test(traced ?? "") && html`<a href=${traced} target="_blank" rel="noreferrer">Open in LangSmith</a>`}
+        </p>`}
+    </div>`;
+}

@@ -1,0 +1,262 @@
+"""The async twin of the client. It sends the same, and waits without blocking the event loop."""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+
+import httpx
+from typing_extensions import Unpack
+
+from askgraph import calls
+from askgraph.calls import Call, File, Options, Request
+from askgraph.connection import check, explain, http_options, read_target
+from askgraph.embedded import EmbeddedService
+from askgraph.errors import read_error
+from askgraph.following import Following
+from askgraph.frames import Frame
+
+if TYPE_CHECKING:
+    from askgraph.events import Event
+    from askgraph.models import (
+        Answer,
+        Document,
+        Erasure,
+        Fact,
+        Feedback,
+        Ingestion,
+        Passage,
+        Run,
+        RunList,
+        Thread,
+        ThreadList,
+    )
+
+Result = TypeVar("Result")
+
+POLL_SECONDS = 0.2
+"""Interval between two looks at a file that is being read."""
+
+
+class AsyncClient:
+    """`askgraph.Client` for asyncio: the same methods, to be awaited.
+
+    ::
+
+        async with AsyncClient("https://ask.example.com", key="…") as client:
+            answer = await client.ask("How long is the warranty?")
+
+    Without an address it has to be entered with `async with`, which finds or starts the embedded service.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        key: str | None = None,
+        workspace: str | None = None,
+        home: str | os.PathLike[str] | None = None,
+        http: Mapping[str, Any] | None = None,
+    ) -> None:
+        """The arguments are those of `askgraph.Client`; `http` are further options of `httpx.AsyncClient`."""
+        url, self._key = read_target(url, key, home)
+        self._embedded = None if url else EmbeddedService(home)
+        self._options = http
+        self.url = (url or "").rstrip("/")
+        self.workspace = workspace
+        self._opened: httpx.AsyncClient | None = None
+
+    async def __aenter__(self) -> Self:
+        if self._embedded is not None:
+            self.url, self._key = await asyncio.to_thread(self._embedded.start)
+            self._options = {"trust_env": False, **(self._options or {})}  # no proxy leads to this machine
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections, and stop the embedded service if there is one."""
+        if self._opened is not None:
+            await self._opened.aclose()
+        if self._embedded is not None:
+            await asyncio.to_thread(self._embedded.stop)
+
+    @property
+    def _http(self) -> httpx.AsyncClient:
+        if not self.url:
+            raise RuntimeError("Without an address, the client has to be entered: async with AsyncClient() as client")
+        if self._opened is None:
+            self._opened = httpx.AsyncClient(**http_options(self.url, self._key, self._options))
+        return self._opened
+
+    async def ask(self, question: str, **options: Unpack[Options]) -> "Answer":
+        """Ask a question and wait for the answer, however often the connection is cut."""
+        from askgraph.events import Done
+
+        return [event async for event in self.stream(question, **options) if isinstance(event, Done)][-1]
+
+    def stream(self, question: str, **options: Unpack[Options]) -> AsyncGenerator["Event"]:
+        """Ask a question and yield the events of its run, from `Accepted` to `Done`. After a cut connection it goes on
+        where it was."""
+        workspace = options.pop("workspace", None) or self.workspace
+        return self._read_events(Following(workspace, ask=calls.ask(question, workspace, options)))
+
+    def follow(self, run_id: str, *, after: str = "", workspace: str | None = None) -> AsyncGenerator["Event"]:
+        """Yield the events of a run, from the beginning or after the event with the id `after`."""
+        return self._read_events(Following(workspace or self.workspace, run_id=run_id, after=after))
+
+    async def cancel(self, run_id: str, *, workspace: str | None = None) -> "Run":
+        """Stop a run. The text so far stays."""
+        return await self._do(calls.cancel(run_id, workspace or self.workspace))
+
+    async def search(
+        self,
+        question: str,
+        *,
+        limit: int = 10,
+        document_ids: Sequence[str] | None = None,
+        where: str | None = None,
+        workspace: str | None = None,
+    ) -> "list[Passage]":
+        """Find passages, best first, without an answer. `where` is a filter such as `team=legal and year>=2024`."""
+        return await self._do(calls.search(question, workspace or self.workspace, limit, document_ids, where))
+
+    async def threads(
+        self,
+        q: str | None = None,
+        *,
+        mine: bool = False,
+        limit: int = 50,
+        after: str | None = None,
+        workspace: str | None = None,
+    ) -> "ThreadList":
+        """List conversations, the latest first; `q` is looked for in their titles and questions."""
+        return await self._do(calls.list_threads(workspace or self.workspace, q, mine, limit, after))
+
+    async def thread(
+        self, thread_id: str, *, limit: int | None = None, before: str | None = None, workspace: str | None = None
+    ) -> "Thread":
+        """Return a conversation with its last turns, oldest first."""
+        return await self._do(calls.read_thread(thread_id, workspace or self.workspace, limit, before))
+
+    async def delete_thread(self, thread_id: str, *, workspace: str | None = None) -> "Erasure":
+        """Erase a conversation, and return the proof."""
+        return await self._do(calls.delete_thread(thread_id, workspace or self.workspace))
+
+    async def upload(
+        self,
+        *files: File,
+        metadata: Mapping[str, Any] | None = None,
+        groups: Sequence[str] | None = None,
+        workspace: str | None = None,
+        wait: bool = True,
+    ) -> "list[Ingestion]":
+        """Send files and wait until they are read. The result has an entry for each, whose `report` says what became of
+        the file; a file that cannot be read does not stop the others. The name identifies the document: the same name
+        replaces it. Without `wait`, return once the server has the files."""
+        workspace = workspace or self.workspace
+        sent = [
+            await self._do(await asyncio.to_thread(calls.upload, file, workspace, metadata, groups)) for file in files
+        ]
+        return [await self._wait(each, workspace) for each in sent] if wait else sent
+
+    async def ingestion(self, ingestion_id: str, *, workspace: str | None = None) -> "Ingestion":
+        """Return how far the reading of a file has come."""
+        return await self._do(calls.read_ingestion(ingestion_id, workspace or self.workspace))
+
+    async def cancel_ingestion(self, ingestion_id: str, *, workspace: str | None = None) -> "Ingestion":
+        """Give up a file that has not been read yet."""
+        return await self._do(calls.cancel_ingestion(ingestion_id, workspace or self.workspace))
+
+    async def documents(self, *, where: str | None = None, workspace: str | None = None) -> "list[Document]":
+        """List the documents, or those whose metadata fits."""
+        return await self._do(calls.list_documents(workspace or self.workspace, where))
+
+    async def document(
+        self, document_id: str, *, revision: int | None = None, workspace: str | None = None
+    ) -> "Document":
+        """Return a document with its text."""
+        return await self._do(calls.read_document(document_id, workspace or self.workspace, revision))
+
+    async def delete_document(self, document_id: str, *, workspace: str | None = None) -> None:
+        """Delete a document."""
+        await self._do(calls.delete_document(document_id, workspace or self.workspace))
+
+    async def runs(
+        self,
+        *,
+        since: str = "7d",
+        where: str | None = None,
+        limit: int = 50,
+        after: str | None = None,
+        workspace: str | None = None,
+    ) -> "RunList":
+        """List runs that have ended, newest first; `where` is a filter such as `outcome == abstained`."""
+        return await self._do(calls.list_runs(workspace or self.workspace, since, where, limit, after))
+
+    async def run(self, run_id: str, *, workspace: str | None = None) -> "Run":
+        """Return a run's status."""
+        return await self._do(calls.read_run(run_id, workspace or self.workspace))
+
+    async def why(self, run_id: str, *, workspace: str | None = None) -> "list[Fact]":
+        """Say why a run ended as it did."""
+        return await self._do(calls.explain_run(run_id, workspace or self.workspace))
+
+    async def rate(
+        self,
+        run_id: str,
+        rating: Literal["up", "down"],
+        *,
+        reason: Literal["wrong", "incomplete", "not_found", "bad_source", "other"] | None = None,
+        comment: str = "",
+        workspace: str | None = None,
+    ) -> "Feedback":
+        """Say whether an answer helped."""
+        return await self._do(calls.rate(run_id, workspace or self.workspace, rating, reason, comment))
+
+    async def send(self, request: Request) -> bytes:
+        """Send any request of the API, and return the content of its response."""
+        try:
+            response = await self._http.request(**request.as_arguments())
+        except httpx.RequestError as error:
+            raise explain(error, self.url) from error
+        return check(response, request)
+
+    async def read_frames(self, following: Following) -> AsyncGenerator[Frame]:
+        """Yield the events of a run as the server sends them, as often as the connection is cut."""
+        while not following.is_ended:
+            await asyncio.sleep(following.pause)
+            try:
+                async with self._http.stream(**following.request.as_arguments()) as response:
+                    if not response.is_success:
+                        await response.aread()
+                        following.fail(read_error(response.status_code, response.headers, response.content))
+                        continue
+                    for frame in following.begin(response.status_code, response.headers):
+                        yield frame
+                    async for piece in response.aiter_bytes():
+                        for frame in following.feed(piece):
+                            yield frame
+                following.interrupt()
+            except httpx.RequestError as error:
+                following.fail(explain(error, self.url))
+
+    async def _do(self, call: Call[Result]) -> Result:
+        return call.read_reply(await self.send(call.request))
+
+    async def _read_events(self, following: Following) -> AsyncGenerator["Event"]:
+        from askgraph.events import EventReader
+
+        reader = EventReader()
+        async with aclosing(self.read_frames(following)) as frames:
+            async for frame in frames:
+                if (event := reader.read(frame)) is not None:
+                    yield event
+
+    async def _wait(self, ingestion: "Ingestion", workspace: str | None) -> "Ingestion":
+        while not ingestion.is_ended:
+            await asyncio.sleep(POLL_SECONDS)
+            ingestion = await self._do(calls.read_ingestion(str(ingestion.ingestion_id), workspace))
+        return ingestion

@@ -1,0 +1,254 @@
+"""The client. It sends what `askgraph.calls` says, as does its async twin."""
+
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+
+import httpx
+from typing_extensions import Unpack
+
+from askgraph import calls
+from askgraph.calls import Call, File, Options, Request
+from askgraph.connection import check, explain, http_options, read_target
+from askgraph.embedded import EmbeddedService
+from askgraph.errors import read_error
+from askgraph.following import Following
+from askgraph.frames import Frame
+
+if TYPE_CHECKING:
+    from askgraph.events import Event
+    from askgraph.models import (
+        Answer,
+        Document,
+        Erasure,
+        Fact,
+        Feedback,
+        Ingestion,
+        Passage,
+        Run,
+        RunList,
+        Thread,
+        ThreadList,
+    )
+
+Result = TypeVar("Result")
+
+POLL_SECONDS = 0.2
+"""Interval between two looks at a file that is being read."""
+
+
+class Client:
+    """Asks a server, or one that it starts for itself.
+
+    ::
+
+        with Client("https://ask.example.com", key="…") as client:
+            answer = client.ask("How long is the warranty?")
+
+    Without `url`, it is read from `ASKGRAPH_SERVER`; where that is unset, too, the server that runs in the home folder
+    is used, or one is started there, as a process of its own on a free loopback port, which ends with this object.
+    Making the object waits until the service is ready, a few seconds.
+
+    All methods raise what `askgraph.errors` describes. An object may be used by several threads.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        key: str | None = None,
+        workspace: str | None = None,
+        home: str | os.PathLike[str] | None = None,
+        http: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`key` is read from `ASKGRAPH_API_KEY` unless given. `workspace` is that of all calls that name none. `home`
+        is the data folder of an embedded service, unless given `ASKGRAPH_HOME` or `~/.askgraph`. `http` are further
+        options of `httpx.Client`, such as `verify` or `timeout`.
+
+        Raises `Unavailable` where an embedded service cannot start.
+        """
+        url, key = read_target(url, key, home)
+        self._embedded: EmbeddedService | None = None
+        if url is None:
+            self._embedded = EmbeddedService(home)
+            url, key = self._embedded.start()
+            http = {"trust_env": False, **(http or {})}  # no proxy leads to this machine
+        self.url = url.rstrip("/")
+        self.workspace = workspace
+        self._http = httpx.Client(**http_options(self.url, key, http))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections, and stop the embedded service if there is one."""
+        self._http.close()
+        if self._embedded is not None:
+            self._embedded.stop()
+
+    def ask(self, question: str, **options: Unpack[Options]) -> "Answer":
+        """Ask a question and wait for the answer, however often the connection is cut."""
+        from askgraph.events import Done
+
+        return next(event for event in self.stream(question, **options) if isinstance(event, Done))
+
+    def stream(self, question: str, **options: Unpack[Options]) -> Iterator["Event"]:
+        """Ask a question and yield the events of its run, from `Accepted` to `Done`. After a cut connection it goes on
+        where it was."""
+        workspace = options.pop("workspace", None) or self.workspace
+        return self._read_events(Following(workspace, ask=calls.ask(question, workspace, options)))
+
+    def follow(self, run_id: str, *, after: str = "", workspace: str | None = None) -> Iterator["Event"]:
+        """Yield the events of a run, from the beginning or after the event with the id `after`."""
+        return self._read_events(Following(workspace or self.workspace, run_id=run_id, after=after))
+
+    def cancel(self, run_id: str, *, workspace: str | None = None) -> "Run":
+        """Stop a run. The text so far stays."""
+        return self._do(calls.cancel(run_id, workspace or self.workspace))
+
+    def search(
+        self,
+        question: str,
+        *,
+        limit: int = 10,
+        document_ids: Sequence[str] | None = None,
+        where: str | None = None,
+        workspace: str | None = None,
+    ) -> "list[Passage]":
+        """Find passages, best first, without an answer. `where` is a filter such as `team=legal and year>=2024`."""
+        return self._do(calls.search(question, workspace or self.workspace, limit, document_ids, where))
+
+    def threads(
+        self,
+        q: str | None = None,
+        *,
+        mine: bool = False,
+        limit: int = 50,
+        after: str | None = None,
+        workspace: str | None = None,
+    ) -> "ThreadList":
+        """List conversations, the latest first; `q` is looked for in their titles and questions."""
+        return self._do(calls.list_threads(workspace or self.workspace, q, mine, limit, after))
+
+    def thread(
+        self, thread_id: str, *, limit: int | None = None, before: str | None = None, workspace: str | None = None
+    ) -> "Thread":
+        """Return a conversation with its last turns, oldest first."""
+        return self._do(calls.read_thread(thread_id, workspace or self.workspace, limit, before))
+
+    def delete_thread(self, thread_id: str, *, workspace: str | None = None) -> "Erasure":
+        """Erase a conversation, and return the proof."""
+        return self._do(calls.delete_thread(thread_id, workspace or self.workspace))
+
+    def upload(
+        self,
+        *files: File,
+        metadata: Mapping[str, Any] | None = None,
+        groups: Sequence[str] | None = None,
+        workspace: str | None = None,
+        wait: bool = True,
+    ) -> "list[Ingestion]":
+        """Send files and wait until they are read. The result has an entry for each, whose `report` says what became of
+        the file; a file that cannot be read does not stop the others. The name identifies the document: the same name
+        replaces it. Without `wait`, return once the server has the files."""
+        workspace = workspace or self.workspace
+        sent = [self._do(calls.upload(file, workspace, metadata, groups)) for file in files]
+        return [self._wait(each, workspace) for each in sent] if wait else sent
+
+    def ingestion(self, ingestion_id: str, *, workspace: str | None = None) -> "Ingestion":
+        """Return how far the reading of a file has come."""
+        return self._do(calls.read_ingestion(ingestion_id, workspace or self.workspace))
+
+    def cancel_ingestion(self, ingestion_id: str, *, workspace: str | None = None) -> "Ingestion":
+        """Give up a file that has not been read yet."""
+        return self._do(calls.cancel_ingestion(ingestion_id, workspace or self.workspace))
+
+    def documents(self, *, where: str | None = None, workspace: str | None = None) -> "list[Document]":
+        """List the documents, or those whose metadata fits."""
+        return self._do(calls.list_documents(workspace or self.workspace, where))
+
+    def document(self, document_id: str, *, revision: int | None = None, workspace: str | None = None) -> "Document":
+        """Return a document with its text."""
+        return self._do(calls.read_document(document_id, workspace or self.workspace, revision))
+
+    def delete_document(self, document_id: str, *, workspace: str | None = None) -> None:
+        """Delete a document."""
+        self._do(calls.delete_document(document_id, workspace or self.workspace))
+
+    def runs(
+        self,
+        *,
+        since: str = "7d",
+        where: str | None = None,
+        limit: int = 50,
+        after: str | None = None,
+        workspace: str | None = None,
+    ) -> "RunList":
+        """List runs that have ended, newest first; `where` is a filter such as `outcome == abstained`."""
+        return self._do(calls.list_runs(workspace or self.workspace, since, where, limit, after))
+
+    def run(self, run_id: str, *, workspace: str | None = None) -> "Run":
+        """Return a run's status."""
+        return self._do(calls.read_run(run_id, workspace or self.workspace))
+
+    def why(self, run_id: str, *, workspace: str | None = None) -> "list[Fact]":
+        """Say why a run ended as it did."""
+        return self._do(calls.explain_run(run_id, workspace or self.workspace))
+
+    def rate(
+        self,
+        run_id: str,
+        rating: Literal["up", "down"],
+        *,
+        reason: Literal["wrong", "incomplete", "not_found", "bad_source", "other"] | None = None,
+        comment: str = "",
+        workspace: str | None = None,
+    ) -> "Feedback":
+        """Say whether an answer helped."""
+        return self._do(calls.rate(run_id, workspace or self.workspace, rating, reason, comment))
+
+    def send(self, request: Request) -> bytes:
+        """Send any request of the API, and return the content of its response."""
+        try:
+            response = self._http.request(**request.as_arguments())
+        except httpx.RequestError as error:
+            raise explain(error, self.url) from error
+        return check(response, request)
+
+    def read_frames(self, following: Following) -> Iterator[Frame]:
+        """Yield the events of a run as the server sends them, as often as the connection is cut."""
+        while not following.is_ended:
+            time.sleep(following.pause)
+            try:
+                with self._http.stream(**following.request.as_arguments()) as response:
+                    if not response.is_success:
+                        response.read()
+                        following.fail(read_error(response.status_code, response.headers, response.content))
+                        continue
+                    yield from following.begin(response.status_code, response.headers)
+                    for piece in response.iter_bytes():
+                        yield from following.feed(piece)
+                following.interrupt()
+            except httpx.RequestError as error:
+                following.fail(explain(error, self.url))
+
+    def _do(self, call: Call[Result]) -> Result:
+        return call.read_reply(self.send(call.request))
+
+    def _read_events(self, following: Following) -> Iterator["Event"]:
+        from askgraph.events import EventReader
+
+        reader = EventReader()
+        for frame in self.read_frames(following):
+            if (event := reader.read(frame)) is not None:
+                yield event
+
+    def _wait(self, ingestion: "Ingestion", workspace: str | None) -> "Ingestion":
+        while not ingestion.is_ended:
+            time.sleep(POLL_SECONDS)
+            ingestion = self._do(calls.read_ingestion(str(ingestion.ingestion_id), workspace))
+        return ingestion

@@ -1,0 +1,315 @@
+"""What the server answers. Fields that a newer server adds are kept, too."""
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Model(BaseModel):
+    """The base of all answers."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, protected_namespaces=())
+
+
+class Box(Model):
+    """A rectangle on a page, in percent (0-100) of its width and height, origin top left."""
+
+    page: int | None = None
+    """Counts from 1."""
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+class Citation(Model):
+    """The place in a document that supports a statement. `start` and `end` count characters of the document's text."""
+
+    marker: int
+    """The number in the answer, as in `[1]`."""
+    document_id: str
+    title: str
+    source: str = ""
+    """The document's path as ingested, or its address."""
+    revision: int | None = None
+    updated_at: str | None = None
+    chunk_id: str
+    chunk_index: int
+    page: int | None
+    bbox: Box | None
+    boxes: list[Box] = []
+    """Where `text` stands, a box a line; empty where the document has no pages."""
+    heading_path: list[str]
+    start: int
+    end: int
+    text: str
+    score: float
+
+
+class Claim(Model):
+    """A statement of the answer, and whether its sources support it."""
+
+    text: str
+    start: int
+    end: int
+    markers: list[int]
+    verdict: str
+    """`supported` or `unsupported`."""
+    reason: str
+    score: float
+
+
+class Verification(Model):
+    """The verdicts on the claims; `status` is `skipped` where the mode does not verify."""
+
+    status: str
+    claims: list[Claim]
+    score: float | None = None
+
+
+class Usage(Model):
+    """The tokens and costs of one call of a language model."""
+
+    node: str
+    model: str
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cost: float | None
+
+
+class Answer(Model):
+    """A whole answer and how it came about."""
+
+    run_id: str
+    thread_id: str
+    """Pass it on to go on in this conversation."""
+    answer: str
+    citations: list[Citation]
+    """The sources that the answer cites."""
+    sources: list[Citation] = []
+    """The sources that the answer was written from."""
+    outcome: str | None
+    """`answered`, `answered_with_caveat`, `abstained`, `asked_back`, `declined` or `conversed`; None where the run was
+    stopped before it had one."""
+    abstained: bool
+    """True where the documents do not answer."""
+    outcome_reasons: list[dict[str, Any]]
+    """Objects with a `code` and its details."""
+    framing: dict[str, int]
+    route: str
+    mode: str
+    standalone_question: str
+    confidence: float
+    verification: Verification
+    cached: bool
+    stopped: bool
+    usage: list[Usage]
+    cost: float | None
+    """US dollars; None where a model's price is unknown."""
+    timings: dict[str, float]
+    """Milliseconds by node, and `total`."""
+    warnings: list[str]
+    answered_by: str
+    degraded: list[dict[str, Any]]
+    prompts: dict[str, str]
+    trace_url: str | None
+
+
+class Passage(Model):
+    """A passage that a search found."""
+
+    document_id: str
+    title: str
+    source: str
+    heading_path: list[str]
+    page: int | None
+    start: int
+    end: int
+    text: str
+    score: float
+    """Comparable within one search only."""
+
+
+class Document(Model):
+    """A document of the library."""
+
+    id: str
+    workspace_id: str
+    source: str
+    title: str
+    media_type: str
+    content_hash: str
+    pages: int | None
+    characters: int
+    chunks: int
+    created_at: datetime
+    updated_at: datetime
+    metadata: dict[str, Any]
+    revision: int
+    revised_at: datetime | None
+    to_embed: int
+    """Chunks that are still to be embedded; until then only their words find them."""
+    groups: list[str] | None
+    text: str | None = None
+    """The extracted text, where a single document was asked for."""
+
+
+class DocumentReport(Model):
+    """What became of a file."""
+
+    source: str
+    status: str
+    """`added`, `updated`, `unchanged`, `superseded`, `failed` or `cancelled`."""
+    document_id: str | None
+    title: str | None
+    pages: int | None
+    chunks: int
+    embedded: int
+    error: str | None
+    """The problem and its remedy, where the file failed."""
+    code: str | None
+    note: str | None
+
+
+class Progress(Model):
+    """How far the reading of a file has come: of `total` pages or chunks, `done`."""
+
+    stage: str
+    done: int
+    total: int | None
+
+
+class Ingestion(Model):
+    """A file that was sent, and how far it has been read."""
+
+    ingestion_id: str | None
+    """None where the file was refused at once."""
+    source: str
+    state: str
+    """`queued`, `running`, `done`, `superseded`, `failed` or `cancelled`."""
+    report: DocumentReport | None
+    """What became of the file, once it has been read."""
+    progress: Progress | None = None
+
+    @property
+    def is_ended(self) -> bool:
+        """Return True once nothing is left to do: the file is read and embedded, or never will be."""
+        return self.report is not None and (
+            self.state != "done" or self.progress is None or self.progress.stage == "done"
+        )
+
+
+class Feedback(Model):
+    """What a reader says of an answer."""
+
+    rating: Literal["up", "down"]
+    reason: str | None
+    comment: str
+    given_at: datetime
+
+
+class Run(Model):
+    """A run's status."""
+
+    run_id: str
+    thread_id: str
+    workspace: str
+    question: str
+    mode: str
+    state: str
+    """`queued`, `running`, `done`, `failed` or `stopped`."""
+    attempt: int
+    accepted_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    stop_requested: bool
+    forked_from: dict[str, Any] | None
+    ended: dict[str, Any] | None
+    """The data of the last event, and its name as `event`."""
+
+
+class RunSummary(Model):
+    """A run that has ended, as a list shows it."""
+
+    run_id: str
+    thread_id: str
+    started_at: datetime
+    question: str
+    mode: str
+    outcome: str | None
+    confidence: float
+    cached: bool
+    error: str | None
+    ms: float | None
+    cost: float | None
+
+
+class Page(Model):
+    """A page of a list."""
+
+    next: str | None
+    """The `after` of the next page; None on the last one."""
+
+
+class RunList(Page):
+    """Runs that have ended, newest first."""
+
+    runs: list[RunSummary]
+
+
+class Fact(Model):
+    """One decisive fact of a run."""
+
+    about: str
+    text: str
+
+
+class ThreadSummary(Model):
+    """A conversation, as a list shows it."""
+
+    thread_id: str
+    title: str
+    created_at: datetime
+    updated_at: datetime
+    turns: int
+    running: str | None
+
+
+class ThreadList(Page):
+    """Conversations, the latest first."""
+
+    threads: list[ThreadSummary]
+
+
+class Turn(Model):
+    """A question of a conversation and what came of it."""
+
+    run_id: str
+    question: str
+    mode: str
+    state: str
+    accepted_at: datetime
+    ended: dict[str, Any] | None
+    """The data of the last event, and its name as `event`."""
+    feedback: Feedback | None
+
+
+class Thread(Model):
+    """A conversation with its last turns, oldest first."""
+
+    thread_id: str
+    title: str
+    turns: list[Turn]
+    next: str | None = Field(description="The `before` of the turns that precede these; None at the beginning.")
+
+
+class Erasure(Model):
+    """The proof that something was erased: `found` is empty where nothing is left."""
+
+    ids: list[str]
+    sentences: int
+    erased: dict[str, int]
+    searched: int
+    found: dict[str, int]

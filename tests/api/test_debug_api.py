@@ -1,0 +1,126 @@
+"""What the debugger's page asks the API for."""
+
+import json
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest_asyncio
+import zstandard
+
+from app.runs.bundle import read_bundle
+from app.runs.bundle_view import MAX_SENT
+from app.runs.requests import Ask
+from app.runs.tape_codec import pack, unpack
+from app.serving.application import make_app
+from app.settings import Settings
+from app.wiring.services import Services, open_services
+from tests.asking import QUESTION, ask, with_models
+from tests.conftest import HANDBOOK, MANUAL
+from tests.http_client import open_client
+from tests.wire.openai import serve_openai
+
+
+@pytest_asyncio.fixture
+async def client(services: Services, library: dict[str, str]) -> AsyncIterator[httpx.AsyncClient]:
+    async with open_client(make_app(services)) as opened:
+        yield opened
+
+
+async def test_a_run_tells_its_calls_states_and_steps(services: Services, client: httpx.AsyncClient) -> None:
+    done = await ask(services)
+    await ask(services, "And of the battery?", thread_id=done["thread_id"])
+    run = f"/api/runs/{done['run_id']}"
+    calls = (await client.get(f"{run}/calls")).json()
+    assert calls["next"] is None
+    assert {"retrieve", "rerank", "grade"} <= {call["step"] for call in calls["calls"]}
+    [searched] = [call for call in calls["calls"] if call["method"] == "search_lexical"]
+    assert "warranty" in json.dumps(searched["request"])
+    assert searched["reply"][0]["chunk_id"]
+    page = (await client.get(f"{run}/calls", params={"limit": 2, "after": 1})).json()
+    assert page == {**calls, "calls": calls["calls"][1:3], "next": 3}
+
+    ranked = (await client.get(f"{run}/states/rerank")).json()["values"]
+    assert [len(ranked[field]) > 0 for field in ("sources", "answer")] == [True, False]
+    assert (await client.get(f"{run}/states/__start__")).json()["values"]["question"] == QUESTION
+    missing = await client.get(f"{run}/states/rerank@2")
+    assert (missing.status_code, "has no step 'rerank@2'" in missing.text) == (404, True)
+
+    history = f"/api/threads/{done['thread_id']}/history"
+    own = (await client.get(history, params={"run_id": done["run_id"]})).json()["steps"]
+    every = (await client.get(history)).json()["steps"]
+    assert own == [step for step in every if step["run_id"] == done["run_id"]]
+    assert 0 < len(own) < len(every)
+
+
+async def test_branches_are_a_tree(services: Services, client: httpx.AsyncClient) -> None:
+    done = await ask(services)
+    replay = f"/api/threads/{done['thread_id']}/replay?stream=false"
+    change = {"node": "rerank", "set": {"profile.rerank.keep": 1}, "tape": "fill"}
+    branch = (await client.post(replay, json={"run_id": done["run_id"], **change})).json()
+    again = (
+        await client.post(
+            f"/api/threads/{branch['thread_id']}/replay?stream=false",
+            json={"run_id": branch["run_id"], "node": "grade"},
+        )
+    ).json()
+    tree = (await client.get(f"/api/runs/{again['run_id']}/branches")).json()
+    assert [(run["run_id"], run["parent"]) for run in tree["runs"]] == [
+        (done["run_id"], None),
+        (branch["run_id"], done["run_id"]),
+        (again["run_id"], branch["run_id"]),
+    ]
+    assert tree["runs"][1]["forked_from"]["changed"] == ["profile.rerank.keep"]
+
+
+async def test_a_run_that_goes_on_is_traced_up_to_now(settings: Settings) -> None:
+    async with serve_openai(rate=20, length=60) as server, open_services(with_models(settings, server)) as services:
+        await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
+        await services.library.ingestion.add("default", "manual.md", MANUAL)
+        async with (
+            open_client(make_app(services)) as client,
+            services.make_run_manager() as turns,
+        ):
+            accepted = await turns.start(Ask(QUESTION))
+            path = f"/api/runs/{accepted.run_id}"
+            async for event in turns.follow(accepted):
+                if event.event["type"] != "content":
+                    continue
+                traced = (await client.get(f"{path}/trace")).json()
+                assert (traced["running"], traced["outcome"], traced["taped"]) == (True, None, False)
+                assert traced["question"] == QUESTION
+                assert traced["path"][:3] == ["route", "retrieve", "rerank"]
+                assert (await client.get(f"{path}/why")).status_code == 404
+                await client.post(f"{path}/cancel")
+                break
+            async for _ in turns.follow(accepted):
+                pass
+            assert (await client.get(f"{path}/trace")).json()["running"] is False
+
+
+async def test_a_bundle_is_shown_and_not_believed(services: Services, client: httpx.AsyncClient) -> None:
+    done = await ask(services)
+    path = f"/api/runs/{done['run_id']}"
+    bundle = (await client.get(f"{path}/bundle")).content
+    shown = (await client.post("/api/bundles/open", content=bundle)).json()
+    assert shown["trace"] == (await client.get(f"{path}/trace")).json()
+    assert shown["why"] == (await client.get(f"{path}/why")).json()
+    assert read_bundle(bundle).made_with == shown["made_with"]
+
+    async def refuse(data: bytes) -> str:
+        refused = await client.post("/api/bundles/open", content=data)
+        assert refused.status_code == 422, refused.text
+        return str(refused.json()["error"]["message"])
+
+    assert "no run of askgraph" in await refuse(b"")
+    assert "no run of askgraph" in await refuse(bundle[:-40])
+    assert "holds more than 30 MB" in await refuse(zstandard.compress(b"0" * 30_000_001))
+    held = unpack(zstandard.decompress(bundle))
+    many = held["steps"][-1]["values"]["candidates"] * 1_000
+    held["steps"][-1]["values"]["candidates"] = many
+    assert "more than 2,000 candidates" in await refuse(zstandard.compress(pack(held)))
+    held["steps"][-1]["values"]["candidates"] = [{"chunk_id": "c"}]
+    assert "This file is damaged" in await refuse(zstandard.compress(pack(held)))
+    held["steps"][-1]["values"] |= {"candidates": [], "sources": 3}
+    assert "This file is damaged" in await refuse(zstandard.compress(pack(held)))
+    large = await client.post("/api/bundles/open", content=b"0" * (MAX_SENT + 1))
+    assert large.status_code == 413

@@ -1,0 +1,95 @@
+"""What is installed: the client and the command beside another program's `app`, and a service that a program starts."""
+
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+from hatchling.builders.wheel import WheelBuilder
+
+from askgraph import AskgraphError, Client
+
+ROOT = Path(__file__).parents[2]
+
+PROGRAM = """
+import asyncio
+import sys
+import app, domain
+from askgraph import AsyncClient, Client
+
+assert (app.OWNER, domain.OWNER) == ("another program", "another program")
+with Client(home=sys.argv[1]) as client:
+    [sent] = client.upload(("falke.md", b"# Falke\\n\\n## Warranty\\n\\nThe Falke has a warranty of 36 months."))
+    print(client.ask("How long is the warranty of the Falke?").answer)
+
+    async def find() -> None:
+        async with AsyncClient(home=sys.argv[1]) as other:
+            assert other.url == client.url
+            assert (await other.documents())[0].title == "Falke"
+
+    asyncio.run(find())
+"""
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of an environment in which askgraph is installed from its wheel, beside a package `app` and a module
+    `domain` of somebody else. Its other packages are those of this environment."""
+    folder = tmp_path_factory.mktemp("installed")
+    [wheel] = WheelBuilder(str(ROOT)).build(directory=str(folder), versions=["standard"])
+    venv.create(folder / "venv", with_pip=False)
+    programs = folder / "venv" / "bin"
+    install = ["pip", "--python", str(programs / "python"), "install", "-q", "--no-index", "--no-deps", "--no-compile"]
+    subprocess.run([sys.executable, "-m", *install, wheel], check=True)
+    [packages] = (folder / "venv").glob("lib/python*/site-packages")
+    (packages / "shared.pth").write_text(sysconfig.get_path("purelib"))
+    (packages / "app").mkdir()
+    for file in ("app/__init__.py", "domain.py"):
+        (packages / file).write_text("OWNER = 'another program'\n")
+    return programs
+
+
+def run(home: Path, *command: Path | str, **environment: str) -> str:
+    done = subprocess.run(
+        command,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(home), **environment},
+        cwd=home,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_command_works_beside_another_programs_packages(programs: Path, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("raise ImportError('This is the app of the working directory.')\n")
+    for command in ([programs / "askgraph"], [programs / "python", "-m", "askgraph"]):
+        assert "Ask a question and stream the answer" in run(tmp_path, *command, "--help")
+    assert "__start__" in run(tmp_path, programs / "askgraph", "graph", "--format", "mermaid")
+
+
+def test_a_program_with_an_app_of_its_own_starts_a_service(
+    programs: Path, tmp_path: Path, database_url: str, redis_url: str
+) -> None:
+    servers = {"DATABASE_URL": database_url, "REDIS_URL": redis_url}
+    said = run(tmp_path, programs / "python", "-c", PROGRAM, str(tmp_path / "data"), **servers)
+    assert said == "The Falke has a warranty of 36 months. [1]\n"
+    listed = subprocess.run(["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert str(programs) not in listed
+
+
+def test_a_service_that_cannot_start_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASKGRAPH_MODEL_TIMEOUT", "-1")
+    with pytest.raises(AskgraphError, match="model_timeout") as caught:
+        Client(home=tmp_path)
+    assert caught.value.code == "configuration_error"
+
+
+def test_the_client_imports_nothing_of_the_service(programs: Path, tmp_path: Path) -> None:
+    code = "import sys; from askgraph import Client; print(*sorted(name.partition('.')[0] for name in sys.modules))"
+    imported = set(run(tmp_path, programs / "python", "-c", code).split())
+    assert not imported & {"app", "graphs", "nodes", "domain", "langgraph", "fastapi", "psycopg", "numpy"}

@@ -1,0 +1,3 @@
+from tests.page.conftest import browser, site
+
+__all__ = ["browser", "site"]

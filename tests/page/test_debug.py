@@ -1,0 +1,243 @@
+"""The debugger's page on the real service."""
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+from playwright.async_api import Page, expect
+
+from tests.page.conftest import Service
+from tests.page.scripted import ask
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+BUNDLE = Path("tests/runs/bundle-of-version-1.askgraph").resolve()
+HOSTILE = r"\<img src=x onerror=alert(1)\> Sturm" + " \u202egnp"
+FACTS = (
+    "is made of brass",
+    "weighs 40 grams",
+    "must be oiled every spring",
+    "is sold in boxes of six",
+    "is painted white against the sun",
+    "comes from a foundry in Bergen",
+    "is tested at forty degrees below zero",
+    "has a thread of eight millimetres",
+    "is cleaned with vinegar",
+    "is stored in wooden crates",
+)
+PARTS = {
+    f"part-{number}.md": f"# {HOSTILE} {number}\n\n"
+    f"Part {number} of the Sturm wind gauge has a warranty of {number} years and {fact}."
+    for number, fact in enumerate(FACTS, 1)
+}
+"""Documents of their own, because what stands side by side becomes one source."""
+QUESTION = "How many years of warranty does part 3 of the Sturm wind gauge have?"
+
+
+@dataclass
+class Asked:
+    """A workspace of its own, and a run in it."""
+
+    site: str
+    client: httpx.AsyncClient
+    run_id: str
+
+    def at(self, path: str) -> str:
+        """The address of a page in the workspace."""
+        return f"{self.site}{path}?workspace=gauges"
+
+    async def send(self, question: str, **body: Any) -> Any:
+        """Ask, and return the answer."""
+        body = {"question": question, "workspace": "gauges", "mode": "thorough", **body}
+        answered = await self.client.post("/api/chat?stream=false", json=body)
+        assert answered.is_success, answered.text
+        return answered.json()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def asked(site: str) -> AsyncIterator[Asked]:
+    async with httpx.AsyncClient(base_url=site, timeout=60) as client:
+        files = [("files", (name, text.encode())) for name, text in PARTS.items()]
+        added = await client.post("/api/documents", files=files, data={"workspace": "gauges"})
+        assert added.is_success, added.text
+        made = Asked(site, client, "")
+        made.run_id = (await made.send(QUESTION))["run_id"]
+        await made.send("Which composer wrote the opera Fidelio?")
+        yield made
+
+
+async def test_two_clicks_lead_from_an_answer_to_why_a_passage_was_dropped(page: Page, asked: Asked) -> None:
+    dialogs: list[str] = []
+    page.on("dialog", lambda dialog: dialogs.append(dialog.message))
+    await page.goto(asked.at("/"))
+    await ask(page, "How much does part 2 of the Sturm wind gauge weigh?")
+    await page.locator(".facts summary").click()
+    await page.get_by_role("link", name="Why this answer?").click()
+    dropped = page.locator(".candidate.bad .dropped")
+    await expect(dropped.first).to_contain_text("(profile.rerank.keep): relevance")
+    await expect(page.locator(".why")).to_contain_text("the best that was dropped")
+    # What strangers have written is text, also where it would be markup, and what hides in it is named.
+    await expect(page.locator(".candidate b").first).to_contain_text("<img src=x onerror=alert(1)>")
+    await expect(page.locator(".candidate b").first).to_contain_text("‹U+202E›gnp")
+    assert await page.locator("main img").count() == 0
+    assert dialogs == []
+
+
+async def test_runs_are_filtered_and_what_went_wrong_is_grouped(page: Page, asked: Asked) -> None:
+    await page.goto(asked.at("/debug"))
+    entries = page.locator(".runs a")
+    await expect(entries.filter(has_text=QUESTION)).to_have_count(1)
+    await expect(page.locator(".failures")).to_contain_text("kept, and judged not to answer")
+    await page.get_by_label("Outcome").select_option("abstained")
+    await expect(entries).to_have_count(1)
+    await expect(entries).to_contain_text("Fidelio")
+    await page.get_by_label("Mode").select_option("fast")
+    await expect(page.locator(".list-page")).to_contain_text("No run of the last week is like that.")
+    await page.get_by_label("Mode").select_option("")
+    await page.get_by_label("Where").fill("nonsense > 3")
+    await page.get_by_label("Where").press("Enter")
+    await expect(page.locator(".note.bad")).to_contain_text("A run has no 'nonsense'.")
+    # Both have to hold, whatever stands in the field.
+    await page.get_by_label("Where").fill("retries >= 0 or ms > 0")
+    await page.get_by_role("button", name="Filter").click()
+    await expect(entries).to_have_count(1)
+    await page.reload()
+    await expect(entries).to_have_count(1)
+    await entries.click()
+    await expect(page.locator(".summary h1")).to_contain_text("Fidelio")
+    await page.go_back()
+    await page.get_by_label("Outcome").select_option("")
+    await expect(entries.filter(has_text=QUESTION)).to_have_count(1)
+
+
+async def test_a_changed_knob_is_run_on_and_stands_beside_the_run(page: Page, asked: Asked) -> None:
+    run_id = (await asked.send("How many grams does part 2 of the Sturm wind gauge have?"))["run_id"]
+    await page.goto(f"{asked.at(f'/debug/runs/{run_id}')}#rerank")
+    await expect(page.locator(".candidate").first).to_be_visible()
+    await expect(page.locator(".graph .node.visited")).to_have_count(await page.locator("[data-step]").count() - 1)
+    await expect(page.get_by_label("New value")).to_have_attribute("placeholder", "now 8")
+    # A change that no step would notice is refused with what to do about it.
+    await page.get_by_label("Begin with").select_option("after rerank")
+    await page.get_by_label("New value").fill("1")
+    await page.get_by_role("button", name="Run on").click()
+    await expect(page.locator(".change .note")).to_contain_text("'profile.rerank.keep' cannot take effect")
+    await page.get_by_label("Begin with").select_option("node rerank")
+    await page.get_by_role("button", name="Run on").click()
+    sides = page.locator(".side")
+    await expect(sides).to_have_count(2)
+    for side in await sides.all():
+        await expect(side.locator(".written")).to_contain_text("40 grams")
+    await expect(page.locator(".changes").first).to_contain_text("8 → 1")
+    await expect(page.locator(".parts-here")).to_contain_text("rerank came to another result")
+    await expect(page.locator(".entry-step.parts")).to_have_attribute("data-step", "rerank")
+    await expect(page.locator(".graph .node.parts")).to_have_attribute("data-node", "rerank")
+    read = page.locator(".places").last.locator(".badge.warn, .badge.good")
+    await expect(page.locator(".places")).to_have_count(2)
+    assert await read.count() < await page.locator(".places").first.locator(".badge.warn, .badge.good").count()
+    # The comparison has an address, and the branch a place in the tree.
+    await page.reload()
+    await expect(sides).to_have_count(2)
+    branch = page.locator(".tree .tree li")
+    await expect(branch).to_contain_text("rerank.keep from rerank")
+    await branch.get_by_role("link").click()
+    await expect(page.locator(".summary")).to_contain_text("The run that it continues")
+    await page.go_back()
+    await branch.get_by_role("button", name="Delete").click()
+    await branch.get_by_role("button", name="Really delete").click()
+    await expect(page.locator(".tree")).to_have_count(0)
+
+
+async def test_what_a_variant_flips_is_taken_over_into_the_form(page: Page, asked: Asked) -> None:
+    await page.goto(asked.at(f"/debug/runs/{asked.run_id}"))
+    await page.get_by_role("button", name="Try what would change it").click()
+    flipped = page.locator(".variants").first.locator("li")
+    await expect(flipped.first).to_contain_text("changes ", timeout=45_000)
+    await flipped.filter(has_text="grade says").get_by_role("button").click()
+    await expect(page.get_by_label("Begin with")).to_have_value("after grade")
+    await expect(page.get_by_label("Value to change")).to_have_value("confidence")
+
+
+async def test_a_strict_replay_is_identical_and_a_bundle_opens_anywhere(
+    page: Page, asked: Asked, tmp_path: Path
+) -> None:
+    await page.goto(asked.at(f"/debug/runs/{asked.run_id}"))
+    await page.get_by_role("button", name="Replay strictly").click()
+    await expect(page.locator(".right")).to_have_text("✓ Identical")
+    async with page.expect_download() as downloading:
+        await page.get_by_role("link", name="Download the bundle").click()
+    downloaded = await downloading.value
+    assert downloaded.suggested_filename == f"{asked.run_id}.askgraph"
+    file = tmp_path / "run.askgraph"
+    await downloaded.save_as(file)
+    # In a workspace that has neither the run nor its document; and one of another time and place.
+    await page.goto(f"{asked.site}/debug?workspace=empty")
+    for path, answer in ((file, "3 years"), (BUNDLE, "36 months")):
+        await page.locator("#file").set_input_files(path)
+        await expect(page.locator(".written").first).to_contain_text(answer)
+        await expect(page.locator(".candidate").first).to_be_visible()
+        await page.locator("[data-step=rerank]").click()
+        await expect(page.locator(".middle-pane h2")).to_have_text("rerank")
+        await expect(page.locator(".tools-pane")).to_have_count(0)
+    (tmp_path / "no.askgraph").write_bytes(b"nothing")
+    await page.locator("#file").set_input_files(tmp_path / "no.askgraph")
+    await expect(page.locator(".note.bad")).to_contain_text("This file is no run of askgraph")
+
+
+async def test_a_run_in_progress_lights_its_nodes(page: Page, slow_service: Service) -> None:
+    async with (
+        httpx.AsyncClient(base_url=slow_service.address, timeout=60) as client,
+        client.stream("POST", "/api/chat", json={"question": "How long is the warranty?"}) as first,
+        # It waits for the first one, so that the page is there before it begins.
+        client.stream(
+            "POST",
+            "/api/chat",
+            json={"question": "Who handles the claims?", "thread_id": first.headers["X-Thread-Id"]},
+        ) as second,
+    ):
+        await page.goto(f"{slow_service.address}/debug/runs/{second.headers['X-Run-Id']}")
+        await expect(page.locator(".summary .badge")).to_have_text("running")
+        await page.locator(".node.now[data-node=generate]").wait_for(timeout=30_000)
+        # What is saved is shown while it goes on.
+        await expect(page.locator("[data-step=retrieve]")).to_be_visible()
+        await expect(page.locator(".tools-pane")).to_contain_text("When the run has ended")
+        await expect(page.locator(".summary .badge")).not_to_have_text("running", timeout=30_000)
+        await expect(page.locator(".node.now")).to_have_count(0)
+    # The answer was begun while the question was still being read.
+    await page.locator("[data-step=generate]").click()
+    await page.locator(".note.plain button").click()
+    await page.locator(".calls summary").last.click()
+    await expect(page.locator(".calls details[open] pre").first).to_be_visible()
+
+
+async def test_what_ran_twice_is_counted(page: Page, asked: Asked) -> None:
+    async def repeat(route: Any) -> None:
+        trace = await (await route.fetch()).json()
+        loop = [step for step in trace["steps"] if step["node"] in ("retrieve", "rerank", "grade")]
+        again = [{**step, "name": f"{step['name']}@2", "ms": 1000} for step in loop]
+        place = trace["steps"].index(loop[-1]) + 1
+        trace["steps"][place:place] = again
+        await route.fulfill(json=trace)
+
+    await page.route("**/trace?*", repeat)
+    await page.goto(asked.at(f"/debug/runs/{asked.run_id}"))
+    grade = page.get_by_role("button", name=re.compile(r"^grade, 1\.\d\d s, 2 times$"))
+    await expect(grade.locator(".times")).to_have_text("2×")
+    await grade.click()
+    await expect(page.locator(".middle-pane h2")).to_have_text("grade@2")
+
+
+async def test_a_traced_run_leads_to_its_trace(page: Page, asked: Asked) -> None:
+    async def add_trace(route: Any) -> None:
+        run = await (await route.fetch()).json()
+        run["ended"]["trace_url"] = "https://smith.example/run"
+        await route.fulfill(json=run)
+
+    await page.route(re.compile(rf"/api/runs/{asked.run_id}\?"), add_trace)
+    await page.goto(asked.at(f"/debug/runs/{asked.run_id}"))
+    link = page.get_by_role("link", name="Open in LangSmith")
+    await expect(link).to_have_attribute("href", "https://smith.example/run")
