@@ -24,4 +24,5 @@ EXPOSE 8000
 # Alive, not ready: what depends on other servers is the business of the proxy, which asks /readyz.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s \
     CMD ["python3", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/healthz', timeout=2)"]
+# Without a key it refuses to start: a container listens for other machines. See docs/operations/install.md.
 CMD ["askgraph", "serve", "--host", "0.0.0.0"]

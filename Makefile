@@ -45,7 +45,8 @@ check: install-dev ## ruff, mypy --strict, import-linter, and the types of the p
 
 # Three processes also on two cores: tests wait half of the time, for servers, for what is slow, for a clock.
 test: install-dev ## all tests, on real embedded Postgres and Valkey, and real Chromium
-	@sh tests/install-chromium.sh
+	@sh tests/install-debian.sh chromium chromium "the page tests"
+	@sh tests/install-debian.sh promtool prometheus "the tests of alert rules"
 	@sh tests/install-node-clients.sh
 	@$(BIN)/python -m pytest -n 3 --dist loadfile --ignore tests/llm --ignore tests/open_webui $(ARGS)
 

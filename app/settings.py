@@ -30,17 +30,24 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="ASKGRAPH_", populate_by_name=True, env_ignore_empty=True)
 
     home: Path = Field(default_factory=_default_home)
-    """The folder in which embedded Postgres and Valkey keep their data."""
+    """The folder in which embedded Postgres and Valkey keep data and logs. Processes with the same one share these
+    servers; two run side by side."""
     database_url: SecretStr | None = Field(None, validation_alias=AliasChoices("DATABASE_URL"))
     """An external Postgres with pgvector; unset: an embedded one."""
     redis_url: SecretStr | None = Field(None, validation_alias=AliasChoices("REDIS_URL"))
     """An external Redis or Valkey; unset: an embedded one."""
     openai_api_key: SecretStr | None = Field(None, validation_alias=AliasChoices("OPENAI_API_KEY"))
+    """For models behind OpenAI's API; key or address is enough."""
     openai_base_url: str | None = Field(None, validation_alias=AliasChoices("OPENAI_BASE_URL"))
+    """A server that speaks OpenAI's API; unset: OpenAI."""
     anthropic_api_key: SecretStr | None = Field(None, validation_alias=AliasChoices("ANTHROPIC_API_KEY"))
+    """For models named `anthropic:…`."""
     anthropic_base_url: str | None = Field(None, validation_alias=AliasChoices("ANTHROPIC_BASE_URL"))
+    """Unset: Anthropic."""
     google_api_key: SecretStr | None = Field(None, validation_alias=AliasChoices("GOOGLE_API_KEY", "GEMINI_API_KEY"))
+    """For models named `google_genai:…`."""
     google_base_url: str | None = Field(None, validation_alias=AliasChoices("GOOGLE_GEMINI_BASE_URL"))
+    """Unset: Google."""
     model_small: ModelName = "gpt-5-nano"
     """Routes, grades and reformulates. Model names may have a provider: `anthropic:NAME`."""
     model_large: ModelName = "gpt-5-mini"
@@ -63,6 +70,7 @@ class Settings(BaseSettings):
     cross_encoder: Path | None = None
     """A folder with `model.onnx` and `tokenizer.json`: the reranker of modes with `rerank.method = "cross_encoder"`."""
     cohere_api_key: SecretStr | None = Field(None, validation_alias=AliasChoices("COHERE_API_KEY"))
+    """For the reranker behind Cohere's API, version 2."""
     cohere_base_url: str | None = Field(None, validation_alias=AliasChoices("COHERE_BASE_URL"))
     """A server that speaks Cohere's rerank API; unset: Cohere."""
     rerank_model: str = "rerank-v3.5"
@@ -82,6 +90,13 @@ class Settings(BaseSettings):
     """The OpenID Connect provider whose tokens callers may send in place of a key: its address, as tokens name it."""
     oidc_audience: str | None = None
     """The name of this service in those tokens (`aud`)."""
+    oidc_client_id: str | None = None
+    """The name under which the provider knows this service as a client: people sign in there from the page. Tokens for
+    it are taken as well."""
+    oidc_client_secret: SecretStr | None = None
+    """The client's secret; unset: a public client."""
+    oidc_scopes: str = "openid"
+    """What the page asks the provider for; some put workspaces and groups into a token only if asked for more."""
     oidc_workspaces_claim: str = "workspaces"
     """The claim that names the workspaces that a token opens; `*` among them: all."""
     oidc_groups_claim: str = "groups"
@@ -92,12 +107,14 @@ class Settings(BaseSettings):
     """Names by which clients may address the service, such as `ask.example.com` or `*.example.com`, separated by
     commas; `localhost` and IP addresses always may, `*` stands for every name."""
     load_samples: bool = True
-    """If true, `askgraph serve` loads the sample library into an empty default workspace."""
+    """If true, `askgraph serve` loads the sample library into a default workspace that never held a document."""
     max_document_mb: int = Field(50, ge=1)
+    """Larger files are refused, in megabytes."""
     parser_seconds: float = Field(SECONDS, gt=0)
     """Computing time in seconds that reading a small file may take. Each megabyte of the file adds ten."""
     parser_memory_mb: int = Field(MEMORY_MB, ge=256)
-    """Memory that reading a file may take, in megabytes."""
+    """Memory that reading a file may take, in megabytes. A process reads as many files at once as it has processors, at
+    least two."""
     originals: str = "database"
     """The place of the files that documents were read from: `database`, or `s3://BUCKET/PREFIX` in S3-compatible
     storage, whose keys and address are read from `AWS_*`."""
@@ -183,10 +200,13 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _check_oidc(self) -> Self:
-        if self.oidc_issuer is not None and not self.oidc_audience:
+        if self.oidc_issuer is not None and not (self.oidc_audience or self.oidc_client_id):
             raise PydanticCustomError(
-                "oidc", "oidc_issuer needs oidc_audience, without which tokens for any other service would do"
+                "oidc",
+                "oidc_issuer needs oidc_audience or oidc_client_id: without, tokens for any other service would do",
             )
+        if self.oidc_client_id is not None and self.oidc_issuer is None:
+            raise PydanticCustomError("oidc", "oidc_client_id needs oidc_issuer")
         if self.oidc_issuer is not None and not is_safe_address(self.oidc_issuer):
             raise PydanticCustomError("oidc", "oidc_issuer has to begin with https://")
         return self

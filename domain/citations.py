@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from domain.documents import Box, Citation, PageBox, Source
+from domain.documents import Citation, PageBox, Source
 from domain.text.snippets import find_snippet, show_snippet
 
 
@@ -10,8 +10,7 @@ def cite(source: Source, spans: Sequence[tuple[int, int]] = (), statements: Sequ
     """Return the citation of a whole source, or of `spans` within it (offsets in the document).
 
     `text` is all of the spans, because they are what is being cited, with an ellipsis where one leaves something out;
-    of a whole source a snippet: what the `statements` rest on. `boxes` are where that stands; `bbox` encloses the lines
-    between the first and the last of them on their first page.
+    of a whole source a snippet: what the `statements` rest on. `boxes` are where that stands.
     """
     start, end = source["start"], source["end"]
     if spans:
@@ -33,7 +32,6 @@ def cite(source: Source, spans: Sequence[tuple[int, int]] = (), statements: Sequ
         chunk_id=source["chunk_id"],
         chunk_index=source["chunk_index"],
         page=page,
-        bbox=_enclose([line["box"] for line in touched if line["page"] == page]),
         boxes=_find_boxes(source, quoted),
         heading_path=_find_section(source, start) if spans else source["heading_path"],
         start=start,
@@ -83,13 +81,3 @@ def _join(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
             start = joined.pop()[0]
         joined.append((start, end))
     return joined
-
-
-def _enclose(boxes: Sequence[Box]) -> Box | None:
-    if not boxes:
-        return None
-    x = min(box["x"] for box in boxes)
-    y = min(box["y"] for box in boxes)
-    right = max(box["x"] + box["width"] for box in boxes)
-    bottom = max(box["y"] + box["height"] for box in boxes)
-    return Box(x=x, y=y, width=right - x, height=bottom - y)

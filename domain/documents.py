@@ -342,7 +342,6 @@ class Citation(TypedDict):
     chunk_id: str
     chunk_index: int
     page: int | None
-    bbox: Box | None
     boxes: NotRequired[list[PageBox]]
     """Where `text` stands, a box a line; empty where the document has no pages. Absent in states from before boxes."""
     heading_path: list[str]

@@ -20,6 +20,7 @@
     │       ├── MistypedDocument       the content is not what the name says
     │       └── UnsupportedDocument
     ├── Unauthenticated            no key, or one that is not valid
+    │   └── SignInFailed           the identity provider, or the browser's way back from it
     ├── Forbidden                  the caller lacks a right
     ├── OverLimit                  the caller has used up what they may use for now
     │   ├── RateLimited            requests of this minute
@@ -68,6 +69,8 @@ errors into these at the edge; `app/api/errors.py` alone maps them to HTTP.
 """
 
 import re
+
+from domain.limits import Used
 
 
 class AskgraphError(Exception):
@@ -153,6 +156,10 @@ class Unauthenticated(AskgraphError):
     """This service needs a key: send it as `Authorization: Bearer KEY`, or sign in on the page."""
 
 
+class SignInFailed(Unauthenticated):
+    """This sign-in was begun in another browser, or too long ago. Sign in again."""
+
+
 class Forbidden(AskgraphError):
     """Your key does not have the right to do this."""
 
@@ -162,10 +169,12 @@ class OverLimit(AskgraphError):
 
     retryable = True
 
-    def __init__(self, message: str | None = None, *, again_in: int = 5) -> None:
+    def __init__(self, message: str | None = None, *, again_in: int = 5, used: Used | None = None) -> None:
         super().__init__(message)
         self.again_in = again_in
         """Seconds after which to try again."""
+        self.used = used
+        """What the caller had used when this was refused; None if that is not known."""
 
 
 class RateLimited(OverLimit):

@@ -26,8 +26,8 @@ def render_quote(quote: Quote, marker: str) -> str:
 
 def head_quotes(quotes: Sequence[Quote], sources: Mapping[int, Source], wording: Wording, words: int = 0) -> list[str]:
     """Return what is written before each quote: where they are of several documents, which may disagree, a heading
-    with the document and its date; the question that the quote answers there. An answer, which has `words` already,
-    that would be too long with them goes without the questions, or without both."""
+    with the document and, where they came on several days, its date; the question that the quote answers there. An
+    answer, which has `words` already, that would be too long with them goes without the questions, or without both."""
     names = _name_origins([sources[quote.number] for quote in quotes], wording)
     asked = _once([f"{_clean(quote.asked)}\n\n" if quote.asked else "" for quote in quotes])
     said = words + sum(len(f"{quote.lead} {quote.text}".split()) + 1 for quote in quotes)
@@ -42,7 +42,12 @@ def head_quotes(quotes: Sequence[Quote], sources: Mapping[int, Source], wording:
 def _name_origins(quoted: Sequence[Source], wording: Wording) -> list[str]:
     if len({source["document_id"] for source in quoted}) < 2:
         return [""] * len(quoted)
-    named = [f"#### {wording.name_origin(_clean(s['title']), s.get('updated_at'))}\n\n" for s in quoted]
+    # A day on which all of them came says nothing about which of them is newer.
+    days = {source.get("updated_at", "")[:10] for source in quoted}
+    named = [
+        f"#### {wording.name_origin(_clean(s['title']), s.get('updated_at') if len(days) > 1 else None)}\n\n"
+        for s in quoted
+    ]
     same = [one["document_id"] == other["document_id"] for one, other in pairwise(quoted)]
     return [named[0], *("" if again else name for name, again in zip(named[1:], same, strict=True))]
 

@@ -47,7 +47,12 @@ def with_search(services: Services, search: Any) -> Services:
 async def read_health(services: Services) -> dict[str, Any]:
     """The body of /readyz."""
     response = await readyz(
-        services.checks, services.parts, services.modes, services.admission, services.make_run_manager()
+        services.checks,
+        services.parts,
+        services.modes,
+        services.admission,
+        services.make_run_manager(),
+        services.identities.sign_in,
     )
     return cast(dict[str, Any], json.loads(bytes(response.body)))
 

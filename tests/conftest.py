@@ -55,6 +55,11 @@ asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
 _numbers = count(1)
 
 
+def find_programs() -> dict[str, str]:
+    """The part of the environment by which a program finds others, and its own modules."""
+    return {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+
+
 def _replace_database(url: str, name: str) -> str:
     return url.replace("@/askgraph?", f"@/{name}?")
 
@@ -183,9 +188,9 @@ def files_read_here() -> Iterator[None]:
 
     run = ParserWorkers.run
 
-    async def run_here(self: ParserWorkers, job: Any, size: int = 0, listener: Any = None) -> Any:
+    async def run_here(self: ParserWorkers, job: Any, size: int = 0, listener: Any = None, owner: str = "") -> Any:
         if not _reads_here:
-            return await run(self, job, size, listener)
+            return await run(self, job, size, listener, owner)
         # What cannot be sent to another process and back fails here as well.
         return pickle.loads(pickle.dumps(await asyncio.to_thread(pickle.loads(pickle.dumps(job)))))
 

@@ -1,6 +1,10 @@
 """What an operator sees: statistics beside targets, and the examination of a deployment."""
 
+import json
+import os
 import re
+import shutil
+import subprocess
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,7 +13,7 @@ import pytest
 import yaml
 from pydantic import SecretStr
 
-from app.adapters.postgres.monitoring import measure_queues, read_statistics
+from app.adapters.postgres.monitoring import measure_feedback, measure_queues, read_statistics
 from app.cli.doctor import print_diagnoses
 from app.cli.stats import print_statistics
 from app.runs.statistics import compare
@@ -21,7 +25,8 @@ from domain.health import QueueDepth
 from domain.runs import RunStatistics
 from tests.asking import ask
 
-OPERATIONS = Path(__file__).parents[1] / "docs" / "operations"
+TESTS = Path(__file__).parent
+OPERATIONS = TESTS.parent / "docs" / "operations"
 
 NOTHING = RunStatistics(
     runs=0, cached=0, failed=0, stopped=0, answered=0, abstained=0, degraded=0, liked=0, disliked=0, unpriced=0,
@@ -60,7 +65,7 @@ def test_figures_are_compared_with_targets() -> None:
 async def test_statistics_and_examination_of_a_service(
     services: Services, library: dict[str, str], settings: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    await ask(services, mode="fast")
+    done = await ask(services, mode="fast")
     assert settings.database_url
     url = settings.database_url.get_secret_value()
     found = await read_statistics(url, datetime.now(UTC) - timedelta(hours=1))
@@ -68,6 +73,9 @@ async def test_statistics_and_examination_of_a_service(
     assert found.retrieval_ms is not None
     assert found.own_ms is not None
     assert found.own_ms > found.retrieval_ms > 0
+    assert await measure_feedback(url) == {"up": 0, "down": 0}
+    await services.runs.feedback.put("default", done["run_id"], "down", None, "", "ann")
+    assert await measure_feedback(url) == {"up": 0, "down": 1}
     assert (await measure_queues(url))["runs"] == QueueDepth(0, 0, 0.0)
     text = metrics.render(await services.measure()).decode()
     known = set(re.findall(r"^# HELP (\S+)", text, re.MULTILINE))
@@ -94,3 +102,23 @@ async def test_statistics_and_examination_of_a_service(
 def test_every_alert_says_what_to_do() -> None:
     rules = yaml.safe_load((OPERATIONS / "alerts.yml").read_text("utf-8"))["groups"][0]["rules"]
     assert all({"summary", "action"} == set(rule["annotations"]) for rule in rules)
+
+
+def test_alerts_fire_when_they_should_and_panels_can_be_drawn(tmp_path: Path) -> None:
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        reason = "There is no promtool on the PATH; `make test` installs it."
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    panels = json.loads((OPERATIONS / "dashboard.json").read_text("utf-8"))["panels"]
+    drawn = [{"record": "drawn", "expr": target["expr"]} for panel in panels for target in panel["targets"]]
+    labelled = [rule | {"labels": {"query": str(number)}} for number, rule in enumerate(drawn)]
+    (tmp_path / "panels.yml").write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": labelled}]}))
+    for command in (
+        ("check", "rules", tmp_path / "panels.yml"),
+        ("check", "rules", OPERATIONS / "alerts.yml"),
+        ("test", "rules", TESTS / "alert_rules.yml"),
+    ):
+        checked = subprocess.run([promtool, *command], capture_output=True, text=True)
+        assert checked.returncode == 0, checked.stdout + checked.stderr

@@ -1,7 +1,6 @@
 """`askgraph serve`, started, stopped and killed as its user would."""
 
 import json
-import os
 import re
 import signal
 import socket
@@ -20,6 +19,7 @@ from app.serving.address import find_server
 from app.settings import read_settings
 from askgraph.frames import read_frames
 from domain.streams import order_of
+from tests.conftest import find_programs
 
 ASKGRAPH = Path(sys.executable).with_name("askgraph")
 
@@ -42,8 +42,7 @@ class Served:
 
 
 def environment(home: Path) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
-    return kept | {"HOME": str(home), "ASKGRAPH_HOME": str(home / "data")}
+    return find_programs() | {"HOME": str(home), "ASKGRAPH_HOME": str(home / "data")}
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """Runs whose process is told to end, or killed, while it answers: another one goes on."""
 
 import asyncio
-import os
 import re
 import signal
 import sys
@@ -19,6 +18,7 @@ from app.settings import Settings
 from app.wiring.services import Services
 from domain.runs import RunStatus
 from domain.streams import order_of
+from tests.conftest import find_programs
 from tests.wire.openai import OpenAIServer, serve_openai
 
 ASKGRAPH = Path(sys.executable).with_name("askgraph")
@@ -62,7 +62,7 @@ async def serve(settings: Settings, model: OpenAIServer) -> AsyncIterator[Servin
         "--port",
         "0",
         env={
-            "PATH": os.environ["PATH"],
+            **find_programs(),
             "DATABASE_URL": settings.database_url.get_secret_value(),
             "REDIS_URL": settings.redis_url.get_secret_value(),
             "OPENAI_API_KEY": "sk-test",

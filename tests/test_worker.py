@@ -1,7 +1,6 @@
 """`askgraph worker`, started and stopped as its user would."""
 
 import asyncio
-import os
 import signal
 import sys
 from pathlib import Path
@@ -12,7 +11,7 @@ from app.wiring.services import Services
 from domain.runs import RunRequest
 from domain.scope import Scope
 from domain.state import TurnInput
-from tests.conftest import HANDBOOK
+from tests.conftest import HANDBOOK, find_programs
 
 ASKGRAPH = Path(sys.executable).with_name("askgraph")
 
@@ -36,7 +35,7 @@ async def test_a_worker_reads_uploads_takes_over_runs_and_ends_in_order(services
         ASKGRAPH,
         "worker",
         env={
-            "PATH": os.environ["PATH"],
+            **find_programs(),
             "DATABASE_URL": settings.database_url.get_secret_value(),
             "REDIS_URL": settings.redis_url.get_secret_value(),
         },
@@ -82,7 +81,7 @@ async def test_a_process_with_a_thread_that_never_returns_ends_in_time(settings:
         "-c",
         STUCK,
         env={
-            "PATH": os.environ["PATH"],
+            **find_programs(),
             "DATABASE_URL": settings.database_url.get_secret_value(),
             "REDIS_URL": settings.redis_url.get_secret_value(),
         },

@@ -31,11 +31,13 @@ class Standing:
                     f"You may send {limits.requests_per_minute:,} requests a minute. "
                     f"Go on in {_say_span(used.minute_ends)}.",
                     again_in=used.minute_ends,
+                    used=used,
                 )
             case "runs":
                 return TooManyRuns(
                     f"{used.runs} of your questions are being answered, which is as many as you may ask at once. "
-                    "Wait for one of them."
+                    "Wait for one of them.",
+                    used=used,
                 )
             case "tokens":
                 spent = f"{used.tokens:,} tokens, and may use {limits.tokens_per_day:,}"
@@ -45,6 +47,7 @@ class Standing:
             f"Your questions of today have used {spent}. A new day begins in {_say_span(used.day_ends)}, at midnight "
             "UTC.",
             again_in=used.day_ends,
+            used=used,
         )
 
 

@@ -27,12 +27,13 @@ from app.settings import Settings
 from app.support.metrics import Gauge
 from app.wiring.services import Services
 from domain.access import Caller, Right
-from domain.errors import Forbidden, Unauthenticated
+from domain.errors import AskgraphError, Forbidden, Unauthenticated
 from domain.health import Check
 from domain.ports.answers import AnswerCache
 from domain.ports.conversations import ConversationIndex
 from domain.ports.documents import DocumentStore
 from domain.ports.feedback import FeedbackSink, FeedbackStore
+from domain.ports.identities import SignIn
 from domain.ports.ingestions import IngestionQueue
 from domain.ports.originals import OriginalStore
 from domain.ports.runs import RunLog
@@ -107,9 +108,14 @@ async def identify(request: Request, credential: str | None, right: Right | None
             caller.require(right)
     except (Unauthenticated, Forbidden) as error:
         if credential is not None:
-            cast(RefusalLog, request.state.refusals).note(describe_refusal(request, caller, error))
+            note_refusal(request, caller, error)
         raise
     return caller
+
+
+def note_refusal(request: Request, caller: Caller | None, error: AskgraphError) -> None:
+    """Record that this caller, None if unknown, was refused."""
+    cast(RefusalLog, request.state.refusals).note(describe_refusal(request, caller, error))
 
 
 def needs(right: Right | None, *others: Right) -> type[APIRoute]:
@@ -178,6 +184,16 @@ async def _enter_scope(caller: CallerDep, workspace: Workspace) -> Scope:
     return Scope(workspace, groups=caller.groups)
 
 
+async def _describe_parts(request: Request) -> Mapping[str, str]:
+    """Describe the parts to callers with the right `debug`; to others nothing, since the service's paths and addresses
+    are in it."""
+    try:
+        caller = await get_authenticator(request).identify(read_credential(request))
+    except AskgraphError:
+        return {}
+    return read_services(request).parts if "debug" in caller.rights else {}
+
+
 CallerScope = Annotated[Scope, Depends(_enter_scope)]
 """What of the workspace the caller may read."""
 
@@ -196,12 +212,13 @@ IngestionsDep = Annotated[IngestionQueue, Depends(_pick(lambda services: service
 MeasureDep = Annotated[Callable[[], Awaitable[list[Gauge]]], Depends(_pick(lambda services: services.measure))]
 ModesDep = Annotated[Mapping[str, Profile], Depends(_pick(lambda services: services.modes))]
 OriginalsDep = Annotated[OriginalStore, Depends(_pick(lambda services: services.library.originals))]
-PartsDep = Annotated[Mapping[str, str], Depends(_pick(lambda services: services.parts))]
+PartsDep = Annotated[Mapping[str, str], Depends(_describe_parts)]
 RendererDep = Annotated[PageRenderer, Depends(_provide_renderer)]
 ReplayerDep = Annotated[Replayer, Depends(_make_replayer)]
 RunLogDep = Annotated[RunLog, Depends(_pick(lambda services: services.runs.log))]
 RunManagerDep = Annotated[RunManager, Depends(_provide_run_manager)]
 RunPartsDep = Annotated[RunParts, Depends(_pick(lambda services: services.make_run_parts()))]
+SignInDep = Annotated[SignIn | None, Depends(_pick(lambda services: services.identities.sign_in))]
 WorkspacesDep = Annotated[WorkspaceCatalog, Depends(_pick(lambda services: services.workspaces))]
 ThreadsDep = Annotated[Threads, Depends(_pick(lambda services: services.runs.threads))]
 SettingsDep = Annotated[Settings, Depends(_pick(lambda services: services.settings))]

@@ -13,6 +13,7 @@ from domain.events import Done, Event, data_of
 from domain.feedback import Feedback
 from domain.ingestions import IngestionStatus
 from domain.runs import Conversation, RunStatus
+from domain.state import gather_scope
 
 
 def describe_document(document: Document) -> dict[str, Any]:
@@ -91,7 +92,7 @@ def describe_run(status: RunStatus) -> dict[str, Any]:
 LONGEST_SOURCE = 120
 """Characters of a source that the answer does not cite. The document has the rest."""
 
-_UNSENT = ("chunk_id", "chunk_index", "bbox", "updated_at")
+_UNSENT = ("chunk_id", "chunk_index", "updated_at")
 
 
 def describe_conversation(thread: Conversation) -> dict[str, Any]:
@@ -115,6 +116,7 @@ def describe_turn(status: RunStatus, feedback: Feedback | None) -> dict[str, Any
     timings: dict[str, float] = (run["ended"] or {}).get("timings", {})
     return {
         **{name: run[name] for name in ("run_id", "question", "mode", "state", "accepted_at", "ended")},
+        "document_ids": gather_scope(status.request.turn)["scope"].get("document_ids"),
         "sources": [_shorten(source) for source in shown["sources"]] if shown else [],
         # Runs from before what they showed was kept know the time that each node took, and not their order.
         "steps": shown["steps"]

@@ -78,7 +78,7 @@ def respond_to_error(request: Request, error: AskgraphError) -> JSONResponse:
     if isinstance(error, Saturated | OverLimit):
         # Not an error of this process, and a log line for each refusal would make the load worse.
         response = respond_to(error.code, error.message, retryable=True, status=status, again_in=error.again_in)
-        return add_limits(request, response)
+        return add_limits(request, response, error.used if isinstance(error, OverLimit) else None)
     if status >= 500:
         logger.error("%s %s: %s", request.method, request.url.path, error.message, exc_info=error)
     response = respond_to(error.code, error.message, retryable=error.retryable, status=status)

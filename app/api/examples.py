@@ -17,7 +17,6 @@ _CITATION: dict[str, Any] = {
     "chunk_id": "5b1f3f8e-1f0e-5f5e-8f53-7d8f0c9a1b2c",
     "chunk_index": 0,
     "page": None,
-    "bbox": None,
     "boxes": [],
     "heading_path": ["Station handbook", "Warranty"],
     "start": 31,
@@ -510,7 +509,7 @@ FEEDBACK: dict[str, Any] = {
     "given_at": _AT,
 }
 
-_UNSENT = ("chunk_id", "chunk_index", "bbox", "updated_at")
+_UNSENT = ("chunk_id", "chunk_index", "updated_at")
 
 THREAD: dict[str, Any] = {
     "thread_id": _THREAD_ID,
@@ -518,6 +517,7 @@ THREAD: dict[str, Any] = {
     "turns": [
         {
             **{name: RUN[name] for name in ("run_id", "question", "mode", "state", "accepted_at", "ended")},
+            "document_ids": None,
             "sources": [{key: _CITATION[key] for key in _CITATION if key not in _UNSENT} | {"marker": 2}],
             "steps": [{"node": "route", "ms": 2.1}, {"node": "retrieve", "ms": 9.8}],
             "feedback": FEEDBACK,
@@ -569,6 +569,7 @@ HEALTH: dict[str, Any] = {
     "runs": {"running": 3, "waiting": 0, "most": 256, "saturated": False},
     "parts": {"database": "embedded Postgres in /home/me/.askgraph"},
     "modes": ["fast", "standard", "thorough"],
+    "sign_in": False,
 }
 
 UNHEALTHY: dict[str, Any] = {

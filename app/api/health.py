@@ -4,7 +4,14 @@ from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
 from app.api import examples
-from app.api.dependencies import AdmissionDep, ChecksDep, ModesDep, PartsDep, RunManagerDep
+from app.api.dependencies import (
+    AdmissionDep,
+    ChecksDep,
+    ModesDep,
+    PartsDep,
+    RunManagerDep,
+    SignInDep,
+)
 from app.api.openapi import fail_with, respond_with
 from app.api.responses import HealthBody, LiveBody
 from domain.errors import Draining
@@ -26,10 +33,16 @@ async def healthz() -> JSONResponse:
     | respond_with(HealthBody, examples.UNHEALTHY, "Questions cannot be answered.", 503),
 )
 async def readyz(
-    checks: ChecksDep, parts: PartsDep, modes: ModesDep, admission: AdmissionDep, manager: RunManagerDep
+    checks: ChecksDep,
+    parts: PartsDep,
+    modes: ModesDep,
+    admission: AdmissionDep,
+    manager: RunManagerDep,
+    sign_in: SignInDep,
 ) -> JSONResponse:
     """Check every part, and write to the database. 200 while questions can be answered, which needs the database, but
-    neither the cache nor the models; otherwise 503, also while the process is about to end."""
+    neither the cache nor the models; otherwise 503, also while the process is about to end. What the parts are is told
+    to callers with the right `debug`."""
     findings = await run_checks(checks)
     problems = {name: finding.problem for name, finding in findings.items()}
     answering = {
@@ -56,5 +69,6 @@ async def readyz(
         },
         "parts": dict(parts),
         "modes": list(modes),
+        "sign_in": sign_in is not None,
     }
     return JSONResponse(body, 503 if problem else 200)

@@ -1,5 +1,6 @@
 """Files that were accepted and are read later."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
@@ -35,7 +36,7 @@ async def list_ingestions(
 ) -> dict[str, Any]:
     """List the files that wait or are being read, and those that have ended in the last hour, the latest first."""
     found = await ingestions.list(scope.workspace_id, limit, since=datetime.now(UTC) - SHOWN_FOR)
-    return {"ingestions": [describe_ingestion(each) for each in found if await _is_open(documents, scope, each)]}
+    return {"ingestions": [describe_ingestion(each) for each in await _pick_open(documents, scope, found)]}
 
 
 @router.get(
@@ -68,16 +69,16 @@ async def _find(
 ) -> IngestionStatus:
     """Raises `UnknownIngestion` where there is none whose document the caller may read."""
     status = await ingestions.get(scope.workspace_id, ingestion_id)
-    if status is None or not await _is_open(documents, scope, status):
+    if status is None or not await _pick_open(documents, scope, [status]):
         raise UnknownIngestion(f"There is no ingestion {ingestion_id!r} in this workspace.")
     return status
 
 
-async def _is_open(documents: DocumentStore, scope: Scope, status: IngestionStatus) -> bool:
-    """Return True if the caller may read the document that the file becomes, and the one that it replaces."""
-    if scope.groups is None:
-        return True
-    if not scope.admits(status.groups or ()):
-        return False
-    document = await documents.find(scope.workspace_id, status.source)
-    return document is None or scope.admits(document.groups)
+async def _pick_open(
+    documents: DocumentStore, scope: Scope, found: Sequence[IngestionStatus]
+) -> Sequence[IngestionStatus]:
+    """Return those of which the caller may read the document that the file becomes, and the one that it replaces."""
+    if scope.groups is None or not found:
+        return found
+    known = await documents.find_groups(scope.workspace_id, {each.source for each in found})
+    return [each for each in found if scope.admits(each.groups or ()) and scope.admits(known.get(each.source, ()))]

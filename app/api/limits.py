@@ -12,23 +12,24 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.access.limits import Standing
+from domain.limits import Limits, Used
 
 Sent = TypeVar("Sent", bound=Response)
 
 
-def add_limits(request: Request, response: Sent) -> Sent:
-    """Add what is left to the caller of this request, where they have limits. Returns the response."""
+def add_limits(request: Request, response: Sent, used: Used | None = None) -> Sent:
+    """Add what is left to the caller of this request, where they have limits. Returns the response. `used` is what they
+    have used; None: as much as when the request came."""
     standing: Standing | None = getattr(request.state, "standing", None)
     if standing is not None:
-        named = list(_describe(standing))
+        named = list(_describe(standing.limits, used or standing.used))
         response.headers["RateLimit-Policy"] = ", ".join(policy for policy, _ in named)
         response.headers["RateLimit"] = ", ".join(left for _, left in named)
     return response
 
 
-def _describe(standing: Standing) -> Iterator[tuple[str, str]]:
+def _describe(limits: Limits, used: Used) -> Iterator[tuple[str, str]]:
     """Yield policy and rest of each limit. The draft knows whole numbers only, so that dollars are told in cents."""
-    limits, used = standing.limits, standing.used
     if (most := limits.requests_per_minute) is not None:
         yield f'"requests";q={most};w=60', f'"requests";r={max(0, most - used.requests)};t={used.minute_ends}'
     if (most := limits.runs) is not None:

@@ -30,6 +30,19 @@ EVERYWHERE = (400, 401, 403, 404, 413, 422, 429, 500, 503)
 """Statuses with which every route may fail."""
 
 
+_EVENT = {
+    "type": "object",
+    "description": "A server-sent event. The last one is `done` or `error`.",
+    "properties": {
+        "id": {"type": "string"},
+        "event": {"type": "string"},
+        "data": {"type": "string", "description": "A JSON object."},
+    },
+    "required": ["event", "data"],
+}
+"""OpenAPI 3.1 says nothing of streams; tools take the schema of one for that of each of its events."""
+
+
 def respond_with(model: Any, example: Any, description: str, status: int = 200) -> Responses:
     """Document a JSON response of this type."""
     content = {"application/json": {"example": example}}
@@ -39,7 +52,7 @@ def respond_with(model: Any, example: Any, description: str, status: int = 200) 
 def respond_with_run(model: Any, example: Any) -> Responses:
     """Document the response of a run: a stream of events, or one answer of this type."""
     stream = {
-        "schema": {"type": "string", "description": "Server-sent events; the last is `done` or `error`."},
+        "schema": _EVENT,
         "example": 'id: 1-1\nevent: thinking\ndata: {"step":"route"}\n\n'
         'id: 1-2\nevent: content\ndata: {"token":"36 months"}\n\n',
     }

@@ -34,15 +34,16 @@ class WebFile:
     tag: str
 
 
-_COMMENT = re.compile(rb"^ *(?:/\*\*(?:(?!\*/)[\s\S])*\*/|//[^\n]*)$", re.MULTILINE)
+_COMMENT = re.compile(rb"^ *(?:/\*(?:(?!\*/)[\s\S])*\*/|//[^\n]*)$", re.MULTILINE)
+_TYPE = re.compile(rb"/\*\* @[^*\n]*\*/ ?")
 _INDENTATION = re.compile(rb"^ +", re.MULTILINE)
 
 
-def _shorten(script: bytes) -> bytes:
+def _shorten(text: bytes) -> bytes:
     """Leave out comments, types and indentation, which are for who reads the files: they would be an eighth of what a
     browser fetches. Errors still name the right line."""
-    bare = _COMMENT.sub(lambda comment: b"\n" * comment[0].count(b"\n"), script)
-    return _INDENTATION.sub(b"", bare)
+    bare = _COMMENT.sub(lambda comment: b"\n" * comment[0].count(b"\n"), text)
+    return _INDENTATION.sub(b"", _TYPE.sub(b"", bare))
 
 
 def _read_files() -> dict[str, WebFile]:
@@ -50,7 +51,7 @@ def _read_files() -> dict[str, WebFile]:
     for path in sorted(WEB.rglob("*")):
         if path.suffix in _TYPES:
             content = path.read_bytes()
-            if path.suffix == ".js" and path.parent.name != "vendor":
+            if path.parent.name != "vendor":
                 content = _shorten(content)
             tag = f'"{sha256(content).hexdigest()[:32]}"'
             compressed = gzip.compress(content, mtime=0)

@@ -364,6 +364,8 @@ class TurnBody(TypedDict):
     run_id: str
     question: str
     mode: str
+    document_ids: list[str] | None
+    """The documents that the question was limited to; null: all."""
     state: RunState
     accepted_at: datetime
     ended: dict[str, Any] | None
@@ -444,4 +446,7 @@ class HealthBody(TypedDict):
     ms: dict[str, float]
     runs: BusyBody
     parts: dict[str, str]
+    """Empty without the right `debug`."""
     modes: list[str]
+    sign_in: bool
+    """True where people can sign in at an identity provider."""

@@ -28,7 +28,7 @@ async def sign_in(body: SignInRequest, request: Request) -> JSONResponse:
     """Put a key into a cookie that lasts until the browser is closed."""
     caller = await identify(request, body.key)
     response = JSONResponse(_describe(caller))
-    response.set_cookie(COOKIE, body.key, httponly=True, samesite="strict", secure=request.url.scheme == "https")
+    keep_credential(request, response, body.key)
     return response
 
 
@@ -44,6 +44,11 @@ async def sign_out() -> Response:
     response = Response(status_code=204)
     response.delete_cookie(COOKIE, httponly=True, samesite="strict")
     return response
+
+
+def keep_credential(request: Request, response: Response, credential: str) -> None:
+    """Put a key or token into the browser's cookie."""
+    response.set_cookie(COOKIE, credential, httponly=True, samesite="strict", secure=request.url.scheme == "https")
 
 
 def _describe(caller: Caller) -> dict[str, Any]:

@@ -19,7 +19,7 @@ cli = new_cli(invoke_without_command=True)
 
 @cli.callback()
 def doctor(context: typer.Context, as_json: JsonOption = False) -> None:
-    """Check a deployment: home, disk, database, cache and models; or what is stored.
+    """Check a deployment: home, disk, database, cache, identity provider and models; or what is stored.
 
     Changes nothing. The exit code is 1 if there is something to do.
     """

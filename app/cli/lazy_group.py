@@ -39,7 +39,7 @@ COMMANDS = {
     "cache": "Inspect the answer cache.",
     "keys": "Make, list and revoke API keys.",
     "audit": "Show who changed what: documents, conversations, keys.",
-    "doctor": "Check a deployment: home, disk, database, cache and models; or what is stored.",
+    "doctor": "Check a deployment: home, disk, database, cache, identity provider and models; or what is stored.",
     "eval": "Measure how well questions are answered.",
     "graph": "Draw the graph.",
 }

@@ -18,6 +18,7 @@ from typing import Any, Self, TypeVar
 
 from app.ingest.parser_process import HEADER, MEMORY_MB, NOTE, OUT_OF_MEMORY, SECONDS
 from app.ingest.reading_progress import Listener
+from app.support.turns import Turns
 from domain.errors import CostlyDocument, Draining
 
 SECONDS_PER_MB = 10.0
@@ -43,7 +44,7 @@ class ParserWorkers:
 
     def __init__(self, at_once: int | None = None, *, seconds: float = SECONDS, memory_mb: int = MEMORY_MB) -> None:
         """`seconds` is the computing time for a small file."""
-        self._free = asyncio.Semaphore(at_once or max(2, os.cpu_count() or 1))
+        self._turns = Turns(at_once or max(2, os.cpu_count() or 1))
         self._seconds = seconds
         self._memory_mb = memory_mb
         self._idle: list[_Worker] = []
@@ -56,9 +57,11 @@ class ParserWorkers:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def run(self, job: Callable[[], Result], size: int = 0, listener: Listener | None = None) -> Result:
+    async def run(
+        self, job: Callable[[], Result], size: int = 0, listener: Listener | None = None, owner: str = ""
+    ) -> Result:
         """Run a job on a file of `size` bytes in a worker. The job is pickled: a `functools.partial` of a function.
-        `listener` hears of the pages that it has read.
+        `listener` hears of the pages that it has read. Owners, such as workspaces, take turns.
 
         A crash is tried once more, in a new process. Cancelling this ends the worker.
 
@@ -69,7 +72,7 @@ class ParserWorkers:
         request = await asyncio.to_thread(pickle.dumps, (job, seconds))
         task = asyncio.current_task()
         assert task is not None
-        async with self._free:
+        async with self._turns.take(owner):
             try:
                 for is_last in (False, True):
                     worker = self._idle.pop() if self._idle and not is_last else await _Worker.start(self._memory_mb)

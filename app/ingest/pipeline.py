@@ -103,7 +103,9 @@ class Ingestion:
         given = metadata or {}
         try:
             if known is not None and known.content_hash == content_hash:
-                own = await self._workers.run(partial(read_own_metadata, source, data, media_type), len(data))
+                own = await self._workers.run(
+                    partial(read_own_metadata, source, data, media_type), len(data), owner=workspace_id
+                )
                 if report := await self._keep_known(workspace_id, source, known, arrival, own | given):
                     # That of a document from before files were kept is missing.
                     await self._store.keep_original(workspace_id, content_hash, data)
@@ -123,6 +125,7 @@ class Ingestion:
                 ),
                 len(data),
                 lambda done, total: on_stage(IngestionProgress("reading", done, total)),
+                owner=workspace_id,
             )
         except DocumentError as error:
             return report_failure(source, error)

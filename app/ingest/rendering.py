@@ -31,8 +31,8 @@ class PageRenderer:
         self._workers = ParserWorkers(seconds=seconds)
         self._kept_bytes = kept_bytes
         self._drawing: dict[Page, asyncio.Task[bytes]] = {}
-        self._pictures: OrderedDict[Page, bytes] = OrderedDict()
-        """The one that was used last is at the end."""
+        self._pictures: OrderedDict[Page, tuple[bytes, asyncio.TimerHandle]] = OrderedDict()
+        """Each with what will drop it. The one that was used last is at the end."""
         self._size = 0
 
     async def __aenter__(self) -> Self:
@@ -51,7 +51,7 @@ class PageRenderer:
         """
         if (kept := self._pictures.get(page)) is not None:
             self._pictures.move_to_end(page)
-            return kept
+            return kept[0]
         if page not in self._drawing:
             if len(self._drawing) >= MAX_WAITING:
                 raise RenderingBusy
@@ -75,11 +75,14 @@ class PageRenderer:
         return picture
 
     def _keep(self, page: Page, picture: bytes) -> None:
-        self._pictures[page] = picture
+        timer = asyncio.get_running_loop().call_later(KEPT_SECONDS, self._drop, page)
+        self._pictures[page] = picture, timer
         self._size += len(picture)
         while self._size > self._kept_bytes:
             self._drop(next(iter(self._pictures)))
-        asyncio.get_running_loop().call_later(KEPT_SECONDS, self._drop, page)
 
     def _drop(self, page: Page) -> None:
-        self._size -= len(self._pictures.pop(page, b""))
+        picture, timer = self._pictures.pop(page)
+        # One that is drawn again is kept for as long again.
+        timer.cancel()
+        self._size -= len(picture)

@@ -44,7 +44,7 @@ TARGETS = (
     ),
 )
 """Times and cost are the project's targets. The shares are meant to be fitted to one's documents and readers. The rules
-in docs/operations/alerts.yml have the same limits, where they can: no metric counts thumbs."""
+in docs/operations/alerts.yml have the same limits."""
 
 
 def compare(runs: RunStatistics) -> list[dict[str, Any]]:

@@ -56,8 +56,8 @@ class Threads:
         and `DatabaseUnavailable`.
         """
         await self.settle(workspace_id, thread_id)
-        asker = Scope(workspace_id, groups=groups)
-        if not await self._store.exists(workspace_id, thread_id) or not await self.is_open_to(asker, thread_id):
+        is_there = await self._store.exists(workspace_id, thread_id)
+        if not is_there or not await self.is_open_to(Scope(workspace_id, groups=groups), thread_id):
             raise UnknownThread(f"There is no thread {thread_id!r} in this workspace.")
 
     async def is_open_to(self, asker: Scope, thread_id: str) -> bool:
@@ -65,13 +65,7 @@ class Threads:
 
         Raises `DatabaseUnavailable`.
         """
-        if asker.groups is None:
-            return True
-        recorded = await self._log.list_thread(asker.workspace_id, thread_id)
-        unfinished = await self._queue.list_unfinished(asker.workspace_id, thread_id)
-        scopes = [*(run.scope for run in recorded), *(status.request.turn["scope"] for status in unfinished)]
-        # Runs from before scopes were recorded could read everything.
-        return all(asker.covers(Scope(asker.workspace_id) if it is None else Scope.from_json(it)) for it in scopes)
+        return asker.groups is None or await self._store.is_open_to(asker, thread_id)
 
     async def list(
         self, asker: Scope, limit: int, *, words: str = "", caller: str | None = None, after: str | None = None

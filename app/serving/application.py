@@ -26,6 +26,7 @@ from app.api import (
     runs,
     search,
     session,
+    sign_in,
     threads,
     workspaces,
 )
@@ -62,6 +63,7 @@ ROUTERS = (
     workspaces.router,
     session.router,
     session.guarded,
+    sign_in.router,
     health.router,
     metrics.router,
 )
@@ -120,7 +122,7 @@ def make_app(services: Services, *, local_token: str | None = None, closed: bool
                 yield Lifespan(
                     services=services,
                     authenticator=Authenticator(
-                        services.keys, local_token=local_token, tokens=services.tokens, always=closed
+                        services.keys, local_token=local_token, tokens=services.identities.tokens, always=closed
                     ),
                     refusals=refusals,
                     manager=manager,

@@ -69,7 +69,7 @@ async def _serve(
         # Prepared now, so that the first question need not wait.
         await services.models.judges.prepare()
         is_local = ip_address(host).is_loopback
-        is_open = services.tokens is None and await services.keys.is_empty()
+        is_open = services.identities.tokens is None and await services.keys.is_empty()
         if is_open and not is_local and not insecure:
             raise ConfigurationError(
                 f"There is no key, so everybody who reaches {host} could read and delete everything. Make one with "

@@ -1,7 +1,7 @@
 """The metrics of a process, for Prometheus. Only this module knows their names.
 
 Counters and histograms of runs are filled from the record of each run, so that they say the same as the table `runs`.
-Gauges are read when somebody asks. docs/operations.md says what to watch.
+Gauges are read when somebody asks. docs/operations/monitoring.md says what to watch.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -17,7 +17,7 @@ type Turn = {
   feedback: Rating | null; stopping: boolean;
 };
 type SavedTurn = {
-  run_id: string; question: string; mode: string; state: string; ended: any; sources: Citation[];
+  run_id: string; question: string; mode: string; document_ids: string[] | null; state: string; ended: any; sources: Citation[];
   steps: { node: string }[]; corrections: Correction[]; feedback: Rating | null;
 };
 type ThreadIdentity = { id: string | null; workspace: string | null };
@@ -38,9 +38,9 @@ type Upload = { key: number; name: string; share: number; error: string };
 type Evidence = { turn: string; marker: number } | { document: string; page: number };
 type Tip = { anchor: Element; title: string; text: string };
 type State = {
-  caller: any; signedOut: boolean; trouble: string; status: string; offline: boolean; workspace: string | null;
+  caller: any; signedOut: boolean; provider: boolean; trouble: string; status: string; offline: boolean; workspace: string | null;
   workspaces: { id: string; documents: number; threads: number }[]; modes: string[]; mode: string;
   draft: string | null; threads: ThreadEntry[]; threadsNext: string | null; search: string; thread: Thread | null;
-  documents: LibraryDocument[] | null; chosen: string[]; ingestions: Ingestion[]; uploads: Upload[];
+  documents: LibraryDocument[] | null; chosen: string[]; ingestions: Ingestion[]; uploads: Upload[]; dismissed: string[];
   evidence: Evidence | null; tip: Tip | null; pane: "" | "left"; leftTab: "conversations" | "library";
 };

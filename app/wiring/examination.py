@@ -11,6 +11,7 @@ from app.adapters.redis.connection import RedisServer
 from app.modes import read_modes
 from app.settings import Settings, reveal
 from app.wiring.database import start_embedded
+from app.wiring.identities import examine_provider
 from app.wiring.models import check_models
 from domain.errors import AskgraphError
 from domain.health import Diagnosis
@@ -30,6 +31,8 @@ async def examine(settings: Settings) -> AsyncIterator[Diagnosis]:
             yield await _examine_redis(started.redis_url or reveal(settings.redis_url))
     except AskgraphError as error:
         yield Diagnosis("embedded servers", error.message, f"Look at the logs in {settings.home / 'logs'}.")
+    if (found := await examine_provider(settings)) is not None:
+        yield found
     try:
         for name, problem in (await check_models(settings, read_modes(settings), read_prices(settings.prices))).items():
             yield Diagnosis(name, problem or "ok", problem and "Check the model's name, key and address.")

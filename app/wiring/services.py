@@ -8,7 +8,7 @@ from operator import attrgetter
 from app.access.limits import CallerLimits
 from app.adapters.postgres.audit import PostgresAuditLog
 from app.adapters.postgres.keys import PostgresKeyStore
-from app.adapters.postgres.monitoring import measure_queues
+from app.adapters.postgres.monitoring import measure_feedback, measure_queues
 from app.adapters.postgres.workspaces import PostgresWorkspaceCatalog
 from app.adapters.prices import read_prices
 from app.modes import fit_modes, read_modes
@@ -25,7 +25,7 @@ from app.runs.tapes import TapePolicy
 from app.settings import Settings
 from app.support.metrics import Gauge
 from app.support.spans import span
-from app.wiring.identities import open_tokens
+from app.wiring.identities import Identities, open_identities
 from app.wiring.library import LibraryServices, open_library
 from app.wiring.models import ModelServices, open_models
 from app.wiring.runs import RunServices, connect_answers, open_runs
@@ -33,7 +33,6 @@ from app.wiring.servers import Servers, open_servers
 from domain.audit import AuditLog
 from domain.errors import AskgraphError
 from domain.health import Check, QueueDepth
-from domain.ports.identities import TokenVerifier
 from domain.ports.keys import KeyStore
 from domain.ports.workspaces import WorkspaceCatalog
 from domain.profile import Profile
@@ -54,8 +53,7 @@ class Services:
     limits: CallerLimits
     keys: KeyStore
     workspaces: WorkspaceCatalog
-    tokens: TokenVerifier | None
-    """Knows the tokens of the identity provider; None without one."""
+    identities: Identities
     audit: AuditLog
     checks: Mapping[str, Check]
     """Health checks by part; see `domain.health`."""
@@ -65,7 +63,7 @@ class Services:
     @property
     def access(self) -> str:
         """How callers are known, for people."""
-        return "by key" if self.tokens is None else f"by key, or by a token of {self.settings.oidc_issuer}"
+        return "by key" if self.identities.tokens is None else f"by key, or by a token of {self.settings.oidc_issuer}"
 
     def make_context(self) -> Context:
         """Make the context of one pass through the graph. Each pass needs its own: it is not checkpointed."""
@@ -108,11 +106,13 @@ class Services:
         ]
         try:
             queues = await measure_queues(database.url)
+            ratings = await measure_feedback(database.url)
         except AskgraphError:
             return [*gauges, Gauge("database_up", "1 while the database answers.", 0)]
         return [
             *gauges,
             Gauge("database_up", "1 while the database answers.", 1),
+            Gauge("feedback", "Ratings of the last 24 hours, of all processes.", ratings, label="rating"),
             _gauge_queues("queue_waiting", "What waits in the queues.", queues, attrgetter("waiting")),
             _gauge_queues("queue_running", "What is taken from the queues.", queues, attrgetter("running")),
             _gauge_queues("queue_oldest_seconds", "Age of what waits longest.", queues, attrgetter("oldest_seconds")),
@@ -182,7 +182,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 runs=runs,
                 admission=Admission(settings.max_runs),
                 limits=CallerLimits(runs.usage, settings.limits),
-                tokens=await stack.enter_async_context(open_tokens(settings)),
+                identities=await stack.enter_async_context(open_identities(settings)),
                 keys=PostgresKeyStore(servers.database.pool),
                 workspaces=PostgresWorkspaceCatalog(servers.database.pool),
                 audit=PostgresAuditLog(servers.database.pool),

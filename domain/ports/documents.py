@@ -1,6 +1,6 @@
 """The document store: documents and their chunks, written by ingestion."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -18,6 +18,10 @@ class DocumentCatalog(Protocol):
     """
 
     async def find(self, workspace_id: str, source: str) -> Document | None: ...
+
+    async def find_groups(self, workspace_id: str, sources: Collection[str]) -> Mapping[str, Sequence[str]]:
+        """Return the groups of the documents with these sources, by source."""
+        ...
 
     async def find_by_hash(self, workspace_id: str, content_hash: str) -> Document | None: ...
 

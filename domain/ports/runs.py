@@ -137,6 +137,11 @@ class ThreadStore(Protocol):
 
     async def exists(self, workspace_id: str, thread_id: str) -> bool: ...
 
+    async def is_open_to(self, asker: Scope, thread_id: str) -> bool:
+        """Return True if the asker may read what any run of the thread, finished or not, might have been shown, or the
+        workspace has no such thread."""
+        ...
+
     async def get(self, workspace_id: str, thread_id: str) -> Conversation | None: ...
 
     async def list_callers(self, workspace_id: str, thread_id: str) -> frozenset[str]:

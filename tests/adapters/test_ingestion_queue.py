@@ -324,3 +324,35 @@ async def test_a_worker_that_was_frozen_stores_nothing_of_a_file_that_another_ha
     assert await documents.list("a") == stored
     assert [document.title for document in stored] == ([] if what_came_next == "its deletion" else ["Amsel manual"])
     assert await ingestions.get("a", first.ingestion_id) == status
+
+
+async def test_workspaces_take_turns_however_many_files_each_has(
+    ingestions: PostgresIngestionQueue, start: Callable[[Ingest], PostgresRunQueue]
+) -> None:
+    async def accept(workspace: str, count: int) -> list[str]:
+        accepted = [await ingestions.accept(workspace, f"{workspace}{n}.md", CONTENT) for n in range(count)]
+        return [each.ingestion_id for each in accepted]
+
+    taken: list[str] = []
+    late: list[str] = []
+
+    async def ingest(workspace_id: str, source: str, *args: Any, **options: Any) -> DocumentReport:
+        taken.append(source)
+        if len(taken) == 8:
+            # Those of a workspace that comes later begin where the line is now, not behind it and not before it.
+            late.extend(await accept("c", 6))
+        return DocumentReport(source, "unchanged")
+
+    await accept("a", 12)
+    await accept("b", 2)
+    async with work(start(ingest)):
+        async with asyncio.timeout(20):
+            while len(taken) < 20:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+    # Two are ingested at once, so that neighbours may change places.
+    assert {"b0.md", "b1.md"} <= set(taken[:5])
+    between = taken[8 : taken.index("c5.md") + 1]
+    assert 3 <= sum(source.startswith("a") for source in between) <= 7
+    for workspace in "abc":
+        order = [int(source[1:-3]) for source in taken if source.startswith(workspace)]
+        assert all(abs(place - number) <= 1 for place, number in enumerate(order)), order

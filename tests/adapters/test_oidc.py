@@ -5,6 +5,7 @@ import hmac
 import json
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -12,8 +13,8 @@ import pytest_asyncio
 from joserfc.jwk import ECKey, RSAKey
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
-from app.adapters import oidc
-from app.adapters.oidc import Claims, OidcTokens
+from app.adapters.oidc import provider as oidc
+from app.adapters.oidc.tokens import Claims, OidcTokens
 from domain.access import Caller
 from domain.errors import AskgraphError, Forbidden, IdentityProviderUnavailable, Unauthenticated
 from tests.wire.oidc import AUDIENCE, OidcProvider, make_key, serve_oidc
@@ -40,9 +41,8 @@ def clock() -> Clock:
 
 @pytest_asyncio.fixture
 async def tokens(provider: OidcProvider, clock: Clock) -> AsyncIterator[OidcTokens]:
-    opened = OidcTokens(provider.issuer, AUDIENCE, Claims(rights="realm_access.roles"), clock=clock)
-    yield opened
-    await opened.aclose()
+    async with aclosing(oidc.OidcProvider(provider.issuer, clock=clock)) as asked:
+        yield OidcTokens(asked, [AUDIENCE], Claims(rights="realm_access.roles"))
 
 
 async def test_a_token_says_who_may_do_what_where(provider: OidcProvider, tokens: OidcTokens) -> None:
@@ -54,7 +54,7 @@ async def test_a_token_says_who_may_do_what_where(provider: OidcProvider, tokens
     assert await tokens.verify(provider.sign(workspaces=["*"])) == Caller("oidc:ann", None, frozenset(), frozenset())
     rsa = RSAKey.generate_key(2048, {"kid": "rsa", "use": "sig"})
     provider.keys.insert(0, rsa)
-    tokens._not_before = 0
+    tokens._provider._not_before = 0
     for alg in ("RS256", "PS256"):
         assert (await tokens.verify(provider.sign_with(rsa, alg))).name == "oidc:ann"
     with pytest.raises(Forbidden, match="opens no workspace: its claim 'workspaces' names none"):
@@ -186,7 +186,6 @@ async def test_keys_of_other_kinds_do_not_matter(provider: OidcProvider, tokens:
 
 
 async def test_a_provider_that_is_away_is_said(clock: Clock) -> None:
-    away = OidcTokens("http://127.0.0.1:1", AUDIENCE, Claims(), clock=clock)
-    with pytest.raises(IdentityProviderUnavailable):
-        await away.verify("a.b.c")
-    await away.aclose()
+    async with aclosing(oidc.OidcProvider("http://127.0.0.1:1", clock=clock)) as away:
+        with pytest.raises(IdentityProviderUnavailable):
+            await OidcTokens(away, [AUDIENCE], Claims()).verify("a.b.c")

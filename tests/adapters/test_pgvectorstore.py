@@ -462,7 +462,7 @@ async def test_questions_are_answered_from_it(
         done = await ask("How long is the warranty of the Falke?")
         assert "36 months" in done["answer"]
         citation = done["citations"][0]
-        assert (citation["document_id"], citation["page"], citation["bbox"]) == ("falke.pdf", 1, None)
+        assert (citation["document_id"], citation["page"], citation["boxes"]) == ("falke.pdf", 1, [])
         assert citation["chunk_id"] == ids[0]
 
         chosen = await ask("How long is the warranty of the Amsel?", scope=Scope("default", ("amsel.pdf",)))

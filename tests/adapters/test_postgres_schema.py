@@ -11,6 +11,7 @@ import pytest_asyncio
 from langchain_core.embeddings import Embeddings
 from langchain_postgres import PGEngine, PGVectorStore
 from psycopg import AsyncConnection
+from psycopg.conninfo import make_conninfo
 from psycopg.sql import SQL, Identifier
 from sqlalchemy.ext.asyncio import create_async_engine
 
@@ -19,6 +20,7 @@ from app.adapters.postgres import conversations, documents, library
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library.library import PostgresLibrary
 from app.adapters.postgres.migrations import upgrade
+from app.adapters.postgres.monitoring import examine
 from app.adapters.postgres.pool import ALL_WORKSPACES, borrow, open_pool
 from app.adapters.postgres.queue import ingestions, runs
 from app.adapters.postgres.vectors import vector_index
@@ -182,6 +184,18 @@ async def test_a_role_that_may_not_create_the_schema_is_refused(bare_url: str) -
         await connection.execute("REVOKE CREATE ON SCHEMA public FROM pg_database_owner")
     with pytest.raises(ConfigurationError, match="permission denied"):
         await upgrade(bare_url)
+
+
+async def test_a_database_that_does_not_hold_every_text_is_refused(bare_url: str) -> None:
+    async with await AsyncConnection.connect(bare_url, dbname="postgres", autocommit=True) as connection:
+        await connection.execute("DROP DATABASE IF EXISTS ascii")
+        await connection.execute("CREATE DATABASE ascii ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
+    ascii_url = make_conninfo(bare_url, dbname="ascii")
+    with pytest.raises(ConfigurationError, match=r"has the encoding SQL_ASCII.*ENCODING 'UTF8' TEMPLATE template0"):
+        await upgrade(ascii_url)
+    [found] = [each async for each in examine(ascii_url)]
+    assert found.remedy is not None
+    assert "ENCODING 'UTF8'" in found.remedy
 
 
 class OtherModel:

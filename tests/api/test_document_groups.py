@@ -1,6 +1,6 @@
 """Who may read a document: given with an upload, kept, and changed."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from typing import Any
 
 import httpx
@@ -96,3 +96,26 @@ async def test_a_document_is_not_replaced_by_those_who_may_not_read_it(
 def test_names_of_groups_are_checked(name: str) -> None:
     with pytest.raises(InputError, match="is no name of a group"):
         check_groups([name])
+
+
+async def test_files_that_would_replace_a_hidden_document_are_hidden_too(
+    client: httpx.AsyncClient, callers: Callers, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await upload(client, "Secret.", "board", name="secret.md")
+    await upload(client, "Known.", name="known.md")
+    for name in ("secret.md", "known.md", "new.md"):
+        await services.library.ingestions.accept("default", name, b"Another text.")
+    asked = []
+    find_groups = services.library.documents.find_groups
+
+    async def count(workspace_id: str, sources: Collection[str]) -> Any:
+        asked.append(sources)
+        return await find_groups(workspace_id, sources)
+
+    monkeypatch.setattr(services.library.documents, "find_groups", count)
+    for groups, names in ((None, {"secret.md", "known.md", "new.md"}), ({"staff"}, {"known.md", "new.md"})):
+        callers.groups = None if groups is None else frozenset(groups)
+        listed = (await client.get("/api/ingestions")).json()["ingestions"]
+        assert {each["source"] for each in listed} == names
+    # One statement, however many files there are.
+    assert len(asked) == 1

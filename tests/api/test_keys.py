@@ -49,8 +49,18 @@ def test_every_route_but_those_of_health_and_signing_in_needs_a_caller() -> None
         if isinstance(route, APIRoute) and type(route) is APIRoute
         for method in route.methods or ()
     }
-    assert {path for path, _ in free if not path.startswith("/healthz")} <= {"/api/session", "/readyz", "/metrics"}
+    signing_in = {"/api/session", "/api/session/sign-in", "/api/session/callback"}
+    assert {path for path, _ in free} == {"/healthz", "/readyz", *signing_in}
     assert {method for path, method in free if path == "/api/session"} == {"POST", "DELETE"}
+
+
+async def test_what_the_parts_are_is_not_told_to_strangers(client: httpx.AsyncClient, services: Services) -> None:
+    assert (await client.get("/readyz")).json()["parts"] == services.parts
+    _, asking = await make(services, "ask")
+    _, debugging = await make(services, "debug")
+    for header, parts in (({}, {}), ({"X-API-Key": "wrong"}, {}), (asking, {}), (debugging, services.parts)):
+        ready = await client.get("/readyz", headers=header)
+        assert (ready.status_code, ready.json()["parts"]) == (200, parts)
 
 
 async def test_from_the_first_key_on_every_request_needs_one(client: httpx.AsyncClient, services: Services) -> None:

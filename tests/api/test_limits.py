@@ -1,5 +1,6 @@
 """Limits of callers: refused with 429 before anything is read or begun, and what is left is told in headers."""
 
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,7 +12,7 @@ from app.serving.application import make_app
 from app.settings import Settings
 from app.support.metrics import REGISTRY
 from app.wiring.services import Services, open_services
-from domain.access import ApiKey
+from domain.access import ApiKey, Caller
 from domain.limits import Limits
 from tests.asking import with_models
 from tests.http_client import open_client
@@ -92,6 +93,21 @@ async def test_a_key_may_spend_so_much_a_day(
         # What costs nothing goes on.
         assert (await client.get("/api/documents", headers=key)).status_code == 200
         assert (await client.post("/api/chat?stream=false", json=QUESTION, headers=key)).json()["cached"]
+
+
+async def test_a_refusal_tells_what_was_left_when_it_was_refused(services: Services) -> None:
+    async with open_client(make_app(services)) as client:
+        key = await make(services, Limits(runs=1))
+        caller = Caller((await client.get("/api/session", headers=key)).json()["name"], limits=Limits(runs=1))
+
+        async def ask_late() -> AsyncIterator[bytes]:
+            # Read once the request is counted. Meanwhile another one of the caller's begins a run.
+            await services.limits.begin_run(caller, "another")
+            yield json.dumps(QUESTION).encode()
+
+        sent = key | {"Content-Type": "application/json"}
+        refused = await client.post("/api/chat", content=ask_late(), headers=sent)
+        assert (refused.status_code, refused.headers["RateLimit"]) == (429, '"runs";r=0')
 
 
 async def test_limits_of_the_deployment_hold_where_a_key_has_none(settings: Settings) -> None:

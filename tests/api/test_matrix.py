@@ -29,6 +29,8 @@ OPEN: dict[str, int] = {
     "get /api/session": 200,
     "post /api/session": 422,
     "delete /api/session": 204,
+    "get /api/session/sign-in": 404,
+    "get /api/session/callback": 404,
 }
 """Endpoints that need no right and concern no workspace, with the status that anybody gets."""
 

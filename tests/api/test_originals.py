@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from PIL import Image
 
-from app.ingest.rendering import PageRenderer
+from app.ingest.rendering import Page, PageRenderer
 from app.library import FOLDER
 from app.serving.application import make_app
 from app.settings import Settings
@@ -234,3 +234,15 @@ async def test_a_picture_is_drawn_once_and_not_kept_for_ever(monkeypatch: pytest
         await asyncio.sleep(0.01)
         await renderer.render(("other", 1, 36, "webp"), count)
         assert read == 6
+
+
+async def test_a_picture_that_is_drawn_again_is_kept_for_as_long_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with PageRenderer(kept_bytes=1) as renderer:
+        page: Page = ("hash", 1, 36, "webp")
+        monkeypatch.setattr("app.ingest.rendering.KEPT_SECONDS", 0.05)
+        await renderer.render(page, give(MANUAL))
+        renderer._kept_bytes = 100_000
+        monkeypatch.setattr("app.ingest.rendering.KEPT_SECONDS", 600.0)
+        picture = await renderer.render(page, give(MANUAL))
+        await asyncio.sleep(0.1)
+        assert await renderer.render(page, give(b"no PDF")) == picture

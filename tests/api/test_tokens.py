@@ -48,7 +48,7 @@ async def test_tokens_and_keys_open_a_service_side_by_side(settings: Settings) -
 @pytest.mark.parametrize(
     ("variables", "says"),
     [
-        ({"ASKGRAPH_OIDC_ISSUER": "https://id.example.com"}, "oidc_issuer needs oidc_audience"),
+        ({"ASKGRAPH_OIDC_ISSUER": "https://id.example.com"}, "oidc_issuer needs oidc_audience or oidc_client_id"),
         (
             {"ASKGRAPH_OIDC_ISSUER": "http://id.example.com", "ASKGRAPH_OIDC_AUDIENCE": "askgraph"},
             "oidc_issuer has to begin with https://",

@@ -46,7 +46,6 @@ ANSWER = RunRecord(
             "chunk_id": "9f",
             "chunk_index": 3,
             "page": 2,
-            "bbox": {"x": 1.5, "y": 2, "width": 30, "height": 4},
             "heading_path": ["Warranty"],
             "start": 10,
             "end": 40,
@@ -255,9 +254,18 @@ class ThreadStoreContract:
         for thread_id, groups in (("board", ["board"]), ("both", ["board"]), ("both", ["staff"]), ("all", None)):
             assert await end(queue, await begin(queue, request(thread_id, groups=groups)))
 
-        async def list_for(*groups: str) -> list[str]:
-            return [c.thread_id for c in await threads.list(Scope.within("a", groups=groups), 9)]
+        await begin(queue, request("unfinished", groups=["owners"]))
 
+        async def list_for(*groups: str) -> list[str]:
+            asker = Scope.within("a", groups=groups)
+            listed = [c.thread_id for c in await threads.list(asker, 9)]
+            for name in ("board", "both", "all", "unfinished"):
+                assert await threads.is_open_to(asker, name) == (name in listed)
+            assert await threads.is_open_to(asker, "nowhere")
+            return listed
+
+        assert await threads.is_open_to(Scope("a"), "all")
+        assert await list_for("owners") == ["unfinished"]
         assert await list_for("board") == ["board"]
         assert await list_for("board", "staff") == ["both", "board"]
         assert await list_for() == []

@@ -48,7 +48,7 @@ expect.set_options(timeout=30_000)
 async def browser() -> AsyncIterator[Browser]:
     """Debian's Chromium. Without one the tests are skipped, except in CI."""
     if CHROMIUM is None:
-        reason = "There is no chromium on the PATH; tests/install-chromium.sh installs it."
+        reason = "There is no chromium on the PATH; `make test` installs it."
         if os.environ.get("CI") == "true":
             pytest.fail(reason)
         pytest.skip(reason)

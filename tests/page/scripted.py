@@ -151,7 +151,7 @@ async def serve_script() -> AsyncIterator[Script]:
     app = FastAPI()
     app.include_router(pages.router)
     for path, answer, method in (
-        ("/readyz", say(lambda: {"problem": None, "modes": ["fast", "standard", "thorough"]}), "GET"),
+        ("/readyz", say(lambda: {"problem": None, "modes": ["fast", "standard", "thorough"], "sign_in": False}), "GET"),
         ("/api/session", say(lambda: {"name": "owner", "rights": ["admin", "ask", "debug", "ingest"]}), "GET"),
         ("/api/workspaces", say(lambda: {"workspaces": []}), "GET"),
         ("/api/documents", say(lambda: {"documents": script.documents}), "GET"),
@@ -243,6 +243,7 @@ def turn(run_id: str, question: str, ended: bytes | None, **changes: Any) -> dic
         "run_id": run_id,
         "question": question,
         "mode": "standard",
+        "document_ids": None,
         "state": "running" if ended is None else "done",
         "ended": last,
         "sources": [],

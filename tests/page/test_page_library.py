@@ -51,6 +51,13 @@ async def test_what_cannot_be_added_says_why_and_the_rest_goes_on(page: Page, sc
     await expect(page.locator(".arrival.failed").first).to_contain_text("This file is empty.")
     await page.locator(".arrival.failed").first.get_by_role("button", name="Close").click()
     await expect(page.locator(".arrival.failed")).to_have_count(2)
+    # What could not be read is dismissed too.
+    report = {"error": "This PDF is damaged."}
+    script.refused, script.ingestions = "", [ingestion("i", source="d.pdf", state="failed", report=report)]
+    await page.locator("#files").set_input_files(FILE)
+    await expect(page.locator(".arrival.failed")).to_contain_text("This PDF is damaged.")
+    await page.locator(".arrival.failed").get_by_role("button", name="Close").click()
+    await expect(page.locator(".arrival")).to_have_count(0)
 
 
 async def test_a_document_is_looked_at_chosen_and_deleted(page: Page, script: Script) -> None:
@@ -70,3 +77,17 @@ async def test_a_document_is_looked_at_chosen_and_deleted(page: Page, script: Sc
     await page.get_by_role("button", name="Delete A document").click()
     await page.get_by_role("button", name="Really delete A document").click()
     await expect(page.locator(".entry")).to_have_count(1)
+
+
+async def test_no_word_of_a_table_is_broken(page: Page, script: Script) -> None:
+    columns = 12
+    rows = [f"| {' | '.join(words)} |" for words in (["Zustellungstag"] * columns, ["---"] * columns, ["c"] * columns)]
+    script.documents = [document("d")]
+    script.blocks = [{"kind": "table", "start": 0, "end": 99, "text": "\n".join(rows)}]
+    await page.goto(await script())
+    await page.get_by_role("tab", name="Library").click()
+    await page.locator(".left").get_by_role("button", name="A document").first.click()
+    heads = page.locator(".evidence tr:first-child > *")
+    await expect(heads).to_have_count(columns)
+    heights = await heads.evaluate_all("(cells) => cells.map((cell) => cell.getBoundingClientRect().height)")
+    assert max(heights) < 40, "a word takes one line"

@@ -1,5 +1,7 @@
 """The page on a service that asks for a key."""
 
+import re
+
 import pytest
 from playwright.async_api import Page, expect
 
@@ -13,6 +15,7 @@ from domain.access import ApiKey
 from tests.conftest import HANDBOOK, create_database
 from tests.http_client import run_app
 from tests.page.scripted import ask
+from tests.wire.oidc import serve_oidc
 from tests.wire.serving import serve_app
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -46,3 +49,42 @@ async def test_a_reader_signs_in_asks_and_signs_out(
 
                 await page.get_by_role("button", name="Sign out").click()
                 await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+async def test_a_reader_signs_in_at_an_identity_provider(page: Page, servers: Servers, template: str) -> None:
+    async with create_database(servers, template) as url, serve_oidc() as provider:
+        settings = read_settings(DATABASE_URL=url, REDIS_URL=servers.redis_url, **provider.settings)
+        async with (
+            open_services(settings) as services,
+            run_app(make_app(services)) as app,
+            serve_app(app) as address,
+        ):
+            await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
+            # Another site than the provider's, 127.0.0.1: which cookies a browser sends depends on that.
+            here = address.replace("127.0.0.1", "localhost")
+            link = page.get_by_role("link", name="Sign in with your account")
+
+            await page.goto(f"{here}/?workspace=default")
+            provider.refusal = "access_denied"
+            await link.click()
+            await expect(page.get_by_role("heading", name="Sign-in failed")).to_be_visible()
+            await expect(page.locator("body")).to_contain_text("It says: access_denied.")
+            provider.refusal = ""
+
+            # The way back begins at another site's page, as it does where people type their password.
+            provider.asks = True
+            await page.goto(f"{here}/?workspace=default")
+            await link.click()
+            await page.get_by_role("link", name="Go on as Ann").click()
+            await expect(page).to_have_url(f"{here}/?workspace=default")
+            await ask(page, "How long is the warranty of the Falke?")
+            await expect(page.locator(".answer")).to_contain_text("36 months")
+            cookies = {str(cookie.get("name")): cookie for cookie in await page.context.cookies()}
+            assert cookies.keys() == {"askgraph_key"}
+            assert (cookies["askgraph_key"].get("httpOnly"), cookies["askgraph_key"].get("sameSite")) == (
+                True,
+                "Strict",
+            )
+            assert not re.search(r"code=|state=", await page.evaluate("location.href + JSON.stringify(history.state)"))
+            await page.get_by_role("button", name="Sign out").click()
+            await expect(link).to_be_visible()

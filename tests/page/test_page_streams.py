@@ -292,7 +292,7 @@ async def test_a_reload_shows_every_ending_as_it_was(page: Page, script: Script)
         )
         streams.append([*begun, end])
         kept = [cited, read] if name == "abstained" else [read]
-        turns.append(turn(f"r-{len(turns) + 1}", name, end, sources=kept, steps=steps))
+        turns.append(turn(f"r-{len(turns) + 1}", name, end, sources=kept, steps=steps, document_ids=["d"]))
     end = done("It is 25 [1].", [cited], timings=timings)
     correction = event("correction", reason="One statement was withdrawn.", answer="It is 25 [1].", citations=[cited])
     streams.append([*begun, event("content", token="It is 30 [1]."), correction, end])
@@ -310,6 +310,11 @@ async def test_a_reload_shows_every_ending_as_it_was(page: Page, script: Script)
     await page.reload()
     await expect(page.locator(".turn")).to_have_count(6)
     assert await page.locator(".turn").all_text_contents() == before
+    # Asked again, it is limited to the documents that it was limited to.
+    script.replies = [[done("Again.", [])]]
+    await page.get_by_label("Ask again in another mode").first.select_option("thorough")
+    await expect(page.locator(".answer").last).to_have_text("Again.")
+    assert script.bodies[-1]["document_ids"] == ["d"]
 
 
 async def test_text_cannot_become_markup_even_by_mistake(page: Page, script: Script) -> None:

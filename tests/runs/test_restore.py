@@ -35,7 +35,7 @@ async def test_a_conversation_goes_on_after_its_database_was_restored(settings: 
     async with await psycopg.AsyncConnection.connect(url, dbname="postgres", autocommit=True) as connection:
         await connection.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(name))
         await connection.execute(SQL("CREATE DATABASE {}").format(name))
-    await run("pg_restore", "--no-owner", "--no-comments", "-d", url, dump)
+    await run("pg_restore", "--no-owner", "--no-privileges", "--no-comments", "-d", url, dump)
     async with open_services(settings) as services:
         again = await ask(services, "And its battery?", mode="fast", thread_id=first["thread_id"])
         assert "14 months" in again["answer"]

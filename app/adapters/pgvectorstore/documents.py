@@ -1,6 +1,6 @@
 """The documents of the table, for lists; the table cannot be changed from here."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from uuid import uuid4
 
@@ -40,6 +40,9 @@ class PgVectorStoreDocuments:
         raise InputError(_READ_ONLY)
 
     async def find(self, workspace_id: str, source: str) -> Document | None:
+        raise InputError(_READ_ONLY)
+
+    async def find_groups(self, workspace_id: str, sources: Collection[str]) -> Mapping[str, Sequence[str]]:
         raise InputError(_READ_ONLY)
 
     async def find_by_hash(self, workspace_id: str, content_hash: str) -> Document | None:

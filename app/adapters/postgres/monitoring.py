@@ -10,7 +10,7 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import DictRow, dict_row
 
-from app.adapters.postgres.migrations import find_newest
+from app.adapters.postgres.migrations import find_encoding_problem, find_newest
 from app.adapters.postgres.pool import WAIT_SECONDS, translated_errors
 from domain.errors import DatabaseUnavailable
 from domain.health import Diagnosis, QueueDepth
@@ -37,6 +37,10 @@ _MEASURE_QUEUES: LiteralString = """
         SELECT 'ingestions', state, accepted_at FROM ingestions WHERE state IN ('queued', 'running')
     ) AS unfinished
     GROUP BY queue
+"""
+
+_MEASURE_FEEDBACK: LiteralString = """
+    SELECT rating, count(*) AS given FROM feedback WHERE given_at > now() - interval '1 day' GROUP BY rating
 """
 
 # Cached answers have only the time `total`. What a run waited for its turn is part of `total` as well.
@@ -95,7 +99,10 @@ async def examine(database_url: str) -> AsyncIterator[Diagnosis]:
     async with _connect(database_url) as connection:
         version = connection.info.server_version // 10000
         too_old = f"askgraph needs PostgreSQL {OLDEST} or newer." if version < OLDEST else None
-        yield Diagnosis("database", f"PostgreSQL {version} answers", too_old)
+        problem = find_encoding_problem(connection)
+        yield Diagnosis("database", f"PostgreSQL {version} answers", too_old or problem)
+        if problem:
+            return
         row = await (await connection.execute(_FIND_EXTENSION)).fetchone()
         extension = row["version"] if row else None
         yield Diagnosis(
@@ -131,6 +138,13 @@ async def measure_queues(database_url: str) -> dict[str, QueueDepth]:
         rows = await (await connection.execute(_MEASURE_QUEUES)).fetchall()
     found = {row.pop("queue"): QueueDepth(**row) for row in rows}
     return {queue: found.get(queue, QueueDepth(0, 0, 0.0)) for queue in ("runs", "ingestions")}
+
+
+async def measure_feedback(database_url: str) -> dict[str, int]:
+    """Return how many answers were rated `up` and `down` in the last 24 hours. Raises `DatabaseUnavailable`."""
+    async with _connect(database_url) as connection:
+        rows = await (await connection.execute(_MEASURE_FEEDBACK)).fetchall()
+    return {"up": 0, "down": 0} | {row["rating"]: row["given"] for row in rows}
 
 
 async def read_statistics(database_url: str, since: datetime) -> RunStatistics:

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from typing import LiteralString
 
+from app.adapters.postgres.conversations.threads import OPEN
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, open_session
 from domain.access import Caller
 from domain.ports.workspaces import MOST, WorkspaceSize
 
 # Looks once into the index for each workspace with conversations; DISTINCT would read every thread.
-_LIST: LiteralString = """
+_LIST: LiteralString = f"""
     WITH RECURSIVE talking AS (
         (SELECT workspace_id FROM threads WHERE asked <> '' ORDER BY workspace_id LIMIT 1)
         UNION ALL
@@ -24,12 +25,12 @@ _LIST: LiteralString = """
             (
                 SELECT count(*) FROM documents
                 WHERE documents.workspace_id = named.workspace_id
-                    AND (%(groups)s::text[] IS NULL OR groups = '{}' OR groups && %(groups)s)
+                    AND (%(groups)s::text[] IS NULL OR groups = '{{}}' OR groups && %(groups)s)
             ) AS documents,
             (
                 SELECT count(*) FROM threads
                 WHERE threads.workspace_id = named.workspace_id AND asked <> ''
-                    AND (%(groups)s::text[] IS NULL OR groups <@ %(groups)s)
+                    AND {OPEN}
             ) AS threads
         FROM named WHERE %(names)s::text[] IS NULL OR workspace_id = ANY(%(names)s)
     ) AS counted

@@ -111,3 +111,6 @@ async function sendNext() {
 
 /** @param {number} key */
 export const dismissUpload = (key) => setState({ uploads: getState().uploads.filter((each) => each.key !== key) });
+
+/** Lists the file no more. The server forgets it within an hour. @param {string} id */
+export const dismissIngestion = (id) => setState({ dismissed: [...getState().dismissed, id] });

@@ -6,6 +6,7 @@ import { useLayoutEffect, useReducer, useRef } from "../vendor/preact-htm.js";
 let state = {
   caller: null,
   signedOut: false,
+  provider: false,
   trouble: "",
   status: "",
   offline: false,
@@ -22,6 +23,7 @@ let state = {
   chosen: [],
   ingestions: [],
   uploads: [],
+  dismissed: [],
   evidence: null,
   tip: null,
   pane: "",

@@ -79,7 +79,7 @@ function Table({ start, text, ranges }) {
     position += [...line].length + 1;
     if (/^[\s|:-]*$/.test(line)) return null;
     const quoted = ranges.some(([from, to]) => from < position && to > begin);
-    const cells = line.split(/ *(?<!\\)\| */).map(visible);
+    const cells = line.replace(/^ *\| *| *(?<!\\)\| *$/g, "").split(/ *(?<!\\)\| */).map(visible);
     return html`<tr>${cells.map((cell) => html`<td dir="auto">${quoted ? html`<mark>${cell}</mark>` : cell}</td>`)}</tr>`;
   });
   return html`<div class="block table" tabindex="0"><table>${rows}</table></div>`;

@@ -1,6 +1,6 @@
 import { html, useRef } from "../vendor/preact-htm.js";
 import { openDocument } from "../lib/evidence.js";
-import { addFiles, cancelIngestion, chooseDocument, deleteDocument, dismissUpload } from "../lib/library.js";
+import { addFiles, cancelIngestion, chooseDocument, deleteDocument, dismissIngestion, dismissUpload } from "../lib/library.js";
 import { setState, useStore } from "../lib/store.js";
 import { count, fileName, percent, short, visible } from "../lib/text.js";
 import { Confirm } from "./confirm.js";
@@ -11,10 +11,11 @@ export function Library() {
   const chosen = useStore((state) => state.chosen);
   const uploads = useStore((state) => state.uploads);
   const ingestions = useStore((state) => state.ingestions);
+  const dismissed = useStore((state) => state.dismissed);
   const mayAdd = useStore((state) => state.caller?.rights.includes("ingest"));
   const known = new Set(documents?.map(({ source }) => source));
   // What has arrived is among the documents; what has failed stays, with the reason.
-  const shown = ingestions.filter(({ state, source }) => state !== "done" || !known.has(source));
+  const shown = ingestions.filter((each) => !dismissed.includes(each.ingestion_id) && (each.state !== "done" || !known.has(each.source)));
   return html`
     ${mayAdd && html`<${AddFiles} />`}
     ${(uploads.length > 0 || shown.length > 0) && html`
@@ -64,7 +65,7 @@ function Reading({ ingestion: { ingestion_id: id, source, state, report, progres
   return html`
     <li class="arrival ${state === "failed" ? "failed" : ""}" data-state=${state}>
       <span class="entry-title"><bdi>${short(fileName(source))}</bdi></span>
-      ${ended_at ? html`<span class=${state === "failed" ? "wrong" : "soft"}>${visible(report?.error || report?.note || state)}</span>`
+      ${ended_at ? html`<span class=${state === "failed" ? "wrong" : "soft"}>${visible(report?.error || report?.note || state)}</span> <button type="button" class="quiet" onClick=${() => dismissIngestion(id)}>Close</button>`
         : html`
           <span class="soft">${stage}${progress?.total ? ` ${progress.done} of ${progress.total}` : ""}</span>
           <progress aria-label="Progress of ${short(fileName(source), 60)}" value=${known} max="1"></progress>

@@ -1,9 +1,11 @@
 import { html, useState } from "../vendor/preact-htm.js";
 import { ApiError, request, sending } from "../lib/api.js";
+import { useStore } from "../lib/store.js";
 
 /** Asks for a key. The server keeps it in a cookie that no script can read. */
 export function SignIn() {
   const [refused, setRefused] = useState("");
+  const provider = useStore((state) => state.provider);
   const signIn = async (event) => {
     event.preventDefault();
     const key = new FormData(/** @type {HTMLFormElement} */ (event.currentTarget)).get("key");
@@ -24,6 +26,7 @@ export function SignIn() {
         <input id="key" name="key" type="password" autocomplete="current-password" required autofocus />
         <button class="main" type="submit">Sign in</button>
       </form>
+      ${provider && html`<p><a href=${`/api/session/sign-in?${new URLSearchParams({ back: location.pathname + location.search })}`}>Sign in with your account</a></p>`}
       <p role="alert" class="wrong">${refused}</p>
     </section>`;
 }

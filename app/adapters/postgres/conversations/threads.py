@@ -20,6 +20,9 @@ LONGEST_TITLE = 200
 MOST_ASKED = 10_000
 """Characters of a thread's questions that are kept together, for its title and to search in."""
 
+OPEN: LiteralString = "(%(groups)s::text[] IS NULL OR groups <@ %(groups)s)"
+"""True for a thread whose runs were shown nothing that an asker of these groups may not read; see `Scope.covers`."""
+
 # What an upsert of a thread that is there already makes of its columns.
 MERGED_GROUPS: LiteralString = """
     CASE WHEN threads.groups IS NOT NULL AND excluded.groups IS NOT NULL
@@ -40,6 +43,11 @@ _CLAIM_THREAD: LiteralString = """
 
 _THREAD_EXISTS: LiteralString = """
     SELECT FROM threads WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
+"""
+
+_IS_OPEN: LiteralString = f"""
+    SELECT {OPEN} IS TRUE AS is_open FROM threads
+    WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
 """
 
 # An advisory lock, because a lock on the thread's row would block foreign key checks of other transactions.
@@ -65,7 +73,7 @@ def _list(condition: LiteralString) -> LiteralString:
             SELECT * FROM threads_of_workspace
             WHERE workspace_id = %(workspace_id)s AND asked <> '' AND {condition}
                 AND (%(at)s::timestamptz IS NULL OR (updated_at, thread_id) < (%(at)s, %(thread_id)s))
-                AND (%(groups)s::text[] IS NULL OR groups <@ %(groups)s)
+                AND {OPEN}
                 AND (%(caller)s::text IS NULL OR %(caller)s = ANY(asked_by))
             ORDER BY updated_at DESC, thread_id DESC LIMIT %(limit)s
         ) AS thread
@@ -117,6 +125,12 @@ class PostgresThreadStore:
     async def exists(self, workspace_id: str, thread_id: str) -> bool:
         async with open_session(self._pool, workspace_id) as session:
             return await session.fetch_one(_THREAD_EXISTS, thread_id=thread_id) is not None
+
+    async def is_open_to(self, asker: Scope, thread_id: str) -> bool:
+        groups = None if asker.groups is None else sorted(asker.groups)
+        async with open_session(self._pool, asker) as session:
+            row = await session.fetch_one(_IS_OPEN, thread_id=thread_id, groups=groups)
+        return row is None or bool(row["is_open"])
 
     async def get(self, workspace_id: str, thread_id: str) -> Conversation | None:
         async with open_session(self._pool, workspace_id) as session:

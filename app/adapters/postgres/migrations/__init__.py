@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -19,8 +20,8 @@ async def upgrade(database_url: str, revision: str = "head") -> None:
 
     If two processes do this at once, the second one waits.
 
-    Raises `DatabaseUnavailable`, and `ConfigurationError` if the server lacks pgvector or the role may not create the
-    schema.
+    Raises `DatabaseUnavailable`, and `ConfigurationError` if the server lacks pgvector, the database cannot hold every
+    text, or the role may not create the schema.
     """
     if revision != "head" or not await _is_current(database_url):
         await asyncio.to_thread(_upgrade, database_url, revision)
@@ -32,15 +33,31 @@ async def upgrade(database_url: str, revision: str = "head") -> None:
 
 
 async def _is_current(database_url: str) -> bool:
-    """Return True if the schema is the newest. Saves importing Alembic, the slowest part of a start."""
+    """Return True if the schema is the newest. Saves importing Alembic, the slowest part of a start.
+
+    Raises `ConfigurationError` if the database cannot hold every text.
+    """
     newest = await asyncio.to_thread(find_newest)
     try:
         async with await psycopg.AsyncConnection.connect(database_url) as connection:
+            if problem := find_encoding_problem(connection):
+                raise ConfigurationError(problem)
             cursor = await connection.execute("SELECT version_num FROM alembic_version")
             return await cursor.fetchone() == (newest,)
     except psycopg.Error:
         # The table or the whole database is missing. If that is an error, the upgrade raises it.
         return False
+
+
+def find_encoding_problem(connection: psycopg.AsyncConnection[Any]) -> str | None:
+    """Return why the database cannot hold every text, and what to do; None where it can."""
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding == "UTF8":
+        return None
+    return (
+        f"The database has the encoding {encoding}, which does not hold every text. Make another one for askgraph: "
+        "CREATE DATABASE askgraph ENCODING 'UTF8' TEMPLATE template0."
+    )
 
 
 def find_newest() -> str:

@@ -52,12 +52,26 @@ _COLUMNS: LiteralString = """
     ) AS to_embed
 """
 
-# The job's lock keeps two files of the same source in order.
+# The job's lock keeps two files of the same source in order. Jobs are taken by falling priority: a file comes after
+# those of its own workspace that wait, and a workspace that has none in line begins where the line is now. So whoever
+# sends a thousand files takes turns with whoever sends one.
 _ACCEPT: LiteralString = f"""
-    WITH job AS (
-        INSERT INTO procrastinate_jobs (queue_name, task_name, lock, args)
+    WITH waiting AS (
+        SELECT
+            (
+                SELECT max(priority) FROM procrastinate_jobs WHERE queue_name = 'ingestion' AND status = 'todo'
+            ) AS next,
+            (
+                SELECT min(priority) FROM procrastinate_jobs
+                WHERE queue_name = 'ingestion' AND status = 'todo' AND args ->> 'workspace_id' = %(workspace_id)s
+            ) AS last
+    ),
+    job AS (
+        INSERT INTO procrastinate_jobs (queue_name, task_name, lock, args, priority)
         SELECT %(queue)s, %(task)s, %(lock)s,
-            jsonb_build_object('workspace_id', %(workspace_id)s::text, 'ingestion_id', %(ingestion_id)s::text)
+            jsonb_build_object('workspace_id', %(workspace_id)s::text, 'ingestion_id', %(ingestion_id)s::text),
+            coalesce(last - 1, next, 0)
+        FROM waiting
     )
     INSERT INTO ingestions (workspace_id, ingestion_id, source, media_type, state, content, metadata, groups)
     VALUES (%(workspace_id)s, %(ingestion_id)s, %(source)s, %(media_type)s, 'queued', %(content)s, %(metadata)s,
