@@ -80,7 +80,8 @@ def going(served: Served, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     search_lexical = kind.search_lexical
 
     async def wait(library: Any, scope: Any, query: str, limit: int) -> Any:
-        if "barometer" in query:
+        # A question that follows it may be searched for together with its words.
+        if "barometer" in query and "warranty" not in query:
             begun.set()
             await asyncio.sleep(60)
         return await search_lexical(library, scope, query, limit)
@@ -200,6 +201,7 @@ async def test_a_run_is_stopped_and_a_busy_thread_asked_as_the_client_wants(
     assert "36 months" in read(values)[-1]
     assert (await client.runs.get(thread_id, run))["status"] == "interrupted"
     going.clear()
+    thread_id = (await client.threads.create())["thread_id"]
     run = (await client.runs.create(thread_id, "standard", input=say(ENDLESS)))["run_id"]
     await going.wait()
     await client.runs.cancel(thread_id, run, wait=True)
