@@ -37,7 +37,6 @@ class Citation(Model):
     chunk_id: str
     chunk_index: int
     page: int | None
-    bbox: Box | None
     boxes: list[Box] = []
     """Where `text` stands, a box a line; empty where the document has no pages."""
     heading_path: list[str]
