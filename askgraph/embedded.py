@@ -26,22 +26,23 @@ class EmbeddedService:
 
     def start(self) -> tuple[str, str]:
         """Start the service, and return its address and a key, once it answers. Raises `Unavailable`."""
-        environment = dict(os.environ)
+        # It serves here, whichever server commands of this environment ask.
+        environment = {name: value for name, value in os.environ.items() if name != "ASKGRAPH_SERVER"}
         if self._home is not None:
             environment["ASKGRAPH_HOME"] = str(Path(self._home).expanduser().resolve())
         # A session of its own: Ctrl-C is for the program, which stops the service by closing its standard input, as
         # the end of the program does, too.
-        self._process = subprocess.Popen(
+        process = self._process = subprocess.Popen(
             [sys.executable, "-P", str(Path(__file__).with_name("__main__.py")), "serve", "--embedded"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,
             start_new_session=True,
         )
-        assert self._process.stdout is not None
-        too_late = threading.Timer(START_SECONDS, self._process.kill)
+        assert process.stdout is not None
+        too_late = threading.Timer(START_SECONDS, process.kill)
         too_late.start()
-        said = self._process.stdout.readline()
+        said = process.stdout.readline()
         too_late.cancel()
         try:
             reply = json.loads(said)
@@ -49,7 +50,7 @@ class EmbeddedService:
             self.stop()
             raise Unavailable(
                 f"The service could not be started: {sys.executable} -m askgraph serve ended with "
-                f"{self._process.returncode}. What it said is on standard error."
+                f"{process.returncode}. What it said is on standard error."
             ) from None
         if "error" in reply:
             self.stop()

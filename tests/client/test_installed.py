@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 
-from askgraph import AskgraphError, Client
+from askgraph import AskgraphError, Client, Unavailable
 
 ROOT = Path(__file__).parents[2]
 
@@ -84,9 +84,13 @@ def test_a_program_with_an_app_of_its_own_starts_a_service(
 
 def test_a_service_that_cannot_start_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASKGRAPH_MODEL_TIMEOUT", "-1")
+    monkeypatch.setenv("ASKGRAPH_SERVER", "http://127.0.0.1:9")  # who names a home does not mean it
     with pytest.raises(AskgraphError, match="model_timeout") as caught:
         Client(home=tmp_path)
     assert caught.value.code == "configuration_error"
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(Unavailable, match="/bin/false -m askgraph serve ended with 1"):
+        Client(home=tmp_path)
 
 
 def test_the_client_imports_nothing_of_the_service(programs: Path, tmp_path: Path) -> None:
