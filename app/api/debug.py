@@ -112,7 +112,7 @@ async def show_state(
 @router.get(
     "/{run_id}/branches",
     response_model=None,
-    responses=respond_with(Branches, examples.BRANCHES, "The tree.") | fail_with(404, 409),
+    responses=respond_with(Branches, examples.BRANCHES, "The tree.") | fail_with(404),
 )
 async def list_branches(run_id: str, debugger: DebuggerDep, scope: CallerScope) -> Branches:
     """List the tree of branches that a run is in: what it continues, and all that continues one of these."""

@@ -46,7 +46,7 @@ _RESPONSES: Responses = {
 
 
 @router.get("/sign-in", status_code=303, response_class=RedirectResponse, responses=_RESPONSES)
-async def begin(
+async def begin_sign_in(
     request: Request,
     sign_in: SignInDep,
     back: Annotated[str, Query(description="The path of this service to which to come back.", max_length=1000)] = "/",
@@ -65,7 +65,7 @@ async def begin(
 
 
 @router.get("/callback", status_code=303, response_class=RedirectResponse, responses=_RESPONSES)
-async def finish(request: Request, sign_in: SignInDep) -> Response:
+async def finish_sign_in(request: Request, sign_in: SignInDep) -> Response:
     """Take the answer of the identity provider, and keep the token as the key is kept."""
     provider = _find(sign_in)
     try:
@@ -112,7 +112,7 @@ def _find(sign_in: SignIn | None) -> SignIn:
 def _find_callback(request: Request) -> str:
     """Return the address to which the provider sends browsers: the service by the name that this one uses, which the
     perimeter has checked. The provider checks it again."""
-    return str(request.url_for("finish"))
+    return str(request.url_for("finish_sign_in"))
 
 
 def _read_refusal(code: str) -> str:

@@ -49,15 +49,20 @@ class Debugger:
     async def read_saved(self, asker: Scope, run_id: str, *, taped: bool = True) -> SavedRun:
         """Return a run that has ended with what repeating it needs: without the passages that it never read, and where
         not `taped` without its tape. Raises what `read` raises."""
+        record = await self._find(asker, run_id)
+        if record.cached:
+            await self._parts.threads.settle(asker.workspace_id, record.thread_id)
+        with self._parts.states.translating_errors():
+            return await read_saved_run(self._parts.states.graph, self._log, record, taped=taped)
+
+    async def _find(self, asker: Scope, run_id: str) -> RunRecord:
+        """Return the record of a run that has ended. Raises `UnknownRun`."""
         record = await self._log.get(asker.workspace_id, run_id)
         if record is not None:
             shown = Scope(asker.workspace_id) if record.scope is None else Scope.from_json(record.scope)
         if record is None or not asker.covers(shown):
             raise UnknownRun(f"There is no run {run_id!r} in this workspace that has ended.")
-        if record.cached:
-            await self._parts.threads.settle(asker.workspace_id, record.thread_id)
-        with self._parts.states.translating_errors():
-            return await read_saved_run(self._parts.states.graph, self._log, record, taped=taped)
+        return record
 
     async def read_so_far(self, asker: Scope, run_id: str) -> SavedRun:
         """Return a run that has ended, or what is saved of one that has not: its steps up to now, perhaps none.
@@ -90,9 +95,12 @@ class Debugger:
         return SavedRun(record, steps, untaped="Its tape is kept when it has ended.", running=True)
 
     async def list_branches(self, asker: Scope, run_id: str) -> Branches:
-        """Return the tree of branches that the run is in, as far as the asker may read them. Raises what `read`
-        raises."""
-        await self.read(asker, run_id)
+        """Return the tree of branches that the run is in, as far as the asker may read them.
+
+        Raises `UnknownRun` and `DatabaseUnavailable`.
+        """
+        await self._hit_log.record_all()
+        await self._find(asker, run_id)
         family = await self._log.list_family(asker, run_id, MOST_BRANCHES + 1)
         threads = {run.thread_id for run in family}
         return describe_branches(family, await self._parts.threads.read_names(asker.workspace_id, sorted(threads)))

@@ -27,8 +27,15 @@ class ClientThreads(Protocol):
         ...
 
     async def search(
-        self, asker: Scope, metadata: Mapping[str, Any], ids: Sequence[str] | None, limit: int, offset: int
+        self,
+        asker: Scope,
+        metadata: Mapping[str, Any],
+        ids: Sequence[str] | None,
+        busy: bool | None,
+        limit: int,
+        offset: int,
     ) -> list[ClientThread]:
-        """Return the threads that are open to the asker's groups and have these notes, the latest first: conversations,
-        and those that clients have made. No branches."""
+        """Return the threads that are open to the asker's groups with all their branches, and have these notes, the
+        latest first: conversations, and those that clients have made. No branches. If `busy` is not None, only those
+        that are, or are not."""
         ...

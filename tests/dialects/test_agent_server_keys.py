@@ -1,5 +1,7 @@
 """Keys and limits, as LangGraph's SDK meets them."""
 
+from typing import Any
+
 import pytest
 from langgraph_sdk import get_client
 from langgraph_sdk.errors import APIStatusError
@@ -9,6 +11,8 @@ from app.serving.application import make_app
 from app.wiring.services import Services
 from domain.access import ApiKey
 from domain.limits import Limits
+from tests.asking import QUESTION
+from tests.conftest import HANDBOOK
 from tests.http_client import run_app
 from tests.wire.serving import serve_app
 
@@ -28,3 +32,35 @@ async def test_keys_and_limits_hold(services: Services) -> None:
                 await client.assistants.count()
     assert refused.value.status_code == 429
     assert int(refused.value.response.headers["retry-after"]) <= 60
+
+
+async def test_threads_are_found_and_deleted_by_those_who_may(services: Services) -> None:
+    await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
+    asked: Any = {"question": QUESTION}
+    rights = frozenset({"ask", "debug"})
+    _, sales = await make_key(services.keys, ApiKey("", "sales", rights, groups=frozenset({"sales"})))
+    _, lead = await make_key(services.keys, ApiKey("", "lead", frozenset({"ask"})))
+    async with (
+        run_app(make_app(services)) as running,
+        serve_app(running) as address,
+        get_client(url=f"{address}/langgraph", api_key=sales) as limited,
+        get_client(url=f"{address}/langgraph", api_key=lead) as unlimited,
+    ):
+        shared, own = [(await limited.threads.create())["thread_id"] for _ in range(2)]
+        for thread_id in (shared, own):
+            await limited.runs.wait(thread_id, "standard", input=asked)
+        assert {each["thread_id"] for each in await limited.threads.search(status="idle")} == {shared, own}
+        assert await limited.threads.search(status="busy", limit=1) == []
+        first = (await limited.threads.get_history(shared, limit=100))[-1]["checkpoint_id"]
+        await unlimited.runs.wait(shared, "standard", input=asked, checkpoint_id=first)
+        # The branch was asked by somebody who may read everything.
+        assert [each["thread_id"] for each in await limited.threads.search()] == [own]
+        assert {each["thread_id"] for each in await unlimited.threads.search()} == {shared, own}
+
+        history = await limited.threads.get_history(own, limit=100)
+        ranks = next(state for state in history if state["next"] == ["rerank"])["checkpoint"]
+        await limited.threads.update_state(own, {"profile.rerank.keep": 1}, checkpoint=ranks)
+        with pytest.raises(APIStatusError, match="Others have asked"):
+            await unlimited.threads.delete(own)
+        await limited.threads.delete(own)
+        assert await limited.threads.search() == []

@@ -6,6 +6,7 @@ from typing import Any, LiteralString
 from psycopg.errors import InsufficientPrivilege
 from psycopg.types.json import Jsonb
 
+from app.adapters.postgres.conversations.threads import OPEN
 from app.adapters.postgres.pool import Pool, open_session
 from app.adapters.postgres.queue.leases import UNFINISHED
 from domain.client_threads import ClientThread, ThreadBranch
@@ -45,13 +46,20 @@ _THREAD: LiteralString = f"""
 
 _READ: LiteralString = f"{_THREAD} AND thread.thread_id = %(thread_id)s"
 
+# A branch may have been shown what the asker may not read, although the thread itself was not.
 _SEARCH: LiteralString = f"""
-    {_THREAD} AND thread.branch_of IS NULL
-        AND (asked <> '' OR client_metadata IS NOT NULL)
-        AND coalesce(client_metadata, '{{}}') @> %(metadata)s
-        AND (%(ids)s::text[] IS NULL OR thread.thread_id = ANY(%(ids)s))
-        AND (%(groups)s::text[] IS NULL OR thread.groups <@ %(groups)s)
-    ORDER BY thread.updated_at DESC, thread.thread_id DESC LIMIT %(limit)s OFFSET %(offset)s
+    SELECT * FROM (
+        {_THREAD} AND thread.branch_of IS NULL
+            AND (asked <> '' OR client_metadata IS NOT NULL)
+            AND coalesce(client_metadata, '{{}}') @> %(metadata)s
+            AND (%(ids)s::text[] IS NULL OR thread.thread_id = ANY(%(ids)s))
+            AND NOT EXISTS (
+                SELECT FROM threads AS part
+                WHERE thread.thread_id IN (part.thread_id, part.branch_of) AND {OPEN} IS NOT TRUE
+            )
+    ) AS found
+    WHERE %(busy)s::boolean IS NULL OR busy = %(busy)s
+    ORDER BY updated_at DESC, thread_id DESC LIMIT %(limit)s OFFSET %(offset)s
 """
 
 
@@ -83,7 +91,13 @@ class PostgresClientThreads:
         return None if row is None else _make(row)
 
     async def search(
-        self, asker: Scope, metadata: Mapping[str, Any], ids: Sequence[str] | None, limit: int, offset: int
+        self,
+        asker: Scope,
+        metadata: Mapping[str, Any],
+        ids: Sequence[str] | None,
+        busy: bool | None,
+        limit: int,
+        offset: int,
     ) -> list[ClientThread]:
         async with open_session(self._pool, asker) as session:
             rows = await session.fetch(
@@ -91,6 +105,7 @@ class PostgresClientThreads:
                 metadata=Jsonb(dict(metadata)),
                 ids=None if ids is None else list(ids),
                 groups=None if asker.groups is None else sorted(asker.groups),
+                busy=busy,
                 limit=limit,
                 offset=offset,
             )

@@ -118,7 +118,7 @@ async def _follow(
     while not manager.is_draining:
         reader = ThreadReader.of(request, scope)
         thread = await reader.client_threads.read(scope.workspace_id, thread_id)
-        if thread == seen:
+        if thread is not None and thread == seen:
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
             continue

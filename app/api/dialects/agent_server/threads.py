@@ -1,8 +1,10 @@
 """Threads: make and find them, and read their states."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 from uuid import uuid4
 
+import orjson
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, Response
@@ -21,6 +23,8 @@ erasing = APIRouter(prefix=PREFIX, route_class=ErasingRoute, include_in_schema=F
 
 Notes = Annotated[dict[Annotated[str, Field(max_length=200)], Any], Field(max_length=100)]
 """What a client notes of a thread."""
+MOST_NOTED = 20_000
+"""Bytes of all notes of a thread, as JSON."""
 
 
 class _Body(BaseModel):
@@ -89,9 +93,10 @@ async def create_thread(body: ThreadRequest, request: Request, scope: CallerScop
     if body.supersteps:
         raise InputError("A thread begins empty: ask in it with the conversation so far as `input.messages`.")
     _refuse_ttl(body.ttl)
+    _check_notes(notes := body.metadata or {})
     thread_id = body.thread_id or str(uuid4())
     reader = ThreadReader.of(request, scope)
-    created = await reader.client_threads.create(scope.workspace_id, thread_id, body.metadata or {})
+    created = await reader.client_threads.create(scope.workspace_id, thread_id, notes)
     if not created and body.if_exists == "raise":
         return refuse(409, f"There is a thread {thread_id!r} already.")
     return await _describe(reader, await reader.open(thread_id))
@@ -104,12 +109,14 @@ async def search_threads(body: ThreadSearch, request: Request, scope: CallerScop
         raise InputError("Threads are found by `metadata` and `ids`, and not by `values`.")
     if (body.sort_by or "updated_at", body.sort_order or "desc") != ("updated_at", "desc"):
         raise InputError("Threads are listed by `updated_at`, `desc`, and in no other order.")
+    if body.status in ("interrupted", "error"):
+        return JSONResponse([])
     reader = ThreadReader.of(request, scope)
-    found = await reader.client_threads.search(scope, body.metadata or {}, body.ids, body.limit + 1, body.offset)
+    busy = None if body.status is None else body.status == "busy"
+    found = await reader.client_threads.search(scope, body.metadata or {}, body.ids, busy, body.limit + 1, body.offset)
     headers = {"X-Pagination-Next": str(body.offset + body.limit)} if len(found) > body.limit else {}
     with_values = body.select is None or "values" in body.select
-    described = [await _describe(reader, thread, with_values=with_values) for thread in found[: body.limit]]
-    chosen = [each for each in described if body.status in (None, each["status"])]
+    chosen = [await _describe(reader, thread, with_values=with_values) for thread in found[: body.limit]]
     if body.select is not None:
         chosen = [{name: each[name] for name in body.select if name in each} for each in chosen]
     return JSONResponse(chosen, headers=headers)
@@ -127,8 +134,9 @@ async def note_thread(thread_id: ThreadId, body: ThreadNotes, request: Request, 
     """Add notes to a thread."""
     _refuse_ttl(body.ttl)
     reader = ThreadReader.of(request, scope)
-    await reader.open(thread_id)
-    await reader.client_threads.note(scope.workspace_id, thread_id, body.metadata or {})
+    notes = body.metadata or {}
+    _check_notes({**(await reader.open(thread_id)).metadata, **notes})
+    await reader.client_threads.note(scope.workspace_id, thread_id, notes)
     return await _describe(reader, await reader.open(thread_id))
 
 
@@ -138,8 +146,9 @@ async def delete_thread(thread_id: ThreadId, request: Request, caller: CallerDep
     services = read_services(request)
     reader = ThreadReader.of(request, scope)
     thread = await reader.open(thread_id)
-    if await reader.queue.list_turns(scope.workspace_id, thread_id, 1) or thread.branches:
-        for part in thread.parts:
+    for part in thread.parts:
+        # In a new thread, and in a branch that only changes a state, nobody has asked yet.
+        if await reader.queue.list_turns(scope.workspace_id, part, 1):
             await services.runs.threads.require_own(caller, scope, part)
     await services.make_forgetting().forget_thread(scope.workspace_id, thread_id)
     return Response(status_code=204)
@@ -218,6 +227,15 @@ async def search_history(
     before = body.before.checkpoint_id if isinstance(body.before, CheckpointPlace) else body.before
     reader = ThreadReader.of(request, scope)
     return await reader.list_states(await reader.open(thread_id), body.limit, before, body.metadata)
+
+
+def _check_notes(notes: Mapping[str, Any]) -> None:
+    """Raise `InputError` where a thread would have more notes than are kept, or such as PostgreSQL cannot keep."""
+    written = orjson.dumps(notes)
+    if len(written) > MOST_NOTED:
+        raise InputError(f"The metadata of a thread may have {MOST_NOTED:,} bytes, and would have {len(written):,}.")
+    if rb"\u0000" in written:
+        raise InputError("The metadata of a thread must not have the character U+0000.")
 
 
 def _refuse_ttl(ttl: Any) -> None:
