@@ -59,13 +59,13 @@ test-llm: $(VENV)/.installed-llm ## whole runs with a small language model behin
 	@$(BIN)/python -m pytest tests/llm $(ARGS)
 
 .venv-open-webui/.installed: tests/open_webui/requirements.txt
-	@echo "Installing Open WebUI (1.2 GB) ..."
+	@echo "Installing Open WebUI (1.3 GB) ..."
 	@$(PYTHON) -m venv .venv-open-webui
 	@.venv-open-webui/bin/python -m pip --disable-pip-version-check -q install --no-deps -r $<
 	@touch $@
 
 test-open-webui: install-dev .venv-open-webui/.installed ## Open WebUI, in an environment of its own, asks the service
-	@sh tests/install-chromium.sh
+	@sh tests/install-debian.sh chromium chromium "the page tests"
 	@$(BIN)/python -m pytest tests/open_webui $(ARGS)
 
 .venv-training/.installed: training/requirements.txt

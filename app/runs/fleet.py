@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
+from app.runs.budget import Budget
 from app.runs.endings import Compared, Ending, compare, read_ending
 from app.runs.fleet_journal import FleetJournal
 from app.runs.fleet_report import FleetReport, FleetRow, NodeChange, Plan, compare_nodes, make_report
 from app.runs.graph_pass import prepare_judgement
 from app.runs.in_memory import Start
 from app.runs.judging import Judged, judge_by_model, judge_by_verifier
-from app.runs.purse import Purse
 from app.runs.rehearsal import Rehearsal
 from app.runs.saved_run import SavedRun
 from app.runs.states import find_problem
@@ -124,7 +124,7 @@ class Fleet:
         """
         await prepare_judgement(self._bench.judges, {"profile": {"verify": True}})
         known = {} if journal is None else journal.rows
-        purse, slots, done = Purse(budget), asyncio.Semaphore(AT_ONCE), 0
+        money, slots, done = Budget(budget), asyncio.Semaphore(AT_ONCE), 0
 
         def report_progress() -> None:
             nonlocal done
@@ -135,7 +135,7 @@ class Fleet:
             async with slots:
                 row = known.get(each.summary.run_id)
                 if row is None:
-                    row = await self._replay(asker, each, variant, purse, models=budget is not None, judge=judge)
+                    row = await self._replay(asker, each, variant, money, models=budget is not None, judge=judge)
                     if journal is not None:
                         journal.add(row)
                 report_progress()
@@ -150,7 +150,7 @@ class Fleet:
         return make_report(variant.label, plan, rows, judge=name, resumed=resumed)
 
     async def _replay(
-        self, asker: Scope, each: Planned, variant: Variant, purse: Purse, *, models: bool, judge: ChatModel | None
+        self, asker: Scope, each: Planned, variant: Variant, money: Budget, *, models: bool, judge: ChatModel | None
     ) -> FleetRow:
         try:
             run = await self._read(asker, each.summary.run_id)
@@ -162,7 +162,7 @@ class Fleet:
         assert start is not None
         used: list[ModelUsage] = []
         recorded = read_ending(run.final, path=path)
-        with purse.reserve(each.repeated_cost, used) as problem:
+        with money.reserve(each.repeated_cost, used) as problem:
             if problem is not None:
                 return _make_row(each, recorded=recorded, problem=problem)
             rehearsed, problem = await run_variant(

@@ -12,11 +12,11 @@ import pytest
 
 from app.cli import replaying
 from app.cli.replaying import ManyRuns
+from app.runs.budget import Budget
 from app.runs.fleet import Fleet, make_variant
 from app.runs.fleet_journal import FleetJournal
 from app.runs.fleet_page import draw_page
 from app.runs.fleet_report import FleetReport
-from app.runs.purse import Purse
 from app.runs.saved_run import SavedRun
 from app.runs.whatif import AT_ONCE, Bench
 from app.runs.why import explain_run
@@ -175,13 +175,13 @@ async def test_a_state_of_another_version_does_not_end_the_plan(services: Servic
 
 
 def test_what_a_run_may_cost_is_set_aside_before_it_begins() -> None:
-    purse, used = Purse(1.0), [ModelUsage("m", 1, 1, 0.3)]
-    with purse.reserve(0.6, used) as problem, purse.reserve(0.6, []) as refused:
+    budget, used = Budget(1.0), [ModelUsage("m", 1, 1, 0.3)]
+    with budget.reserve(0.6, used) as problem, budget.reserve(0.6, []) as refused:
         assert (problem, refused) == (None, "it may cost more than is left of the budget")
-    with purse.reserve(0.1, []) as first, purse.reserve(0.1, []) as second, purse.reserve(0.1, []) as third:
+    with budget.reserve(0.1, []) as first, budget.reserve(0.1, []) as second, budget.reserve(0.1, []) as third:
         assert (first, second) == (None, None)
         assert third is not None, "the dearest so far has cost 0.3"
-    assert purse.spent == 0.3
+    assert budget.spent == 0.3
 
 
 @pytest.mark.usefixtures("library")

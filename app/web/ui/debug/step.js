@@ -103,6 +103,6 @@ function State({ runId, step }) {
 function Value({ value }) {
   if (value === null || value === "" || (typeof value === "object" && !Object.keys(value).length)) return html`<span class="soft">nothing</span>`;
   if (typeof value !== "object") return html`<bdi>${visible(value)}</bdi>`;
-  const size = Array.isArray(value) ? count(value.length, "entry").replace("entrys", "entries") : count(Object.keys(value).length, "field");
+  const size = Array.isArray(value) ? count(value.length, "item") : count(Object.keys(value).length, "field");
   return html`<details><summary>${size}</summary><pre tabindex="0">${visible(JSON.stringify(value, null, 1))}</pre></details>`;
 }

@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from domain.ports.models import ModelUsage
 
 
-class Purse:
+class Budget:
     """US dollars for calls of language models."""
 
-    def __init__(self, budget: float | None) -> None:
-        """Without a budget nothing is refused: then nothing that costs may be called."""
+    def __init__(self, dollars: float | None) -> None:
+        """If `dollars` is None, nothing is refused: then nothing that costs may be called."""
         self.spent = 0.0
-        self._budget = budget
+        self._dollars = dollars
         self._reserved = 0.0
         self._dearest = 0.0
         """The most that one run has cost so far."""
@@ -39,6 +39,6 @@ class Purse:
     def _refuse(self, aside: float) -> str | None:
         if self._unpriced:
             return f"the budget cannot be kept: the price of {', '.join(sorted(self._unpriced))} is not known"
-        if self._budget is None or self.spent + self._reserved + aside <= self._budget > self.spent:
+        if self._dollars is None or self.spent + self._reserved + aside <= self._dollars > self.spent:
             return None
         return "it may cost more than is left of the budget"
