@@ -88,7 +88,7 @@ class Fleet:
             if start is None:
                 unaffected += 1
                 continue
-            name = _name(start)
+            name = _name_start(start)
             begins[name] += 1
             again = _list_repeated(run, start)
             usage = [used for step in again for used in step["usage"]]
@@ -169,7 +169,7 @@ class Fleet:
                 run, start, self._bench, used, models=models, search_anew=variant.search_anew
             )
             if rehearsed is None:
-                return _make_row(each, recorded=recorded, cost=_add(used), problem=problem)
+                return _make_row(each, recorded=recorded, cost=_add_costs(used), problem=problem)
             compared = compare(recorded, rehearsed.ending)
             judged = None
             if {"outcome", "answer"} & set(compared["flipped"]):
@@ -183,7 +183,7 @@ class Fleet:
             by_node=compare_nodes(_list_repeated(run, start), _list_new(rehearsed, start)),
             taped=rehearsed.taped,
             made=rehearsed.made,
-            cost=_add(used),
+            cost=_add_costs(used),
             problem=problem,
         )
 
@@ -258,11 +258,11 @@ def _make_row(
     )
 
 
-def _add(used: Sequence[ModelUsage]) -> float:
+def _add_costs(used: Sequence[ModelUsage]) -> float:
     return round(sum(call.cost or 0.0 for call in used), 6)
 
 
-def _name(start: Start) -> str:
+def _name_start(start: Start) -> str:
     return f"after {start.after}" if start.forced is None else start.forced
 
 

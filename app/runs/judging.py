@@ -48,8 +48,10 @@ class Preference(BaseModel):
 async def judge_by_verifier(then: Mapping[str, Any], now: Mapping[str, Any], verifier: ClaimVerifier) -> Judged:
     """Compare two final states by their claims: an answer whose claims its sources support is better than none, and
     none is better than an answer with a claim that they do not support."""
-    (mine, before), (theirs, after) = [await _weigh(state, verifier) for state in (then, now)]
-    return Judged(now=_compare(mine, theirs), reason=f"{before} → {after}")
+    worth, reason = await _weigh(then, verifier)
+    worth_now, reason_now = await _weigh(now, verifier)
+    judged: Better = "same" if worth == worth_now else "better" if worth_now > worth else "worse"
+    return Judged(now=judged, reason=f"{reason} → {reason_now}")
 
 
 async def _weigh(state: Mapping[str, Any], verifier: ClaimVerifier) -> tuple[tuple[int, float], str]:
@@ -61,10 +63,6 @@ async def _weigh(state: Mapping[str, Any], verifier: ClaimVerifier) -> tuple[tup
     holds = bool(state["citations"]) and supported == len(claims)
     share = supported / len(claims) if claims else 0.0
     return (_SUPPORTED if holds else _UNSUPPORTED, share), f"{supported} of {len(claims)} claims supported"
-
-
-def _compare(mine: tuple[int, float], theirs: tuple[int, float]) -> Better:
-    return "same" if mine == theirs else "better" if theirs > mine else "worse"
 
 
 async def judge_by_model(then: Mapping[str, Any], now: Mapping[str, Any], model: ChatModel, ledger: Ledger) -> Judged:

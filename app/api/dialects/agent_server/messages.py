@@ -29,7 +29,7 @@ def make_human(text: Any, message_id: str) -> Message:
 
 def make_ai(text: str, run_id: str, about: Mapping[str, Any] | None = None) -> Message:
     """Make an answer's message. `about` are fields of the state; its citations and its outcome go with the message."""
-    told = {name: about[name] for name in ("outcome", "citations") if name in (about or {})} if about else {}
+    told = {name: about[name] for name in ("outcome", "citations") if about and name in about}
     return {
         **_make("ai", text, run_id),
         "response_metadata": told,

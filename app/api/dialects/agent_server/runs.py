@@ -1,6 +1,6 @@
 """Runs: begin them, stream them, wait for them, and stop them."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Annotated, Any, Literal, cast, get_args
 
@@ -101,14 +101,8 @@ async def join_run(
     thread_id: ThreadId, run_id: str, request: Request, scope: CallerScope, manager: RunManagerDep
 ) -> Response:
     """Wait for a run's final state."""
-    reader = ThreadReader.of(request, scope)
-    thread = await reader.open(thread_id)
-    status = await reader.find_run(thread, run_id)
-    translation = await reader.translate(thread, status, [])
-    events = await manager.follow_run(scope.workspace_id, run_id)
-    if status.state == "queued":
-        events = reader.follow_in_turn(events, translation, status.request.thread_id, run_id)
-    return await _respond_whole(request, translation, events, locate(thread_id, run_id, "join"))
+    joined = await _join(ThreadReader.of(request, scope), thread_id, run_id, manager, [])
+    return await _respond_whole(request, *joined, locate(thread_id, run_id, "join"))
 
 
 @router.get("/threads/{thread_id}/runs/{run_id}/stream")
@@ -123,20 +117,14 @@ async def join_stream(
     cancel_on_disconnect: bool = False,
 ) -> Response:
     """Stream a run from its beginning, or past `Last-Event-ID`, while it runs and after it has ended."""
-    reader = ThreadReader.of(request, scope)
-    thread = await reader.open(thread_id)
-    status = await reader.find_run(thread, run_id)
-    translation = await reader.translate(thread, status, _read_modes(stream_mode))
-    events = await manager.follow_run(scope.workspace_id, run_id)
-    if status.state == "queued":
-        events = reader.follow_in_turn(events, translation, status.request.thread_id, run_id)
+    modes = _read_modes(stream_mode)
+    joined = await _join(ThreadReader.of(request, scope), thread_id, run_id, manager, modes)
 
     async def stop() -> None:
         await manager.stop(scope.workspace_id, run_id)
 
     return respond_streaming(
-        translation,
-        events,
+        *joined,
         locate(thread_id, run_id, "stream", request.query_params.get("workspace")),
         after=read_last_event_id(last_event_id),
         on_leave=stop if cancel_on_disconnect else None,
@@ -165,6 +153,19 @@ async def cancel_run(
             async for _ in events:
                 pass
     return Response(status_code=204 if wait else 202)
+
+
+async def _join(
+    reader: ThreadReader, thread_id: str, run_id: str, manager: RunManager, modes: Sequence[StreamMode]
+) -> tuple[Translation, AsyncGenerator[StreamedEvent]]:
+    """Return what translates the events of a run that somebody has begun, and the events."""
+    thread = await reader.open(thread_id)
+    status = await reader.find_run(thread, run_id)
+    translation = await reader.translate(thread, status, modes)
+    events = await manager.follow_run(reader.scope.workspace_id, run_id)
+    if status.state == "queued":
+        events = reader.follow_in_turn(events, translation, status.request.thread_id, run_id)
+    return translation, events
 
 
 def _stream(request: Request, body: RunRequest, started: Started) -> Response:

@@ -230,12 +230,10 @@ async def search_history(
 
 
 def _check_notes(notes: Mapping[str, Any]) -> None:
-    """Raise `InputError` where a thread would have more notes than are kept, or such as PostgreSQL cannot keep."""
-    written = orjson.dumps(notes)
-    if len(written) > MOST_NOTED:
-        raise InputError(f"The metadata of a thread may have {MOST_NOTED:,} bytes, and would have {len(written):,}.")
-    if rb"\u0000" in written:
-        raise InputError("The metadata of a thread must not have the character U+0000.")
+    """Raise `InputError` where a thread would have more notes than are kept."""
+    size = len(orjson.dumps(notes))
+    if size > MOST_NOTED:
+        raise InputError(f"The metadata of a thread may have {MOST_NOTED:,} bytes, and would have {size:,}.")
 
 
 def _refuse_ttl(ttl: Any) -> None:
