@@ -184,8 +184,9 @@ async def export(
         }
     },
 )
-async def open_bundle(request: Request) -> dict[str, Any]:
+async def open_bundle(request: Request) -> Response:
     """Show the run in a file that `askgraph export` wrote, here or elsewhere. Nothing is stored or called."""
     data = await request.body()
     async with _OPENING:
-        return await asyncio.to_thread(view_bundle, data)
+        shown = await asyncio.to_thread(view_bundle, data)
+    return Response(shown, media_type="application/json")

@@ -115,6 +115,9 @@ async def test_a_bundle_is_shown_and_not_believed(services: Services, client: ht
     assert "no run of askgraph" in await refuse(bundle[:-40])
     assert "holds more than 30 MB" in await refuse(zstandard.compress(b"0" * 30_000_001))
     held = unpack(zstandard.decompress(bundle))
+    held["record"]["confidence"] = float("nan")
+    strange = await client.post("/api/bundles/open", content=zstandard.compress(pack(held)))
+    assert (strange.status_code, strange.json()["why"]) == (200, shown["why"])
     many = held["steps"][-1]["values"]["candidates"] * 1_000
     held["steps"][-1]["values"]["candidates"] = many
     assert "more than 2,000 candidates" in await refuse(zstandard.compress(pack(held)))

@@ -37,8 +37,8 @@ async def test_keys_and_limits_hold(services: Services) -> None:
 async def test_threads_are_found_and_deleted_by_those_who_may(services: Services) -> None:
     await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
     asked: Any = {"question": QUESTION}
-    rights = frozenset({"ask", "debug"})
-    _, sales = await make_key(services.keys, ApiKey("", "sales", rights, groups=frozenset({"sales"})))
+    wanted = ApiKey("", "sales", frozenset({"ask", "debug"}), groups=frozenset({"sales"}))
+    _, sales = await make_key(services.keys, wanted)
     _, lead = await make_key(services.keys, ApiKey("", "lead", frozenset({"ask"})))
     async with (
         run_app(make_app(services)) as running,
@@ -47,12 +47,12 @@ async def test_threads_are_found_and_deleted_by_those_who_may(services: Services
         get_client(url=f"{address}/langgraph", api_key=lead) as unlimited,
     ):
         shared, own = [(await limited.threads.create())["thread_id"] for _ in range(2)]
-        for thread_id in (shared, own):
-            await limited.runs.wait(thread_id, "standard", input=asked)
+        await limited.runs.wait(shared, "standard", input=asked)
+        await limited.runs.wait(own, "standard", input={"question": "Who handles claims?"})
         assert {each["thread_id"] for each in await limited.threads.search(status="idle")} == {shared, own}
         assert await limited.threads.search(status="busy", limit=1) == []
-        first = (await limited.threads.get_history(shared, limit=100))[-1]["checkpoint_id"]
-        await unlimited.runs.wait(shared, "standard", input=asked, checkpoint_id=first)
+        first = (await limited.threads.get_history(shared, limit=100))[-1]["checkpoint"]
+        await unlimited.runs.wait(shared, "standard", input=asked, checkpoint=first)
         # The branch was asked by somebody who may read everything.
         assert [each["thread_id"] for each in await limited.threads.search()] == [own]
         assert {each["thread_id"] for each in await unlimited.threads.search()} == {shared, own}
