@@ -104,7 +104,7 @@ _CODES: dict[type[AskgraphError], str] = {
         "oversized_document costly_document mistyped_document unsupported_document invalid_request "
         "method_not_allowed oversized_request"
     ),
-    Unauthenticated: "unauthenticated",
+    Unauthenticated: "unauthenticated sign_in_failed",
     Forbidden: "forbidden",
     NotFound: (
         "not_found unknown_workspace unknown_document missing_original unknown_thread unknown_run "

@@ -12,6 +12,9 @@ from domain import errors
 
 
 def list_kinds(kind: type[errors.AskgraphError]) -> Iterator[type[errors.AskgraphError]]:
+    # Those of commands, such as of an evaluation's set, no server sends.
+    if kind.__module__ != errors.__name__:
+        return
     yield kind
     for narrower in kind.__subclasses__():
         yield from list_kinds(narrower)
