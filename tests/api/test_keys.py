@@ -107,7 +107,7 @@ async def test_who_may_not_is_refused_before_the_body_is_read(client: httpx.Asyn
             },
         ),
         ("ingest", {"POST /api/documents", "DELETE /api/documents/none", "GET /api/ingestions/none"}),
-        ("debug", {"GET /api/costs", "GET /api/cache"}),
+        ("debug", {"GET /api/graph", "GET /api/costs", "GET /api/cache"}),
         ("admin", {"DELETE /api/threads/none"}),
     ],
 )

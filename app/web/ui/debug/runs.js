@@ -104,7 +104,7 @@ function Filter({ filters, choose }) {
       ${select("outcome", "Outcome", [["", "any"], .../** @type {[string, string][]} */ (OUTCOMES.map((name) => [name, name.replaceAll("_", " ")]))])}
       ${select("mode", "Mode", [["", "any"], .../** @type {[string, string][]} */ (modes.map((name) => [name, name]))])}
       <label class="condition"><span class="soft">Where</span>
-        <input name="where" class="search" placeholder="ms >= 500 or cost > 0.01" value=${filters.where ?? ""} spellcheck="false" autocomplete="off" /></label>
+        <input key=${filters.where} name="where" class="search" placeholder="ms >= 500 or cost > 0.01" defaultValue=${filters.where ?? ""} spellcheck="false" autocomplete="off" /></label>
       <button type="submit">Filter</button>
       <div class="checks">${Object.entries(CHECKS).map(([name, [label]]) => html`
         <label key=${name} class="check"><input type="checkbox" name=${name} checked=${Boolean(filters[name])} onChange=${check} />${label}</label>`)}</div>
