@@ -41,8 +41,15 @@ class EmbeddedService:
         assert self._process.stdout is not None
         too_late = threading.Timer(START_SECONDS, self._process.kill)
         too_late.start()
-        said = self._process.stdout.readline()
-        too_late.cancel()
+        try:
+            said = self._process.stdout.readline()
+        except BaseException:
+            # Ctrl-C: the service ends by itself, and the program need not wait for it.
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+            raise
+        finally:
+            too_late.cancel()
         try:
             reply = json.loads(said)
         except ValueError:

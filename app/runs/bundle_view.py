@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import orjson
+
 from app.runs.bundle import Bundle, read_bundle
 from app.runs.trace import trace
 from app.runs.why import explain_run
@@ -15,12 +17,13 @@ _MOST_LISTED = 2_000
 """Candidates, or sources, of one state: the profile allows far fewer."""
 
 
-def view_bundle(data: bytes) -> dict[str, Any]:
-    """Describe the run in a file, whoever made it. Raises `StateError` where it is none of ours, or too large."""
+def view_bundle(data: bytes) -> bytes:
+    """Describe the run in a file, whoever made it, as JSON. Call it in a parser worker: a small file may be built to
+    take gigabytes or hours. Raises `StateError` where it is none of ours, or too large."""
     bundle = read_bundle(data, most=_MAX_CONTENT)
     try:
-        return _describe(bundle)
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        return orjson.dumps(_describe(bundle))
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         raise StateError(f"This file is damaged: {type(error).__name__}.") from error
 
 
