@@ -42,8 +42,15 @@ class EmbeddedService:
         assert process.stdout is not None
         too_late = threading.Timer(START_SECONDS, process.kill)
         too_late.start()
-        said = process.stdout.readline()
-        too_late.cancel()
+        try:
+            said = process.stdout.readline()
+        except BaseException:
+            # Ctrl-C: the service ends by itself, and the program need not wait for it.
+            assert process.stdin is not None
+            process.stdin.close()
+            raise
+        finally:
+            too_late.cancel()
         try:
             reply = json.loads(said)
         except ValueError:

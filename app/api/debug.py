@@ -1,6 +1,7 @@
 """The debugger: lists of runs, what happened in one, and what would have happened otherwise."""
 
 import asyncio
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
@@ -8,7 +9,7 @@ from langgraph.graph import START
 from starlette.responses import Response
 
 from app.api import examples
-from app.api.dependencies import CallerDep, CallerScope, DebuggerDep, RunLogDep, needs
+from app.api.dependencies import CallerDep, CallerScope, DebuggerDep, RunLogDep, needs, read_services
 from app.api.openapi import fail_with, respond_with, respond_with_text
 from app.api.responses import BundleBody, CallListBody, RunListBody, StateBody, WhyBody
 from app.api.schemas import WhatIfRequest
@@ -29,8 +30,6 @@ router = APIRouter(prefix="/api/runs", tags=["debugger"], route_class=needs("deb
 grouping = APIRouter(prefix="/api", tags=["debugger"], route_class=needs("debug"))
 
 BUNDLES = "/bundles/open"
-_OPENING = asyncio.Semaphore(2)
-"""Files that are read at the same time: each takes memory and a thread."""
 
 
 @grouping.get(
@@ -187,6 +186,5 @@ async def export(
 async def open_bundle(request: Request) -> Response:
     """Show the run in a file that `askgraph export` wrote, here or elsewhere. Nothing is stored or called."""
     data = await request.body()
-    async with _OPENING:
-        shown = await asyncio.to_thread(view_bundle, data)
-    return Response(shown, media_type="application/json")
+    described = await read_services(request).library.parsers.run(partial(view_bundle, data), len(data))
+    return Response(described, media_type="application/json")

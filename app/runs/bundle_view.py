@@ -18,8 +18,8 @@ _MOST_LISTED = 2_000
 
 
 def view_bundle(data: bytes) -> bytes:
-    """Describe the run in a file, whoever made it, as JSON. Raises `StateError` where it is none of ours, or too
-    large."""
+    """Describe the run in a file, whoever made it, as JSON. Call it in a parser worker: a small file may be built to
+    take gigabytes or hours. Raises `StateError` where it is none of ours, or too large."""
     bundle = read_bundle(data, most=_MAX_CONTENT)
     try:
         # A figure that JSON does not know becomes null.

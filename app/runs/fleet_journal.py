@@ -25,16 +25,21 @@ class FleetJournal:
         self.rows: Mapping[str, FleetRow] = {}
         """The rows so far by run, without runs that came to no end, which are worth another try."""
         try:
-            lines = file.read_text("utf-8").splitlines() if file.exists() else []
-            if not lines:
+            # Where a replay was killed, the last line is cut, perhaps within a character.
+            text = file.read_text("utf-8", errors="replace") if file.exists() else ""
+            # Not `splitlines`: JSON may hold what Unicode calls a line separator.
+            *lines, cut = text.split("\n")
+            if text and lines[:1] != [self._head]:
+                raise InputError(
+                    f"{file} is no journal of this replay: of another change, other documents, other models or another "
+                    "version. Name a new file."
+                )
+            if not text:
                 self._append(self._head)
-        except (OSError, ValueError) as error:
+            elif cut:
+                self._append("")
+        except OSError as error:
             raise InputError(f"{file} cannot be used as a journal: {error}.") from error
-        if lines and lines[0] != self._head:
-            raise InputError(
-                f"{file} is no journal of this replay: of another change, other documents, other models or another "
-                "version. Name a new file."
-            )
         self.rows = {row["run_id"]: row for row in map(_read, lines[1:]) if row is not None and row["ending"]}
 
     def add(self, row: FleetRow) -> None:

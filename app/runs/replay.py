@@ -235,7 +235,8 @@ class Replayer:
         # In memory first: only LangGraph knows what comes next, and a branch without a next step must not be created.
         renamed = dataclasses.replace(start, values=values)
         await begin_in_memory(self._graph, branch_id, renamed)
-        await self._thread_store.claim(replay.workspace_id, branch_id)
+        # It holds what the run was shown, before anybody runs it.
+        await self._thread_store.claim(replay.workspace_id, branch_id, start.values["scope"].get("groups"))
         marks = {"forked_from": json.dumps(forked_from), "forked_as": start.after}
         marks |= {"forked_to": start.forced} if start.forced else {}
         await begin_thread(self._graph, branch_id, renamed, **marks)

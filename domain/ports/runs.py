@@ -128,8 +128,9 @@ class RunQueue(Protocol):
 class ThreadStore(Protocol):
     """Knows which workspace owns a thread, and which conversations a workspace has. Raises `DatabaseUnavailable`."""
 
-    async def claim(self, workspace_id: str, thread_id: str) -> None:
-        """Create the thread, or do nothing where the workspace has it already.
+    async def claim(self, workspace_id: str, thread_id: str, groups: Sequence[str] | None = ()) -> None:
+        """Create the thread, or do nothing where the workspace has it already. A new one is open to those who have all
+        of these groups; None: to those whose groups are not limited.
 
         Raises `UnknownThread` where another workspace owns the id: its existence is not revealed.
         """

@@ -1,9 +1,11 @@
 """What the debugger's page asks the API for."""
 
 import json
+import resource
 from collections.abc import AsyncIterator
 
 import httpx
+import pytest
 import pytest_asyncio
 import zstandard
 
@@ -127,3 +129,14 @@ async def test_a_bundle_is_shown_and_not_believed(services: Services, client: ht
     assert "This file is damaged" in await refuse(zstandard.compress(pack(held)))
     large = await client.post("/api/bundles/open", content=b"0" * (MAX_SENT + 1))
     assert large.status_code == 413
+
+
+@pytest.mark.usefixtures("parser_processes")
+async def test_a_bundle_that_would_take_gigabytes_takes_none_of_the_service(client: httpx.AsyncClient) -> None:
+    count = 29_000_000
+    bomb = zstandard.compress(b"\x81\xa1x\xdd" + count.to_bytes(4) + b"\x80" * count)
+    assert len(bomb) < 1_000_000
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    refused = await client.post("/api/bundles/open", content=bomb)
+    assert refused.status_code == 422
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000

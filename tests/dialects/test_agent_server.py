@@ -420,6 +420,27 @@ async def test_a_remote_graph_is_used_alone_and_in_somebody_elses_graph(served: 
     ]
 
 
+async def test_notes_that_could_not_be_sent_back_are_refused(served: Served) -> None:
+    async with httpx.AsyncClient(base_url=f"{served.address}/langgraph") as plain:
+        deep = '{"thread_id": "deep", "metadata": {"x": ' + 300 * "[" + 300 * "]" + "}}"
+        refused = await plain.post("/threads", content=deep, headers={"Content-Type": "application/json"})
+        assert refused.status_code == 422
+        assert "at most 250 levels" in refused.json()["detail"]
+        assert (await plain.get("/threads/deep")).status_code == 404
+
+
+async def test_several_who_make_the_same_thread_at_once_all_ask_in_it(served: Served) -> None:
+    runs = served.client.runs
+    begun = [
+        runs.create("made-by-many", "fast", input=say(f"{QUESTION} {number}"), if_not_exists="create")
+        for number in range(8)
+    ]
+    accepted = await asyncio.gather(*begun)
+    assert len(await runs.list("made-by-many", limit=10)) == len(accepted) == 8
+    for run in accepted:
+        await runs.join("made-by-many", run["run_id"])
+
+
 async def test_a_failed_run_raises_in_the_client(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     kind = type(served.services.library.search)
 

@@ -11,6 +11,7 @@ from app.serving.application import make_app
 from app.wiring.services import Services
 from domain.access import ApiKey
 from domain.limits import Limits
+from domain.scope import Scope
 from tests.asking import QUESTION
 from tests.conftest import HANDBOOK
 from tests.http_client import run_app
@@ -64,3 +65,27 @@ async def test_threads_are_found_and_deleted_by_those_who_may(services: Services
             await unlimited.threads.delete(own)
         await limited.threads.delete(own)
         assert await limited.threads.search() == []
+
+
+async def test_who_changed_a_state_may_delete_their_thread(services: Services, library: dict[str, str]) -> None:
+    _, token = await make_key(services.keys, ApiKey("", "sdk", frozenset({"ask", "debug"}), groups=frozenset({"g1"})))
+    async with (
+        run_app(make_app(services)) as running,
+        serve_app(running) as address,
+        get_client(url=f"{address}/langgraph", api_key=token) as client,
+    ):
+        thread_id = (await client.threads.create())["thread_id"]
+        asked: Any = {"messages": [{"type": "human", "content": QUESTION}]}
+        await client.runs.wait(thread_id, "standard", input=asked)
+        states = await client.threads.get_history(thread_id, limit=50)
+        ranks = next(state for state in states if state["next"] == ["rerank"])
+        place = ranks["checkpoint"]["checkpoint_id"]
+        await client.threads.update_state(thread_id, {"profile.rerank.keep": 1}, checkpoint_id=place)
+        # The branch, which nobody has run, holds what the run was shown.
+        thread = await services.runs.client_threads.read("default", thread_id)
+        assert thread is not None
+        for groups, is_open in ((frozenset({"g1"}), True), (frozenset({"g2"}), False)):
+            assert await services.runs.threads.is_open_to(Scope("default", groups=groups), thread.head) is is_open
+        await client.threads.delete(thread_id)
+        with pytest.raises(APIStatusError, match="no thread"):
+            await client.threads.get(thread_id)

@@ -150,6 +150,10 @@ async def test_an_interrupted_replay_goes_on_from_its_journal(services: Services
     assert (whole["resumed"], resumed["resumed"], resumed["tried"]) == (0, 1, 3)
     assert [row["ending"] for row in resumed["runs"]] == [row["ending"] for row in whole["runs"]]
     assert len(file.read_text().splitlines()) == 5
+    # What a kill leaves: no line feed, and half of a character. A line separator within a row ends no row.
+    file.write_bytes((head + first.replace("How long", "How\u2028long") + second[:40]).encode() + "ü".encode()[:1])
+    assert (await replay())["resumed"] == 1
+    assert (await replay())["resumed"] == 3
     assert third
     with pytest.raises(InputError, match="no journal of this replay"):
         FleetJournal(file, change="keep=2")

@@ -35,7 +35,7 @@ MERGED_CALLERS: LiteralString = "ARRAY(SELECT DISTINCT unnest(threads.asked_by |
 # that workspace's thread.
 _CLAIM_THREAD: LiteralString = """
     INSERT INTO threads (thread_id, workspace_id, groups, asked_by)
-    VALUES (%(thread_id)s, %(workspace_id)s, '{}', '{}')
+    VALUES (%(thread_id)s, %(workspace_id)s, %(groups)s::text[], '{}')
     ON CONFLICT (thread_id) DO UPDATE SET thread_id = excluded.thread_id
         WHERE threads.workspace_id = excluded.workspace_id
     RETURNING thread_id
@@ -113,10 +113,12 @@ class PostgresThreadStore:
         self._pool = pool
         self._holding = asyncio.Lock()
 
-    async def claim(self, workspace_id: str, thread_id: str) -> None:
+    async def claim(self, workspace_id: str, thread_id: str, groups: Sequence[str] | None = ()) -> None:
         async with open_session(self._pool, workspace_id) as session:
             try:
-                claimed = await session.fetch_one(_CLAIM_THREAD, thread_id=thread_id)
+                claimed = await session.fetch_one(
+                    _CLAIM_THREAD, thread_id=thread_id, groups=None if groups is None else sorted(groups)
+                )
             except InsufficientPrivilege:
                 claimed = None
             if claimed is None:

@@ -94,9 +94,10 @@ class Beginning:
         try:
             return await self._reader.open(thread_id)
         except UnknownThread:
-            threads = self._services.runs.client_threads
-            if self._body.if_not_exists == "reject" or not await threads.create(self._workspace_id, thread_id, {}):
+            if self._body.if_not_exists == "reject":
                 raise
+            # Another request may make it at the same time.
+            await self._services.runs.client_threads.create(self._workspace_id, thread_id, {})
         return await self._reader.open(thread_id)
 
     async def _ask(self, given: Given, thread: ClientThread | None, head: str | None) -> Started:

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import orjson
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, Response
 
 from app.api.dependencies import CallerDep, CallerScope, ReplayerDep, read_services
@@ -21,7 +21,17 @@ from domain.errors import InputError
 router = APIRouter(prefix=PREFIX, route_class=AgentServerRoute, include_in_schema=False)
 erasing = APIRouter(prefix=PREFIX, route_class=ErasingRoute, include_in_schema=False)
 
-Notes = Annotated[dict[Annotated[str, Field(max_length=200)], Any], Field(max_length=100)]
+
+def _check_notes(notes: dict[str, Any]) -> dict[str, Any]:
+    """Raises `ValueError` for what could be stored and not be sent back."""
+    try:
+        orjson.dumps(notes)
+    except TypeError as error:
+        raise ValueError("metadata has at most 250 levels, and whole numbers of at most 64 bits") from error
+    return notes
+
+
+Notes = Annotated[dict[Annotated[str, Field(max_length=200)], Any], Field(max_length=100), AfterValidator(_check_notes)]
 """What a client notes of a thread."""
 MOST_NOTED = 20_000
 """Bytes of all notes of a thread, as JSON."""
@@ -147,7 +157,7 @@ async def delete_thread(thread_id: ThreadId, request: Request, caller: CallerDep
     reader = ThreadReader.of(request, scope)
     thread = await reader.open(thread_id)
     for part in thread.parts:
-        # In a new thread, and in a branch that only changes a state, nobody has asked yet.
+        # Nobody has asked in a branch that was made by changing a state, and that nobody has run.
         if await reader.queue.list_turns(scope.workspace_id, part, 1):
             await services.runs.threads.require_own(caller, scope, part)
     await services.make_forgetting().forget_thread(scope.workspace_id, thread_id)
