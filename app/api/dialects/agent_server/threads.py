@@ -22,7 +22,7 @@ router = APIRouter(prefix=PREFIX, route_class=AgentServerRoute, include_in_schem
 erasing = APIRouter(prefix=PREFIX, route_class=ErasingRoute, include_in_schema=False)
 
 
-def _check_notes(notes: dict[str, Any]) -> dict[str, Any]:
+def _refuse_unreadable(notes: dict[str, Any]) -> dict[str, Any]:
     """Raises `ValueError` for what could be stored and not be sent back."""
     try:
         orjson.dumps(notes)
@@ -31,7 +31,9 @@ def _check_notes(notes: dict[str, Any]) -> dict[str, Any]:
     return notes
 
 
-Notes = Annotated[dict[Annotated[str, Field(max_length=200)], Any], Field(max_length=100), AfterValidator(_check_notes)]
+Notes = Annotated[
+    dict[Annotated[str, Field(max_length=200)], Any], Field(max_length=100), AfterValidator(_refuse_unreadable)
+]
 """What a client notes of a thread."""
 MOST_NOTED = 20_000
 """Bytes of all notes of a thread, as JSON."""
