@@ -52,6 +52,15 @@ PROTOCOLS = {
         lambda q: {"id": q, "messages": [{"role": "user", "parts": [{"type": "text", "text": q}]}]},
         re.compile(rb'"text-delta"'),
     ),
+    "LangGraph, Agent Server": Protocol(
+        "/langgraph/runs/stream",
+        lambda q: {
+            "assistant_id": "standard",
+            "input": {"messages": [{"role": "user", "content": q}]},
+            "stream_mode": ["messages-tuple"],
+        },
+        re.compile(rb"event: messages\b"),
+    ),
 }
 
 
