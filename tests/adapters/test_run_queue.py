@@ -8,10 +8,11 @@ import pytest
 import pytest_asyncio
 
 from app.adapters.postgres.conversations.run_log import PostgresRunLog
-from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, open_pool
+from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, open_pool, open_session
 from app.adapters.postgres.queue import presence
 from app.adapters.postgres.queue.jobs import Job, Task
 from app.adapters.postgres.queue.runs import Execute, PostgresRunQueue
+from app.adapters.postgres.vectors.backlog import ASK_FOR_WORKER, EMBEDDING_QUEUE, EMBEDDING_TASK
 from domain.errors import ConfigurationError, DatabaseUnavailable
 from domain.runs import Lease, RunStatus
 from tests.contracts.run_queue import FAILED, RunQueueContract, begin, end, record_of, request
@@ -351,3 +352,31 @@ async def test_a_scheduled_task_is_done_by_one_process_each_time(pool: Pool, dat
             await stack.enter_async_context(queue.work(execute))
         await asyncio.wait_for(enough.wait(), 30)
     assert len(set(done)) == len(done)
+
+
+async def test_a_job_that_goes_on_makes_way_for_the_one_that_waits(pool: Pool, database_url: str) -> None:
+    done = 0
+    went_on = asyncio.Event()
+
+    async def perform(_: Job) -> float | None:
+        nonlocal done
+        done += 1
+        if done == 1:
+            async with open_session(pool, ALL_WORKSPACES) as session:
+                await session.execute(ASK_FOR_WORKER)
+            return 0.0
+        went_on.set()
+        return None
+
+    async def execute(lease: Lease) -> None:
+        raise AssertionError("no run was accepted")
+
+    queue = PostgresRunQueue(pool, database_url, [Task(EMBEDDING_QUEUE, EMBEDDING_TASK, 1, perform)])
+    async with open_session(pool, ALL_WORKSPACES) as session:
+        await session.execute(ASK_FOR_WORKER)
+    async with queue.work(execute):
+        await asyncio.wait_for(went_on.wait(), 30)
+    await queue.close()
+    async with open_session(pool, ALL_WORKSPACES) as session:
+        left = await session.fetch("SELECT status::text FROM procrastinate_jobs WHERE queue_name = 'embedding'")
+    assert (done, left) == (2, [])

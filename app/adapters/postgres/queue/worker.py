@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from time import monotonic
 from typing import Any
 
@@ -127,11 +127,25 @@ class _Supervisor:
                 seconds = await task.perform(Job(context.job.id, context.job.attempts, args))
             except Exception:
                 logger.exception("A job of the queue %s failed.", task.queue)
-                raise
+                if context.job.queueing_lock is None:
+                    raise
+                seconds = RETRY_SECONDS
             finally:
                 self._performing.discard(current)
-            if seconds is not None:
+            if seconds is None:
+                return
+            if context.job.queueing_lock is None:
                 raise _Again(seconds)
+            # One waiting job is enough. Another may have been queued meanwhile, and procrastinate could then not put
+            # this one back: it would stay as if it was being done.
+            again = app.configure_task(
+                task.name,
+                queue=task.queue,
+                queueing_lock=context.job.queueing_lock,
+                schedule_in={"milliseconds": round(1000 * seconds)},
+            )
+            with suppress(exceptions.AlreadyEnqueued):
+                await again.defer_async(**args)
 
         performed = app.task(
             name=task.name,
