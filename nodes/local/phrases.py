@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from domain.state import Route
 from domain.text.languages import LANGUAGES, Language
 
 _DATA = Path(__file__).parent / "data"
@@ -20,11 +21,10 @@ _END = re.compile(r"(?<![\s.!?…:;)])[\s.!?…:;)]++$")
 class TalkPhrases:
     """Small talk of one language. `nodes/local/data/en/talk.toml` says what each is for."""
 
+    courtesies: tuple[re.Pattern[str], ...]
     address: re.Pattern[str]
     speakers: re.Pattern[str]
-    goes_on: re.Pattern[str]
     asks: re.Pattern[str]
-    lasting: re.Pattern[str]
     action: re.Pattern[str]
     conversational: tuple[re.Pattern[str], ...]
     replies: Mapping[str, re.Pattern[str]]
@@ -52,54 +52,51 @@ class FollowUpPhrases:
     dangling: re.Pattern[str]
     measures: re.Pattern[str]
     ordinals: tuple[re.Pattern[str], ...]
-    parts: tuple[re.Pattern[str], ...]
-
-
-@cache
-def read_follow_ups(language: Language) -> FollowUpPhrases:
-    """Read how questions lean on their conversation in a language."""
-    data = _read(language, "followup")
-    parts = tuple(_compile(rf"\b(?:{text})\b") for text in data.pop("parts").values())
-    ordinals = tuple(map(_compile, data.pop("ordinals")))
-    return FollowUpPhrases(**{name: _compile(text) for name, text in data.items()}, parts=parts, ordinals=ordinals)
+    parts: Mapping[str, re.Pattern[str]]
 
 
 @cache
 def read_talk(language: Language) -> TalkPhrases:
     """Read the small talk of a language."""
-    data = _read(language, "talk")
-    del data["courtesies"]
-    replies = {name: _compile(text) for name, text in data.pop("replies").items()}
-    conversational = tuple(map(_compile, data.pop("conversational")))
-    return TalkPhrases(
-        **{name: _compile(text) for name, text in data.items()}, conversational=conversational, replies=replies
-    )
-
-
-@cache
-def read_courtesies() -> re.Pattern[str]:
-    """Return the pattern of one courtesy, in any language, with the punctuation after it."""
-    texts = [text for language in LANGUAGES for text in _read(language, "talk")["courtesies"]]
-    return _compile(rf"(?:{'|'.join(texts)})(?=$|[\s,.!?;:…)-]){_SEPARATORS}")
+    return TalkPhrases(**_read(language, "talk"))
 
 
 @cache
 def read_library(language: Language) -> LibraryPhrases:
     """Read the requests about the library in a language."""
-    data = _read(language, "library")
-    return LibraryPhrases(
-        list=tuple(map(_compile, data["list"])),
-        summary=tuple(map(_compile, data["summary"])),
-        articles=_compile(data["articles"]),
-        pointers=_compile(data["pointers"]),
-    )
+    return LibraryPhrases(**_read(language, "library"))
+
+
+@cache
+def read_follow_ups(language: Language) -> FollowUpPhrases:
+    """Read how questions lean on their conversation in a language."""
+    return FollowUpPhrases(**_read(language, "followup"))
 
 
 @cache
 def read_questions(language: Language) -> Mapping[str, re.Pattern[str]]:
     """Read how questions of a language say what they ask for, by kind. `nodes/local/data/en/questions.toml` says what
     each is for."""
-    return {name: _compile(text) for name, text in _read(language, "questions").items()}
+    return _read(language, "questions")
+
+
+@cache
+def read_courtesies() -> re.Pattern[str]:
+    """Return the pattern of one courtesy, in any language, with the punctuation after it."""
+    texts = [courtesy.pattern for language in LANGUAGES for courtesy in read_talk(language).courtesies]
+    return re.compile(rf"(?:{'|'.join(texts)})(?=$|[\s,.!?;:…)-]){_SEPARATORS}", re.IGNORECASE)
+
+
+@cache
+def read_examples() -> list[tuple[Route, str, str]]:
+    """Read examples of what people say: the way that it takes through the graph, its kind, and the text, in English."""
+    kinds = tomllib.loads((_DATA / "en" / "examples.toml").read_text(encoding="utf-8"))
+    return [
+        (cast(Route, route), kind, text)
+        for route, each in kinds.items()
+        for kind, texts in each.items()
+        for text in texts.splitlines()
+    ]
 
 
 def match_whole(patterns: Iterable[re.Pattern[str]], text: str) -> re.Match[str] | None:
@@ -109,8 +106,14 @@ def match_whole(patterns: Iterable[re.Pattern[str]], text: str) -> re.Match[str]
 
 
 def _read(language: Language, name: str) -> dict[str, Any]:
-    return tomllib.loads((_DATA / language / f"{name}.toml").read_text(encoding="utf-8"))
+    texts = tomllib.loads((_DATA / language / f"{name}.toml").read_text(encoding="utf-8"))
+    return {entry: _compile(value) for entry, value in texts.items()}
 
 
-def _compile(text: str) -> re.Pattern[str]:
-    return re.compile(text, re.IGNORECASE)
+def _compile(value: Any) -> Any:
+    """Compile a text, or each of a list or a table of texts."""
+    if isinstance(value, str):
+        return re.compile(value, re.IGNORECASE)
+    if isinstance(value, dict):
+        return {name: _compile(each) for name, each in value.items()}
+    return tuple(map(_compile, value))

@@ -119,7 +119,7 @@ def exchange(question: str, last: str, phrases: FollowUpPhrases) -> str | None:
     if not 0 < len(fragment.split()) <= LONGEST_FRAGMENT:
         return None
     body = last.rstrip(" ?!.")
-    for kind in phrases.parts:
+    for kind in phrases.parts.values():
         if not kind.match(fragment):
             continue
         found = list(kind.finditer(body))
