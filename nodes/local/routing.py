@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from domain.ports.embedding import Embedder, Vector
 from domain.ports.judgement import Routed
-from domain.state import Route
 from domain.text.languages import detect_language
 from domain.text.terms import content_words
 from nodes.local.phrases import match_whole, read_courtesies, read_examples, read_follow_ups, read_library, read_talk
@@ -59,7 +58,9 @@ class LocalRouter:
             impossible.add(_GOODBYE)
         await self.prepare()
         scores = _embedded[self.embedder.name] @ await self.embedder.embed_query(rest)
-        near = [(score, *each) for score, each in zip(scores, read_examples(), strict=True) if each[1] not in impossible]
+        near = [
+            (score, *each) for score, each in zip(scores, read_examples(), strict=True) if each[1] not in impossible
+        ]
         score, route, kind, _ = max(near)
         documents = max(score for score, route, *_ in near if route == "needs_retrieval")
         lead = LEAD * 2 if follow_up else LEAD

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodes.local.grading.contrast import Departure, find_departure, share_wording
+from nodes.local.contrast import Departure, find_departure, share_wording
 
 SENTENCE = "The northern gate of the old harbour opens before sunrise and is guarded by two soldiers."
 

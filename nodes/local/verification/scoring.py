@@ -50,7 +50,7 @@ class Signals:
     opposition: float = AGREED
     """From `find_opposition`."""
     fault: str = ""
-    """A sentence for the reader: the point that a source contradicts, or a name that no source has."""
+    """A sentence for the reader: the point that a source contradicts."""
     quoted: bool = False
     """True where a source has the claim word for word."""
     part: str = ""
