@@ -52,7 +52,7 @@ class FollowUpPhrases:
     dangling: re.Pattern[str]
     measures: re.Pattern[str]
     ordinals: tuple[re.Pattern[str], ...]
-    parts: Mapping[str, re.Pattern[str]]
+    part: re.Pattern[str]
 
 
 @cache

@@ -55,11 +55,7 @@ def test_a_request_for_another_form_asks_the_last_question_again(question: str) 
             "and if the response is too large?",
             "What does it return if the response is too large?",
         ),
-        (
-            "What follows a tier 1 violation of the policy?",
-            "and tier 4?",
-            "What follows a tier 4 violation of the policy?",
-        ),
+        ("What follows a tier 1 violation of the policy?", "and tier 4?", None),
         ("Wie lange ist die Frist in der Probezeit?", "und danach?", None),
         ("Wie lange ist die Frist in der Probezeit?", "und bei Teilzeit?", "Wie lange ist die Frist bei Teilzeit?"),
         ("Quel est le délai pour un cadre ?", "et pour un apprenti ?", "Quel est le délai pour un apprenti?"),

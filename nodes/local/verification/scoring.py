@@ -19,7 +19,7 @@ DECISIVE = 10.0
 """Steepness with which words decide once they miss those bars or pass them. The higher it is, the more is left to
 `OPPOSED`."""
 
-OPPOSED = 4.0
+OPPOSED = 3.0
 """Weight of the opposition between a claim and the nearest sentence of its sources."""
 
 AGREED = 0.02
