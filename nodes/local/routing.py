@@ -12,7 +12,7 @@ from domain.ports.embedding import Embedder, Vector
 from domain.ports.judgement import Routed
 from domain.text.languages import detect_language
 from domain.text.terms import content_words
-from nodes.local.phrases import match_whole, read_courtesies, read_examples, read_follow_ups, read_library, read_talk
+from nodes.local.phrases import match_whole, read_courtesies, read_examples, read_phrases
 
 _LONGEST_REQUEST = 24
 """Limit, in words, of a request about the library; patterns take long to read more."""
@@ -43,16 +43,16 @@ class LocalRouter:
         if not re.search(r"\w", rest):
             return Routed("conversational", "It is a courtesy.")
         language = detect_language(rest)
-        phrases = read_talk(language or "en")
-        if match_whole(phrases.conversational, rest):
+        phrases = read_phrases(language or "en", "talk")
+        if match_whole(phrases["conversational"], rest):
             return Routed("conversational", f"It is {_ABOUT_ASSISTANT}.")
-        if follow_up and read_follow_ups(language or "en").requests.search(rest):
+        if follow_up and read_phrases(language or "en", "followup")["requests"].search(rest):
             return Routed("needs_retrieval", "It asks for more on the last answer.")
         if language not in (None, "en"):
             # The examples are English, and so is the embedding model: other languages resemble none of them reliably.
             return _search(rest, follow_up=follow_up)
-        impossible = set() if phrases.address.search(rest) else {_ABOUT_ASSISTANT}
-        if phrases.asks.search(rest):
+        impossible = set() if phrases["address"].search(rest) else {_ABOUT_ASSISTANT}
+        if phrases["asks"].search(rest):
             impossible |= _ORDERS
         if rest.endswith("?") or re.search(r"\d", rest):
             impossible.add(_GOODBYE)
@@ -74,14 +74,14 @@ class LocalRouter:
         if len(text.split()) > _LONGEST_REQUEST:
             return None
         for spoken in dict.fromkeys((detect_language(text) or "en", "en")):
-            phrases = read_library(spoken)
-            if match_whole(phrases.list, text):
+            phrases = read_phrases(spoken, "library")
+            if match_whole(phrases["list"], text):
                 return Routed("about_library", "It asks which documents there are.")
-            if (match := match_whole(phrases.summary, text)) is None:
+            if (match := match_whole(phrases["summary"], text)) is None:
                 continue
-            subject = next(filter(None, match.groupdict().values()), "").strip(" \"'„“”«»")
-            points_back = phrases.pointers.fullmatch(subject) is not None
-            if opening := phrases.articles.match(subject):
+            subject = next(filter(None, match.groups()), "").strip(" \"'„“”«»")
+            points_back = phrases["pointers"].fullmatch(subject) is not None
+            if opening := phrases["articles"].match(subject):
                 subject = subject[opening.end() :]
             if points_back or not content_words(subject):
                 return Routed("about_library", "It asks for a summary of the last subject.", points_back=True)
@@ -90,11 +90,11 @@ class LocalRouter:
 
     async def is_for_documents(self, question: str, *, follow_up: bool) -> bool:
         rest = strip_courtesies(question)
-        phrases = read_talk(detect_language(rest) or "en")
+        phrases = read_phrases(detect_language(rest) or "en", "talk")
         if (
-            not phrases.asks.search(rest)
-            or phrases.address.search(rest)
-            or (follow_up and phrases.speakers.search(rest))
+            not phrases["asks"].search(rest)
+            or phrases["address"].search(rest)
+            or (follow_up and phrases["speakers"].search(rest))
         ):
             return False
         return (await self.route(question, follow_up=follow_up)).route == "needs_retrieval"

@@ -6,7 +6,7 @@ words of it that people would add (`nodes/local/carrying.py`).
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from domain.outcome import Choice, Framing, find_claimed
@@ -17,7 +17,7 @@ from domain.text.languages import detect_language
 from domain.text.markers import strip_markers
 from domain.text.terms import analyse, content_words
 from nodes.local.carrying import weigh_words
-from nodes.local.phrases import FollowUpPhrases, match_whole, read_follow_ups
+from nodes.local.phrases import match_whole, read_phrases
 
 OWN_WORDS = 3
 """With fewer meaningful words before it, a pronoun refers to the conversation; with fewer in all, a fragment does not
@@ -58,16 +58,17 @@ class LocalRewriter:
         # A question made of the last one needs none of its words again.
         query = add_background(question, turns) if asked == question else asked
         named = any(turn["route"] in _SEARCHED for turn in turns)
-        phrases = read_follow_ups(detect_language(question) or "en")
-        return Rewrite(standalone, query, unclear=not named and phrases.dangling.search(question) is not None)
+        phrases = read_phrases(detect_language(question) or "en", "followup")
+        return Rewrite(standalone, query, unclear=not named and phrases["dangling"].search(question) is not None)
 
     def pick(self, question: str, choices: Sequence[Choice]) -> Choice | None:
         if not 0 < len(question.split()) <= LONGEST_PICK:
             return None
         for language in dict.fromkeys((detect_language(question) or "en", "en")):
-            for number, ordinal in enumerate(read_follow_ups(language).ordinals[: len(choices)]):
-                if match_whole([ordinal], question):
-                    return choices[number]
+            ordinals = read_phrases(language, "followup", "ordinals").values()
+            for choice, ordinal in zip(choices, ordinals, strict=False):
+                if match_whole(ordinal, question):
+                    return choice
         words = set(analyse(question))
         shared = [len(words & set(analyse(choice["label"]))) for choice in choices]
         best = max(shared, default=0)
@@ -80,16 +81,16 @@ def make_standalone(question: str, turns: Sequence[Turn]) -> str:
     """Return the question with its counterpart of the last question exchanged, or with words of the conversation in
     brackets: "How long is it valid? (warranty Lindenhof W2)". A question that stands alone already is unchanged."""
     searched = [turn for turn in turns if turn["route"] in _SEARCHED]
-    phrases = read_follow_ups(detect_language(question) or "en")
+    phrases = read_phrases(detect_language(question) or "en", "followup")
     if not searched or not leans_on_conversation(question, phrases):
         return question
     last = searched[-1]["standalone_question"] or searched[-1]["question"]
-    if phrases.requests.search(question):
+    if phrases["requests"].search(question):
         # The question is the same; only the answer is to be another.
         return last
     if (exchanged := exchange(question, split_carried(last)[0], phrases)) is not None:
         return exchanged
-    points_back = bool(phrases.pronouns.search(question) or phrases.pointers.search(question))
+    points_back = bool(phrases["pronouns"].search(question) or phrases["pointers"].search(question))
     said = [
         (split_carried(turn["standalone_question"] or turn["question"])[0], _read_statements(turn)) for turn in searched
     ]
@@ -105,15 +106,15 @@ def _read_statements(turn: Turn) -> str:
     return strip_markers(turn["answer"][start:end])
 
 
-def exchange(question: str, last: str, phrases: FollowUpPhrases) -> str | None:
+def exchange(question: str, last: str, phrases: Mapping[str, re.Pattern[str]]) -> str | None:
     """Return the last question with the part that the fragment is about exchanged for it. None where the question is no
     fragment, or has no counterpart."""
-    fragment = phrases.openers.sub("", question).strip(" ?!.")
-    is_fragment = fragment != question.strip(" ?!.") and phrases.part.match(fragment)
+    fragment = phrases["openers"].sub("", question).strip(" ?!.")
+    is_fragment = fragment != question.strip(" ?!.") and phrases["part"].match(fragment)
     if not is_fragment or "," in fragment or len(fragment.split()) > LONGEST_FRAGMENT:
         return None
     body = last.rstrip(" ?!.")
-    found = list(phrases.part.finditer(body))
+    found = list(phrases["part"].finditer(body))
     # The same word is the better counterpart, the later part the likelier one.
     same = [each for each in found if fragment.casefold().startswith(each[0].casefold())]
     for each in reversed(same or found):
@@ -136,13 +137,17 @@ def add_background(question: str, turns: Sequence[Turn]) -> str:
     return add_carried(question, added)
 
 
-def leans_on_conversation(question: str, phrases: FollowUpPhrases) -> bool:
+def leans_on_conversation(question: str, phrases: Mapping[str, re.Pattern[str]]) -> bool:
     """Return True where the question cannot be understood without what was said before."""
-    if phrases.openers.search(question) or phrases.pointers.search(question) or phrases.requests.search(question):
+    if (
+        phrases["openers"].search(question)
+        or phrases["pointers"].search(question)
+        or phrases["requests"].search(question)
+    ):
         return True
-    if any(_count_words(question[: found.start()]) < OWN_WORDS for found in phrases.pronouns.finditer(question)):
+    if any(_count_words(question[: found.start()]) < OWN_WORDS for found in phrases["pronouns"].finditer(question)):
         return True
-    return _count_words(question) < (1 if phrases.whole.search(question) else OWN_WORDS)
+    return _count_words(question) < (1 if phrases["whole"].search(question) else OWN_WORDS)
 
 
 def _count_words(text: str) -> int:
@@ -151,6 +156,5 @@ def _count_words(text: str) -> int:
 
 def name_topics(question: str) -> list[str]:
     """Return the meaningful words of a question as written, in order."""
-    measures = read_follow_ups(detect_language(question) or "en").measures
-    words = (word.rstrip(".'’/-") for word in _WORD.findall(measures.sub("", question)))
+    words = (word.rstrip(".'’/-") for word in _WORD.findall(question))
     return [word for word in words if content_words(word)]

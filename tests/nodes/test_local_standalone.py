@@ -115,7 +115,7 @@ def test_a_search_takes_along_what_the_last_two_questions_were_about() -> None:
         turn("How long is the warranty of the Amsel?", standalone="unlike"),
         WARRANTY[0],
     ]
-    assert add_background("Who repairs a funnel?", turns) == "Who repairs a funnel? (warranty Lindenhof W2 Amsel)"
+    assert add_background("Who repairs a funnel?", turns) == "Who repairs a funnel? (long warranty Lindenhof W2 Amsel)"
     assert add_background("Is the warranty of the Amsel long?", turns[1:2]) == "Is the warranty of the Amsel long?"
     assert add_background("Who repairs a funnel?", [*turns[:1], turn("Hello", "conversational")]).endswith(
         "(sells Falke)"
