@@ -32,11 +32,8 @@ not."""
 _CLAUSE = re.compile(r"[,;?]|\band\b", re.IGNORECASE)
 """The borders between the parts of a question."""
 
-SAME_MATTER = 0.6
-"""Share of the question's meaningful words that a sentence must have before an opposite counts."""
-
-SAME_WORDING = 0.5
-"""The same before a word in the place of another counts."""
+SAME_MATTER = 0.75
+"""Share of the meaningful words of a question or claim that a sentence must have before an opposite counts."""
 
 FUNCTION_WORD = 0.2
 """Weight of a function word in looking for the nearest sentence; a meaningful word has 1."""
@@ -61,17 +58,14 @@ def find_departure(question: str, sentence: str) -> Departure:
         return Departure(opposed=False, swapped=False)
     asked, said = read_words(question), read_words(sentence)
     terms, wanted = {term for _, term in said}, {term for _, term in asked}
-    meaningful = wanted - STOP_WORDS
-    same_wording = len(meaningful & terms) >= SAME_WORDING * len(meaningful)
     return Departure(
-        opposed=denies(question, sentence) or has_opposite(question, sentence, SAME_MATTER),
-        swapped=same_wording and _has_swap(asked, said, meaningful - terms, terms - wanted),
+        opposed=denies(question, sentence) or has_opposite(question, sentence),
+        swapped=_has_swap(asked, said, wanted - STOP_WORDS - terms, terms - wanted),
     )
 
 
-def has_opposite(text: str, sentence: str, same_matter: float) -> bool:
-    """Return True where the text has the opposite of a word of the sentence, which has this share of its other
-    meaningful words."""
+def has_opposite(text: str, sentence: str) -> bool:
+    """Return True where the text has the opposite of a word of a sentence about the same matter."""
     own, said = read_words(text), read_words(sentence)
     keys, others = {key for _, key in own}, {key for _, key in said}
     unsaid, unasked = keys - others, others - keys
@@ -79,7 +73,7 @@ def has_opposite(text: str, sentence: str, same_matter: float) -> bool:
     opposed |= {key for word, key in own if key in unsaid and _strip_prefix(word) in unasked}
     opposed |= {bare for word, key in said if key in unasked and (bare := _strip_prefix(word)) in unsaid}
     meaningful = keys - STOP_WORDS
-    return bool(opposed) and len(meaningful & (others | opposed)) >= same_matter * len(meaningful)
+    return bool(opposed) and len(meaningful & (others | opposed)) >= SAME_MATTER * len(meaningful)
 
 
 def denies(text: str, sentence: str) -> bool:

@@ -75,11 +75,5 @@ def _scale(value: float, threshold: float) -> float:
 
 def average(signals: Sequence[Signals]) -> Signals:
     """Return the mean of each signal."""
-    count = len(signals)
-    return Signals(
-        sum(each.coverage for each in signals) / count,
-        sum(each.closeness for each in signals) / count,
-        sum(each.spread for each in signals) / count,
-        sum(each.contradictions for each in signals) / count,
-        sum(each.opposition for each in signals) / count,
-    )
+    rows = [(s.coverage, s.closeness, s.spread, s.contradictions, s.opposition) for s in signals]
+    return Signals(*(sum(column) / len(rows) for column in zip(*rows, strict=True)))

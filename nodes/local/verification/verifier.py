@@ -1,7 +1,7 @@
 """Checks claims against the sources that they cite, without a language model.
 
 A claim is supported when the sources have most of its words, have them close together, and contradict neither its
-numbers, names and quantities nor its direction. That is a lower bar than entailment: a wrong conclusion from the right
+figures nor its direction. That is a lower bar than entailment: a wrong conclusion from the right
 words may pass. Alternatives and measurements: docs/decisions/11-quotes-and-verification.md.
 """
 
@@ -19,7 +19,7 @@ from domain.ports.judgement import SUPPORTED, Check
 from domain.text.claims import DOCUMENT_NOUN, THE_DOCUMENTS, is_statement
 from domain.text.markers import strip_markers
 from domain.text.terms import STOP_WORDS
-from nodes.local.contrast import denies, has_opposite
+from nodes.local.contrast import SAME_MATTER, denies, has_opposite
 from nodes.local.verification.direction import find_opposition, read_axes
 from nodes.local.verification.scoring import Signals, average, compute_score
 from nodes.local.verification.source_text import SourceText, flatten
@@ -28,14 +28,8 @@ from nodes.local.words import read_keys, read_words
 _COMPANY = 2
 """Weight of the mean of all claims when the verdict on one claim is found; its own signals weigh 1."""
 
-_EMBEDDED = 4
-"""Number of source sentences that are embedded for all claims together: the lexically nearest to each."""
-
 _NEAREST = 4
-"""Limit of such sentences for one claim."""
-
-_SAME_MATTER = 0.75
-"""Share of a claim's words that a sentence must have before a difference between the two counts as a contradiction."""
+"""Number of source sentences that are embedded for all claims together: the lexically nearest to each."""
 
 _FIRST_PERSON = frozenset(str.split("i me my mine myself"))
 
@@ -88,7 +82,7 @@ async def _add_oppositions(measured: Sequence[Signals | None], embedder: Embedde
     unquoted = [signals for signals in measured if signals and signals.near]
     if not unquoted:
         return list(measured)
-    each = max(1, min(_NEAREST, _EMBEDDED // len(unquoted)))
+    each = max(1, _NEAREST // len(unquoted))
     embedded = list(dict.fromkeys(text for signals in unquoted for text in (signals.part, *signals.near[:each])))
     axes = await read_axes(embedder)
     vectors = dict(zip(embedded, await embedder.embed_passages(embedded), strict=True))
@@ -153,8 +147,8 @@ def _find_contradiction(part: str, nearest: str, given: Set[str]) -> str:
         return f"The source does not mention {strange[0]}."
     keys = set(read_keys(part))
     own = keys - STOP_WORDS
-    alike = len(own.intersection(read_keys(nearest))) >= _SAME_MATTER * len(own)
-    if has_opposite(part, nearest, _SAME_MATTER) or (alike and (denies(part, nearest) or denies(nearest, part))):
+    alike = len(own.intersection(read_keys(nearest))) >= SAME_MATTER * len(own)
+    if has_opposite(part, nearest) or (alike and (denies(part, nearest) or denies(nearest, part))):
         return "The source says the opposite."
     return "It speaks of the speaker, who is not the source." if keys & _FIRST_PERSON - given else ""
 
