@@ -17,7 +17,7 @@ import numpy as np
 
 from domain.text.terms import analyse
 from nodes.local.carrying import describe_words
-from nodes.local.phrases import read_follow_ups
+from nodes.local.phrases import read_phrases
 from nodes.local.standalone import CONTEXT_WORDS, leans_on_conversation, name_topics
 
 TARGET = Path(__file__).parents[1] / "nodes" / "local" / "data" / "carrying.toml"
@@ -52,7 +52,7 @@ def fit(rows: np.ndarray, labels: np.ndarray, rounds: int = 400) -> np.ndarray:
 
 
 def main() -> None:
-    phrases = read_follow_ups("en")
+    phrases = read_phrases("en", "followup")
     data: list[tuple[bool, set[str], list[tuple[str, dict[str, float]]], str, list[tuple[str, str]]]] = []
     with gzip.open(Path(sys.argv[1]) / "rewrites.jsonl.gz", "rt", encoding="utf-8") as lines:
         for row in map(json.loads, lines):
@@ -61,7 +61,7 @@ def main() -> None:
                 continue
             held_out = crc32((str(row.get("topic")) or row["id"]).encode()) % 3 == 0
             taken = set(analyse(row["standalone"])) - set(analyse(row["question"]))
-            points = bool(phrases.pronouns.search(row["question"]) or phrases.pointers.search(row["question"]))
+            points = bool(phrases["pronouns"].search(row["question"]) or phrases["pointers"].search(row["question"]))
             words = describe_words(row["question"], turns, points_back=points)
             data.append((held_out, taken, words, row["question"], turns))
 

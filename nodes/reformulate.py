@@ -1,5 +1,6 @@
 """reformulate: write another query for what was missing, never one that was tried already."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -113,9 +114,13 @@ def _find_background(state: ReformulateInput) -> str:
     return first.removeprefix(asked) if first.startswith(asked) else ""
 
 
-def is_tried(query: str, tried: list[str]) -> bool:
-    """Return True where the query equals one of those tried, apart from case and white space."""
-    return " ".join(query.casefold().split()) in {" ".join(t.casefold().split()) for t in tried}
+def is_tried(query: str, tried: Sequence[str]) -> bool:
+    """Return True where the query equals one of those tried, apart from case, white space and final marks."""
+    return _level(query) in map(_level, tried)
+
+
+def _level(query: str) -> str:
+    return " ".join(query.casefold().split()).rstrip(" ?.!")
 
 
 async def _ask_model(model: ChatModel, state: ReformulateInput, context: Context) -> list[str]:

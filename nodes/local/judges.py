@@ -7,7 +7,7 @@ from domain.ports.unit_scoring import UnitScorer
 from nodes.local.extraction.finder import LocalFinder
 from nodes.local.grading.grader import LocalGrader
 from nodes.local.reformulation import LocalReformulator
-from nodes.local.routing.router import LocalRouter
+from nodes.local.routing import LocalRouter
 from nodes.local.smalltalk import LocalSmallTalk
 from nodes.local.standalone import LocalRewriter
 from nodes.local.verification.verifier import LocalVerifier

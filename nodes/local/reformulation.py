@@ -16,6 +16,7 @@ from domain.text.abbreviations import add_other_forms, find_abbreviations
 from domain.text.complexity import is_nested
 from domain.text.sentences import split_sentences
 from domain.text.terms import analyse
+from nodes.reformulate import is_tried
 
 _NAME = re.compile(r"\b[A-Z][\w'’-]{1,60}+(?: (?:(?:of|the|and|de|der|del|di|du|la|van|von) )*[A-Z][\w'’-]{1,60}+)+")
 """At least two capitalised words: a single one is as often the beginning of a sentence."""
@@ -26,28 +27,14 @@ NAMES = 2
 
 @dataclass(frozen=True, slots=True)
 class LocalReformulator:
-    """Implements `QueryReformulator`."""
+    """Implements `QueryReformulator`. Where the sources hold none of the question's words, names from them lead
+    nowhere."""
 
     async def reformulate(
         self, question: str, missing: Sequence[str], sources: Sequence[Source], tried: Sequence[str], background: str
     ) -> str | None:
-        return reformulate(question, missing, sources, tried, background)
-
-
-def reformulate(
-    question: str, missing: Sequence[str], sources: Sequence[Source], tried: Sequence[str], background: str = ""
-) -> str | None:
-    """Return a query that is none of `tried`, or None where there is nothing new to try.
-
-    `background` is what a follow-up's query took from its conversation; the new query ends with it too. `missing` are
-    words of the question that no source holds: where all of its words are missing, names from the sources lead nowhere.
-    """
-    known = {_level(query) for query in (question, *tried)}
-    for proposed in _propose(question, missing, sources, background):
-        query = proposed + background
-        if proposed and _level(query) not in known:
-            return query
-    return None
+        queries = (query + background for query in _propose(question, missing, sources, background))
+        return next((query for query in queries if not is_tried(query, [question, *tried])), None)
 
 
 def _propose(question: str, missing: Sequence[str], sources: Sequence[Source], background: str) -> Iterator[str]:
@@ -75,7 +62,3 @@ def _pick_names(question: str, sources: Sequence[Source]) -> list[str]:
 
 def _covers(text: str, name: str) -> bool:
     return set(analyse(name)) <= set(analyse(text))
-
-
-def _level(query: str) -> str:
-    return " ".join(query.casefold().split()).rstrip(" ?.!")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from domain.text.languages import Language
-from nodes.local.phrases import read_talk
+from nodes.local.phrases import read_phrases
 from nodes.wording import Reply, read_catalogue
 
 
@@ -17,7 +17,7 @@ class LocalSmallTalk:
         return read_catalogue(language).reply(_choose_reply(question, language), titles)
 
     async def decline(self, question: str, titles: Sequence[str] | None, language: Language) -> str:
-        is_action = read_talk(language).action.search(question)
+        is_action = read_phrases(language, "talk")["action"].search(question)
         return read_catalogue(language).reply("cannot_do" if is_action else "cannot_help", titles)
 
 
@@ -25,7 +25,7 @@ def _choose_reply(question: str, language: Language) -> Reply:
     """Return the first reply whose words the question holds; in English where its own language has none of them."""
     spoken: tuple[Language, ...] = (language, "en")
     for each in dict.fromkeys(spoken):
-        for name, pattern in read_talk(each).replies.items():
+        for name, pattern in read_phrases(each, "talk", "replies").items():
             if pattern.search(question):
                 return cast(Reply, name)
     return "other"

@@ -6,7 +6,7 @@ words of it that people would add (`nodes/local/carrying.py`).
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from domain.outcome import Choice, Framing, find_claimed
@@ -17,7 +17,7 @@ from domain.text.languages import detect_language
 from domain.text.markers import strip_markers
 from domain.text.terms import analyse, content_words
 from nodes.local.carrying import weigh_words
-from nodes.local.phrases import FollowUpPhrases, match_whole, read_follow_ups
+from nodes.local.phrases import match_whole, read_phrases
 
 OWN_WORDS = 3
 """With fewer meaningful words before it, a pronoun refers to the conversation; with fewer in all, a fragment does not
@@ -58,27 +58,39 @@ class LocalRewriter:
         # A question made of the last one needs none of its words again.
         query = add_background(question, turns) if asked == question else asked
         named = any(turn["route"] in _SEARCHED for turn in turns)
-        phrases = read_follow_ups(detect_language(question) or "en")
-        return Rewrite(standalone, query, unclear=not named and phrases.dangling.search(question) is not None)
+        phrases = read_phrases(detect_language(question) or "en", "followup")
+        return Rewrite(standalone, query, unclear=not named and phrases["dangling"].search(question) is not None)
 
     def pick(self, question: str, choices: Sequence[Choice]) -> Choice | None:
-        return pick_choice(question, choices)
+        if not 0 < len(question.split()) <= LONGEST_PICK:
+            return None
+        for language in dict.fromkeys((detect_language(question) or "en", "en")):
+            ordinals = read_phrases(language, "followup", "ordinals").values()
+            for choice, ordinal in zip(choices, ordinals, strict=False):
+                if match_whole(ordinal, question):
+                    return choice
+        words = set(analyse(question))
+        shared = [len(words & set(analyse(choice["label"]))) for choice in choices]
+        best = max(shared, default=0)
+        if best and shared.count(best) == 1 and best >= len(words) / 2:
+            return choices[shared.index(best)]
+        return None
 
 
 def make_standalone(question: str, turns: Sequence[Turn]) -> str:
     """Return the question with its counterpart of the last question exchanged, or with words of the conversation in
     brackets: "How long is it valid? (warranty Lindenhof W2)". A question that stands alone already is unchanged."""
     searched = [turn for turn in turns if turn["route"] in _SEARCHED]
-    phrases = read_follow_ups(detect_language(question) or "en")
+    phrases = read_phrases(detect_language(question) or "en", "followup")
     if not searched or not leans_on_conversation(question, phrases):
         return question
     last = searched[-1]["standalone_question"] or searched[-1]["question"]
-    if phrases.requests.search(question):
+    if phrases["requests"].search(question):
         # The question is the same; only the answer is to be another.
         return last
     if (exchanged := exchange(question, split_carried(last)[0], phrases)) is not None:
         return exchanged
-    points_back = bool(phrases.pronouns.search(question) or phrases.pointers.search(question))
+    points_back = bool(phrases["pronouns"].search(question) or phrases["pointers"].search(question))
     said = [
         (split_carried(turn["standalone_question"] or turn["question"])[0], _read_statements(turn)) for turn in searched
     ]
@@ -94,53 +106,20 @@ def _read_statements(turn: Turn) -> str:
     return strip_markers(turn["answer"][start:end])
 
 
-def pick_choice(question: str, choices: Sequence[Choice]) -> Choice | None:
-    """Return the choice that the question picks by its number ("2", "the second one") or its words."""
-    if not 0 < len(question.split()) <= LONGEST_PICK:
-        return None
-    for language in dict.fromkeys((detect_language(question) or "en", "en")):
-        for number, ordinal in enumerate(read_follow_ups(language).ordinals[: len(choices)]):
-            if match_whole([ordinal], question):
-                return choices[number]
-    words = set(analyse(question))
-    shared = [len(words & set(analyse(choice["label"]))) for choice in choices]
-    best = max(shared, default=0)
-    if best and shared.count(best) == 1 and best >= len(words) / 2:
-        return choices[shared.index(best)]
-    return None
-
-
-def exchange(question: str, last: str, phrases: FollowUpPhrases) -> str | None:
+def exchange(question: str, last: str, phrases: Mapping[str, re.Pattern[str]]) -> str | None:
     """Return the last question with the part that the fragment is about exchanged for it. None where the question is no
     fragment, or has no counterpart."""
-    fragment = phrases.openers.sub("", question).strip(" ?!.")
-    if fragment == question.strip(" ?!.") or "," in fragment or phrases.whole.search(fragment):
-        return None
-    if not 0 < len(fragment.split()) <= LONGEST_FRAGMENT:
+    fragment = phrases["openers"].sub("", question).strip(" ?!.")
+    is_fragment = fragment != question.strip(" ?!.") and phrases["part"].match(fragment)
+    if not is_fragment or "," in fragment or len(fragment.split()) > LONGEST_FRAGMENT:
         return None
     body = last.rstrip(" ?!.")
-    for kind in phrases.parts:
-        if not kind.match(fragment):
-            continue
-        found = list(kind.finditer(body))
-        # The same word is the better counterpart, the later part the likelier one.
-        same = [each for each in found if fragment.casefold().startswith(each[0].casefold())]
-        for each in reversed(same or found):
-            if content_words(body[: each.start()]):
-                return f"{body[: each.start()]}{fragment}?"
-    return _exchange_name(fragment, body)
-
-
-def _exchange_name(fragment: str, body: str) -> str | None:
-    """Exchange what differs only in a number or name: "and tier 4?" after "What follows a tier 1 violation?"."""
-    words = fragment.split()
-    terms = [set(analyse(word)) for word in words]
-    asked = list(_WORD.finditer(body))
-    for place, word in enumerate(asked[:-1]):
-        if len(words) == 2 and terms[0] and terms[0] == set(analyse(word[0])) and words[1][0].isdigit():
-            following = asked[place + 1]
-            if following[0][0].isdigit():
-                return f"{body[: following.start()]}{words[1]}{body[following.end() :]}?"
+    found = list(phrases["part"].finditer(body))
+    # The same word is the better counterpart, the later part the likelier one.
+    same = [each for each in found if fragment.casefold().startswith(each[0].casefold())]
+    for each in reversed(same or found):
+        if content_words(body[: each.start()]):
+            return f"{body[: each.start()]}{fragment}?"
     return None
 
 
@@ -148,27 +127,27 @@ def add_background(question: str, turns: Sequence[Turn]) -> str:
     """Return the question with words of earlier questions in brackets, even where it stands alone, because most
     conversations keep their subject. Only for searching, where added words count half; never for answering."""
     searched = [turn["question"] for turn in turns if turn["route"] in _SEARCHED]
-    return _extend(question, searched[: -BACKGROUND_TURNS - 1 : -1], BACKGROUND_WORDS)
-
-
-def leans_on_conversation(question: str, phrases: FollowUpPhrases) -> bool:
-    """Return True where the question cannot be understood without what was said before."""
-    if phrases.openers.search(question) or phrases.pointers.search(question) or phrases.requests.search(question):
-        return True
-    if any(_count_words(question[: found.start()]) < OWN_WORDS for found in phrases.pronouns.finditer(question)):
-        return True
-    return _count_words(question) < (1 if phrases.whole.search(question) else OWN_WORDS)
-
-
-def _extend(question: str, others: Sequence[str], most: int) -> str:
     known = set(analyse(question))
     added: list[str] = []
-    for word in (word for other in others for word in name_topics(other)):
+    for word in (word for earlier in searched[: -BACKGROUND_TURNS - 1 : -1] for word in name_topics(earlier)):
         terms = set(analyse(word))
-        if not terms <= known and len(added) < most:
+        if not terms <= known and len(added) < BACKGROUND_WORDS:
             known |= terms
             added.append(word)
     return add_carried(question, added)
+
+
+def leans_on_conversation(question: str, phrases: Mapping[str, re.Pattern[str]]) -> bool:
+    """Return True where the question cannot be understood without what was said before."""
+    if (
+        phrases["openers"].search(question)
+        or phrases["pointers"].search(question)
+        or phrases["requests"].search(question)
+    ):
+        return True
+    if any(_count_words(question[: found.start()]) < OWN_WORDS for found in phrases["pronouns"].finditer(question)):
+        return True
+    return _count_words(question) < (1 if phrases["whole"].search(question) else OWN_WORDS)
 
 
 def _count_words(text: str) -> int:
@@ -177,6 +156,5 @@ def _count_words(text: str) -> int:
 
 def name_topics(question: str) -> list[str]:
     """Return the meaningful words of a question as written, in order."""
-    measures = read_follow_ups(detect_language(question) or "en").measures
-    words = (word.rstrip(".'’/-") for word in _WORD.findall(measures.sub("", question)))
+    words = (word.rstrip(".'’/-") for word in _WORD.findall(question))
     return [word for word in words if content_words(word)]

@@ -4,8 +4,14 @@ import pytest
 
 from domain.documents import Source
 from domain.text.abbreviations import find_abbreviations
-from nodes.local.reformulation import reformulate
+from nodes.local.reformulation import LocalReformulator
 from tests.sources import make_source
+
+
+async def reformulate(
+    question: str, missing: list[str], sources: list[Source], tried: list[str], background: str = ""
+) -> str | None:
+    return await LocalReformulator().reformulate(question, missing, sources, tried, background)
 
 
 def source(text: str) -> Source:
@@ -17,13 +23,13 @@ MANUAL = source(
 )
 
 
-def test_an_abbreviation_is_spelt_out_as_the_sources_do() -> None:
-    query = reformulate("What is the MTBF?", [], [MANUAL], ["What is the MTBF?"])
+async def test_an_abbreviation_is_spelt_out_as_the_sources_do() -> None:
+    query = await reformulate("What is the MTBF?", [], [MANUAL], ["What is the MTBF?"])
     assert query == "What is the MTBF mean time between failures?"
 
 
-def test_a_spelt_out_term_gets_its_abbreviation() -> None:
-    query = reformulate("Which personal protective equipment is needed?", [], [MANUAL], [])
+async def test_a_spelt_out_term_gets_its_abbreviation() -> None:
+    query = await reformulate("Which personal protective equipment is needed?", [], [MANUAL], [])
     assert query == "Which personal protective equipment is needed? PPE"
 
 
@@ -33,31 +39,33 @@ ORCHARD = source(
 )
 
 
-def test_names_that_the_sources_bring_in_are_added() -> None:
+async def test_names_that_the_sources_bring_in_are_added() -> None:
     question = "Who is the sister of the director of the film The Silent Orchard?"
-    assert reformulate(question, [], [ORCHARD], [question]) == f"{question} (Marta Ellingsen Nils Holm-Berg)"
-    assert reformulate(question, [], [source("A pump."), source("A valve."), ORCHARD], [question]) is None
+    assert await reformulate(question, [], [ORCHARD], [question]) == f"{question} (Marta Ellingsen Nils Holm-Berg)"
+    assert await reformulate(question, [], [source("A pump."), source("A valve."), ORCHARD], [question]) is None
 
 
-def test_a_name_that_the_question_has_is_none_to_add() -> None:
+async def test_a_name_that_the_question_has_is_none_to_add() -> None:
     question = "Which is the film that Ellingsen, Marta was the director of?"
-    assert reformulate(question, [], [ORCHARD], [question]) == f"{question} (The Silent Orchard Nils Holm-Berg)"
+    assert await reformulate(question, [], [ORCHARD], [question]) == f"{question} (The Silent Orchard Nils Holm-Berg)"
 
 
-def test_nothing_is_tried_twice() -> None:
+async def test_nothing_is_tried_twice() -> None:
     question = "What is the MTBF of the film's pump?"
     tried = [question]
-    while (query := reformulate(question, [], [MANUAL, ORCHARD], tried)) is not None:
+    while (query := await reformulate(question, [], [MANUAL, ORCHARD], tried)) is not None:
         assert query.casefold() not in {earlier.casefold() for earlier in tried}
         tried.append(query)
     assert len(tried) == 3
-    assert reformulate(question, [], [MANUAL, ORCHARD], [question, *(q.upper() + " ?" for q in tried[1:])]) is None
+    assert (
+        await reformulate(question, [], [MANUAL, ORCHARD], [question, *(q.upper() + " ?" for q in tried[1:])]) is None
+    )
 
 
-def test_there_may_be_nothing_new() -> None:
-    assert reformulate("filter pump", [], [], []) is None
-    assert reformulate("why is that so?", [], [ORCHARD], []) is None
-    assert reformulate("What does a zorblat cost?", ["zorblat", "cost"], [ORCHARD], []) is None
+async def test_there_may_be_nothing_new() -> None:
+    assert await reformulate("filter pump", [], [], []) is None
+    assert await reformulate("why is that so?", [], [ORCHARD], []) is None
+    assert await reformulate("What does a zorblat cost?", ["zorblat", "cost"], [ORCHARD], []) is None
 
 
 @pytest.mark.parametrize(
@@ -74,8 +82,8 @@ def test_only_real_abbreviations_are_found(text: str, found: set[str]) -> None:
     assert set(find_abbreviations(text)) == found
 
 
-def test_a_follow_up_keeps_what_its_conversation_lent_it() -> None:
+async def test_a_follow_up_keeps_what_its_conversation_lent_it() -> None:
     question, background = "Who is the sister of the director of it?", " (film The Silent Orchard)"
-    query = reformulate(question, [], [ORCHARD], [question + background], background)
+    query = await reformulate(question, [], [ORCHARD], [question + background], background)
     assert query == f"{question} (Marta Ellingsen Nils Holm-Berg){background}"
-    assert reformulate(question, [], [source("A pump.")], [question + background], background) is None
+    assert await reformulate(question, [], [source("A pump.")], [question + background], background) is None

@@ -4,7 +4,7 @@ import pytest
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.state import Route
-from nodes.local.routing.router import LocalRouter, strip_courtesies
+from nodes.local.routing import LocalRouter, strip_courtesies
 from nodes.local.smalltalk import LocalSmallTalk
 
 TALK = LocalSmallTalk()

@@ -55,11 +55,7 @@ def test_a_request_for_another_form_asks_the_last_question_again(question: str) 
             "and if the response is too large?",
             "What does it return if the response is too large?",
         ),
-        (
-            "What follows a tier 1 violation of the policy?",
-            "and tier 4?",
-            "What follows a tier 4 violation of the policy?",
-        ),
+        ("What follows a tier 1 violation of the policy?", "and tier 4?", None),
         ("Wie lange ist die Frist in der Probezeit?", "und danach?", None),
         ("Wie lange ist die Frist in der Probezeit?", "und bei Teilzeit?", "Wie lange ist die Frist bei Teilzeit?"),
         ("Quel est le délai pour un cadre ?", "et pour un apprenti ?", "Quel est le délai pour un apprenti?"),
@@ -119,7 +115,7 @@ def test_a_search_takes_along_what_the_last_two_questions_were_about() -> None:
         turn("How long is the warranty of the Amsel?", standalone="unlike"),
         WARRANTY[0],
     ]
-    assert add_background("Who repairs a funnel?", turns) == "Who repairs a funnel? (warranty Lindenhof W2 Amsel)"
+    assert add_background("Who repairs a funnel?", turns) == "Who repairs a funnel? (long warranty Lindenhof W2 Amsel)"
     assert add_background("Is the warranty of the Amsel long?", turns[1:2]) == "Is the warranty of the Amsel long?"
     assert add_background("Who repairs a funnel?", [*turns[:1], turn("Hello", "conversational")]).endswith(
         "(sells Falke)"

@@ -17,7 +17,7 @@ from domain.scope import Scope
 from domain.state import Turn
 from domain.text.languages import Language, detect_language
 from domain.text.terms import analyse_in, content_words, find_terms
-from nodes.local.grading.contrast import find_departure, share_wording
+from nodes.local.contrast import find_departure, share_wording
 from nodes.local.reading.learned import read_odds
 from nodes.local.reading.scoring import cover, score_units
 from nodes.local.reading.units import Unit

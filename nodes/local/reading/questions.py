@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from domain.text.languages import detect_language
-from nodes.local.phrases import read_questions
+from nodes.local.phrases import read_phrases
 
 _SEVERAL = ("steps", "list", "comparison", "parts")
 
@@ -22,7 +22,7 @@ class Asked:
 
 def read_question(question: str) -> Asked:
     """Return what a question asks for, by the words of its language."""
-    patterns = read_questions(detect_language(question) or "en")
+    patterns = read_phrases(detect_language(question) or "en", "questions")
     return Asked(
         several=any(patterns[name].search(question) for name in _SEVERAL),
         amount=patterns["amount"].search(question) is not None,

@@ -19,7 +19,7 @@ DECISIVE = 10.0
 """Steepness with which words decide once they miss those bars or pass them. The higher it is, the more is left to
 `OPPOSED`."""
 
-OPPOSED = 4.0
+OPPOSED = 3.0
 """Weight of the opposition between a claim and the nearest sentence of its sources."""
 
 AGREED = 0.02
@@ -50,7 +50,7 @@ class Signals:
     opposition: float = AGREED
     """From `find_opposition`."""
     fault: str = ""
-    """A sentence for the reader: the point that a source contradicts, or a name that no source has."""
+    """A sentence for the reader: the point that a source contradicts."""
     quoted: bool = False
     """True where a source has the claim word for word."""
     part: str = ""
@@ -75,11 +75,5 @@ def _scale(value: float, threshold: float) -> float:
 
 def average(signals: Sequence[Signals]) -> Signals:
     """Return the mean of each signal."""
-    count = len(signals)
-    return Signals(
-        sum(each.coverage for each in signals) / count,
-        sum(each.closeness for each in signals) / count,
-        sum(each.spread for each in signals) / count,
-        sum(each.contradictions for each in signals) / count,
-        sum(each.opposition for each in signals) / count,
-    )
+    rows = [(s.coverage, s.closeness, s.spread, s.contradictions, s.opposition) for s in signals]
+    return Signals(*(sum(column) / len(rows) for column in zip(*rows, strict=True)))

@@ -1,10 +1,11 @@
 """Checks claims against the sources that they cite, without a language model.
 
 A claim is supported when the sources have most of its words, have them close together, and contradict neither its
-numbers, names and quantities nor its direction. That is a lower bar than entailment: a wrong conclusion from the right
+figures nor its direction. That is a lower bar than entailment: a wrong conclusion from the right
 words may pass. Alternatives and measurements: docs/decisions/11-quotes-and-verification.md.
 """
 
+import math
 import re
 from collections.abc import Sequence, Set
 from contextlib import suppress
@@ -17,23 +18,26 @@ from domain.ports.embedding import Embedder
 from domain.ports.judgement import SUPPORTED, Check
 from domain.text.claims import DOCUMENT_NOUN, THE_DOCUMENTS, is_statement
 from domain.text.markers import strip_markers
-from domain.text.terms import STOP_WORDS, analyse
-from nodes.local.verification.contradictions import find_contradiction
+from domain.text.terms import STOP_WORDS
+from nodes.local.contrast import SAME_MATTER, denies, has_opposite
 from nodes.local.verification.direction import find_opposition, read_axes
-from nodes.local.verification.names import find_strange_name
-from nodes.local.verification.numbers import SCALES, agree, read_numbers
 from nodes.local.verification.scoring import Signals, average, compute_score
-from nodes.local.verification.source_text import SourceText
-from nodes.local.verification.words import ITEM_START, WORD, flatten, stem_of, stems_of, weigh
+from nodes.local.verification.source_text import SourceText, flatten
+from nodes.local.words import read_keys, read_words
 
 _COMPANY = 2
 """Weight of the mean of all claims when the verdict on one claim is found; its own signals weigh 1."""
 
-_EMBEDDED = 4
+_NEAREST = 4
 """Number of source sentences that are embedded for all claims together: the lexically nearest to each."""
 
-_NEAREST = 4
-"""Limit of such sentences for one claim."""
+_FIRST_PERSON = frozenset(str.split("i me my mine myself"))
+
+FUNCTION_WORD = 0.8
+"""Weight of a function word; a content word has 1. Words like "his" or "because" give inventions away too."""
+
+_ITEM_START = re.compile(r"^\s*(?:[-*•]\s+|\d{1,2}[.)]\s+)?(?:\*\*[^*]{1,80}\*\*:?\s*|\*\*)?")
+"""The bullet, number or bold lead-in before an item of a list."""
 
 _FRAME = re.compile(
     rf"^\W*(?:(?:indeed|well|however|additionally|sorry)\b,?\s*|not sure\b,?\s*(?:but )?"
@@ -42,14 +46,6 @@ _FRAME = re.compile(
     re.IGNORECASE,
 )
 """Framing words that are the speaker's, at the start of a claim."""
-
-_ADMISSION = re.compile(
-    rf"^\W*(?:\w+, )?(?:{THE_DOCUMENTS}|i|we) "
-    r"(?:do(?:es)? not|don['’]t|doesn['’]t|cannot|can['’]t|could not|couldn['’]t) "
-    r"(?:\w+ly )?(?:have|know|find|say|tell|provide|contain|mention|specify|give|state|include|cover|address|offer)\b",
-    re.IGNORECASE,
-)
-"""An admission that the documents do not say; words cannot check it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +82,7 @@ async def _add_oppositions(measured: Sequence[Signals | None], embedder: Embedde
     unquoted = [signals for signals in measured if signals and signals.near]
     if not unquoted:
         return list(measured)
-    each = max(1, min(_NEAREST, _EMBEDDED // len(unquoted)))
+    each = max(1, _NEAREST // len(unquoted))
     embedded = list(dict.fromkeys(text for signals in unquoted for text in (signals.part, *signals.near[:each])))
     axes = await read_axes(embedder)
     vectors = dict(zip(embedded, await embedder.embed_passages(embedded), strict=True))
@@ -111,42 +107,65 @@ def _judge(claim: str, texts: Sequence[SourceText], signals: Signals | None, who
         return Check("supported", "The source says so.", score)
     if signals.fault:
         return Check("unsupported", signals.fault, score)
-    given = {key for text in texts for key in text.keys}
-    missing = [word for word in dict.fromkeys(WORD.findall(claim)) if analyse(word) and stem_of(word) not in given]
-    if missing:
+    if missing := _find_missing(claim, _join(texts)):
         return Check("unsupported", f"The source does not mention {_list(missing[:3])}.", score)
     return Check("unsupported", "The source has these words, but says something else.", score)
 
 
 def _measure(claim: str, texts: Sequence[SourceText]) -> Signals | None:
     """Return the evidence that words give; None where nothing is claimed."""
-    part = _FRAME.sub("", ITEM_START.sub("", claim))
-    words = [stem_of(word) for word in WORD.findall(part)]
-    content = [word for word in words if word not in STOP_WORDS]
-    if not is_statement(claim) or _ADMISSION.match(claim) or not content:
+    part = _FRAME.sub("", _ITEM_START.sub("", claim))
+    keys = read_keys(part)
+    content = [key for key in keys if key not in STOP_WORDS]
+    if not is_statement(claim) or not content:
         return None
-    passages = [passage for text in texts for passage in text.passages]
-    if not passages:
+    sentences = {sentence: own for text in texts for sentence, own in text.sentences.items()}
+    if not sentences:
         return Signals(0.0, 0.0, 0.0)
     if any(flatten(claim) in text.flat for text in texts):
         return Signals(1.0, 1.0, 0.0, quoted=True)
-    given = {key for text in texts for key in text.keys}
-    known = [number for text in texts for number in text.numbers]
-    for number in read_numbers(part):
-        if any(agree(number, other) for other in known):
-            given |= {key for key in stems_of(number.text) if key in SCALES or key[0].isdigit()}
+    given = _join(texts)
     covered = _cover(content, given)
-    nearest = sorted(passages, key=lambda passage: -weigh(set(words) & passage.keys))[:_NEAREST]
-    contradiction = find_contradiction(part, nearest[0].text, texts, given)
+    nearest = sorted(sentences, key=lambda sentence: -_weigh(sentences[sentence].intersection(keys)))[:_NEAREST]
+    fault = _find_contradiction(part, nearest[0], given)
     return Signals(
-        coverage=weigh(set(words) & given) / weigh(set(words)),
+        coverage=_weigh(given.intersection(keys)) / _weigh(set(keys)),
         closeness=_find_closeness(content, texts) if len(set(content)) > 1 else covered,
         spread=covered - max(_cover(content, text.keys) for text in texts),
-        contradictions=float(contradiction is not None),
-        fault=contradiction or find_strange_name(part, texts, given) or "",
+        contradictions=float(bool(fault)),
+        fault=fault,
         part=part,
-        near=[passage.text for passage in nearest],
+        near=nearest,
     )
+
+
+def _find_contradiction(part: str, nearest: str, given: Set[str]) -> str:
+    """Return a sentence for the reader about the first point that the sources contradict or cannot know; empty where
+    there is none."""
+    strange = [word for word in _find_missing(part, given) if word[0].isdigit()]
+    if strange:
+        return f"The source does not mention {strange[0]}."
+    keys = set(read_keys(part))
+    own = keys - STOP_WORDS
+    alike = len(own.intersection(read_keys(nearest))) >= SAME_MATTER * len(own)
+    if has_opposite(part, nearest) or (alike and (denies(part, nearest) or denies(nearest, part))):
+        return "The source says the opposite."
+    return "It speaks of the speaker, who is not the source." if keys & _FIRST_PERSON - given else ""
+
+
+def _find_missing(text: str, given: Set[str]) -> list[str]:
+    """Return the meaningful words of the text that are not given."""
+    return [word for word, key in dict(read_words(text)).items() if key not in given | STOP_WORDS]
+
+
+def _join(texts: Sequence[SourceText]) -> frozenset[str]:
+    return frozenset[str]().union(*(text.keys for text in texts))
+
+
+def _weigh(keys: Set[str]) -> float:
+    """Return the sum of the words' weights."""
+    # An exact sum does not depend on the order of the set, which differs between processes.
+    return math.fsum(FUNCTION_WORD if key in STOP_WORDS else 1.0 for key in keys)
 
 
 def _cover(words: Sequence[str], given: Set[str]) -> float:

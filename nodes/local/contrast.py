@@ -1,8 +1,8 @@
-"""Detects where a question departs from the sentence that is nearest to it.
+"""Detects where a question or a claim departs from the sentence that is nearest to it.
 
-A question may repeat a sentence nearly word for word and still ask for something else: it denies what the sentence
-affirms, says "after" for "before", or has one word in the place of another. Similarity hardly notices; words do. Such a
-departure means that the sentence does not answer. Most questions have none.
+A text may repeat a sentence nearly word for word and still mean something else: it denies what the sentence affirms,
+says "after" for "before", or has one word in the place of another. Similarity hardly notices; words do. Such a
+departure means that the sentence does not answer, or contradicts. Most texts have none.
 """
 
 import re
@@ -14,9 +14,10 @@ from functools import lru_cache
 from math import fsum
 from pathlib import Path
 
-from domain.text.terms import STOP_WORDS, analyse
+from domain.text.terms import STOP_WORDS
+from nodes.local.words import read_words
 
-_DATA = Path(__file__).parents[1] / "data" / "en" / "opposites.toml"
+_DATA = Path(__file__).parent / "data" / "en" / "opposites.toml"
 
 _NEGATED = re.compile(r"(?:un|in|im|ir|il|dis|mis|non-?)(.{4,})")
 """A word that a prefix turns into its opposite."""
@@ -28,21 +29,14 @@ _OPEN = re.compile(r"\b(what|which|who|whom|whose|when|where|why|how)\b", re.IGN
 """The question word of an open question. A yes-or-no question is answered by what contradicts it, an open one is
 not."""
 
-_WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
-
 _CLAUSE = re.compile(r"[,;?]|\band\b", re.IGNORECASE)
 """The borders between the parts of a question."""
 
-SAME_MATTER = 0.6
-"""Share of the question's meaningful words that a sentence must have before an opposite counts."""
-
-SAME_WORDING = 0.5
-"""The same before a word in the place of another counts."""
+SAME_MATTER = 0.75
+"""Share of the meaningful words of a question or claim that a sentence must have before an opposite counts."""
 
 FUNCTION_WORD = 0.2
 """Weight of a function word in looking for the nearest sentence; a meaningful word has 1."""
-
-_Words = list[tuple[str, str]]
 
 _OUT, _IN = 2, 3
 """Limits for one word in the place of another: words of the question, and of the sentence."""
@@ -62,37 +56,44 @@ def find_departure(question: str, sentence: str) -> Departure:
     """Compare an open question with a sentence. A yes-or-no question never departs."""
     if _OPEN.search(question) is None:
         return Departure(opposed=False, swapped=False)
-    asked, said = _read_words(question), _read_words(sentence)
+    asked, said = read_words(question), read_words(sentence)
     terms, wanted = {term for _, term in said}, {term for _, term in asked}
-    unsaid, unasked = wanted - terms, terms - wanted
-    opposed = {term for term in unsaid if not unasked.isdisjoint(_read_opposites().get(term, ()))}
-    opposed |= {term for word, term in asked if term in unsaid and _strip_prefix(word) in unasked}
-    opposed |= {bare for word, term in said if term in unasked and (bare := _strip_prefix(word)) in unsaid}
-    meaningful = {term for word, term in asked if word not in STOP_WORDS}
-    denies = _DENIAL.search(_nearest_clause(question, sentence)) and not _DENIAL.search(sentence.lower())
-    same_matter = len(meaningful & (terms | opposed)) >= SAME_MATTER * len(meaningful)
-    same_wording = len(meaningful & terms) >= SAME_WORDING * len(meaningful)
     return Departure(
-        opposed=bool(denies or (opposed and same_matter)),
-        swapped=same_wording and _has_swap(asked, said, meaningful - terms, unasked),
+        opposed=denies(question, sentence) or has_opposite(question, sentence),
+        swapped=_has_swap(asked, said, wanted - STOP_WORDS - terms, terms - wanted),
     )
+
+
+def has_opposite(text: str, sentence: str) -> bool:
+    """Return True where the text has the opposite of a word of a sentence about the same matter."""
+    own, said = read_words(text), read_words(sentence)
+    keys, others = {key for _, key in own}, {key for _, key in said}
+    unsaid, unasked = keys - others, others - keys
+    opposed = {key for key in unsaid if not unasked.isdisjoint(_read_opposites().get(key, ()))}
+    opposed |= {key for word, key in own if key in unsaid and _strip_prefix(word) in unasked}
+    opposed |= {bare for word, key in said if key in unasked and (bare := _strip_prefix(word)) in unsaid}
+    meaningful = keys - STOP_WORDS
+    return bool(opposed) and len(meaningful & (others | opposed)) >= SAME_MATTER * len(meaningful)
+
+
+def denies(text: str, sentence: str) -> bool:
+    """Return True where the text denies something, in the part that is about the sentence, and the sentence nothing:
+    "How long is the warranty, and what is not covered?" denies nothing of how long it is."""
+    clauses = _CLAUSE.split(text)
+    shared = share_wording(sentence, clauses)
+    nearest = clauses[max(range(len(clauses)), key=lambda i: shared[i])]
+    return bool(_DENIAL.search(nearest)) and not _DENIAL.search(sentence.lower())
 
 
 def share_wording(question: str, sentences: Sequence[str]) -> list[float]:
     """Return, per sentence, how many different words of the question it has; a function word counts `FUNCTION_WORD`."""
-    asked = {term: FUNCTION_WORD if word in STOP_WORDS else 1.0 for word, term in _read_words(question)}
-    return [fsum(asked.get(term, 0.0) for term in {term for _, term in _read_words(s)}) for s in sentences]
+    asked = {term: FUNCTION_WORD if word in STOP_WORDS else 1.0 for word, term in read_words(question)}
+    return [fsum(asked.get(term, 0.0) for term in {term for _, term in read_words(s)}) for s in sentences]
 
 
-def _nearest_clause(question: str, sentence: str) -> str:
-    """Return the part of the question that has most words in common with the sentence: "How long is the warranty, and
-    what is not covered?" denies nothing of how long it is."""
-    clauses = _CLAUSE.split(question)
-    shared = share_wording(sentence, clauses)
-    return clauses[max(range(len(clauses)), key=lambda i: shared[i])]
-
-
-def _has_swap(asked: _Words, said: _Words, missing: set[str], unasked: set[str]) -> bool:
+def _has_swap(
+    asked: Sequence[tuple[str, str]], said: Sequence[tuple[str, str]], missing: set[str], unasked: set[str]
+) -> bool:
     """Return True where, between words that both have in a row, the question has a word of `missing` and the sentence
     one of `unasked`."""
     steps = SequenceMatcher(None, [t for _, t in asked], [t for _, t in said], autojunk=False).get_opcodes()
@@ -107,20 +108,10 @@ def _has_swap(asked: _Words, said: _Words, missing: set[str], unasked: set[str])
     return False
 
 
-def _read_words(text: str) -> _Words:
-    """Return all words with their terms; a function word is its own term."""
-    return [(word, _find_term(word)) for word in _WORD.findall(text.lower())]
-
-
-@lru_cache(maxsize=20_000)
-def _find_term(word: str) -> str:
-    return (*analyse(word), word)[0]
-
-
 def _strip_prefix(word: str) -> str | None:
     """Return the term of the word without a prefix that turns it into its opposite."""
     negated = _NEGATED.fullmatch(word)
-    return _read_words(negated[1])[0][1] if negated else None
+    return read_words(negated[1])[0][1] if negated else None
 
 
 @lru_cache(maxsize=1)
@@ -128,7 +119,7 @@ def _read_opposites() -> dict[str, set[str]]:
     """Return the opposites of each term."""
     opposites: dict[str, set[str]] = {}
     for line in tomllib.loads(_DATA.read_text(encoding="utf-8"))["opposites"].strip().splitlines():
-        one, other = ({term for _, term in _read_words(side)} for side in line.split("|"))
+        one, other = ({term for _, term in read_words(side)} for side in line.split("|"))
         for terms, against in ((one, other), (other, one)):
             for term in terms:
                 opposites.setdefault(term, set()).update(against)

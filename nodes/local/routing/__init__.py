@@ -1,1 +1,0 @@
-"""Routes a question: for the documents, small talk, or out of scope."""
