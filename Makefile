@@ -38,13 +38,14 @@ $(VENV)/.installed-dev: $(VENV)/.installed constraints-dev.txt
 	@$(PIP) install --no-compile --require-hashes --no-deps -r constraints-dev.txt
 	@touch $@
 
+# mypy takes as long as all the rest, which runs beside it.
 check: install-dev ## ruff, mypy --strict, import-linter, and the types of the page's scripts
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy
-	@$(BIN)/lint-imports --no-cache
-	@sh tests/install-node-clients.sh
-	@if [ -x $(TSC) ]; then $(TSC) -p app/web/tsconfig.json; fi
+	@$(BIN)/mypy & types=$$!; \
+	$(BIN)/lint-imports --no-cache && sh tests/install-node-clients.sh \
+		&& if [ -x $(TSC) ]; then $(TSC) -p app/web/tsconfig.json; fi; \
+	others=$$?; wait $$types && exit $$others
 
 # Three processes also on two cores: tests wait half of the time, for servers, for what is slow, for a clock.
 test: install-dev ## all tests, on real embedded Postgres and Valkey, and real Chromium

@@ -37,7 +37,7 @@ import pytest_asyncio
 import redis.asyncio
 import uvloop
 from psycopg.sql import SQL, Identifier
-from xdist.scheduler import LoadFileScheduling
+from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
 from app.adapters.embedded import Servers, open_servers, postgres
 
@@ -67,7 +67,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: order.get(item.path.parent.name, 50))
 
 
-class OneProcessForPages(LoadFileScheduling):
+class OneProcessForPages(LoadFileScheduling):  # type: ignore[misc]
     """Each file is run by one process, and all tests of pages are run by the same one, which alone starts Chromium and
     the services to look at."""
 

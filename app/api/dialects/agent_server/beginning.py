@@ -41,7 +41,7 @@ class Started:
     waits_for: ThreadReader | None
     """Set where it waits for other runs of its thread, whose answers are not among the messages yet."""
 
-    def tell(self, modes: Sequence[StreamMode]) -> tuple[Translation, AsyncGenerator[StreamedEvent]]:
+    def make_translation(self, modes: Sequence[StreamMode]) -> tuple[Translation, AsyncGenerator[StreamedEvent]]:
         """Return what translates its events, and the events."""
         translation = Translation(self.run.run_id, self.thread_id, self.mode, modes, self.before, self.question)
         if self.waits_for is None:
