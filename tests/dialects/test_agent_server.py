@@ -50,7 +50,7 @@ class Served:
 
     async def ask_plainly(self, question: str) -> Any:
         """Return the answer of our own API."""
-        async with httpx.AsyncClient(base_url=self.address) as plain:
+        async with httpx.AsyncClient(base_url=self.address, timeout=60) as plain:
             answer = await plain.post("/api/chat", json={"question": question}, params={"stream": "false"})
         return answer.json()
 
