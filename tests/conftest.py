@@ -3,6 +3,7 @@
 # ruff: noqa: E402 - the environment is cleared before the imports below
 
 import asyncio
+import dis
 import os
 import pickle
 import signal
@@ -12,6 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import cache
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 # Before anything of ours is imported, so that no test reaches the developer's own data or a paid provider.
@@ -35,6 +37,7 @@ import pytest_asyncio
 import redis.asyncio
 import uvloop
 from psycopg.sql import SQL, Identifier
+from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
 from app.adapters.embedded import Servers, open_servers, postgres
 
@@ -53,6 +56,28 @@ TEMPLATE = "template_of_tests"
 asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
 
 _numbers = count(1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files first that take long, so that none is left at the end for one process alone: those that start
+    programs before those with a database, and these before those that only compute."""
+    begun_first = ("page", "cli", "client", "studio", "upgrades", "tests", "dialects", "runs", "adapters", "ingest")
+    begun_last = ("evaluation", "nodes", "domain", "wire")
+    order = {name: place for place, name in enumerate(begun_first)} | dict.fromkeys(begun_last, 100)
+    items.sort(key=lambda item: order.get(item.path.parent.name, 50))
+
+
+class OneProcessForPages(LoadFileScheduling):  # type: ignore[misc]
+    """Each file is run by one process, and all tests of pages are run by the same one, which alone starts Chromium and
+    the services to look at."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return "tests/page" if file.startswith("tests/page/") else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneProcessForPages:
+    return OneProcessForPages(config, log)
 
 
 def find_programs() -> dict[str, str]:
@@ -95,7 +120,8 @@ async def template(servers: Servers) -> str:
 async def create_database(servers: Servers, template: str) -> AsyncIterator[str]:
     assert servers.database_url
     name = f"test_{next(_numbers)}"
-    create = SQL("CREATE DATABASE {name} TEMPLATE {template}")
+    # Copying files takes half the computing of the other strategy, which writes all pages to the log.
+    create = SQL("CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
     await _administer(servers.database_url, create, name=Identifier(name), template=Identifier(template))
     yield _replace_database(servers.database_url, name)
     # The server's own vacuum may be at work in it, which only a superuser may end; the whole cluster goes anyway.
@@ -144,6 +170,18 @@ def sessions_of_the_model() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(onnx, "_open_session", cache(onnx._open_session))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nodes_taken_apart_once() -> Iterator[None]:
+    """LangGraph disassembles the nodes of each graph that it compiles, to find graphs within. The instructions of a
+    function stay the same, and finding them takes a third of what opening services takes."""
+    from langgraph.pregel import _utils
+
+    read = cache(lambda code: list(dis.get_instructions(code)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_utils, "dis", SimpleNamespace(get_instructions=read))
         yield
 
 

@@ -37,7 +37,7 @@ def mcp() -> None:
             return await _serve(mcp_protocol.make_bridge(client))
 
     async def serve_here() -> int:
-        from app.api.dialects.desk import Desk
+        from app.api.dialects.tools import Tools
         from app.runs.hit_log import HitRecorder
         from app.wiring.services import open_services
         from domain.access import OWNER
@@ -47,7 +47,7 @@ def mcp() -> None:
             services.make_run_manager() as manager,
             HitRecorder(services.runs.hit_log) as recorder,
         ):
-            desk = Desk(
+            tools = Tools(
                 caller=OWNER,
                 modes=services.modes,
                 documents=services.library.documents,
@@ -56,7 +56,7 @@ def mcp() -> None:
                 cached_answers=services.make_cached_answers(recorder),
                 make_context=services.make_context,
             )
-            return await _serve(mcp_protocol.make_server(desk))
+            return await _serve(mcp_protocol.make_server(tools))
 
     key = reveal(settings.api_key)
     if settings.server is not None:

@@ -413,6 +413,14 @@ async def test_ordinary_user_runs_the_servers_and_others_are_refused(
     assert client.leave() == ""
 
 
+@only_root
+async def test_data_of_another_user_is_refused_with_what_to_do(home: Path) -> None:
+    os.chown(home / "postgres", 0, 0)
+    with pytest.raises(ConfigurationError, match=rf"belongs to user 0, .* chown -R \d+:\d+ {home}/postgres"):
+        async with open_servers(home, redis=False):
+            pass
+
+
 async def test_failure_shows_the_end_of_the_log(home: Path) -> None:
     (home / "postgres" / "PG_VERSION").write_text("12\n")
     with pytest.raises(DatabaseUnavailable, match="initialized by PostgreSQL version 12") as caught:

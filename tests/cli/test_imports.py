@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from app.adapters.embedded import open_servers
 
 HEAVY = {
@@ -19,44 +17,43 @@ HEAVY = {
 MAIN = """
 import sys, json
 import app.cli
-try: app.cli.main()
-finally: print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})), file=sys.stderr)
+for command in json.loads(sys.argv[1]):
+    sys.argv[1:] = command
+    try: app.cli.main()
+    except SystemExit as end: code = end.code
+    print(json.dumps([code, sorted({name.partition(".")[0] for name in sys.modules})]), file=sys.stderr, flush=True)
 """
+"""Runs commands one after the other, and says after each one how it ended and what has been imported by then."""
+
+COMMANDS = (
+    ("documents",),
+    ("documents", "--json"),
+    ("ingestions",),
+    ("costs",),
+    ("runs", "--where", "retries > 0"),
+    ("costs", "--by", "model", "--json"),
+    ("graph",),
+    ("graph", "--format", "mermaid"),
+)
 
 
-def list_imports(home: Path, *arguments: str) -> set[str]:
+def list_imports(home: Path, *commands: tuple[str, ...]) -> list[set[str]]:
     environment = {name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH")}
     done = subprocess.run(
-        [sys.executable, "-c", MAIN, *arguments],
+        [sys.executable, "-c", MAIN, json.dumps(commands)],
         env=environment | {"HOME": str(home), "ASKGRAPH_HOME": str(home)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    return set(json.loads(done.stderr.splitlines()[-1]))
+    said = [json.loads(line) for line in done.stderr.splitlines()]
+    assert [code for code, _ in said] == [0] * len(commands), done.stderr
+    return [set(imported) for _, imported in said]
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("documents",),
-        ("documents", "--json"),
-        ("ingestions",),
-        ("costs",),
-        ("runs", "--where", "retries > 0"),
-        ("costs", "--by", "model", "--json"),
-        ("graph",),
-        ("graph", "--format", "mermaid"),
-    ],
-    ids=" ".join,
-)
-async def test_a_command_that_reads_imports_nothing_heavy(
-    command: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    home = tmp_path_factory.getbasetemp() / "imports"
-    home.mkdir(exist_ok=True)
-    async with open_servers(home, redis=False):
-        # The first one prepares the database, with Alembic.
-        list_imports(home, "documents")
-        assert not list_imports(home, *command) & HEAVY
+async def test_commands_that_read_import_nothing_heavy(tmp_path: Path) -> None:
+    async with open_servers(tmp_path, redis=False):
+        # The first command prepares the database, with Alembic.
+        list_imports(tmp_path, COMMANDS[0])
+        imported = list_imports(tmp_path, *COMMANDS)
+    assert [(command, found & HEAVY) for command, found in zip(COMMANDS, imported, strict=True) if found & HEAVY] == []

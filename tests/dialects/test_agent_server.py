@@ -3,8 +3,10 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Annotated, Any
+from types import SimpleNamespace
+from typing import Annotated, Any, cast
 
 import httpx
 import pytest
@@ -19,10 +21,11 @@ from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIStatusError
 from typing_extensions import TypedDict
 
-from app.api.dialects.agent_server import streaming
+from app.api.dialects.agent_server import reading, streaming
 from app.serving.application import make_app
 from app.settings import read_settings
 from app.wiring.services import Services, open_services
+from domain.scope import Scope
 from tests.asking import QUESTION
 from tests.conftest import HANDBOOK, create_database
 from tests.dialects.examples import read_example
@@ -47,7 +50,7 @@ class Served:
 
     async def ask_plainly(self, question: str) -> Any:
         """Return the answer of our own API."""
-        async with httpx.AsyncClient(base_url=self.address) as plain:
+        async with httpx.AsyncClient(base_url=self.address, timeout=60) as plain:
             answer = await plain.post("/api/chat", json={"question": question}, params={"stream": "false"})
         return answer.json()
 
@@ -147,9 +150,11 @@ async def test_threads_are_made_noted_found_and_deleted(served: Served) -> None:
     threads = served.client.threads
     made: Any = await threads.create(thread_id="of-the-team", metadata={"team": "support"})
     assert (made["status"], made["values"]) == ("idle", None)
-    for workspace in ("default", "another"):
-        with pytest.raises(APIStatusError, match="There is a thread 'of-the-team' already"):
-            await threads.create(thread_id="of-the-team", params={"workspace": workspace})
+    with pytest.raises(APIStatusError, match="There is a thread 'of-the-team' already"):
+        await threads.create(thread_id="of-the-team")
+    # Of whose name in another workspace nothing is told.
+    elsewhere: Any = await threads.create(thread_id="of-the-team", params={"workspace": "another"})
+    assert (elsewhere["thread_id"], elsewhere["metadata"]) == ("of-the-team", {})
     again = await threads.create(thread_id="of-the-team", if_exists="do_nothing")
     assert again["metadata"] == {"team": "support"}
     await served.client.runs.wait("of-the-team", "standard", input=say(QUESTION))
@@ -439,6 +444,40 @@ async def test_several_who_make_the_same_thread_at_once_all_ask_in_it(served: Se
     assert len(await runs.list("made-by-many", limit=10)) == len(accepted) == 8
     for run in accepted:
         await runs.join("made-by-many", run["run_id"])
+
+
+async def test_a_long_thread_is_read_whole(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "PAGE", 2)
+    thread_id, _ = await served.begin(QUESTION)
+    for _ in range(4):
+        values: Any = await served.client.runs.wait(thread_id, "fast", input=say(QUESTION))
+    assert read(values)[::2] == [QUESTION] * 5
+
+
+async def test_a_branch_of_a_thousand_branches_is_read() -> None:
+    depth = 2000
+
+    async def list_turns(workspace_id: str, thread_id: str, limit: int, before: str | None) -> list[Any]:
+        number = int(thread_id)
+        origin = {"thread_id": str(number - 1), "checkpoint_id": "c"} if number else None
+        turn = {"question": "How long?"}
+        request = SimpleNamespace(run_id=f"run-{number}", forked_from=origin, history=[], turn=turn)
+        return [SimpleNamespace(request=request, ended={"answer": "Long."}, state="done")]
+
+    async def read_state(config: Any) -> Any:
+        return SimpleNamespace(values={"run_id": f"run-{config['configurable']['thread_id']}"})
+
+    states: Any = SimpleNamespace(translating_errors=nullcontext, graph=SimpleNamespace(aget_state=read_state))
+    queue: Any = SimpleNamespace(list_turns=list_turns)
+    reader = reading.ThreadReader(Scope.within("default"), cast(Any, None), cast(Any, None), queue, states)
+    assert (await reader.read_conversation(str(depth))).holds(f"run-{depth}")
+
+
+@pytest.mark.parametrize("body", [b"{", b"\xff{}"])
+async def test_a_body_that_is_no_json_is_refused_in_the_protocols_form(served: Served, body: bytes) -> None:
+    async with httpx.AsyncClient(base_url=f"{served.address}/langgraph") as plain:
+        refused = await plain.post("/threads", content=body, headers={"Content-Type": "application/json"})
+    assert (refused.status_code, list(refused.json())) in ((400, ["detail"]), (422, ["detail"]))
 
 
 async def test_a_failed_run_raises_in_the_client(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,7 +51,7 @@ async def test_nothing_keeps_anybody_out(page: Page, asked: Asked) -> None:
         for width, theme in SIZES:
             await page.set_viewport_size({"width": width, "height": 800})
             await page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
-            violations = await page.evaluate(LOOK)
+            violations = await page.evaluate(LOOK, theme)
             if await page.evaluate("() => document.documentElement.scrollWidth > innerWidth"):
                 violations.append("wider than the window")
             if violations:

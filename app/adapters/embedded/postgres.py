@@ -95,6 +95,7 @@ class Postgres:
         """
         programs = find_programs()
         account = unprivileged_account(self.data, programs / "pg_config", self.folders.home)
+        self._check_owner(account)
         self.folders.make_sockets(self.name, account)
         if not (self.data / "PG_VERSION").exists():
             self._initialise(programs, account, lock)
@@ -123,6 +124,15 @@ class Postgres:
             await (await psycopg.AsyncConnection.connect(self.url)).close()
         except psycopg.Error as error:
             raise DatabaseUnavailable(str(error)) from error
+
+    def _check_owner(self, account: Account) -> None:
+        """Raise `ConfigurationError` where the data belongs to another user, as in a copy that somebody else has made.
+        Postgres refuses to read it, and says so only in its log."""
+        if self.data.exists() and (owner := self.data.stat().st_uid) != account.uid:
+            raise ConfigurationError(
+                f"{self.data} belongs to user {owner}, and Postgres would run as user {account.uid}, which does not "
+                f"read it. Give it the files: chown -R {account.uid}:{account.gid} {self.data}"
+            )
 
     def _initialise(self, programs: Path, account: Account, lock: int) -> None:
         """Create the cluster under another name and rename it, so that it exists completely or not at all."""

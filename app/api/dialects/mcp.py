@@ -21,7 +21,7 @@ from app.api.dependencies import (
     needs,
     read_services,
 )
-from app.api.dialects.desk import Desk
+from app.api.dialects.tools import Tools
 from app.api.errors import respond_to
 
 NOT_INSTALLED = "This service does not speak MCP: the package mcp is missing. Install askgraph[mcp] where it runs."
@@ -29,14 +29,14 @@ NOT_INSTALLED = "This service does not speak MCP: the package mcp is missing. In
 router = APIRouter(route_class=needs("ask"), include_in_schema=False)
 
 
-class Handed(Response):
+class ProtocolResponse(Response):
     """Hands the request over to the protocol's own server, whose response gets the headers that are added to this."""
 
-    def __init__(self, protocol: Any, desk: Desk) -> None:
+    def __init__(self, protocol: Any, tools: Tools) -> None:
         super().__init__()
         self.raw_headers = []
         self._protocol = protocol
-        self._desk = desk
+        self._tools = tools
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection."""
@@ -46,7 +46,7 @@ class Handed(Response):
                 message["headers"] = [*message["headers"], *self.raw_headers]
             await send(message)
 
-        await self._protocol.serve_request(self._desk, scope, receive, send_headers)
+        await self._protocol.serve_request(self._tools, scope, receive, send_headers)
 
 
 @router.post("/mcp")
@@ -65,7 +65,7 @@ async def speak(
         if error.name is None or error.name.startswith("app."):
             raise
         return respond_to("not_installed", NOT_INSTALLED, retryable=False, status=501)
-    desk = Desk(
+    tools = Tools(
         caller=caller,
         modes=modes,
         documents=documents,
@@ -74,4 +74,4 @@ async def speak(
         cached_answers=get_cached_answers(request),
         make_context=read_services(request).make_context,
     )
-    return Handed(protocol, desk)
+    return ProtocolResponse(protocol, tools)

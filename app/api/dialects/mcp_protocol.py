@@ -39,17 +39,17 @@ from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
-from app.api.dialects.desk import (
+from app.api.dialects.tools import (
     MOST_LISTED,
     Arguments,
     AskArguments,
-    Desk,
     ListArguments,
     OpenArguments,
     Report,
     RunFailed,
-    Said,
     SearchArguments,
+    ToolResult,
+    Tools,
     WhyArguments,
 )
 from app.api.errors import status_of
@@ -72,16 +72,16 @@ TEXT = "text/markdown"
 @dataclass(frozen=True, slots=True)
 class _Tool:
     arguments: type[Arguments]
-    perform: Callable[[Desk, Any, Report], Awaitable[Said]]
+    perform: Callable[[Tools, Any, Report], Awaitable[ToolResult]]
     right: Right = "ask"
 
 
 TOOLS = {
-    "ask": _Tool(AskArguments, Desk.ask),
-    "search": _Tool(SearchArguments, Desk.search),
-    "open_document": _Tool(OpenArguments, Desk.open_document),
-    "why": _Tool(WhyArguments, Desk.why, "debug"),
-    "list_documents": _Tool(ListArguments, Desk.list_documents),
+    "ask": _Tool(AskArguments, Tools.ask),
+    "search": _Tool(SearchArguments, Tools.search),
+    "open_document": _Tool(OpenArguments, Tools.open_document),
+    "why": _Tool(WhyArguments, Tools.why, "debug"),
+    "list_documents": _Tool(ListArguments, Tools.list_documents),
 }
 
 
@@ -96,7 +96,7 @@ _calls: dict[_Call, anyio.CancelScope] = {}
 """The calls that this process is working on and whose clients may cancel them by another request."""
 
 
-async def serve_request(desk: Desk, scope: Scope, receive: Receive, send: Send) -> None:
+async def serve_request(tools: Tools, scope: Scope, receive: Receive, send: Send) -> None:
     """Answer one HTTP request of a client. A client that leaves stops what it has asked for.
 
     Before the protocol's version of 2026, cancelling is a message of its own, which comes by another connection. So
@@ -105,7 +105,7 @@ async def serve_request(desk: Desk, scope: Scope, receive: Receive, send: Send) 
     request = Request(scope, receive)
     body = await request.body()
     session = request.headers.get(SESSION)
-    if session is not None and (call := _calls.get((desk.caller.name, session, _read_cancelled(body)))):
+    if session is not None and (call := _calls.get((tools.caller.name, session, _read_cancelled(body)))):
         call.cancel()
 
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
@@ -119,7 +119,7 @@ async def serve_request(desk: Desk, scope: Scope, receive: Receive, send: Send) 
         await send(message)
 
     begins = session is None and MODERN not in request.headers
-    manager = StreamableHTTPSessionManager(make_server(desk), stateless=True)
+    manager = StreamableHTTPSessionManager(make_server(tools), stateless=True)
     async with manager.run():
         await manager.handle_request(scope, receive_again, send_session if begins else send)
 
@@ -149,7 +149,7 @@ def _cancellable(caller: Caller, context: ServerRequestContext) -> Iterator[anyi
             _calls.pop(call, None)
 
 
-def make_server(desk: Desk) -> Server[Any]:
+def make_server(tools: Tools) -> Server[Any]:
     """Make a server at which one caller is served."""
 
     async def list_tools(context: ServerRequestContext, given: PaginatedRequestParams | None) -> ListToolsResult:
@@ -162,7 +162,7 @@ def make_server(desk: Desk) -> Server[Any]:
                     annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False),
                 )
                 for name, tool in TOOLS.items()
-                if tool.right in desk.caller.rights
+                if tool.right in tools.caller.rights
             ]
         )
 
@@ -170,7 +170,7 @@ def make_server(desk: Desk) -> Server[Any]:
         tool = TOOLS.get(given.name)
         if tool is None:
             raise MCPError(INVALID_PARAMS, f"There is no tool {given.name!r}. There are: {', '.join(TOOLS)}.")
-        with _cancellable(desk.caller, context):
+        with _cancellable(tools.caller, context):
             return await perform(tool, context, given.arguments or {})
         return _refuse("Cancelled.")
 
@@ -183,8 +183,8 @@ def make_server(desk: Desk) -> Server[Any]:
             await context.session.report_progress(steps, message=step)
 
         try:
-            desk.caller.require(tool.right)
-            said = await tool.perform(desk, tool.arguments.model_validate(arguments), report)
+            tools.caller.require(tool.right)
+            said = await tool.perform(tools, tool.arguments.model_validate(arguments), report)
         except ValidationError as error:
             problems = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
             return _refuse("; ".join(problems))
@@ -203,7 +203,7 @@ def make_server(desk: Desk) -> Server[Any]:
             start = int((given.cursor if given else None) or 0)
             if start < 0:
                 raise ValueError
-            found = await desk.find_documents(None)
+            found = await tools.find_documents(None)
         except ValueError:
             raise MCPError(INVALID_PARAMS, "This cursor is not one of ours.") from None
         except AskgraphError as error:
@@ -230,7 +230,7 @@ def make_server(desk: Desk) -> Server[Any]:
         if named is None:
             raise MCPError(INVALID_PARAMS, f"There is no resource {given.uri!r}.", {"uri": given.uri})
         try:
-            _, text = await desk.read(named["workspace"], named["document"])
+            _, text = await tools.read(named["workspace"], named["document"])
         except AskgraphError as error:
             raise MCPError(INVALID_PARAMS, _explain(error), {"uri": given.uri}) from error
         return ReadResourceResult(contents=[TextResourceContents(uri=given.uri, mime_type=TEXT, text=text)])

@@ -6,13 +6,14 @@ from typing import Any, cast
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from app.api.dependencies import needs
 from app.api.errors import respond_to_error
 from app.api.limits import add_limits
 from domain.access import Right
-from domain.errors import AskgraphError
+from domain.errors import AskgraphError, InputError
 
 _KEPT = ("retry-after", "ratelimit", "ratelimit-policy", "www-authenticate")
 """Headers of a refusal: when to ask again, what is left of the caller's limits, and how to sign in."""
@@ -35,6 +36,9 @@ def refuse_in(
                     return cast(Response, await handle(request))
                 except RequestValidationError as error:
                     return add_limits(request, refuse_invalid(error))
+                except HTTPException as error:
+                    # The body is no JSON in UTF-8, or too large.
+                    return refuse(InputError(str(error.detail)), error.status_code)
                 except AskgraphError as error:
                     plain = respond_to_error(request, error)
                     refused = refuse(error, plain.status_code)

@@ -41,7 +41,7 @@ class Started:
     waits_for: ThreadReader | None
     """Set where it waits for other runs of its thread, whose answers are not among the messages yet."""
 
-    def tell(self, modes: Sequence[StreamMode]) -> tuple[Translation, AsyncGenerator[StreamedEvent]]:
+    def make_translation(self, modes: Sequence[StreamMode]) -> tuple[Translation, AsyncGenerator[StreamedEvent]]:
         """Return what translates its events, and the events."""
         translation = Translation(self.run.run_id, self.thread_id, self.mode, modes, self.before, self.question)
         if self.waits_for is None:
@@ -82,7 +82,7 @@ class Beginning:
         else:
             started = await self._fork(thread, given, start)
         notes = {"graph_id": self._mode, "assistant_id": name_assistant(self._mode)}
-        await self._services.runs.client_threads.note(self._workspace_id, thread_id, notes)
+        await self._services.runs.client_threads.note(self._workspace_id, thread.own_id, notes)
         return started
 
     def _read_input(self) -> Given:
@@ -106,7 +106,7 @@ class Beginning:
         run = hit or await self._manager.start(ask)
         if given.before or thread is None:
             return self._make(run, thread.thread_id if thread else run.thread_id, given.before, given)
-        before = (await self._reader.tell(thread.head)).list_before(run.run_id)
+        before = (await self._reader.read_conversation(thread.head)).list_before(run.run_id)
         waits = isinstance(run, AcceptedRun) and run.broadcast is None
         return self._make(run, thread.thread_id, before, given, self._reader if waits else None)
 
@@ -117,7 +117,7 @@ class Beginning:
         run = await self._manager.start(
             self._body.as_ask(given, self._caller, self._workspace_id, self._mode, None, turns)
         )
-        await self._services.runs.client_threads.branch(self._workspace_id, thread.thread_id, run.thread_id, start)
+        await self._services.runs.client_threads.branch(self._workspace_id, thread.own_id, run.thread_id, start)
         before = (await self._reader.read_values(part, snapshot))["messages"]
         return self._make(run, thread.thread_id, before, given)
 
@@ -129,7 +129,7 @@ class Beginning:
             raise InputError("Nothing is left to do at this checkpoint: take an earlier one, or send `input`.")
         values = await self._reader.read_values(part, snapshot)
         origin = read_origin(snapshot)
-        if origin is not None and not (await self._reader.tell(part)).runs:
+        if origin is not None and not (await self._reader.read_conversation(part)).runs:
             # A branch that was made by changing a state, and that nobody has run yet.
             state = cast(AnswerState, read_values(snapshot))
             run = await self._manager.resume(Branch(part, state, origin, caller=self._caller))
@@ -137,7 +137,7 @@ class Beginning:
             mode = None if snapshot.values.get("mode") == self._mode else self._mode
             replay = Replay(self._workspace_id, part, start, mode=mode, caller=self._caller, groups=self._caller.groups)
             run = cast(AcceptedRun, await self._services.make_replayer(self._manager).open(replay))
-            await self._services.runs.client_threads.branch(self._workspace_id, thread.thread_id, run.thread_id, start)
+            await self._services.runs.client_threads.branch(self._workspace_id, thread.own_id, run.thread_id, start)
         before = [*values["messages"]]
         while before and before[-1]["type"] != "human":
             before.pop()

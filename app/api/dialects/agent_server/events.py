@@ -132,7 +132,7 @@ async def _follow(
             following = next((place for place, run in enumerate(runs) if run.ended is None), max(0, len(runs) - 1))
         for place, run in enumerate(runs[following:], following):
             translation = await reader.translate(thread, run, MODES)
-            async with aclosing(_tell(translation, run, manager)) as parts:
+            async with aclosing(_translate(translation, run, manager)) as parts:
                 number = place * MOST_EVENTS
                 async for part in parts:
                     number += 1
@@ -141,19 +141,19 @@ async def _follow(
         following = len(runs)
 
 
-async def _tell(translation: Translation, run: RunStatus, manager: RunManager) -> AsyncGenerator[Part]:
-    """Yield what a run tells, from its beginning."""
-    telling = Telling(translation, run.request.turn["mode"])
+async def _translate(translation: Translation, run: RunStatus, manager: RunManager) -> AsyncGenerator[Part]:
+    """Yield the events of a run, from its beginning."""
+    events_of_run = MethodEvents(translation, run.request.turn["mode"])
     events = await manager.follow_run(run.request.workspace_id, run.request.run_id)
-    for part in telling.begin():
+    for part in events_of_run.begin():
         yield part
     async with aclosing(events) as opened:
         async for event in opened:
-            for part in telling.tell(event.event):
+            for part in events_of_run.translate(event.event):
                 yield part
 
 
-class Telling:
+class MethodEvents:
     """One run in the events of this form, whose names are methods."""
 
     def __init__(self, translation: Translation, mode: str) -> None:
@@ -167,7 +167,7 @@ class Telling:
         for part in self._translation.begin():
             yield from self._adapt(part)
 
-    def tell(self, event: Event) -> Iterator[Part]:
+    def translate(self, event: Event) -> Iterator[Part]:
         """Yield what an event of the run becomes."""
         has_ended = event["type"] in ("done", "error")
         for part in self._translation.translate(event):

@@ -35,12 +35,12 @@ from domain.scope import Scope
 from domain.state import blank_question
 from domain.streams import StreamedEvent
 
-MOST_TURNS = 1000
-"""Turns of a thread whose messages are shown."""
+PAGE = 1000
+"""Runs of a thread that are read at once."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Conversation:
     """The conversation of one thread, or of one branch with what is before it."""
 
     before: Sequence[Message]
@@ -67,7 +67,7 @@ class ThreadReader:
     client_threads: ClientThreads
     queue: RunQueue
     states: ThreadStates
-    _told: dict[str, Told] = field(default_factory=dict)
+    _conversations: dict[str, Conversation] = field(default_factory=dict)
 
     @classmethod
     def of(cls, request: Request, scope: Scope) -> "ThreadReader":
@@ -78,12 +78,16 @@ class ThreadReader:
     async def open(self, thread_id: str) -> ClientThread:
         """Return a thread. Raises `UnknownThread` where it is not open to the asker."""
         workspace_id = self.scope.workspace_id
-        await self.threads.require(workspace_id, thread_id, self.scope.groups)
         thread = await self.client_threads.read(workspace_id, thread_id)
+        unknown = UnknownThread(f"There is no thread {thread_id!r} in this workspace.")
         if thread is None:
-            raise UnknownThread
-        for branch in thread.branches:
-            await self.threads.require(workspace_id, branch.thread_id, self.scope.groups)
+            raise unknown
+        try:
+            for part in thread.parts:
+                await self.threads.require(workspace_id, part, self.scope.groups)
+        except UnknownThread:
+            # The name of a thread, and not the id of the part, as where there is none.
+            raise unknown from None
         return thread
 
     async def find_run(self, thread: ClientThread, run_id: str) -> RunStatus:
@@ -95,13 +99,13 @@ class ThreadReader:
 
     async def list_runs(self, thread: ClientThread) -> list[RunStatus]:
         """Return the runs of a thread and its branches, in order of arrival."""
-        runs = [run for part in thread.parts for run in (await self.tell(part)).runs]
+        runs = [run for part in thread.parts for run in (await self.read_conversation(part)).runs]
         return sorted(runs, key=lambda run: run.accepted_at)
 
     async def translate(self, thread: ClientThread, run: RunStatus, modes: Sequence[StreamMode]) -> Translation:
         """Make what translates the events of a run from its beginning, whoever has begun it."""
         run_id, turn = run.request.run_id, run.request.turn
-        before = (await self.tell(run.request.thread_id)).list_before(run_id)
+        before = (await self.read_conversation(run.request.thread_id)).list_before(run_id)
         question = make_human(turn["question"], name_question(run_id))
         return Translation(run_id, thread.thread_id, turn["mode"], modes, before, question)
 
@@ -114,30 +118,43 @@ class ThreadReader:
         async with aclosing(events) as opened:
             async for event in opened:
                 if has_waited:
-                    self._told.pop(part, None)
-                    translation.before = (await self.tell(part)).list_before(run_id)
+                    self._conversations.pop(part, None)
+                    translation.before = (await self.read_conversation(part)).list_before(run_id)
                     has_waited = False
                 yield event
 
-    async def tell(self, thread_id: str) -> Told:
-        """Return the conversation of a thread or a branch."""
-        if thread_id not in self._told:
-            runs = await self.queue.list_turns(self.scope.workspace_id, thread_id, MOST_TURNS)
+    async def read_conversation(self, thread_id: str) -> Conversation:
+        """Return the conversation of a thread or a branch. A branch of a branch may have thousands before it."""
+        unread = []
+        while thread_id not in self._conversations:
+            runs = await self._list_runs(thread_id)
             if runs:
                 origin, history = runs[0].request.forked_from, runs[0].request.history
             else:
                 # A branch that nobody has run yet, or an empty thread.
                 snapshot = await self.states.read(self.scope.workspace_id, thread_id)
                 origin, history = read_origin(snapshot), []
-            before = list_turn_messages(history) if origin is None else await self._tell_before(origin)
-            self._told[thread_id] = Told(before, runs)
-        return self._told[thread_id]
+            if origin is None:
+                self._conversations[thread_id] = Conversation(list_turn_messages(history), runs)
+            else:
+                unread.append((thread_id, runs, origin))
+                thread_id = origin["thread_id"]
+        conversation = self._conversations[thread_id]
+        for branch_id, runs, origin in reversed(unread):
+            snapshot = await self._read(origin["thread_id"], origin["checkpoint_id"])
+            before = conversation.list_before(snapshot.values.get("run_id", ""))
+            self._conversations[branch_id] = conversation = Conversation(before, runs)
+        return conversation
 
-    async def _tell_before(self, origin: Mapping[str, Any]) -> list[Message]:
-        """Return the messages before the run that a branch was made from."""
-        snapshot = await self._read(origin["thread_id"], origin["checkpoint_id"])
-        told = await self.tell(origin["thread_id"])
-        return told.list_before(snapshot.values.get("run_id", ""))
+    async def _list_runs(self, thread_id: str) -> list[RunStatus]:
+        """Return all runs of a thread or a branch, in order of arrival."""
+        runs: list[RunStatus] = []
+        while True:
+            before = runs[0].request.run_id if runs else None
+            page = await self.queue.list_turns(self.scope.workspace_id, thread_id, PAGE, before)
+            runs = [*page, *runs]
+            if len(page) < PAGE:
+                return runs
 
     async def list_states(
         self, thread: ClientThread, limit: int, before: str | None = None, wanted: Mapping[str, Any] | None = None
@@ -184,26 +201,27 @@ class ThreadReader:
 
     async def read_last_values(self, thread: ClientThread) -> dict[str, Any] | None:
         """Return what the protocol shows of a thread's last run; None where nothing was asked yet."""
-        told = await self.tell(thread.head)
-        if not told.runs:
+        conversation = await self.read_conversation(thread.head)
+        if not conversation.runs:
             return None
-        last = told.runs[-1]
+        last = conversation.runs[-1]
         fields = {"question": last.request.turn["question"], "mode": last.request.turn["mode"]}
-        return {"messages": [*told.before, *list_run_messages(told.runs)], **fields, **pick_fields(last.ended or {})}
+        messages = [*conversation.before, *list_run_messages(conversation.runs)]
+        return {"messages": messages, **fields, **pick_fields(last.ended or {})}
 
     async def read_values(self, part: str, snapshot: StateSnapshot) -> dict[str, Any]:
         """Return what the protocol shows of a state."""
         if not snapshot.values:
             return {"messages": []}
-        values, told = read_values(snapshot), await self.tell(part)
+        values, conversation = read_values(snapshot), await self.read_conversation(part)
         if snapshot.next == ("route",):
             # route resets what the thread's last question has left.
             values |= blank_question()
         run_id = values["run_id"]
-        if told.runs and not told.holds(run_id):
+        if conversation.runs and not conversation.holds(run_id):
             # The end of what the client sent before the first question.
-            return {"messages": list(told.before)}
-        messages = [*told.list_before(run_id), make_human(values["question"], name_question(run_id))]
+            return {"messages": list(conversation.before)}
+        messages = [*conversation.list_before(run_id), make_human(values["question"], name_question(run_id))]
         if values["answer"]:
             messages.append(make_ai(values["answer"], run_id, values))
         return {"messages": messages, **pick_fields(values)}
@@ -268,8 +286,8 @@ NO_STATE: dict[str, Any] = {
 
 def read_origin(snapshot: StateSnapshot) -> dict[str, Any] | None:
     """Return where a branch's first state was copied from; None for other states."""
-    told = (snapshot.metadata or {}).get("forked_from")
-    return None if told is None else dict(json.loads(str(told)))
+    origin = (snapshot.metadata or {}).get("forked_from")
+    return None if origin is None else dict(json.loads(str(origin)))
 
 
 def _show_result(result: Any, run_id: str) -> dict[str, Any] | None:

@@ -170,7 +170,7 @@ async def _join(
 
 def _stream(request: Request, body: RunRequest, started: Started) -> Response:
     return respond_streaming(
-        *started.tell(body.modes),
+        *started.make_translation(body.modes),
         locate(started.thread_id, started.run.run_id, "stream", request.query_params.get("workspace")),
         on_leave=started.stop if body.on_disconnect == "cancel" else None,
     )
@@ -178,7 +178,7 @@ def _stream(request: Request, body: RunRequest, started: Started) -> Response:
 
 async def _wait(request: Request, body: RunRequest, started: Started) -> Response:
     headers = locate(started.thread_id, started.run.run_id, "join", request.query_params.get("workspace"))
-    response = await _respond_whole(request, *started.tell([]), headers)
+    response = await _respond_whole(request, *started.make_translation([]), headers)
     if response.status_code == GONE and body.on_disconnect == "cancel":
         await started.stop()
     return response

@@ -147,8 +147,9 @@ async def note_thread(thread_id: ThreadId, body: ThreadNotes, request: Request, 
     _refuse_ttl(body.ttl)
     reader = ThreadReader.of(request, scope)
     notes = body.metadata or {}
-    _check_notes({**(await reader.open(thread_id)).metadata, **notes})
-    await reader.client_threads.note(scope.workspace_id, thread_id, notes)
+    thread = await reader.open(thread_id)
+    _check_notes({**thread.metadata, **notes})
+    await reader.client_threads.note(scope.workspace_id, thread.own_id, notes)
     return await _describe(reader, await reader.open(thread_id))
 
 
@@ -162,7 +163,7 @@ async def delete_thread(thread_id: ThreadId, request: Request, caller: CallerDep
         # Nobody has asked in a branch that was made by changing a state, and that nobody has run.
         if await reader.queue.list_turns(scope.workspace_id, part, 1):
             await services.runs.threads.require_own(caller, scope, part)
-    await services.make_forgetting().forget_thread(scope.workspace_id, thread_id)
+    await services.make_forgetting().forget_thread(scope.workspace_id, thread.own_id)
     return Response(status_code=204)
 
 
@@ -196,7 +197,7 @@ async def change_state(
     part, _ = await reader.find_state(thread, start)
     replay = Replay(scope.workspace_id, part, start, changes=body.values or {}, caller=caller, groups=caller.groups)
     branch = await replayer.branch(await replayer.plan(replay))
-    await reader.client_threads.branch(scope.workspace_id, thread_id, branch.thread_id, start)
+    await reader.client_threads.branch(scope.workspace_id, thread.own_id, branch.thread_id, start)
     made = await reader.find_latest(await reader.open(thread_id))
     place = {"thread_id": thread_id, "checkpoint_ns": "", "checkpoint_id": made}
     return {"checkpoint": place, "configurable": place, "checkpoint_id": made}

@@ -89,7 +89,7 @@ class ListArguments(Arguments):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ToolResult:
     """What a tool says: in words, and as data."""
 
     text: str
@@ -104,7 +104,7 @@ class RunFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class Tools:
     """What one caller can do. Every method raises what the API's endpoint of the same purpose raises."""
 
     caller: Caller
@@ -115,7 +115,7 @@ class Desk:
     cached_answers: CachedAnswers
     make_context: Callable[[], Context]
 
-    async def ask(self, given: AskArguments, report: Report) -> Said:
+    async def ask(self, given: AskArguments, report: Report) -> ToolResult:
         """Answer a question from the documents, with citations. Where they do not say it, the answer says so."""
         ask = Ask(
             question=given.question,
@@ -143,9 +143,9 @@ class Desk:
             place = name_place(citation["title"], citation["heading_path"])
             page = f", page {citation['page']}" if citation["page"] else ""
             lines.append(f"[{citation['marker']}] {place}{page} (document {citation['document_id']})")
-        return Said("\n".join(lines), describe_answer(ended, seen))
+        return ToolResult("\n".join(lines), describe_answer(ended, seen))
 
-    async def search(self, given: SearchArguments, report: Report) -> Said:
+    async def search(self, given: SearchArguments, report: Report) -> ToolResult:
         """Find passages of the documents by meaning and by words, best first, without answering."""
         scope = self._scope(given, given.document_ids, given.where)
         found = await find_passages(given.question, scope, given.limit, self.modes, self.make_context())
@@ -154,24 +154,24 @@ class Desk:
             f"characters {passage['start']}-{passage['end']})\n{passage['text']}"
             for number, passage in enumerate(found, 1)
         ]
-        return Said("\n\n".join(lines) or "Nothing was found.", {"passages": found})
+        return ToolResult("\n\n".join(lines) or "Nothing was found.", {"passages": found})
 
-    async def open_document(self, given: OpenArguments, report: Report) -> Said:
+    async def open_document(self, given: OpenArguments, report: Report) -> ToolResult:
         """Read the text of a document."""
         document, text = await self.read(given.workspace, given.document_id, given.revision)
         end = given.start + given.characters
         more = end if end < len(text) else None
         rest = f"\n\n(The text goes on at character {more} of {len(text)}.)" if more else ""
         described = describe_document(document) | {"text": text[given.start : end], "start": given.start, "next": more}
-        return Said(text[given.start : end] + rest, described)
+        return ToolResult(text[given.start : end] + rest, described)
 
-    async def why(self, given: WhyArguments, report: Report) -> Said:
+    async def why(self, given: WhyArguments, report: Report) -> ToolResult:
         """Say why an answer is as it is: what was searched, what decided, and what each claim rests on."""
         scope = self._scope(given)
         explained = explain_run(await self.debugger.read(scope, given.run_id))
-        return Said("\n".join(f"{fact['about']}: {fact['text']}" for fact in explained["facts"]), explained)
+        return ToolResult("\n".join(f"{fact['about']}: {fact['text']}" for fact in explained["facts"]), explained)
 
-    async def list_documents(self, given: ListArguments, report: Report) -> Said:
+    async def list_documents(self, given: ListArguments, report: Report) -> ToolResult:
         """List the documents that can be asked about."""
         found = await self.find_documents(given.workspace, given.where)
         shown = found[given.start : given.start + given.limit]
@@ -180,7 +180,7 @@ class Desk:
         if more:
             lines.append(f"({len(found)} documents in all; the list goes on at {more}.)")
         described = [describe_document(document) for document in shown]
-        return Said(
+        return ToolResult(
             "\n".join(lines) or "There are no documents.", {"documents": described, "total": len(found), "next": more}
         )
 
