@@ -17,7 +17,7 @@ Language = Literal["en", "de", "fr", "es"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 
 _DATA = Path(__file__).parent / "data"
-_ACCENTS = str.maketrans("", "", "".join(map(chr, range(0x300, 0x370))))
+_ACCENTS = re.compile("[\u0300-\u036f]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def fold(text: str) -> str:
     if text.isascii():
         return text.lower()
     text = unicodedata.normalize("NFKC", text).casefold().replace("’", "'").replace("‐", "-").replace("‑", "-")
-    return text if text.isascii() else unicodedata.normalize("NFD", text).translate(_ACCENTS)
+    return text if text.isascii() else _ACCENTS.sub("", unicodedata.normalize("NFD", text))
 
 
 LETTER = 0.7

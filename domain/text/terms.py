@@ -79,10 +79,15 @@ def _split(text: str) -> Iterator[tuple[str, ...]]:
     return chain.from_iterable(map(_read_word, _WORD.findall(fold(text))))
 
 
+@lru_cache(maxsize=200_000)
+def _stem_word(word: str) -> tuple[str, ...]:
+    return tuple(_stem(term) for terms in _read_word(word) for term in terms)
+
+
 def analyse(text: str) -> list[str]:
     """Return the text's index terms, stemmed, in order and with repeats. The same for passages and queries of any
     language, because an index is asked in all of them."""
-    return [_stem(term) for terms in _split(text) for term in terms]
+    return list(chain.from_iterable(map(_stem_word, _WORD.findall(fold(text)))))
 
 
 def analyse_in(language: Language, text: str) -> list[str]:

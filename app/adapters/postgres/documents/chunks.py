@@ -12,7 +12,9 @@ from pgvector.psycopg import SparseVector  # type: ignore[import-untyped]
 from psycopg.types.json import Jsonb
 
 from app.adapters.postgres.library.bm25 import TERM_IDS, weigh_chunk
+from app.adapters.postgres.library.vocabulary import list_words
 from app.adapters.postgres.pool import Session
+from app.support.cancelling import end_tasks
 from domain.documents import Chunk, embedding_text
 from domain.ports.documents import ChunkVectors, DocumentContent
 
@@ -162,66 +164,86 @@ async def move_chunks(session: Session, kept: dict[UUID, Chunk]) -> None:
         )
 
 
-async def insert_chunks(session: Session, new: dict[UUID, ChunkRow], vectors: dict[UUID, ChunkVectors]) -> Counter[int]:
+async def insert_chunks(
+    session: Session, new: dict[UUID, ChunkRow], vectors: dict[UUID, ChunkVectors]
+) -> tuple[Counter[int], dict[str, int]]:
     """Store new chunks; those without vectors are to be embedded later. Returns the number of them that hold each
-    term."""
-    workspace_id = session.workspace_id
-    # In a thread, because a large document takes a second.
-    impacts = await asyncio.to_thread(_weigh, workspace_id, new)
-    async with session.copying():
-        await session.copy(
-            _COPY_CHUNKS,
-            ["uuid", "text", "uuid", "text", "text[]", "text", "jsonb", "vector"],
-            (
-                (
-                    chunk_id,
-                    workspace_id,
-                    row.document_id,
-                    row.chunk.content_hash,
-                    list(row.chunk.heading_path),
-                    row.chunk.text,
-                    Jsonb(_describe(row)),
-                    vectors[chunk_id].embedding if chunk_id in vectors else None,
-                )
-                for chunk_id, row in new.items()
-            ),
-        )
-        await session.copy(
-            _COPY_PLACES,
-            ["uuid", "text", "int4", "int4", "int4", "jsonb"],
-            (
-                (chunk_id, workspace_id, row.chunk.index, row.chunk.start, row.chunk.end, _write_lines(row.chunk))
-                for chunk_id, row in new.items()
-            ),
-        )
-        await session.copy(
-            _COPY_TERMS,
-            ["uuid", "text", "uuid", "int4[]", "sparsevec"],
-            (
-                (chunk_id, workspace_id, new[chunk_id].document_id, list(weights), SparseVector(weights, TERM_IDS))
-                for chunk_id, weights in impacts.items()
-            ),
-        )
-        await session.copy(
-            _COPY_TOKENS,
-            ["uuid", "text", "bytea"],
-            ((chunk_id, workspace_id, stored.tokens) for chunk_id, stored in vectors.items() if stored.tokens),
-        )
-        if len(vectors) < len(new):
+    term, and their words, each with the id of its term."""
+    # In a thread, and while the server takes the other rows, because a long document takes half a second.
+    analysing = asyncio.create_task(asyncio.to_thread(_analyse, session.workspace_id, new))
+    try:
+        async with session.copying():
+            await _copy_rows(session, new, vectors)
+            impacts, words = await analysing
             await session.copy(
-                _COPY_TO_EMBED,
-                ["uuid", "text", "uuid", "int4"],
+                _COPY_TERMS,
+                ["uuid", "text", "uuid", "int4[]", "sparsevec"],
                 (
-                    (chunk_id, workspace_id, row.document_id, row.chunk.index // ROUND)
-                    for chunk_id, row in new.items()
-                    if chunk_id not in vectors
+                    (
+                        chunk_id,
+                        session.workspace_id,
+                        new[chunk_id].document_id,
+                        list(weights),
+                        SparseVector(weights, TERM_IDS),
+                    )
+                    for chunk_id, weights in impacts.items()
                 ),
             )
-    return Counter(chain.from_iterable(impacts.values()))
+    finally:
+        await end_tasks(analysing)
+    return Counter(chain.from_iterable(impacts.values())), words
 
 
-def _weigh(workspace_id: str, rows: dict[UUID, ChunkRow]) -> dict[UUID, dict[int, float]]:
-    return {chunk_id: weigh_chunk(workspace_id, row.text) for chunk_id, row in rows.items()}
+async def _copy_rows(session: Session, new: dict[UUID, ChunkRow], vectors: dict[UUID, ChunkVectors]) -> None:
+    """Copy all rows of the chunks but their terms."""
+    workspace_id = session.workspace_id
+    await session.copy(
+        _COPY_CHUNKS,
+        ["uuid", "text", "uuid", "text", "text[]", "text", "jsonb", "vector"],
+        (
+            (
+                chunk_id,
+                workspace_id,
+                row.document_id,
+                row.chunk.content_hash,
+                list(row.chunk.heading_path),
+                row.chunk.text,
+                Jsonb(_describe(row)),
+                vectors[chunk_id].embedding if chunk_id in vectors else None,
+            )
+            for chunk_id, row in new.items()
+        ),
+    )
+    await session.copy(
+        _COPY_PLACES,
+        ["uuid", "text", "int4", "int4", "int4", "jsonb"],
+        (
+            (chunk_id, workspace_id, row.chunk.index, row.chunk.start, row.chunk.end, _write_lines(row.chunk))
+            for chunk_id, row in new.items()
+        ),
+    )
+    await session.copy(
+        _COPY_TOKENS,
+        ["uuid", "text", "bytea"],
+        ((chunk_id, workspace_id, stored.tokens) for chunk_id, stored in vectors.items() if stored.tokens),
+    )
+    if len(vectors) < len(new):
+        await session.copy(
+            _COPY_TO_EMBED,
+            ["uuid", "text", "uuid", "int4"],
+            (
+                (chunk_id, workspace_id, row.document_id, row.chunk.index // ROUND)
+                for chunk_id, row in new.items()
+                if chunk_id not in vectors
+            ),
+        )
+
+
+def _analyse(workspace_id: str, rows: dict[UUID, ChunkRow]) -> tuple[dict[UUID, dict[int, float]], dict[str, int]]:
+    """Return the impacts of the chunks' terms, and the chunks' words."""
+    texts = {chunk_id: row.text for chunk_id, row in rows.items()}
+    impacts = {chunk_id: weigh_chunk(workspace_id, text) for chunk_id, text in texts.items()}
+    return impacts, list_words(workspace_id, texts.values())
 
 
 def _describe(row: ChunkRow) -> dict[str, str]:
