@@ -37,8 +37,10 @@ class GraphPass:
         control: RunControl | None = None,
         attempt: int = 1,
         until: str | None = None,
+        begins_thread: bool = False,
     ) -> None:
-        """`started` is a time of `perf_counter`. The pass ends once the node `until` has run."""
+        """`started` is a time of `perf_counter`. The pass ends once the node `until` has run. `begins_thread` says that
+        the thread has no states, which need not be looked for."""
         self.thread_id = thread_id
         self.state = merge_state(blank_question(), turn)
         self.events: list[Event] = []
@@ -53,6 +55,7 @@ class GraphPass:
         self._control = control
         self._attempt = attempt
         self._until = until
+        self._begins_thread = begins_thread
         self._trace_id = trace_id(turn["run_id"], attempt)
 
     async def follow(self, graph_input: TurnInput | None, *, ahead: bool) -> AsyncGenerator[Event]:
@@ -68,7 +71,9 @@ class GraphPass:
                 async with speculate(self._context) if ahead else nullcontext(self._context) as context:
                     stream = self._states.graph.astream(
                         graph_input,
-                        configure_run(self.thread_id, self._turn, attempt=self._attempt),
+                        configure_run(
+                            self.thread_id, self._turn, attempt=self._attempt, begins_thread=self._begins_thread
+                        ),
                         context=context,
                         stream_mode=["custom", "values"],
                         durability="async",
