@@ -28,7 +28,8 @@ _STORED_CHUNKS: LiteralString = """
 
 _READ_VECTORS: LiteralString = """
     SELECT DISTINCT ON (c.document_id, c.content_hash)
-           c.document_id, c.content_hash, c.embedding, coalesce(t.tokens, '') AS tokens
+           c.document_id, c.content_hash, c.embedding, coalesce(t.tokens, '') AS tokens,
+           coalesce(t.places, '') AS places
     FROM chunks c LEFT JOIN chunk_tokens t ON t.chunk_id = c.id
     WHERE c.workspace_id = %(workspace_id)s AND c.document_id = ANY(%(document_ids)s::uuid[])
       AND c.content_hash = ANY(%(content_hashes)s::text[]) AND c.embedding IS NOT NULL
@@ -64,7 +65,7 @@ _COPY_TERMS: LiteralString = """
 """
 
 _COPY_TOKENS: LiteralString = """
-    COPY chunk_tokens (chunk_id, workspace_id, tokens) FROM STDIN WITH (FORMAT binary)
+    COPY chunk_tokens (chunk_id, workspace_id, tokens, places) FROM STDIN WITH (FORMAT binary)
 """
 
 _COPY_TO_EMBED: LiteralString = """
@@ -129,7 +130,8 @@ async def find_vectors(session: Session, new: dict[UUID, ChunkRow]) -> dict[UUID
             content_hashes=list({row.chunk.content_hash for row in repeated.values()}),
         )
         found = {
-            (row["document_id"], row["content_hash"]): ChunkVectors(row["embedding"], row["tokens"]) for row in rows
+            (row["document_id"], row["content_hash"]): ChunkVectors(row["embedding"], row["tokens"], row["places"])
+            for row in rows
         }
         for chunk_id, row in repeated.items():
             if (place := (row.document_id, row.chunk.content_hash)) in found:
@@ -224,8 +226,12 @@ async def _copy_rows(session: Session, new: dict[UUID, ChunkRow], vectors: dict[
     )
     await session.copy(
         _COPY_TOKENS,
-        ["uuid", "text", "bytea"],
-        ((chunk_id, workspace_id, stored.tokens) for chunk_id, stored in vectors.items() if stored.tokens),
+        ["uuid", "text", "bytea", "bytea"],
+        (
+            (chunk_id, workspace_id, stored.tokens, stored.places)
+            for chunk_id, stored in vectors.items()
+            if stored.tokens
+        ),
     )
     if len(vectors) < len(new):
         await session.copy(
