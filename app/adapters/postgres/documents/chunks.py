@@ -21,6 +21,12 @@ from domain.ports.documents import ChunkVectors, DocumentContent
 ROUND = 64
 """Number of a document's chunks that are embedded before other documents have their turn."""
 
+PART = 1_000
+"""Number of chunks whose terms are copied at once, while those of the next ones are found."""
+
+_Analysed = tuple[dict[UUID, dict[int, float]], dict[str, int]]
+"""The impacts of each chunk's terms, and the words of all, each with the id of its term."""
+
 _STORED_CHUNKS: LiteralString = """
     SELECT id AS chunk_id, content_hash FROM chunks
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
@@ -171,29 +177,45 @@ async def insert_chunks(
 ) -> tuple[Counter[int], dict[str, int]]:
     """Store new chunks; those without vectors are to be embedded later. Returns the number of them that hold each
     term, and their words, each with the id of its term."""
-    # In a thread, and while the server takes the other rows, because a long document takes half a second.
-    analysing = asyncio.create_task(asyncio.to_thread(_analyse, session.workspace_id, new))
+    rows = list(new.items())
+    parts = [dict(rows[first : first + PART]) for first in range(0, len(rows), PART)]
+    terms: Counter[int] = Counter()
+    words: dict[str, int] = {}
+
+    def analyse(part: dict[UUID, ChunkRow]) -> asyncio.Task[_Analysed]:
+        return asyncio.create_task(asyncio.to_thread(_analyse, session.workspace_id, part))
+
+    # In a thread, and while the server takes other rows, because a document of 5 MB takes two seconds.
+    ahead = [analyse(part) for part in parts[:1]]
     try:
         async with session.copying():
             await _copy_rows(session, new, vectors)
-            impacts, words = await analysing
-            await session.copy(
-                _COPY_TERMS,
-                ["uuid", "text", "uuid", "int4[]", "sparsevec"],
-                (
-                    (
-                        chunk_id,
-                        session.workspace_id,
-                        new[chunk_id].document_id,
-                        list(weights),
-                        SparseVector(weights, TERM_IDS),
-                    )
-                    for chunk_id, weights in impacts.items()
-                ),
-            )
+            for number, part in enumerate(parts):
+                impacts, found = await ahead.pop()
+                ahead += [analyse(following) for following in parts[number + 1 : number + 2]]
+                terms.update(chain.from_iterable(impacts.values()))
+                words |= found
+                await _copy_terms(session, part, impacts)
     finally:
-        await end_tasks(analysing)
-    return Counter(chain.from_iterable(impacts.values())), words
+        await end_tasks(*ahead)
+    return terms, words
+
+
+async def _copy_terms(session: Session, rows: dict[UUID, ChunkRow], impacts: dict[UUID, dict[int, float]]) -> None:
+    await session.copy(
+        _COPY_TERMS,
+        ["uuid", "text", "uuid", "int4[]", "sparsevec"],
+        (
+            (
+                chunk_id,
+                session.workspace_id,
+                rows[chunk_id].document_id,
+                list(weights),
+                SparseVector(weights, TERM_IDS),
+            )
+            for chunk_id, weights in impacts.items()
+        ),
+    )
 
 
 async def _copy_rows(session: Session, new: dict[UUID, ChunkRow], vectors: dict[UUID, ChunkVectors]) -> None:
@@ -245,7 +267,7 @@ async def _copy_rows(session: Session, new: dict[UUID, ChunkRow], vectors: dict[
         )
 
 
-def _analyse(workspace_id: str, rows: dict[UUID, ChunkRow]) -> tuple[dict[UUID, dict[int, float]], dict[str, int]]:
+def _analyse(workspace_id: str, rows: dict[UUID, ChunkRow]) -> _Analysed:
     """Return the impacts of the chunks' terms, and the chunks' words."""
     texts = {chunk_id: row.text for chunk_id, row in rows.items()}
     impacts = {chunk_id: weigh_chunk(workspace_id, text) for chunk_id, text in texts.items()}
