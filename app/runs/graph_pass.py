@@ -15,6 +15,7 @@ from app.runs.thread_states import ThreadStates
 from domain.errors import AskgraphError, EmbedderUnavailable, InputError, NotOnTape
 from domain.events import Done, Event, Failed
 from domain.ports.judgement import Judges
+from domain.runs import NEW_THREAD
 from domain.state import TurnInput, blank_question
 from graphs.speculation import speculate
 from nodes.context import Context
@@ -66,14 +67,14 @@ class GraphPass:
         """
         # LangGraph's first values are the input merged into the state of the thread's last turn, which is not ours.
         is_ours = graph_input is None
+        config = configure_run(self.thread_id, self._turn, attempt=self._attempt)
+        config["configurable"] |= {NEW_THREAD: True} if self._begins_thread else {}
         try:
             with self._states.translating_errors():
                 async with speculate(self._context) if ahead else nullcontext(self._context) as context:
                     stream = self._states.graph.astream(
                         graph_input,
-                        configure_run(
-                            self.thread_id, self._turn, attempt=self._attempt, begins_thread=self._begins_thread
-                        ),
+                        config,
                         context=context,
                         stream_mode=["custom", "values"],
                         durability="async",

@@ -6,15 +6,11 @@ from uuid import UUID, uuid5
 
 from langchain_core.runnables import RunnableConfig
 
-from domain.runs import NEW_THREAD
 from graphs.answer import RECURSION_LIMIT
 
 
-def configure_run(
-    thread_id: str, turn: Mapping[str, Any], *, attempt: int = 1, begins_thread: bool = False, **more: str
-) -> RunnableConfig:
-    """Build the configuration of one attempt at a run. `more` is added to the metadata. With `begins_thread`, no states
-    of the thread are looked for.
+def configure_run(thread_id: str, turn: Mapping[str, Any], *, attempt: int = 1, **more: str) -> RunnableConfig:
+    """Build the configuration of one attempt at a run. `more` is added to the metadata.
 
     Traces and checkpoints are found by the metadata; checkpoints of an attempt that a later one has replaced are
     refused by it.
@@ -27,9 +23,8 @@ def configure_run(
         "attempt": attempt,
         **more,
     }
-    located = locate_states(metadata["workspace_id"], thread_id)["configurable"]
     return RunnableConfig(
-        configurable=located | {NEW_THREAD: True} if begins_thread else located,
+        configurable=locate_states(metadata["workspace_id"], thread_id)["configurable"],
         run_id=UUID(trace_id(turn["run_id"], attempt)),
         run_name="answer",
         metadata=metadata,
