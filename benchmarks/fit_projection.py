@@ -63,7 +63,7 @@ def build_passages() -> list[str]:
 async def main() -> None:
     embedder = OnnxEmbedder.load()
     moment = np.zeros((embedder.dimension, embedder.dimension))
-    async for _, _, tokens in embedder.stream_passages(build_passages()):
+    async for _, _, tokens, _ in embedder.stream_passages(build_passages()):
         moment += tokens.T.astype(np.float64) @ tokens
     values, vectors = np.linalg.eigh(moment)
     values, vectors = values[::-1], vectors[:, ::-1]

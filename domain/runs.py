@@ -12,6 +12,10 @@ from domain.outcome import Outcome, Reason
 from domain.scope import ScopeJson
 from domain.state import Degradation, Turn, TurnInput, Usage
 
+NEW_THREAD = "__new_thread"
+"""Key of a run's configuration whose thread has no states yet, so that none are looked for. LangGraph leaves keys with
+such a name out of the metadata."""
+
 
 class StepTime(TypedDict):
     """One execution of a node."""

@@ -1,5 +1,7 @@
 """The answer graph. The diagram in the README is drawn from it."""
 
+from collections.abc import Awaitable, Callable
+from functools import wraps
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -97,7 +99,7 @@ def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, mod
     graph.add_edge(START, "route")
     graph.add_conditional_edges(
         "route",
-        decide_route,
+        _await(decide_route),
         {
             "conversational": "converse",
             "out_of_scope": "decline",
@@ -109,7 +111,7 @@ def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, mod
     graph.add_edge("rerank", "grade")
     graph.add_conditional_edges(
         "grade",
-        decide_sufficiency,
+        _await(decide_sufficiency),
         {
             "sufficient": "generate",
             "poor, retries left": "reformulate",
@@ -118,10 +120,10 @@ def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, mod
             "ambiguous": "ask_back",
         },
     )
-    graph.add_conditional_edges("describe", decide_description, {"described": END, "ambiguous": "ask_back"})
+    graph.add_conditional_edges("describe", _await(decide_description), {"described": END, "ambiguous": "ask_back"})
     graph.add_conditional_edges(
         "reformulate",
-        decide_retry,
+        _await(decide_retry),
         {
             "new query": "retrieve",
             "nothing new, partly answerable": "generate",
@@ -131,16 +133,26 @@ def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, mod
     )
     graph.add_conditional_edges(
         "generate",
-        decide_answer,
+        _await(decide_answer),
         {"mode verifies": "verify", "mode does not": END, "answerer failed": "degrade"},
     )
     graph.add_conditional_edges(
-        "degrade", decide_remedy, {"answer otherwise": "generate", "nothing to answer from": "abstain"}
+        "degrade", _await(decide_remedy), {"answer otherwise": "generate", "nothing to answer from": "abstain"}
     )
-    graph.add_conditional_edges("verify", decide_support, {"supported": END, "unsupported claims": "reconcile"})
-    graph.add_conditional_edges("reconcile", decide_repair, {"reconciled": END, "nothing is left": "degrade"})
+    graph.add_conditional_edges("verify", _await(decide_support), {"supported": END, "unsupported claims": "reconcile"})
+    graph.add_conditional_edges("reconcile", _await(decide_repair), {"reconciled": END, "nothing is left": "degrade"})
     for last in ("converse", "decline", "ask_back", "abstain"):
         graph.add_edge(last, END)
     compiled = graph.compile(checkpointer=checkpointer, name="answer")
     # Every checkpoint's metadata then holds the version of the state's types, whoever runs the graph.
     return compiled.with_config(metadata={"state_version": STATE_VERSION})
+
+
+def _await(decide: Callable[[AnswerState], str]) -> Callable[[AnswerState], Awaitable[str]]:
+    """Return the router as a coroutine, because LangGraph runs a plain function in a thread: .5 ms for a comparison."""
+
+    @wraps(decide)
+    async def decide_here(state: AnswerState) -> str:
+        return decide(state)
+
+    return decide_here

@@ -9,19 +9,26 @@ from domain.errors import Saturated
 
 PREPARING = 32
 """Number of runs that search and judge at once; others wait for their turn. Until its answer is being written a run
-needs the processor, some 0.2 s of it, and a step has 15 s: with 300 of them side by side on two cores, steps ran out of
+needs the processor, some 0.1 s of it, and a step has 15 s: with 300 of them side by side on two cores, steps ran out of
 time and were repeated. Writing waits for the model, so the number of answers that are being written is not limited."""
+
+PREPARING_LOCALLY = 16
+"""The same where no language model judges. Runs then wait for the processor alone, and side by side all have their
+first word at the end: of 32, half had theirs after .8 of the time that all took, and after .5 with 16 at once."""
 
 
 class Admission:
     """Refuses runs that this process has no room for, before they are accepted. Limits of callers are others:
     `app.access.limits`."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, *, is_local: bool = False) -> None:
+        """`is_local`: no language model judges."""
         self.most = most
         self.running = 0
         """Number of runs that this process has taken on."""
-        self._turns = asyncio.Semaphore(PREPARING)
+        self.preparing = PREPARING_LOCALLY if is_local else PREPARING
+        """Number of runs that search and judge at once."""
+        self._turns = asyncio.Semaphore(self.preparing)
         self.waiting = 0
         """Number of runs that wait for their turn to search and judge."""
 

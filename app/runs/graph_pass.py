@@ -15,6 +15,7 @@ from app.runs.thread_states import ThreadStates
 from domain.errors import AskgraphError, EmbedderUnavailable, InputError, NotOnTape
 from domain.events import Done, Event, Failed
 from domain.ports.judgement import Judges
+from domain.runs import NEW_THREAD
 from domain.state import TurnInput, blank_question
 from graphs.speculation import speculate
 from nodes.context import Context
@@ -37,8 +38,10 @@ class GraphPass:
         control: RunControl | None = None,
         attempt: int = 1,
         until: str | None = None,
+        begins_thread: bool = False,
     ) -> None:
-        """`started` is a time of `perf_counter`. The pass ends once the node `until` has run."""
+        """`started` is a time of `perf_counter`. The pass ends once the node `until` has run. `begins_thread` says that
+        the thread has no states, which need not be looked for."""
         self.thread_id = thread_id
         self.state = merge_state(blank_question(), turn)
         self.events: list[Event] = []
@@ -53,6 +56,7 @@ class GraphPass:
         self._control = control
         self._attempt = attempt
         self._until = until
+        self._begins_thread = begins_thread
         self._trace_id = trace_id(turn["run_id"], attempt)
 
     async def follow(self, graph_input: TurnInput | None, *, ahead: bool) -> AsyncGenerator[Event]:
@@ -63,12 +67,14 @@ class GraphPass:
         """
         # LangGraph's first values are the input merged into the state of the thread's last turn, which is not ours.
         is_ours = graph_input is None
+        config = configure_run(self.thread_id, self._turn, attempt=self._attempt)
+        config["configurable"] |= {NEW_THREAD: True} if self._begins_thread else {}
         try:
             with self._states.translating_errors():
                 async with speculate(self._context) if ahead else nullcontext(self._context) as context:
                     stream = self._states.graph.astream(
                         graph_input,
-                        configure_run(self.thread_id, self._turn, attempt=self._attempt),
+                        config,
                         context=context,
                         stream_mode=["custom", "values"],
                         durability="async",

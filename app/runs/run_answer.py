@@ -83,7 +83,7 @@ class RunAnswer:
         if self._lease.attempt > MAX_ATTEMPTS:
             raise RunLost
         # A new thread has no state, and finding none takes as long as reading one.
-        saved = None if self.request.begins_thread and self._lease.attempt == 1 else await self._read_state()
+        saved = None if self._begins_thread else await self._read_state()
         values = self._read_values(saved)
         if self._lease.attempt > 1:
             self._send_restart(values)
@@ -170,6 +170,11 @@ class RunAnswer:
         return self._parts.trace_url(trace_id(self.request.run_id, self._lease.attempt))
 
     @property
+    def _begins_thread(self) -> bool:
+        """Return True where no earlier run or attempt can have saved a state."""
+        return self.request.begins_thread and self._lease.attempt == 1
+
+    @property
     def _until(self) -> str | None:
         """The node after which a replay is to stop."""
         return (self.request.forked_from or {}).get("until")
@@ -218,6 +223,7 @@ class RunAnswer:
             control=self._control,
             attempt=self._lease.attempt,
             until=self._until,
+            begins_thread=self._begins_thread and not self.request.history,
         )
         self._pass = graph_pass
         # Speculative work would use up what is on a tape.

@@ -180,7 +180,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
                 library=library,
                 models=models,
                 runs=runs,
-                admission=Admission(settings.max_runs),
+                admission=Admission(settings.max_runs, is_local=models.chat.small is None),
                 limits=CallerLimits(runs.usage, settings.limits),
                 identities=await stack.enter_async_context(open_identities(settings)),
                 keys=PostgresKeyStore(servers.database.pool),

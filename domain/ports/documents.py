@@ -132,6 +132,8 @@ class ChunkVectors:
     embedding: Vector
     tokens: bytes = b""
     """Encoded by `app/adapters/rerankers/late_interaction.py`; empty where no local reranker is in use."""
+    places: bytes = b""
+    """Where in the embedded text each token begins, two bytes each; empty where one begins too far on for that."""
 
 
 class EmbeddingBacklog(Protocol):

@@ -97,6 +97,8 @@ class TokenChunk:
     lead: str
     """With title and headings, what was embedded with the text; see `domain.documents.embedding_text`."""
     tokens: bytes
+    places: bytes = b""
+    """As in `ChunkVectors`; empty where they are not stored."""
 
 
 class TokenVectors(Protocol):

@@ -7,7 +7,7 @@ import re
 import tomllib
 import unicodedata
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -17,7 +17,7 @@ Language = Literal["en", "de", "fr", "es"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 
 _DATA = Path(__file__).parent / "data"
-_ACCENTS = str.maketrans("", "", "".join(map(chr, range(0x300, 0x370))))
+_ACCENTS = re.compile("[\u0300-\u036f]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def fold(text: str) -> str:
     if text.isascii():
         return text.lower()
     text = unicodedata.normalize("NFKC", text).casefold().replace("’", "'").replace("‐", "-").replace("‑", "-")
-    return text if text.isascii() else unicodedata.normalize("NFD", text).translate(_ACCENTS)
+    return text if text.isascii() else _ACCENTS.sub("", unicodedata.normalize("NFD", text))
 
 
 LETTER = 0.7
@@ -68,7 +68,12 @@ _LETTERS = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 def detect_language(text: str) -> Language | None:
     """Return the language in which most function words and letters of the beginning of the text are; None where no
     language leads."""
-    text = text[:READ]
+    return _detect(text[:READ])
+
+
+# Cached, because several steps of a turn read the same sources.
+@lru_cache(maxsize=1024)
+def _detect(text: str) -> Language | None:
     marks = _count_languages()
     scores: dict[Language, float] = dict.fromkeys(LANGUAGES, 0.0)
     for word in _LETTERS.findall(fold(text)):

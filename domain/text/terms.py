@@ -10,7 +10,7 @@ import re
 import threading
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, repeat
 
 import Stemmer
 
@@ -79,17 +79,27 @@ def _split(text: str) -> Iterator[tuple[str, ...]]:
     return chain.from_iterable(map(_read_word, _WORD.findall(fold(text))))
 
 
+@lru_cache(maxsize=200_000)
+def _stem_word(word: str) -> tuple[str, ...]:
+    return tuple(_stem(term) for terms in _read_word(word) for term in terms)
+
+
 def analyse(text: str) -> list[str]:
     """Return the text's index terms, stemmed, in order and with repeats. The same for passages and queries of any
     language, because an index is asked in all of them."""
-    return [_stem(term) for terms in _split(text) for term in terms]
+    return list(chain.from_iterable(map(_stem_word, _WORD.findall(fold(text)))))
+
+
+@lru_cache(maxsize=200_000)
+def _stem_word_in(language: Language, word: str) -> tuple[str, ...]:
+    stop_words = read_words(language).stop_words
+    return tuple(_stem(term, language) for terms in _read_word(word) for term in terms if term not in stop_words)
 
 
 def analyse_in(language: Language, text: str) -> list[str]:
     """Return the text's terms as `analyse` does, but stemmed as words of `language`, and without all of its function
     words. To compare a question with texts that are read at the time of the question."""
-    stop_words = read_words(language).stop_words
-    return [_stem(term, language) for terms in _split(text) for term in terms if term not in stop_words]
+    return list(chain.from_iterable(map(_stem_word_in, repeat(language), _WORD.findall(fold(text)))))
 
 
 @lru_cache(maxsize=2048)

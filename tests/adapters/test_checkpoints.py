@@ -28,6 +28,7 @@ from app.adapters.postgres.checkpoints import buffer
 from app.adapters.postgres.checkpoints.saver import PackedSaver, open_saver
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, open_pool
 from domain.errors import DamagedState, DatabaseUnavailable, InputError
+from domain.runs import NEW_THREAD
 from tests.adapters.dying_run import build_run
 
 Do = Callable[[], Awaitable[None]]
@@ -287,6 +288,16 @@ async def test_later_changes_of_a_value_do_not_reach_the_stored_one(saver: Packe
     assert found.checkpoint["channel_values"] == {"kept": {"a": [1]}}
     assert found.pending_writes == [("task", "kept", {"a": [1]})]
     assert found.metadata["parents"] == {"": "x"}
+
+
+async def test_a_thread_that_is_said_to_be_new_is_not_looked_for(saver: PackedSaver) -> None:
+    config = thread()
+    put_config = await put(saver, config | {"configurable": config["configurable"] | {NEW_THREAD: True}}, {"kept": [1]})
+    assert await saver.aget_tuple({"configurable": config["configurable"] | {NEW_THREAD: True}}) is None
+    assert NEW_THREAD not in put_config["configurable"]
+    found = await saver.aget_tuple(config)
+    assert found is not None
+    assert NEW_THREAD not in found.metadata
 
 
 async def test_other_processes_see_what_is_flushed_and_this_one_sees_everything(

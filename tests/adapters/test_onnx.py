@@ -46,7 +46,7 @@ async def test_vectors_are_those_of_the_graph_that_computes_in_floats(embedder: 
         f"{BREAD} {PARIS} " * 8,
     ]
     for text in texts:
-        ids = np.array(embedder._tokenize([text]), dtype=np.int64)
+        ids = np.array([embedder._tokenize([text])[0][0]], dtype=np.int64)
         inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
         [[hidden]] = original.run(["last_hidden_state"], inputs)
         pooled = hidden.mean(axis=0) / np.linalg.norm(hidden.mean(axis=0))

@@ -1,7 +1,9 @@
 """Scoring units by the token vectors that are stored for their chunks."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
@@ -9,6 +11,7 @@ from app.adapters.rerankers.late_interaction import (
     DIMENSIONS,
     LateInteractionEncoder,
     compare,
+    compress_places,
     project,
     read_projection,
 )
@@ -61,7 +64,9 @@ async def store(text: str, embedder: OnnxEmbedder) -> Stored:
     )
     return Stored(
         [
-            TokenChunk("d", chunk.start, chunk.text, TITLE, chunk.heading_path, chunk.lead, vectors.tokens)
+            TokenChunk(
+                "d", chunk.start, chunk.text, TITLE, chunk.heading_path, chunk.lead, vectors.tokens, vectors.places
+            )
             for chunk, vectors in zip(chunks, encoded, strict=True)
         ]
     )
@@ -90,6 +95,22 @@ async def test_a_unit_is_compared_by_exactly_its_tokens(unit: str, embedder: Onn
     question = project(await embedder.embed_query_tokens(QUESTION), read_projection())
     assert scored is not None
     assert scored.tokens == pytest.approx(compare(question, [tokens])[0], abs=1e-3)
+
+
+async def test_stored_places_of_tokens_save_cutting_the_chunks_into_tokens_again(
+    embedder: OnnxEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = await store(TEXT, embedder)
+    asked = [stretch(TEXT, ANSWER, "Lost badge | 15", "The caretaker keeps the log")]
+    without = Stored([replace(chunk, places=b"") for chunk in stored.chunks])
+    found_anew = await LateInteractionUnitScorer(embedder, without).score(SCOPE, QUESTION, asked)
+    monkeypatch.setattr(embedder, "locate_words", lambda _: pytest.fail("The places are stored."))
+    assert await LateInteractionUnitScorer(embedder, stored).score(SCOPE, QUESTION, asked) == found_anew
+
+
+def test_places_that_two_bytes_cannot_hold_are_not_stored() -> None:
+    assert compress_places(np.array([0, 65_535], dtype=np.int32)) == b"\0\0\xff\xff"
+    assert compress_places(np.array([0, 65_536], dtype=np.int32)) == b""
 
 
 async def test_a_unit_that_several_chunks_hold_is_compared_by_all_its_tokens(embedder: OnnxEmbedder) -> None:

@@ -85,7 +85,7 @@ async def test_a_conversation_has_a_limited_number_of_waiting_questions(
 async def test_runs_search_and_judge_in_turn_and_all_are_answered(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(admission, "PREPARING", 1)
+    monkeypatch.setattr(admission, "PREPARING_LOCALLY", 1)
     async with open_services(settings) as services, services.make_run_manager() as manager:
         await services.library.ingestion.add("default", "handbook.md", HANDBOOK)
         waited = []

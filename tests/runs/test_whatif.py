@@ -5,7 +5,6 @@ from contextlib import AsyncExitStack
 import pytest
 
 from app.runs import whatif
-from app.runs.admission import PREPARING
 from app.runs.whatif import Outcome, WhatIf
 from app.settings import Settings
 from app.wiring.services import Services, open_services
@@ -54,7 +53,7 @@ async def test_the_source_that_carries_the_answer_is_found(services: Services, m
     assert await services.runs.log.list_thread("default", done["thread_id"]) == before
     monkeypatch.setattr(whatif, "TOTAL_SECONDS", 0.1)
     async with AsyncExitStack() as others:
-        for _ in range(PREPARING):
+        for _ in range(services.admission.preparing):
             await others.enter_async_context(services.admission.take_turn())
         waited = await try_all(services, done)
     assert {each["problem"] for each in waited["outcomes"]} == {"not tried: the time for all of them was over"}

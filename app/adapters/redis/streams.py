@@ -25,9 +25,10 @@ row."""
 KEPT_EVENTS = 10_000
 """Approximate length of a stream: ten times the longest answer of the shipped modes at one token per event. A longer
 run loses its first events, but `done` carries the whole answer."""
-GATHER_SECONDS = 0.01
-"""Seconds that the first event waits to be written together with others: 16 events at 32 runs of 50 tokens a second, at
-a sixth of the CPU of single writes. Followers in the run's own process do not wait for it, nor does `flush`."""
+GATHER_SECONDS = 0.03
+"""Seconds that the first event waits to be written together with others: 48 events at 32 runs of 50 tokens a second, at
+less than a sixth of the CPU of single writes. Followers in the run's own process do not wait for it, nor does
+`flush`."""
 BATCH = 200
 """Events written or read at once, so that neither the server nor the loop blocks for long after an outage."""
 PENDING = 50_000

@@ -47,8 +47,10 @@ class LateInteractionEncoder:
         Raises `EmbedderUnavailable`.
         """
         vectors: dict[int, ChunkVectors] = {}
-        async for position, embedding, tokens in self._embedder.stream_passages(texts):
-            vectors[position] = ChunkVectors(embedding, compress(project(tokens, self._projection)))
+        async for position, embedding, tokens, places in self._embedder.stream_passages(texts):
+            vectors[position] = ChunkVectors(
+                embedding, compress(project(tokens, self._projection)), compress_places(places)
+            )
         return [vectors[position] for position in range(len(texts))]
 
 
@@ -90,6 +92,11 @@ def compress(vectors: Vector) -> bytes:
     levels = np.clip(np.floor(vectors / STEP) + LEVELS // 2, 0, LEVELS - 1).astype(np.uint8)
     pairs: NDArray[np.uint8] = levels[:, 0::2] << 4 | levels[:, 1::2]
     return pairs.tobytes()
+
+
+def compress_places(places: NDArray[np.int32]) -> bytes:
+    """Return the places in two bytes each; nothing where one does not fit."""
+    return places.astype("<u2").tobytes() if places.max(initial=0) < 2**16 else b""
 
 
 def compare(question: Vector, stored: Sequence[bytes]) -> list[float]:

@@ -1,7 +1,7 @@
 """Scores units by the token vectors that ingestion stored for late interaction (`late_interaction`).
 
-A unit's tokens are found by its place in the document. The places of a chunk's tokens are not stored: the tokenizer
-finds them anew, without a run of the model. So a question costs one run, for itself.
+A unit's tokens are found by its place in the document. Earlier versions stored no places with the vectors; there the
+tokenizer finds them anew, without a run of the model. So a question costs one run, for itself.
 """
 
 import asyncio
@@ -88,7 +88,7 @@ class LateInteractionUnitScorer:
         pieces = [(index, piece) for index in bare for piece in _cut(stretches[index])][:ENCODED]
         encoded = await self._encoder.encode([_embedded(piece) for _, piece in pieces])
         made = [
-            (index, replace(piece, tokens=vectors.tokens))
+            (index, replace(piece, tokens=vectors.tokens, places=vectors.places))
             for (index, piece), vectors in zip(pieces, encoded, strict=True)
         ]
         for index in bare:
@@ -114,7 +114,7 @@ class LateInteractionUnitScorer:
         """Return which tokens stand in the chunk's own text and not in its title or lead, and their offsets in the
         document. None where the vectors were made of another text than would be embedded today."""
         embedded = _embedded(chunk)
-        starts = self._embedder.locate_words(embedded)
+        starts = np.frombuffer(chunk.places, "<u2") if chunk.places else self._embedder.locate_words(embedded)
         if len(starts) * _BYTES != len(chunk.tokens):
             return None
         kept = find_plain(chunk.text) or [(0, len(chunk.text))]

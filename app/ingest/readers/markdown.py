@@ -33,6 +33,8 @@ _TEMPLATING = re.compile(
     re.IGNORECASE,
 )
 """What site generators replace or drop, outside code."""
+_MARK = re.compile(r"[{*<\[]")
+"""What each part of `_TEMPLATING` holds at least one of."""
 _TAB = re.compile(r"([ \t]*)===[+!]?[ \t]+(\"[^\"\n]*\")[ \t]*$")
 _COLONS = re.compile(r"[ \t]*:{3,}[ \t]*(?:\{?([\w-]+)\}?)?[ \t]*(?:\[([^\]\n]{1,200})\]|([^\n{]{1,200}))?.*$")
 _ALERT = re.compile(r"\[!(\w{1,20})\][+-]?[ \t]*")
@@ -219,7 +221,8 @@ def _spell(assembly: Assembly, tokens: Sequence[Token]) -> Iterator[str]:
     """Yield the words of inline tokens; raw tags are markup and go, except those that break a line."""
     for is_code, pieces in groupby(_spell_marked(assembly, tokens), key=lambda piece: piece[0]):
         text = "".join(text for _, text in pieces)
-        yield text if is_code else _TEMPLATING.sub("", text)
+        # Looking for its marks first is many times faster than the expression on text that has none.
+        yield _TEMPLATING.sub("", text) if not is_code and _MARK.search(text) else text
 
 
 def _spell_marked(assembly: Assembly, tokens: Sequence[Token]) -> Iterator[tuple[bool, str]]:

@@ -40,6 +40,7 @@ from app.adapters.postgres.checkpoints.packs import PACKED, TaskWrites, unpack
 from app.adapters.postgres.pool import ALL_WORKSPACES, Everywhere, Pool, borrow, translated_errors
 from app.adapters.postgres.row_security import secure
 from domain.errors import DamagedState
+from domain.runs import NEW_THREAD
 
 KNOWN_CHECKPOINTS = 1024
 """Number of recent checkpoints for which the saver remembers which pack holds which value. The successor of a forgotten
@@ -195,7 +196,10 @@ class PackedSaver(AsyncPostgresSaver):
         self._buffer.note_put(thread_id)
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Return a checkpoint, after storing what is buffered of its thread."""
+        """Return a checkpoint, after storing what is buffered of its thread; None at once where the configuration says
+        that the thread has none."""
+        if config["configurable"].get(NEW_THREAD):
+            return None
         await self._buffer.store(_read_place(config)[0])
         found = await super(PackedSaver, self.within(self._read_workspace(config))).aget_tuple(config)
         if found is not None:

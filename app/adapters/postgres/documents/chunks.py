@@ -12,12 +12,20 @@ from pgvector.psycopg import SparseVector  # type: ignore[import-untyped]
 from psycopg.types.json import Jsonb
 
 from app.adapters.postgres.library.bm25 import TERM_IDS, weigh_chunk
+from app.adapters.postgres.library.vocabulary import list_words
 from app.adapters.postgres.pool import Session
+from app.support.cancelling import end_tasks
 from domain.documents import Chunk, embedding_text
 from domain.ports.documents import ChunkVectors, DocumentContent
 
 ROUND = 64
 """Number of a document's chunks that are embedded before other documents have their turn."""
+
+PART = 1_000
+"""Number of chunks whose terms are copied at once, while those of the next ones are found."""
+
+_Analysed = tuple[dict[UUID, dict[int, float]], dict[str, int]]
+"""The impacts of each chunk's terms, and the words of all, each with the id of its term."""
 
 _STORED_CHUNKS: LiteralString = """
     SELECT id AS chunk_id, content_hash FROM chunks
@@ -26,7 +34,8 @@ _STORED_CHUNKS: LiteralString = """
 
 _READ_VECTORS: LiteralString = """
     SELECT DISTINCT ON (c.document_id, c.content_hash)
-           c.document_id, c.content_hash, c.embedding, coalesce(t.tokens, '') AS tokens
+           c.document_id, c.content_hash, c.embedding, coalesce(t.tokens, '') AS tokens,
+           coalesce(t.places, '') AS places
     FROM chunks c LEFT JOIN chunk_tokens t ON t.chunk_id = c.id
     WHERE c.workspace_id = %(workspace_id)s AND c.document_id = ANY(%(document_ids)s::uuid[])
       AND c.content_hash = ANY(%(content_hashes)s::text[]) AND c.embedding IS NOT NULL
@@ -62,7 +71,7 @@ _COPY_TERMS: LiteralString = """
 """
 
 _COPY_TOKENS: LiteralString = """
-    COPY chunk_tokens (chunk_id, workspace_id, tokens) FROM STDIN WITH (FORMAT binary)
+    COPY chunk_tokens (chunk_id, workspace_id, tokens, places) FROM STDIN WITH (FORMAT binary)
 """
 
 _COPY_TO_EMBED: LiteralString = """
@@ -127,7 +136,8 @@ async def find_vectors(session: Session, new: dict[UUID, ChunkRow]) -> dict[UUID
             content_hashes=list({row.chunk.content_hash for row in repeated.values()}),
         )
         found = {
-            (row["document_id"], row["content_hash"]): ChunkVectors(row["embedding"], row["tokens"]) for row in rows
+            (row["document_id"], row["content_hash"]): ChunkVectors(row["embedding"], row["tokens"], row["places"])
+            for row in rows
         }
         for chunk_id, row in repeated.items():
             if (place := (row.document_id, row.chunk.content_hash)) in found:
@@ -162,66 +172,106 @@ async def move_chunks(session: Session, kept: dict[UUID, Chunk]) -> None:
         )
 
 
-async def insert_chunks(session: Session, new: dict[UUID, ChunkRow], vectors: dict[UUID, ChunkVectors]) -> Counter[int]:
+async def insert_chunks(
+    session: Session, new: dict[UUID, ChunkRow], vectors: dict[UUID, ChunkVectors]
+) -> tuple[Counter[int], dict[str, int]]:
     """Store new chunks; those without vectors are to be embedded later. Returns the number of them that hold each
-    term."""
-    workspace_id = session.workspace_id
-    # In a thread, because a large document takes a second.
-    impacts = await asyncio.to_thread(_weigh, workspace_id, new)
-    async with session.copying():
-        await session.copy(
-            _COPY_CHUNKS,
-            ["uuid", "text", "uuid", "text", "text[]", "text", "jsonb", "vector"],
+    term, and their words, each with the id of its term."""
+    rows = list(new.items())
+    parts = [dict(rows[first : first + PART]) for first in range(0, len(rows), PART)]
+    terms: Counter[int] = Counter()
+    words: dict[str, int] = {}
+
+    def analyse(part: dict[UUID, ChunkRow]) -> asyncio.Task[_Analysed]:
+        return asyncio.create_task(asyncio.to_thread(_analyse, session.workspace_id, part))
+
+    # In a thread, and while the server takes other rows, because a document of 5 MB takes two seconds.
+    ahead = [analyse(part) for part in parts[:1]]
+    try:
+        async with session.copying():
+            await _copy_rows(session, new, vectors)
+            for number, part in enumerate(parts):
+                impacts, found = await ahead.pop()
+                ahead += [analyse(following) for following in parts[number + 1 : number + 2]]
+                terms.update(chain.from_iterable(impacts.values()))
+                words |= found
+                await _copy_terms(session, part, impacts)
+    finally:
+        await end_tasks(*ahead)
+    return terms, words
+
+
+async def _copy_terms(session: Session, rows: dict[UUID, ChunkRow], impacts: dict[UUID, dict[int, float]]) -> None:
+    await session.copy(
+        _COPY_TERMS,
+        ["uuid", "text", "uuid", "int4[]", "sparsevec"],
+        (
             (
-                (
-                    chunk_id,
-                    workspace_id,
-                    row.document_id,
-                    row.chunk.content_hash,
-                    list(row.chunk.heading_path),
-                    row.chunk.text,
-                    Jsonb(_describe(row)),
-                    vectors[chunk_id].embedding if chunk_id in vectors else None,
-                )
-                for chunk_id, row in new.items()
-            ),
-        )
-        await session.copy(
-            _COPY_PLACES,
-            ["uuid", "text", "int4", "int4", "int4", "jsonb"],
-            (
-                (chunk_id, workspace_id, row.chunk.index, row.chunk.start, row.chunk.end, _write_lines(row.chunk))
-                for chunk_id, row in new.items()
-            ),
-        )
-        await session.copy(
-            _COPY_TERMS,
-            ["uuid", "text", "uuid", "int4[]", "sparsevec"],
-            (
-                (chunk_id, workspace_id, new[chunk_id].document_id, list(weights), SparseVector(weights, TERM_IDS))
-                for chunk_id, weights in impacts.items()
-            ),
-        )
-        await session.copy(
-            _COPY_TOKENS,
-            ["uuid", "text", "bytea"],
-            ((chunk_id, workspace_id, stored.tokens) for chunk_id, stored in vectors.items() if stored.tokens),
-        )
-        if len(vectors) < len(new):
-            await session.copy(
-                _COPY_TO_EMBED,
-                ["uuid", "text", "uuid", "int4"],
-                (
-                    (chunk_id, workspace_id, row.document_id, row.chunk.index // ROUND)
-                    for chunk_id, row in new.items()
-                    if chunk_id not in vectors
-                ),
+                chunk_id,
+                session.workspace_id,
+                rows[chunk_id].document_id,
+                list(weights),
+                SparseVector(weights, TERM_IDS),
             )
-    return Counter(chain.from_iterable(impacts.values()))
+            for chunk_id, weights in impacts.items()
+        ),
+    )
 
 
-def _weigh(workspace_id: str, rows: dict[UUID, ChunkRow]) -> dict[UUID, dict[int, float]]:
-    return {chunk_id: weigh_chunk(workspace_id, row.text) for chunk_id, row in rows.items()}
+async def _copy_rows(session: Session, new: dict[UUID, ChunkRow], vectors: dict[UUID, ChunkVectors]) -> None:
+    """Copy all rows of the chunks but their terms."""
+    workspace_id = session.workspace_id
+    await session.copy(
+        _COPY_CHUNKS,
+        ["uuid", "text", "uuid", "text", "text[]", "text", "jsonb", "vector"],
+        (
+            (
+                chunk_id,
+                workspace_id,
+                row.document_id,
+                row.chunk.content_hash,
+                list(row.chunk.heading_path),
+                row.chunk.text,
+                Jsonb(_describe(row)),
+                vectors[chunk_id].embedding if chunk_id in vectors else None,
+            )
+            for chunk_id, row in new.items()
+        ),
+    )
+    await session.copy(
+        _COPY_PLACES,
+        ["uuid", "text", "int4", "int4", "int4", "jsonb"],
+        (
+            (chunk_id, workspace_id, row.chunk.index, row.chunk.start, row.chunk.end, _write_lines(row.chunk))
+            for chunk_id, row in new.items()
+        ),
+    )
+    await session.copy(
+        _COPY_TOKENS,
+        ["uuid", "text", "bytea", "bytea"],
+        (
+            (chunk_id, workspace_id, stored.tokens, stored.places)
+            for chunk_id, stored in vectors.items()
+            if stored.tokens
+        ),
+    )
+    if len(vectors) < len(new):
+        await session.copy(
+            _COPY_TO_EMBED,
+            ["uuid", "text", "uuid", "int4"],
+            (
+                (chunk_id, workspace_id, row.document_id, row.chunk.index // ROUND)
+                for chunk_id, row in new.items()
+                if chunk_id not in vectors
+            ),
+        )
+
+
+def _analyse(workspace_id: str, rows: dict[UUID, ChunkRow]) -> _Analysed:
+    """Return the impacts of the chunks' terms, and the chunks' words."""
+    texts = {chunk_id: row.text for chunk_id, row in rows.items()}
+    impacts = {chunk_id: weigh_chunk(workspace_id, text) for chunk_id, text in texts.items()}
+    return impacts, list_words(workspace_id, texts.values())
 
 
 def _describe(row: ChunkRow) -> dict[str, str]:

@@ -31,7 +31,7 @@ from app.adapters.postgres.documents.originals import (
 )
 from app.adapters.postgres.documents.revisions import keep_superseded
 from app.adapters.postgres.library.ids import parse_ids
-from app.adapters.postgres.library.vocabulary import list_words, update_vocabulary
+from app.adapters.postgres.library.vocabulary import update_vocabulary
 from app.adapters.postgres.pool import ALL_WORKSPACES, Integers, Pool, Session, open_session, write_array
 from app.adapters.postgres.queue.leases import HOLD_LEASE
 from app.adapters.postgres.vectors import vector_index
@@ -381,9 +381,9 @@ class PostgresDocumentStore(PostgresDocumentCatalog):
             changed_terms.subtract(await count_terms(session, gone))
             await delete_chunks(session, gone)
             await move_chunks(session, kept)
-            changed_terms.update(await insert_chunks(session, new, vectors))
+            added_terms, words = await insert_chunks(session, new, vectors)
+            changed_terms.update(added_terms)
             is_embedded = len(vectors) == len(new)
-            words = await asyncio.to_thread(list_words, workspace_id, (row.text for row in new.values()))
             index_is_due = await _finish(session, changed_terms, words, chunks=len(new) - len(gone))
             if not is_embedded:
                 await session.execute(ASK_FOR_WORKER)

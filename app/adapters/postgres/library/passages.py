@@ -94,7 +94,7 @@ _READ_TOKENS: LiteralString = """
 # All chunks of a document are found by an index; their places decide.
 _READ_TOKEN_CHUNKS: LiteralString = """
     SELECT DISTINCT ON (c.id) c.document_id, c.content, c.heading_path, c.metadata ->> 'title' AS title,
-        c.metadata ->> 'lead' AS lead, p.start_offset, t.tokens
+        c.metadata ->> 'lead' AS lead, p.start_offset, t.tokens, coalesce(t.places, '') AS places
     FROM unnest(%(document_ids)s::uuid[], %(starts)s::int[], %(ends)s::int[]) AS asked (document_id, start, ends)
     JOIN chunks c ON c.workspace_id = %(workspace_id)s AND c.document_id = asked.document_id
     JOIN chunk_places p ON p.chunk_id = c.id AND p.start_offset < asked.ends AND p.end_offset > asked.start
@@ -190,6 +190,7 @@ class PassageReader:
                 heading_path=tuple(row["heading_path"]),
                 lead=row["lead"] or "",
                 tokens=row["tokens"],
+                places=row["places"],
             )
             for row in rows
         ]

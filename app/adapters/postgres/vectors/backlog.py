@@ -72,9 +72,9 @@ _STORE: LiteralString = """
         WHERE workspace_id = %(workspace_id)s AND id = ANY(%(chunk_ids)s::uuid[])
         RETURNING id
     )
-    INSERT INTO chunk_tokens (chunk_id, workspace_id, tokens)
-    SELECT id, %(workspace_id)s, %(tokens)s FROM stored WHERE %(tokens)s <> ''::bytea
-    ON CONFLICT (chunk_id) DO UPDATE SET tokens = excluded.tokens
+    INSERT INTO chunk_tokens (chunk_id, workspace_id, tokens, places)
+    SELECT id, %(workspace_id)s, %(tokens)s, %(places)s FROM stored WHERE %(tokens)s <> ''::bytea
+    ON CONFLICT (chunk_id) DO UPDATE SET tokens = excluded.tokens, places = excluded.places
 """
 
 _FORGET: LiteralString = """
@@ -158,7 +158,11 @@ class PostgresEmbeddingBacklog:
                 await session.execute(_LOCK_DOCUMENTS, document_ids=list({row["document_id"] for row in rows}))
                 for chunk_id, stored in zip(chunk_ids, vectors, strict=True):
                     await session.execute(
-                        _STORE, chunk_ids=[chunk_id], embedding=stored.embedding, tokens=stored.tokens
+                        _STORE,
+                        chunk_ids=[chunk_id],
+                        embedding=stored.embedding,
+                        tokens=stored.tokens,
+                        places=stored.places,
                     )
                 await session.execute(_FORGET, chunk_ids=chunk_ids)
                 await session.execute(_ADVANCE)
