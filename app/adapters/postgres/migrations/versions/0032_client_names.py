@@ -3,8 +3,8 @@ as an id would tell that another workspace has it."""
 
 from alembic import op
 
-revision = "0034"
-down_revision = "0030"
+revision = "0032"
+down_revision = "0031"
 
 
 def upgrade() -> None:
