@@ -1,5 +1,7 @@
 """The answer graph. The diagram in the README is drawn from it."""
 
+from collections.abc import Callable, Hashable
+from functools import wraps
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -68,6 +70,14 @@ def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, mod
 
     nodes: dict[str, Node] = {}
 
+    def branch(source: str, decide: Callable[[AnswerState], str], ways: dict[Hashable, str]) -> None:
+        @wraps(decide)
+        async def choose(state: AnswerState) -> str:
+            return decide(state)
+
+        # LangGraph would run a plain function in a thread, which costs more than the decision.
+        graph.add_conditional_edges(source, choose, ways)
+
     def add(name: str, node: Any, retry: RetryPolicy, model_seconds: float = 0, idle: float | None = None) -> None:
         nodes[name] = Node(name, node, model_seconds, writes=idle is not None)
         graph.add_node(
@@ -95,7 +105,7 @@ def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, mod
     add("abstain", abstain, ONCE)
 
     graph.add_edge(START, "route")
-    graph.add_conditional_edges(
+    branch(
         "route",
         decide_route,
         {
@@ -107,7 +117,7 @@ def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, mod
     )
     graph.add_edge("retrieve", "rerank")
     graph.add_edge("rerank", "grade")
-    graph.add_conditional_edges(
+    branch(
         "grade",
         decide_sufficiency,
         {
@@ -118,8 +128,8 @@ def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, mod
             "ambiguous": "ask_back",
         },
     )
-    graph.add_conditional_edges("describe", decide_description, {"described": END, "ambiguous": "ask_back"})
-    graph.add_conditional_edges(
+    branch("describe", decide_description, {"described": END, "ambiguous": "ask_back"})
+    branch(
         "reformulate",
         decide_retry,
         {
@@ -129,16 +139,14 @@ def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, mod
             "over budget": "degrade",
         },
     )
-    graph.add_conditional_edges(
+    branch(
         "generate",
         decide_answer,
         {"mode verifies": "verify", "mode does not": END, "answerer failed": "degrade"},
     )
-    graph.add_conditional_edges(
-        "degrade", decide_remedy, {"answer otherwise": "generate", "nothing to answer from": "abstain"}
-    )
-    graph.add_conditional_edges("verify", decide_support, {"supported": END, "unsupported claims": "reconcile"})
-    graph.add_conditional_edges("reconcile", decide_repair, {"reconciled": END, "nothing is left": "degrade"})
+    branch("degrade", decide_remedy, {"answer otherwise": "generate", "nothing to answer from": "abstain"})
+    branch("verify", decide_support, {"supported": END, "unsupported claims": "reconcile"})
+    branch("reconcile", decide_repair, {"reconciled": END, "nothing is left": "degrade"})
     for last in ("converse", "decline", "ask_back", "abstain"):
         graph.add_edge(last, END)
     compiled = graph.compile(checkpointer=checkpointer, name="answer")

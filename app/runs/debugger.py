@@ -10,9 +10,9 @@ from app.runs.branches import MOST_BRANCHES, Branches, describe_branches
 from app.runs.fleet import Fleet
 from app.runs.hit_log import HitLog
 from app.runs.parts import RunParts
-from app.runs.saved_run import SavedRun, SavedStep, read_saved_run, read_steps
+from app.runs.saved_run import SavedRun, SavedStep, read_end, read_saved_run, read_steps
 from app.runs.trace import list_left_out
-from app.runs.whatif import Bench, WhatIf, count_tokens, try_variants
+from app.runs.whatif import TrialParts, WhatIf, count_tokens, try_variants
 from app.support.cancelling import finish
 from domain.access import OWNER, Caller
 from domain.errors import UnknownCheckpoint, UnknownRun
@@ -38,7 +38,7 @@ class Debugger:
         nothing of it is saved, and `DatabaseUnavailable`.
         """
         await self._hit_log.record_all()
-        run = await self.read_saved(asker, run_id)
+        run = await self.read_to_repeat(asker, run_id)
         searches = [step for step in run.steps if step.node == "retrieve"]
         left_out = [each["chunk_id"] for step in searches for each in list_left_out(run, step)]
         if not left_out:
@@ -46,14 +46,20 @@ class Debugger:
         passages = await self._parts.make_context().library.read_passages(asker, list(dict.fromkeys(left_out)))
         return replace(run, unread={passage.chunk_id: asdict(passage) for passage in passages})
 
-    async def read_saved(self, asker: Scope, run_id: str, *, taped: bool = True) -> SavedRun:
-        """Return a run that has ended with what repeating it needs: without the passages that it never read, and where
-        not `taped` without its tape. Raises what `read` raises."""
+    async def read_to_repeat(self, asker: Scope, run_id: str) -> SavedRun:
+        """Return a run that has ended with what repeating it needs: without the passages that it never read. Raises
+        what `read` raises."""
         record = await self._find(asker, run_id)
         if record.cached:
             await self._parts.threads.settle(asker.workspace_id, record.thread_id)
         with self._parts.states.translating_errors():
-            return await read_saved_run(self._parts.states.graph, self._log, record, taped=taped)
+            return await read_saved_run(self._parts.states.graph, self._log, record)
+
+    async def read_end(self, workspace_id: str, thread_id: str, run_id: str) -> SavedStep:
+        """Return the state in which a run ended that whoever asks may read. Raises `UnknownCheckpoint` and
+        `DatabaseUnavailable`."""
+        with self._parts.states.translating_errors():
+            return await read_end(self._parts.states.graph, workspace_id, thread_id, run_id)
 
     async def _find(self, asker: Scope, run_id: str) -> RunRecord:
         """Return the record of a run that has ended. Raises `UnknownRun`."""
@@ -126,7 +132,7 @@ class Debugger:
         try:
             # Within: whoever leaves while this waits has perhaps been counted.
             await parts.limits.begin_run(caller, trial_id)
-            return await try_variants(run, self._make_bench(parts.modes), sets=sets, models=models, used=used)
+            return await try_variants(run, self._make_parts(parts.modes), sets=sets, models=models, used=used)
         finally:
             admission.leave()
             tokens, dollars = count_tokens(used), sum(each.cost or 0.0 for each in used)
@@ -134,10 +140,10 @@ class Debugger:
 
     def make_fleet(self, modes: Mapping[str, Profile]) -> Fleet:
         """Make what replays many runs, in these modes or others."""
-        return Fleet(self.read_saved, self._log, self._make_bench(modes))
+        return Fleet(self, self._log, self._make_parts(modes))
 
-    def _make_bench(self, modes: Mapping[str, Profile]) -> Bench:
+    def _make_parts(self, modes: Mapping[str, Profile]) -> TrialParts:
         parts = self._parts
-        return Bench(
+        return TrialParts(
             parts.states.graph, modes, parts.make_context().judges, parts.make_context, parts.admission.take_turn
         )
