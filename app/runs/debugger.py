@@ -38,7 +38,20 @@ class Debugger:
         nothing of it is saved, and `DatabaseUnavailable`.
         """
         await self._hit_log.record_all()
-        run = await self.read_to_repeat(asker, run_id)
+        run = await self._read_unread(asker, await self.read_to_repeat(asker, run_id))
+        if not run.record.cached:
+            return run
+        origin = await self._log.find_origin(run.record)
+        if origin is None:
+            return run
+        # Its asker may have been shown what this one may not see.
+        with suppress(UnknownRun, UnknownCheckpoint):
+            made = await self._read_unread(asker, await self.read_to_repeat(asker, origin.run_id))
+            return replace(run, origin=made)
+        return run
+
+    async def _read_unread(self, asker: Scope, run: SavedRun) -> SavedRun:
+        """Return the run with the passages that its searches found and it never read."""
         searches = [step for step in run.steps if step.node == "retrieve"]
         left_out = [each["chunk_id"] for step in searches for each in list_left_out(run, step)]
         if not left_out:

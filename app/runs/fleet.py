@@ -1,7 +1,6 @@
 """Replays many runs with one change, each in memory from the first step that the change affects, and reports what would
 have been otherwise."""
 
-import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from app.runs.whatif import (
     read_path,
     run_variant,
 )
+from app.support.cases import work_through
 from domain.errors import DamagedState, DatabaseUnavailable, NotFound, StateError
 from domain.ports.models import ChatModel, ModelUsage
 from domain.ports.runs import RunLog
@@ -127,38 +127,29 @@ class Fleet:
         budget: float | None = None,
         judge: ChatModel | None = None,
         journal: FleetJournal | None = None,
-        progress: Callable[[str, int, int], None] = lambda label, done, total: None,
+        progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> FleetReport:
         """Replay the runs, a few at a time. `budget` are US dollars for language models; None: they are not asked. A
         run begins only while what it may cost is left, and as long as every price is known. `judge` compares changed
-        answers, without one the verifier does. Runs that the journal holds are not replayed again.
+        answers, without one the verifier does. Runs that the journal holds are not replayed again. `progress` is called
+        with how many runs are done, of how many.
         """
         await prepare_judgement(self._parts.judges, {"profile": {"verify": True}})
         known = {} if journal is None else journal.rows
-        money, slots, done = Budget(budget), asyncio.Semaphore(AT_ONCE), 0
-
-        def report_progress() -> None:
-            nonlocal done
-            done += 1
-            progress("replayed", done, len(planned))
-
-        async def replay(each: Planned) -> FleetRow:
-            async with slots:
-                row = known.get(each.summary.run_id)
-                if row is None:
-                    row = await self._replay(asker, each, variant, money, models=budget is not None, judge=judge)
-                    if journal is not None:
-                        journal.add(row)
-                report_progress()
-                return row
-
-        # What a run costs now is known once one has ended; then several go on at the same time.
-        alone = 0 if budget is None else 1
-        rows = [await replay(each) for each in planned[:alone]]
-        rows += await asyncio.gather(*map(replay, planned[alone:]))
-        resumed = sum(each.summary.run_id in known for each in planned)
+        money = Budget(budget)
+        rows = await work_through(
+            {each.summary.run_id: each for each in planned},
+            lambda each: self._replay(asker, each, variant, money, models=budget is not None, judge=judge),
+            known=known,
+            keep=lambda row: None if journal is None else journal.add(row),
+            at_once=AT_ONCE,
+            # What a run costs now is known once one has ended.
+            first_alone=budget is not None,
+            report=progress,
+        )
+        resumed = sum(run_id in known for run_id in rows)
         name = "verifier" if judge is None else judge.name
-        return make_report(variant.label, plan, rows, judge=name, resumed=resumed)
+        return make_report(variant.label, plan, list(rows.values()), judge=name, resumed=resumed)
 
     async def _replay(
         self, asker: Scope, each: Planned, variant: Variant, money: Budget, *, models: bool, judge: ChatModel | None

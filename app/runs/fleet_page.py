@@ -3,27 +3,23 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
-from importlib import resources
-from string import Template
 from typing import Any
 
 from app.runs.endings import CitedPlace, Ending
 from app.runs.fleet_report import FleetReport, FleetRow, list_most_different
-from app.support.html_tables import draw_row, draw_table
+from app.support.report_page import draw_page, draw_row, draw_table
 
 
-def draw_page(report: FleetReport) -> str:
+def draw_report(report: FleetReport) -> str:
     """Return the page."""
-    template = Template((resources.files("app.runs") / "fleet_page.html").read_text("utf-8"))
-    plan = report["plan"]
-    return template.substitute(
-        change=escape(report["change"]),
-        runs=f"{plan['affected']:,} of {plan['runs']:,} runs",
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        summary=_summarize(report),
-        tables=_draw_tables(report),
-        pairs="\n".join(map(_draw_pair, list_most_different(report))) or "<p>Nothing changed.</p>",
-        all=_draw_all(report["runs"]),
+    plan, created = report["plan"], datetime.now(UTC).isoformat(timespec="seconds")
+    return draw_page(
+        f"Replay of {plan['affected']:,} of {plan['runs']:,} runs with {report['change']}",
+        f"<p>{created}. {_summarize(report)}</p>",
+        _draw_tables(report),
+        "<h2>Most different</h2>",
+        *(list(map(_draw_pair, list_most_different(report))) or ["<p>Nothing changed.</p>"]),
+        f"<details><summary>All runs that were replayed</summary>{_draw_all(report['runs'])}</details>",
     )
 
 

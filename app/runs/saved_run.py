@@ -70,6 +70,8 @@ class SavedRun:
     """Why there is no tape."""
     unread: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Passages by chunk that the run's searches found and left out, as the library had them when the run was opened."""
+    origin: "SavedRun | None" = None
+    """Of an answer from the cache: the run that made it, as far as it is still known."""
     running: bool = False
     """True for a run that has not ended: its record says only what was asked, and steps are missing."""
 

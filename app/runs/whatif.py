@@ -88,6 +88,10 @@ class Outcome(TypedDict):
     mode: str | None
     begins: str
     """The step that runs first: `rerank`; or `after grade`, whose edge decides again."""
+    node: str | None
+    after: str | None
+    """The step that a replay names to begin there, one of the two: `rerank@2` runs again, or its edge decides again.
+    None where a replay cannot make the change."""
     replay: str | None
     """The command that makes a branch of it; None where a command line cannot hold the change."""
     ending: Ending | None
@@ -152,6 +156,7 @@ async def try_variants(
     if len(sets) > MOST_SETS:
         raise StateError(f"At most {MOST_SETS} changes can be added; these are {len(sets)}.")
     recorded = read_ending(run.final, error=run.record.error, path=path)
+    run_id = run.record.run_id
     context = parts.make_context()
     found = list(_list_variants(run, path, parts.modes, context, models=models))
     added = [Variant("set", _name_changes(each), each) for each in sets]
@@ -169,7 +174,7 @@ async def try_variants(
 
     async def run_one(variant: Variant, start: Start) -> Outcome:
         def report(done: Rehearsal | None, problem: str | None) -> Outcome:
-            return _report(variant, start, _write_command(run, path, variant, start), done, recorded, problem)
+            return _report(variant, start, _name_start(run, path, variant, start), done, recorded, problem, run_id)
 
         async with slots:
             if asyncio.get_running_loop().time() > deadline:
@@ -180,7 +185,7 @@ async def try_variants(
     # In the order in which they were listed within each group.
     ordered = sorted(outcomes, key=lambda each: (each["kind"] != "nothing", _weigh(each)))
     return WhatIf(
-        run_id=run.record.run_id,
+        run_id=run_id,
         recorded=recorded,
         outcomes=ordered,
         flipping=sum(bool(each["compared"] and each["compared"]["flipped"]) for each in outcomes),
@@ -370,8 +375,8 @@ def _list_differing(values: Mapping[str, Any], variant: Variant, modes: Mapping[
     return differing if variant.mode is None else [each for each in differing if not each.startswith(INCIDENTAL)]
 
 
-def _write_command(run: SavedRun, path: Sequence[str], variant: Variant, start: Start) -> str | None:
-    """Write the command that makes a branch of the variant; None where a command line cannot hold it."""
+def _name_start(run: SavedRun, path: Sequence[str], variant: Variant, start: Start) -> str | None:
+    """Name the step where the variant begins, `rerank@2`; None where a replay cannot make its change."""
     if variant.kind in ("nothing", "source"):
         return None
     begins = start.beginning
@@ -381,11 +386,15 @@ def _write_command(run: SavedRun, path: Sequence[str], variant: Variant, start: 
         for number, place in enumerate(places, 1)
         if run.steps[place + begins.decides].checkpoint_id == start.checkpoint_id
     )
-    name = begins.node if ran == 1 else f"{begins.node}@{ran}"
-    options = [f"{'--after' if begins.decides else '--from'} {name}"]
+    return begins.node if ran == 1 else f"{begins.node}@{ran}"
+
+
+def _write_command(run_id: str, variant: Variant, option: str, step: str) -> str:
+    """Write the command that makes a branch of the variant."""
+    options = [f"{option} {step}"]
     options += [f"--set {shlex.quote(f'{key}={_write(value)}')}" for key, value in variant.changes.items()]
     options += [f"--mode {shlex.quote(variant.mode)}"] if variant.mode else []
-    return " ".join(["askgraph replay", run.record.run_id, *options])
+    return " ".join(["askgraph replay", run_id, *options])
 
 
 def _write(value: Any) -> str:
@@ -393,9 +402,16 @@ def _write(value: Any) -> str:
 
 
 def _report(
-    variant: Variant, start: Start, command: str | None, done: Rehearsal | None, recorded: Ending, problem: str | None
+    variant: Variant,
+    start: Start,
+    step: str | None,
+    done: Rehearsal | None,
+    recorded: Ending,
+    problem: str | None,
+    run_id: str,
 ) -> Outcome:
     begins = start.beginning
+    option = "--after" if begins.decides else "--from"
     shown = {key: value for key, value in variant.changes.items() if key not in ("sources", "previous")}
     ending = None if done is None else done.ending
     return Outcome(
@@ -404,7 +420,9 @@ def _report(
         set=shown,
         mode=variant.mode,
         begins=begins.name,
-        replay=command,
+        node=None if begins.decides else step,
+        after=step if begins.decides else None,
+        replay=step and _write_command(run_id, variant, option, step),
         ending=ending,
         compared=None if ending is None else compare(recorded, ending),
         taped=done.taped if done else 0,

@@ -15,7 +15,7 @@ from app.cli.replaying import ManyRuns
 from app.runs.budget import Budget
 from app.runs.fleet import Fleet, make_variant
 from app.runs.fleet_journal import FleetJournal
-from app.runs.fleet_page import draw_page
+from app.runs.fleet_page import draw_report
 from app.runs.fleet_report import FleetReport
 from app.runs.saved_run import SavedStep
 from app.runs.whatif import AT_ONCE, TrialParts
@@ -71,7 +71,7 @@ async def test_runs_that_a_change_affects_are_replayed_from_there(services: Serv
     assert strict["flipped"]["outcome"] == 2
     assert strict["outcomes"] == {"answered → abstained": 2}
     assert (strict["judge"], strict["better"], strict["worse"]) == ("verifier", 0, 2)
-    page = draw_page(strict)
+    page = draw_report(strict)
     assert all(run["standalone_question"] in page for run in (first, battery))
     assert "for &lt;img&gt; parrots" in page
     assert not re.search("<(img|script)|src=|href=|https?:", page)
@@ -155,7 +155,7 @@ async def test_an_interrupted_replay_goes_on_from_its_journal(services: Services
     assert (await replay())["resumed"] == 1
     assert (await replay())["resumed"] == 3
     assert third
-    with pytest.raises(InputError, match="no journal of this replay"):
+    with pytest.raises(InputError, match="no journal of this work"):
         FleetJournal(file, change="keep=2")
 
 
