@@ -1,6 +1,7 @@
 """The debugger: reads runs as they were saved, for those who may, and hands them to what explains them."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
@@ -8,17 +9,19 @@ from uuid import uuid4
 
 from app.runs.branches import MOST_BRANCHES, Branches, describe_branches
 from app.runs.fleet import Fleet
+from app.runs.fleet_report import Plan, Planning, Progress, Reported
 from app.runs.hit_log import HitLog
 from app.runs.parts import RunParts
 from app.runs.saved_run import SavedRun, SavedStep, read_end, read_saved_run, read_steps
 from app.runs.trace import list_left_out
-from app.runs.whatif import TrialParts, WhatIf, count_tokens, try_variants
-from app.support.cancelling import finish
+from app.runs.whatif import TrialParts, Variant, WhatIf, count_tokens, try_variants
+from app.support.cancelling import end_tasks, finish
 from domain.access import OWNER, Caller
 from domain.errors import UnknownCheckpoint, UnknownRun
 from domain.ports.models import ModelUsage
 from domain.ports.runs import RunLog
 from domain.profile import Profile
+from domain.run_lists import RunFilter
 from domain.runs import RunRecord
 from domain.scope import Scope
 
@@ -146,6 +149,57 @@ class Debugger:
             # Within: whoever leaves while this waits has perhaps been counted.
             await parts.limits.begin_run(caller, trial_id)
             return await try_variants(run, self._make_parts(parts.modes), sets=sets, models=models, used=used)
+        finally:
+            admission.leave()
+            tokens, dollars = count_tokens(used), sum(each.cost or 0.0 for each in used)
+            await finish(lambda: parts.limits.end_run(caller.name, trial_id, tokens, dollars))
+
+    async def plan_many(self, asker: Scope, wanted: RunFilter, variant: Variant) -> Plan:
+        """Return which runs the variant affects, and what replaying them may cost. Calls nothing. Raises what
+        `Fleet.plan` raises."""
+        await self._hit_log.record_all()
+        plan, _ = await self.make_fleet(self._parts.modes).plan(asker, wanted, variant)
+        return plan
+
+    async def replay_many(
+        self,
+        asker: Scope,
+        wanted: RunFilter,
+        variant: Variant,
+        *,
+        budget: float | None = None,
+        caller: Caller = OWNER,
+    ) -> AsyncGenerator[Planning | Progress | Reported]:
+        """Replay the runs that the variant affects, in memory: yield the plan, how far it has come, and the report.
+        Counts as one of the caller's runs, until it is closed.
+
+        Raises what `Fleet.plan` raises, `Saturated`, `TooManyRuns` and `BudgetSpent`.
+        """
+        parts, admission, trial_id = self._parts, self._parts.admission, str(uuid4())
+        used: list[ModelUsage] = []
+        told: asyncio.Queue[Progress] = asyncio.Queue()
+        admission.check()
+        await self._hit_log.record_all()
+        fleet = self.make_fleet(parts.modes)
+        admission.enter()
+        try:
+            await parts.limits.begin_run(caller, trial_id)
+            plan, planned = await fleet.plan(asker, wanted, variant)
+            yield Planning(type="plan", plan=plan, budget=budget)
+
+            def report(done: int, total: int) -> None:
+                told.put_nowait(Progress(type="progress", done=done, total=total))
+
+            work = asyncio.create_task(
+                fleet.run(asker, plan, planned, variant, budget=budget, used=used, progress=report)
+            )
+            work.add_done_callback(lambda _: told.put_nowait(Progress(type="progress", done=-1, total=-1)))
+            try:
+                while (step := await told.get())["done"] >= 0:
+                    yield step
+                yield Reported(type="report", report=await work)
+            finally:
+                await end_tasks(work)
         finally:
             admission.leave()
             tokens, dollars = count_tokens(used), sum(each.cost or 0.0 for each in used)

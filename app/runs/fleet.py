@@ -37,6 +37,8 @@ from nodes.context import Ledger
 
 MOST_REPLAYED = 10_000
 """Runs of one replay."""
+MOST_AT_ONCE = 1_000
+"""Runs of one replay over HTTP, whose report is one response."""
 _UNREADABLE = (StateError, NotFound, DamagedState)
 """What reading a run raises whose steps are not there, or no longer."""
 
@@ -127,19 +129,29 @@ class Fleet:
         budget: float | None = None,
         judge: ChatModel | None = None,
         journal: FleetJournal | None = None,
+        used: list[ModelUsage] | None = None,
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> FleetReport:
         """Replay the runs, a few at a time. `budget` are US dollars for language models; None: they are not asked. A
         run begins only while what it may cost is left, and as long as every price is known. `judge` compares changed
-        answers, without one the verifier does. Runs that the journal holds are not replayed again. `progress` is called
-        with how many runs are done, of how many.
+        answers, without one the verifier does. Runs that the journal holds are not replayed again. What new calls
+        use is added to `used`, even where this ends early. `progress` is called with how many runs are done, of how
+        many.
         """
         await prepare_judgement(self._parts.judges, {"profile": {"verify": True}})
         known = {} if journal is None else journal.rows
-        money = Budget(budget)
+        money, used = Budget(budget), [] if used is None else used
+
+        async def work(each: Planned) -> FleetRow:
+            of_run: list[ModelUsage] = []
+            try:
+                return await self._replay(asker, each, variant, money, of_run, models=budget is not None, judge=judge)
+            finally:
+                used.extend(of_run)
+
         rows = await work_through(
             {each.summary.run_id: each for each in planned},
-            lambda each: self._replay(asker, each, variant, money, models=budget is not None, judge=judge),
+            work,
             known=known,
             keep=lambda row: None if journal is None else journal.add(row),
             at_once=AT_ONCE,
@@ -152,7 +164,15 @@ class Fleet:
         return make_report(variant.label, plan, list(rows.values()), judge=name, resumed=resumed)
 
     async def _replay(
-        self, asker: Scope, each: Planned, variant: Variant, money: Budget, *, models: bool, judge: ChatModel | None
+        self,
+        asker: Scope,
+        each: Planned,
+        variant: Variant,
+        money: Budget,
+        used: list[ModelUsage],
+        *,
+        models: bool,
+        judge: ChatModel | None,
     ) -> FleetRow:
         try:
             run = await self._runs.read_to_repeat(asker, each.summary.run_id)
@@ -162,7 +182,6 @@ class Fleet:
             # Pruned or erased since the plan was made. The other runs go on: they may have been paid for.
             return _make_row(each, problem=f"its steps could not be read any more ({error.code})")
         assert start is not None
-        used: list[ModelUsage] = []
         recorded = read_ending(run.final, path=path)
         with money.reserve(each.repeated_cost, used) as problem:
             if problem is not None:
