@@ -199,6 +199,7 @@ LISTS = {
     "get /api/threads": "vault",
     "post /langgraph/threads/search": "vault",
     "get /api/runs": "vault",
+    "post /api/replays": "vault",
     "get /api/search": "vault",
     "get /api/ingestions": "later.md",
 }
