@@ -80,9 +80,9 @@ def bisect(repository: Path, file: Path, good: str, bad: str, report: Callable[[
 
 def _require(done: Repetition, wanted: Verdict) -> None:
     if done.verdict != wanted:
-        told = {"good": "answers as recorded", "bad": "answers otherwise", "skip": "cannot repeat the run"}
+        verdicts = {"good": "answers as recorded", "bad": "answers otherwise", "skip": "cannot repeat the run"}
         needed = "must answer as recorded" if wanted == "good" else "must answer otherwise"
-        raise InputError(f"{done.commit[:12]} {told[done.verdict]}, and {needed}: {done.reason or done.subject}.")
+        raise InputError(f"{done.commit[:12]} {verdicts[done.verdict]}, and {needed}: {done.reason or done.subject}.")
 
 
 def _list_found(said: str) -> list[str]:

@@ -177,7 +177,7 @@ class Debugger:
         """
         parts, admission, trial_id = self._parts, self._parts.admission, str(uuid4())
         used: list[ModelUsage] = []
-        told: asyncio.Queue[Progress] = asyncio.Queue()
+        steps: asyncio.Queue[Progress | None] = asyncio.Queue()
         admission.check()
         await self._hit_log.record_all()
         fleet = self.make_fleet(parts.modes)
@@ -188,14 +188,14 @@ class Debugger:
             yield Planning(type="plan", plan=plan, budget=budget)
 
             def report(done: int, total: int) -> None:
-                told.put_nowait(Progress(type="progress", done=done, total=total))
+                steps.put_nowait(Progress(type="progress", done=done, total=total))
 
             work = asyncio.create_task(
                 fleet.run(asker, plan, planned, variant, budget=budget, used=used, progress=report)
             )
-            work.add_done_callback(lambda _: told.put_nowait(Progress(type="progress", done=-1, total=-1)))
+            work.add_done_callback(lambda _: steps.put_nowait(None))
             try:
-                while (step := await told.get())["done"] >= 0:
+                while (step := await steps.get()) is not None:
                     yield step
                 yield Reported(type="report", report=await work)
             finally:
