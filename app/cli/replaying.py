@@ -1,6 +1,7 @@
 """Replays many runs, for `askgraph replay --since`."""
 
 import asyncio
+import gc
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -59,6 +60,8 @@ async def replay_many(options: ManyRuns) -> int:
         check_langsmith()
     settings = read_settings()
     async with open_services(settings) as services:
+        # What is open now stays open: the collector need not look at it again after every few runs.
+        gc.freeze()
         modes, mode = dict(services.modes), options.mode
         if options.profile is not None:
             added, mode = _read_profile(options.profile, settings, modes)
