@@ -33,11 +33,13 @@ RUN_FIELDS: Final[dict[str, type]] = {
     "ms": float,
     "warnings": float,
     "degraded": float,
+    "outdated": float,
     "cached": bool,
     "replay": bool,
 }
 """The fields of a run that a filter may test, and the type of each. `citations`, `warnings` and `degraded` are numbers
-of them; `rating`, `complaint` and `comment` are what a reader said of the answer."""
+of them, `outdated` is that of the cited documents that were replaced or deleted since; `rating`, `complaint` and
+`comment` are what a reader said of the answer."""
 
 MOST_RUNS = 200
 """Runs of one page of a list."""
@@ -67,6 +69,8 @@ class RunSummary:
     ms: float | None
     warnings: int
     degraded: int
+    outdated: int
+    """Number of the cited documents that were replaced or deleted since."""
     error: str | None
     replay: bool
     """True for a run that continues from a saved state."""

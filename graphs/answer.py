@@ -1,6 +1,6 @@
 """The answer graph. The diagram in the README is drawn from it."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Hashable
 from functools import wraps
 from typing import Any
 
@@ -70,6 +70,14 @@ def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, mod
 
     nodes: dict[str, Node] = {}
 
+    def branch(source: str, decide: Callable[[AnswerState], str], ways: dict[Hashable, str]) -> None:
+        @wraps(decide)
+        async def choose(state: AnswerState) -> str:
+            return decide(state)
+
+        # LangGraph would run a plain function in a thread, which costs more than the decision.
+        graph.add_conditional_edges(source, choose, ways)
+
     def add(name: str, node: Any, retry: RetryPolicy, model_seconds: float = 0, idle: float | None = None) -> None:
         nodes[name] = Node(name, node, model_seconds, writes=idle is not None)
         graph.add_node(
@@ -97,9 +105,9 @@ def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, mod
     add("abstain", abstain, ONCE)
 
     graph.add_edge(START, "route")
-    graph.add_conditional_edges(
+    branch(
         "route",
-        _await(decide_route),
+        decide_route,
         {
             "conversational": "converse",
             "out_of_scope": "decline",
@@ -109,9 +117,9 @@ def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, mod
     )
     graph.add_edge("retrieve", "rerank")
     graph.add_edge("rerank", "grade")
-    graph.add_conditional_edges(
+    branch(
         "grade",
-        _await(decide_sufficiency),
+        decide_sufficiency,
         {
             "sufficient": "generate",
             "poor, retries left": "reformulate",
@@ -120,10 +128,10 @@ def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, mod
             "ambiguous": "ask_back",
         },
     )
-    graph.add_conditional_edges("describe", _await(decide_description), {"described": END, "ambiguous": "ask_back"})
-    graph.add_conditional_edges(
+    branch("describe", decide_description, {"described": END, "ambiguous": "ask_back"})
+    branch(
         "reformulate",
-        _await(decide_retry),
+        decide_retry,
         {
             "new query": "retrieve",
             "nothing new, partly answerable": "generate",
@@ -131,28 +139,16 @@ def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, mod
             "over budget": "degrade",
         },
     )
-    graph.add_conditional_edges(
+    branch(
         "generate",
-        _await(decide_answer),
+        decide_answer,
         {"mode verifies": "verify", "mode does not": END, "answerer failed": "degrade"},
     )
-    graph.add_conditional_edges(
-        "degrade", _await(decide_remedy), {"answer otherwise": "generate", "nothing to answer from": "abstain"}
-    )
-    graph.add_conditional_edges("verify", _await(decide_support), {"supported": END, "unsupported claims": "reconcile"})
-    graph.add_conditional_edges("reconcile", _await(decide_repair), {"reconciled": END, "nothing is left": "degrade"})
+    branch("degrade", decide_remedy, {"answer otherwise": "generate", "nothing to answer from": "abstain"})
+    branch("verify", decide_support, {"supported": END, "unsupported claims": "reconcile"})
+    branch("reconcile", decide_repair, {"reconciled": END, "nothing is left": "degrade"})
     for last in ("converse", "decline", "ask_back", "abstain"):
         graph.add_edge(last, END)
     compiled = graph.compile(checkpointer=checkpointer, name="answer")
     # Every checkpoint's metadata then holds the version of the state's types, whoever runs the graph.
     return compiled.with_config(metadata={"state_version": STATE_VERSION})
-
-
-def _await(decide: Callable[[AnswerState], str]) -> Callable[[AnswerState], Awaitable[str]]:
-    """Return the router as a coroutine, because LangGraph runs a plain function in a thread: .5 ms for a comparison."""
-
-    @wraps(decide)
-    async def decide_here(state: AnswerState) -> str:
-        return decide(state)
-
-    return decide_here

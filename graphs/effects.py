@@ -79,6 +79,11 @@ class Beginning:
     decides: bool = False
     """True: the node has run, and its edge decides what comes next. False: the node itself runs."""
 
+    @property
+    def name(self) -> str:
+        """The name for people: `rerank`, or `after rerank`."""
+        return f"after {self.node}" if self.decides else self.node
+
 
 def find_difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """Name the fields of two states that differ, and for the profile the knobs: `confidence`, `profile.rerank.keep`."""

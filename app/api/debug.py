@@ -1,30 +1,41 @@
 """The debugger: lists of runs, what happened in one, and what would have happened otherwise."""
 
 import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from functools import partial
 from typing import Annotated, Any
 
+import orjson
 from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import JSONResponse
 from langgraph.graph import START
+from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
 from app.api import examples
 from app.api.dependencies import CallerDep, CallerScope, DebuggerDep, RunLogDep, needs, read_services
-from app.api.openapi import fail_with, respond_with, respond_with_text
+from app.api.openapi import fail_with, respond_with, respond_with_events, respond_with_text
 from app.api.responses import BundleBody, CallListBody, RunListBody, StateBody, WhyBody
-from app.api.schemas import WhatIfRequest
-from app.api.streams import GONE, work_while_connected
+from app.api.schemas import ManyRunsRequest, WhatIfRequest
+from app.api.sse import STREAM_HEADERS, encode_frame
+from app.api.streams import GONE, PING_SECONDS, wants_json, work_while_connected
 from app.runs.branches import Branches
 from app.runs.bundle import SUFFIX, write_bundle
 from app.runs.bundle_view import view_bundle
+from app.runs.costs import parse_since
 from app.runs.difference import RunDifference, diff
 from app.runs.failures import Failures, group_failures
+from app.runs.fleet import make_variant
+from app.runs.fleet_report import FleetReport, Plan
 from app.runs.run_list import list_runs
 from app.runs.saved_run import find_step
 from app.runs.trace import Trace, list_calls, trace
-from app.runs.whatif import WhatIf
+from app.runs.whatif import Variant, WhatIf
 from app.runs.why import explain_run
-from domain.run_lists import MOST_RUNS
+from domain.errors import AskgraphError
+from domain.run_lists import MOST_RUNS, RunFilter, parse_run_filter
+from domain.streams import StreamedEvent
 
 router = APIRouter(prefix="/api/runs", tags=["debugger"], route_class=needs("debug"))
 grouping = APIRouter(prefix="/api", tags=["debugger"], route_class=needs("debug"))
@@ -170,6 +181,70 @@ async def export(
     data = await asyncio.to_thread(write_bundle, await debugger.read(scope, run_id), redact=redact)
     headers = {"Content-Disposition": f'attachment; filename="{run_id}{SUFFIX}"'}
     return Response(data, media_type="application/octet-stream", headers=headers)
+
+
+@grouping.post(
+    "/replays/plan",
+    response_model=None,
+    responses=respond_with(Plan, examples.REPLAY_PLAN, "What would be replayed.") | fail_with(),
+)
+async def plan_replays(body: ManyRunsRequest, debugger: DebuggerDep, scope: CallerScope) -> Plan:
+    """Say which runs a change affects, from which step, and what these steps cost then. Nothing is replayed."""
+    return await debugger.plan_many(scope, *_read_change(body))
+
+
+@grouping.post(
+    "/replays",
+    response_model=None,
+    responses=respond_with_events(FleetReport, examples.FLEET_REPORT, examples.REPLAY_EVENTS) | fail_with(429),
+)
+async def replay_many(
+    request: Request,
+    body: ManyRunsRequest,
+    debugger: DebuggerDep,
+    scope: CallerScope,
+    caller: CallerDep,
+    stream: bool | None = None,
+) -> Response:
+    """Replay many runs with one change, in memory, each from the first step that the change affects. The events are
+    the `plan`, the `progress` and the `report`. Whoever closes the connection stops it. Nothing is stored."""
+    wanted, variant = _read_change(body)
+    events = debugger.replay_many(scope, wanted, variant, budget=body.budget, caller=caller)
+    if wants_json(request.headers.get("accept", ""), stream):
+        report = await work_while_connected(request, _find_report(events))
+        return Response(status_code=GONE) if report is None else JSONResponse(report)
+    # What is wrong with the request is answered with its status, and so comes before the stream.
+    first = await anext(events)
+    return EventSourceResponse(_encode(first, events), ping=PING_SECONDS, headers=STREAM_HEADERS)
+
+
+async def _encode(first: Mapping[str, Any], events: AsyncGenerator[Mapping[str, Any]]) -> AsyncGenerator[bytes]:
+    async with aclosing(events):
+        try:
+            yield _make_frame(first)
+            async for event in events:
+                yield _make_frame(event)
+        except AskgraphError as error:
+            failed = {"type": "error", "code": error.code, "message": error.message, "retryable": error.retryable}
+            yield _make_frame(failed)
+
+
+def _make_frame(event: Mapping[str, Any]) -> bytes:
+    data = {key: value for key, value in event.items() if key != "type"}
+    return encode_frame(StreamedEvent("", event["type"], orjson.dumps(data)))
+
+
+async def _find_report(events: AsyncGenerator[Mapping[str, Any]]) -> Any:
+    async with aclosing(events):
+        async for event in events:
+            if event["type"] == "report":
+                return event["report"]
+    return None
+
+
+def _read_change(body: ManyRunsRequest) -> tuple[RunFilter, Variant]:
+    wanted = RunFilter(parse_since(body.since), parse_run_filter(*body.where), body.limit)
+    return wanted, make_variant(body.set, body.mode, search_anew=body.search_anew)
 
 
 @grouping.post(

@@ -93,6 +93,7 @@ RUN_LIST: dict[str, Any] = {
             "ms": 31.7,
             "warnings": 0,
             "degraded": 0,
+            "outdated": 0,
             "error": None,
             "replay": False,
             "reasons": [],
@@ -277,6 +278,8 @@ WHAT_IF: dict[str, Any] = {
             "set": {},
             "mode": None,
             "begins": "grade",
+            "node": None,
+            "after": None,
             "replay": None,
             "ending": {**_ENDING, "outcome": "abstained", "answer": "…", "citations": [], "confidence": 0.0},
             "compared": {"flipped": ["outcome", "answer", "citations"], "gained": [], "lost": [_PLACE]},
@@ -292,6 +295,60 @@ WHAT_IF: dict[str, Any] = {
     "tokens": 0,
     "cost": 0.0,
 }
+
+REPLAY_PLAN: dict[str, Any] = {
+    "runs": 40,
+    "affected": 1,
+    "unaffected": 36,
+    "skipped": {"from the cache": 3},
+    "begins": {"rerank": 1},
+    "repeated_cost": 0.0,
+    "unpriced_calls": 0,
+}
+
+FLEET_REPORT: dict[str, Any] = {
+    "change": "profile.rerank.keep=3",
+    "plan": REPLAY_PLAN,
+    "tried": 1,
+    "resumed": 0,
+    "not_tried": {},
+    "changed": 0,
+    "share_changed": 0.0,
+    "flipped": {},
+    "judge": "verifier",
+    "better": 0,
+    "worse": 0,
+    "share_worse": 0.0,
+    "outcomes": {},
+    "routes_changed": 0,
+    "citations_gained": 0,
+    "citations_lost": 0,
+    "by_node": {"rerank": {"ms": [4.1, 3.9], "cost": [0.0, 0.0]}},
+    "spent": 0.0,
+    "most_different": [],
+    "runs": [
+        {
+            "run_id": _RUN_ID,
+            "question": "How long is the warranty of the Falke?",
+            "begins": "rerank",
+            "recorded": _ENDING,
+            "ending": _ENDING,
+            "compared": {"flipped": [], "gained": [], "lost": []},
+            "judged": None,
+            "by_node": {"rerank": {"ms": [4.1, 3.9], "cost": [0.0, 0.0]}},
+            "taped": 6,
+            "made": 0,
+            "cost": 0.0,
+            "problem": None,
+        }
+    ],
+}
+
+REPLAY_EVENTS = (
+    'event: plan\ndata: {"plan":{"runs":40,"affected":1},"budget":null}\n\n'
+    'event: progress\ndata: {"done":1,"total":1}\n\n'
+    'event: report\ndata: {"report":{"tried":1,"changed":0}}\n\n'
+)
 
 _SIDE: dict[str, Any] = {
     "run_id": _RUN_ID,
@@ -327,6 +384,11 @@ DIFFERENCE: dict[str, Any] = {
     "one": _SIDE,
     "other": {**_SIDE, "run_id": "7c1d4a52-0d1f-4c0e-8f77-0c7a3f6f5b10"},
     "given": [{"field": "profile.rerank.keep", "text": "5 → 1"}],
+    "answer": [
+        {"kind": "same", "text": "The warranty of the Falke is"},
+        {"kind": "removed", "text": " 36 months. [1]"},
+        {"kind": "added", "text": " 24 months. [1]"},
+    ],
     "same_steps": 2,
     "first": {
         "one": "rerank",

@@ -69,6 +69,14 @@ def respond_with_run(model: Any, example: Any) -> Responses:
     return {200: {"model": model, "description": description, "content": content, "headers": headers}}
 
 
+def respond_with_events(model: Any, example: Any, events: str) -> Responses:
+    """Document a response that is a stream of events such as these, or the result of this type alone."""
+    stream = {"schema": {"type": "string"}, "example": events}
+    content = {MEDIA_TYPE: stream, "application/json": {"example": example}}
+    description = "Server-sent events; or, with `?stream=false` or `Accept: application/json`, the result alone."
+    return {200: {"model": model, "description": description, "content": content}}
+
+
 def respond_with_text(media_types: dict[str, str], description: str) -> Responses:
     """Document a response that is no JSON; `media_types` maps each media type to an example, empty for binary data."""
     content = {

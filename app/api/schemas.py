@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema
 
+from app.runs.fleet import MOST_AT_ONCE
 from app.runs.requests import Ask
 from app.runs.whatif import MOST_SETS
 from domain.access import Caller
@@ -147,6 +148,25 @@ class ReplayRequest(_Body):
     mode: str | None = None
     workspace: WorkspaceId | None = None
     """Unset: the only one of the caller's key, else `default`."""
+
+
+class ManyRunsRequest(_Body):
+    """Replay runs that have ended with one change, in memory."""
+
+    since: str = "7d"
+    """A span such as `24h`, `7d` or `2w`, or a date."""
+    where: list[str] = Field(default_factory=list, max_length=20)
+    """Filters of runs, such as `outcome == abstained`; all have to hold."""
+    set: dict[str, Any] = Field(default_factory=dict)
+    """Knobs to change: `profile.rerank.keep`."""
+    mode: str | None = None
+    """In this mode."""
+    search_anew: bool = False
+    """Instead of another change: search the documents of today."""
+    budget: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """US dollars that language models may cost. Unset: they are not asked."""
+    limit: int = Field(default=200, ge=1, le=MOST_AT_ONCE)
+    """The most runs to look at, the latest first."""
 
 
 class WhatIfRequest(_Body):

@@ -36,7 +36,7 @@ def bisect(
     packages. Commits that cannot repeat it are passed over.
     """
 
-    def tell(done: "Repetition") -> None:
+    def show_progress(done: "Repetition") -> None:
         colour = _COLOURS[done.verdict]
         err.print(
             f"[{colour}]{done.verdict}[/{colour}] {done.commit[:12]} {escape(shorten(done.subject, 60))} "
@@ -54,7 +54,7 @@ def bisect(
             else:
                 file = Path(folder) / "run.askgraph"
                 file.write_bytes(write_bundle(await read_here(run_id, workspace)))
-            found = await asyncio.to_thread(find_first, repository, file, good, bad, tell)
+            found = await asyncio.to_thread(find_first, repository, file, good, bad, show_progress)
         if as_json:
             print_json(asdict(found))
         elif len(found.first) == 1:

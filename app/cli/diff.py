@@ -12,7 +12,6 @@ from app.cli.reading_runs import (
     open_file,
     read_here,
     run_there_or_here,
-    shorten,
     show_cost,
 )
 from app.cli.running import run
@@ -81,15 +80,23 @@ def print_difference(found: Mapping[str, Any]) -> None:
         "path": [" → ".join(ending["path"]) for ending in endings],
         "verification": [ending["verdict"] for ending in endings],
         "citations": ["; ".join(place["name"] for place in ending["citations"]) or "-" for ending in endings],
-        "answer": [shorten(ending["answer"], 200) for ending in endings],
         "steps took": [f"{side['costs']['ms']:.1f} ms" for side in sides],
         "cost": [f"{side['costs']['tokens']} tokens, {show_cost(side['costs'])}" for side in sides],
     }
     for name, values in rows.items():
-        style = (
-            "yellow" if values[0] != values[1] and name in ("outcome", "answer", "citations", "verification") else None
-        )
+        style = "yellow" if values[0] != values[1] and name in ("outcome", "citations", "verification") else None
         table.add_row(name, *(escape(value) for value in values), style=style)
     print_table(table)
+    marks = {"same": "{}", "removed": "[red]{}[/red]", "added": "[green]{}[/green]"}
+    signs = {"same": "{}", "removed": "[-{}-]", "added": "{{+{}+}}"}
+    # Marked by signs, as git does, because colours are not seen by everybody, nor in a pipe.
+    words = [marks[part["kind"]].format(escape(_sign(part["text"], signs[part["kind"]]))) for part in found["answer"]]
+    out.print(f"answer: {''.join(words) or '-'}")
     flipped = found["compared"]["flipped"]
     out.print(f"Differs in {', '.join(flipped)}." if flipped else "Both ended alike.")
+
+
+def _sign(text: str, sign: str) -> str:
+    """Put the text into its sign; white space before it stays outside."""
+    said = text.lstrip()
+    return text[: len(text) - len(said)] + sign.format(said) if said else text

@@ -1,8 +1,10 @@
 """Replays many runs, for `askgraph replay --since`."""
 
 import asyncio
+import gc
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from app.modes import fit_modes, read_modes
 from app.runs.costs import parse_since
 from app.runs.fleet import MOST_REPLAYED, make_variant
 from app.runs.fleet_journal import FleetJournal
-from app.runs.fleet_page import draw_page
+from app.runs.fleet_page import draw_report
 from app.runs.fleet_report import list_most_different
 from app.settings import Settings, read_settings
 from app.wiring.services import open_services
@@ -58,6 +60,8 @@ async def replay_many(options: ManyRuns) -> int:
         check_langsmith()
     settings = read_settings()
     async with open_services(settings) as services:
+        # What is open now stays open: the collector need not look at it again after every few runs.
+        gc.freeze()
         modes, mode = dict(services.modes), options.mode
         if options.profile is not None:
             added, mode = _read_profile(options.profile, settings, modes)
@@ -95,7 +99,7 @@ async def replay_many(options: ManyRuns) -> int:
                 budget=options.budget,
                 judge=judge,
                 journal=journal,
-                progress=progress,
+                progress=partial(progress, "replayed"),
             )
         fingerprint = services.runs.fingerprint
     if options.as_json:
@@ -103,7 +107,7 @@ async def replay_many(options: ManyRuns) -> int:
     else:
         print_report(report)
     if options.report is not None:
-        write_file(options.report, draw_page(report).encode())
+        write_file(options.report, draw_report(report).encode())
         err.print(f"Side by side: {options.report}", markup=False)
     if options.upload:
         name = await asyncio.to_thread(upload_replay, report, options.workspace, fingerprint)

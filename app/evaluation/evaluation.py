@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Protocol
 
 from app.evaluation.asking import Asking, Outcome
-from app.evaluation.corpus import Shelf, find_shelf, open_shelf, work_side_by_side
-from app.evaluation.journal import Journal
+from app.evaluation.corpus import Shelf, find_shelf, open_shelf
+from app.evaluation.journal import OutcomeJournal
 from app.evaluation.scoring import LABELS, Metrics, score
 from app.evaluation.sets import EvaluationSet, Question
 from app.evaluation.verifying import AskingAndVerifying, Verifying
+from app.support.cases import work_through
 from app.wiring.services import Services
 from domain.profile import Profile
 from nodes.context import Models
@@ -81,13 +82,13 @@ async def evaluate(
     # The first question would wait for it, and its latency count it.
     await services.models.judges.prepare()
     evaluated: list[Evaluated] = []
-    journals: list[Journal] = []
+    journals: list[OutcomeJournal] = []
     for each in sets:
         results: list[Result] = []
         async with await _open(services, each, options, progress) as shelf:
             for profile in profiles:
                 held = "" if shelf is None else shelf.state
-                journal = Journal(options.out, each, profile, services.runs.fingerprint, held)
+                journal = OutcomeJournal(options.out, each, profile, services.runs.fingerprint, held)
                 journals.append(journal)
                 if options.fresh:
                     journal.discard()
@@ -122,20 +123,15 @@ def _find_asker(services: Services, each: EvaluationSet, profile: Profile, shelf
 
 
 async def _ask(
-    each: EvaluationSet, profile: str, asker: _Asker, journal: Journal, workers: int, progress: Progress
+    each: EvaluationSet, profile: str, asker: _Asker, journal: OutcomeJournal, workers: int, progress: Progress
 ) -> Result:
-    outcomes = journal.read()
-    resumed = len(outcomes)
-    label, total = f"{each.name}: {profile}", len(each.questions)
-    progress(label, resumed, total)
-    waiting = iter([question for question in each.questions if question.id not in outcomes])
-
-    async def work() -> None:
-        for question in waiting:
-            outcome = await asker.ask(question)
-            journal.add(outcome)
-            outcomes[question.id] = outcome
-            progress(label, len(outcomes), total)
-
-    await work_side_by_side(work, workers)
-    return Result(profile, score(each, outcomes), outcomes, resumed)
+    known = journal.read_finished()
+    outcomes = await work_through(
+        {question.id: question for question in each.questions},
+        asker.ask,
+        known=known,
+        keep=journal.add,
+        at_once=workers,
+        report=partial(progress, f"{each.name}: {profile}"),
+    )
+    return Result(profile, score(each, outcomes), outcomes, len(known))

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from html import escape
-from importlib import resources
 from pathlib import Path
-from string import Template
 from typing import Any
 
 from app.evaluation.asking import Outcome
@@ -25,10 +23,17 @@ from app.evaluation.scoring import (
     score,
 )
 from app.evaluation.sets import Question
-from app.support.html_tables import draw_row, draw_table
+from app.support.report_page import draw_page, draw_row, draw_table
 from domain.errors import InputError
 
 NAME = "report"
+
+_FILTER = """<fieldset>
+  Questions:
+  <label><input type="radio" name="show" id="show-all" checked> all</label>
+  <label><input type="radio" name="show" id="show-wrong"> those that went wrong</label>
+  <label><input type="radio" name="show" id="show-flipped"> those that differ between profiles</label>
+</fieldset>"""
 
 
 def list_metrics(evaluated: Sequence[Evaluated]) -> dict[str, dict[str, Any]]:
@@ -58,17 +63,15 @@ def write_report(evaluated: Sequence[Evaluated], folder: Path, fingerprint: str)
     """Write `report.json` and `report.html`, replacing earlier ones, and return the path of the page. `fingerprint`
     identifies code and models."""
     folder.mkdir(parents=True, exist_ok=True)
-    report = {
+    report: dict[str, Any] = {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": fingerprint,
         "sets": [_describe(each) for each in evaluated],
     }
     (folder / f"{NAME}.json").write_text(json.dumps(report, ensure_ascii=False, indent=1), "utf-8")
-    template = Template((resources.files("app.evaluation") / "report.html").read_text("utf-8"))
     page = folder / f"{NAME}.html"
-    page.write_text(
-        template.substitute(created=report["created"], sets="\n".join(_draw(each) for each in evaluated)), "utf-8"
-    )
+    drawn = draw_page("Evaluation", f"<p>{escape(report['created'])}</p>", _FILTER, *map(_draw, evaluated))
+    page.write_text(drawn, "utf-8")
     return page
 
 
@@ -149,7 +152,7 @@ def _draw_metrics(each: Evaluated, comparisons: Sequence[Comparison]) -> str:
         for name in names
     ]
     heads = ["metric", *(result.profile for result in each.results), *(f"{c.after} − {c.before}" for c in comparisons)]
-    return draw_table(heads, rows, "metrics")
+    return draw_table(heads, rows, "figures")
 
 
 def _draw_comparison(comparison: Comparison) -> str:
@@ -169,7 +172,7 @@ def _draw_types(each: Evaluated, result: Result) -> str:
         name for metrics in types.values() for name in metrics if not name.startswith(("latency_ms", "calls", "tokens"))
     )
     rows = [draw_row([name, *(_show(metrics.get(name)) for metrics in types.values())]) for name in names]
-    table = draw_table((f"{result.profile}, by type", *types), rows, "metrics")
+    table = draw_table((f"{result.profile}, by type", *types), rows, "figures")
     return f"<details><summary>{escape(result.profile)} by type of question</summary>{table}</details>"
 
 
@@ -179,7 +182,7 @@ def _draw_routes(each: Evaluated, result: Result) -> str:
         return ""
     went = list(dict.fromkeys(name for row in table.values() for name in row))
     rows = [draw_row([wanted, *(str(row.get(name, 0)) for name in went)]) for wanted, row in table.items()]
-    return draw_table((f"{result.profile}: belongs to, went to", *went), rows, "metrics")
+    return draw_table((f"{result.profile}: belongs to, went to", *went), rows, "figures")
 
 
 def _draw_reliability(each: Evaluated, result: Result) -> str:

@@ -19,7 +19,7 @@ SECONDS = 300
 
 Verdict = Literal["good", "bad", "skip"]
 
-_TELLING = re.compile(r'^[+-]\s*"(answer|outcome|code)":')
+_CHANGED = re.compile(r'^[+-]\s*"(answer|outcome|code)":')
 """A line of a comparison that shows another answer, outcome or error."""
 _FOUND = re.compile(r"^([0-9a-f]{40}) is the first bad commit", re.MULTILINE)
 _FOUND_AMONG = re.compile(r"any of:\s+((?:[0-9a-f]{40}\s+)+)")
@@ -45,9 +45,9 @@ class Bisection:
     repetitions: list[Repetition]
 
 
-def bisect(repository: Path, file: Path, good: str, bad: str, tell: Callable[[Repetition], None]) -> Bisection:
-    """Find the first commit after `good`, up to `bad`, under which the run in the file is answered otherwise. `tell`
-    hears of each repetition.
+def bisect(repository: Path, file: Path, good: str, bad: str, report: Callable[[Repetition], None]) -> Bisection:
+    """Find the first commit after `good`, up to `bad`, under which the run in the file is answered otherwise. `report`
+    is called with each repetition.
 
     Raises `InputError` where there is no such repository or commit, where the run is answered otherwise under `good`,
     or as recorded under `bad`.
@@ -64,7 +64,7 @@ def bisect(repository: Path, file: Path, good: str, bad: str, tell: Callable[[Re
                 commit, subject = _git(tree, "show", "--no-patch", "--format=%H %s").strip().split(" ", 1)
                 done = Repetition(commit, subject, *_repeat(tree, file))
                 repetitions.append(done)
-                tell(done)
+                report(done)
                 return done
 
             _require(repeat(), "bad")
@@ -80,9 +80,9 @@ def bisect(repository: Path, file: Path, good: str, bad: str, tell: Callable[[Re
 
 def _require(done: Repetition, wanted: Verdict) -> None:
     if done.verdict != wanted:
-        told = {"good": "answers as recorded", "bad": "answers otherwise", "skip": "cannot repeat the run"}
+        verdicts = {"good": "answers as recorded", "bad": "answers otherwise", "skip": "cannot repeat the run"}
         needed = "must answer as recorded" if wanted == "good" else "must answer otherwise"
-        raise InputError(f"{done.commit[:12]} {told[done.verdict]}, and {needed}: {done.reason or done.subject}.")
+        raise InputError(f"{done.commit[:12]} {verdicts[done.verdict]}, and {needed}: {done.reason or done.subject}.")
 
 
 def _list_found(said: str) -> list[str]:
@@ -117,20 +117,23 @@ def _judge(result: dict[str, Any]) -> tuple[Verdict, str]:
         return "good", ""
     if result["problem"]:
         return "bad", str(result["problem"]).splitlines()[0]
-    telling = [line.strip() for line in result["differences"] if _TELLING.match(line)]
-    return ("bad", telling[-1]) if telling else ("good", "it differs, and answers the same")
+    changed = [line.strip() for line in result["differences"] if _CHANGED.match(line)]
+    return ("bad", changed[-1]) if changed else ("good", "it differs, and answers the same")
 
 
 def _git(folder: Path, *arguments: str, ends: tuple[int, ...] = (0,)) -> str:
     # What a hook of ours has set would lead git to another repository.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    done = subprocess.run(
-        ["git", "-C", str(folder), *arguments],
-        env=environment | {"LC_ALL": "C"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments],
+            env=environment | {"LC_ALL": "C"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise InputError("bisect needs git, which is not installed here.") from error
     if done.returncode not in ends:
         raise InputError(f"git {arguments[0]} failed: {done.stderr.strip()}")
     return done.stdout

@@ -101,7 +101,7 @@ def read_bundle(data: bytes, *, most: int = MAX_CONTENT) -> Bundle:
     if held.get("format") != FORMAT:
         raise StateError("This file is no run of askgraph: `askgraph export` writes them.")
     number = held.get("version")
-    if not isinstance(number, int) or number > VERSION:
+    if type(number) is not int or not 1 <= number <= VERSION:
         raise StateError(f"This file has version {number!r} of the format, and this askgraph knows {VERSION}.")
     try:
         record = _RECORD.validate_python(held["record"])

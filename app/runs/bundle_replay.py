@@ -10,7 +10,7 @@ from app.runs.saved_run import find_taped, require_steps
 from app.runs.states import require_current
 from app.runs.strict_replay import prepare_strict
 from app.runs.taping import Player, play
-from app.runs.whatif import Bench, WhatIf, try_variants
+from app.runs.whatif import TrialParts, WhatIf, try_variants
 from domain.errors import AskgraphError, StateError
 from domain.ports.judgement import Judges
 from domain.ports.models import TokenCounter
@@ -60,8 +60,8 @@ async def try_offline(bundle: Bundle, parts: Parts, sets: Sequence[Mapping[str, 
     _find_start(bundle)
     tape = bundle.run.require_tape()
     context = play(tape, Player(tape, bundle.run.record.run_id), parts.tokens, parts.judges)
-    bench = Bench(parts.graph, parts.modes, parts.judges, lambda: context, offline=True)
-    return await try_variants(bundle.run, bench, sets=sets)
+    trial = TrialParts(parts.graph, parts.modes, parts.judges, lambda: context, offline=True)
+    return await try_variants(bundle.run, trial, sets=sets)
 
 
 def _find_start(bundle: Bundle) -> Start:

@@ -1,6 +1,7 @@
 """The debugger: reads runs as they were saved, for those who may, and hands them to what explains them."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
@@ -8,17 +9,19 @@ from uuid import uuid4
 
 from app.runs.branches import MOST_BRANCHES, Branches, describe_branches
 from app.runs.fleet import Fleet
+from app.runs.fleet_report import Plan, Planning, Progress, Reported
 from app.runs.hit_log import HitLog
 from app.runs.parts import RunParts
-from app.runs.saved_run import SavedRun, SavedStep, read_saved_run, read_steps
+from app.runs.saved_run import SavedRun, SavedStep, read_end, read_saved_run, read_steps
 from app.runs.trace import list_left_out
-from app.runs.whatif import Bench, WhatIf, count_tokens, try_variants
-from app.support.cancelling import finish
+from app.runs.whatif import TrialParts, Variant, WhatIf, count_tokens, try_variants
+from app.support.cancelling import end_tasks, finish
 from domain.access import OWNER, Caller
 from domain.errors import UnknownCheckpoint, UnknownRun
 from domain.ports.models import ModelUsage
 from domain.ports.runs import RunLog
 from domain.profile import Profile
+from domain.run_lists import RunFilter
 from domain.runs import RunRecord
 from domain.scope import Scope
 
@@ -38,7 +41,20 @@ class Debugger:
         nothing of it is saved, and `DatabaseUnavailable`.
         """
         await self._hit_log.record_all()
-        run = await self.read_saved(asker, run_id)
+        run = await self._read_unread(asker, await self.read_to_repeat(asker, run_id))
+        if not run.record.cached:
+            return run
+        origin = await self._log.find_origin(run.record)
+        if origin is None:
+            return run
+        # Its asker may have been shown what this one may not see.
+        with suppress(UnknownRun, UnknownCheckpoint):
+            made = await self._read_unread(asker, await self.read_to_repeat(asker, origin.run_id))
+            return replace(run, origin=made)
+        return run
+
+    async def _read_unread(self, asker: Scope, run: SavedRun) -> SavedRun:
+        """Return the run with the passages that its searches found and it never read."""
         searches = [step for step in run.steps if step.node == "retrieve"]
         left_out = [each["chunk_id"] for step in searches for each in list_left_out(run, step)]
         if not left_out:
@@ -46,14 +62,20 @@ class Debugger:
         passages = await self._parts.make_context().library.read_passages(asker, list(dict.fromkeys(left_out)))
         return replace(run, unread={passage.chunk_id: asdict(passage) for passage in passages})
 
-    async def read_saved(self, asker: Scope, run_id: str, *, taped: bool = True) -> SavedRun:
-        """Return a run that has ended with what repeating it needs: without the passages that it never read, and where
-        not `taped` without its tape. Raises what `read` raises."""
+    async def read_to_repeat(self, asker: Scope, run_id: str) -> SavedRun:
+        """Return a run that has ended with what repeating it needs: without the passages that it never read. Raises
+        what `read` raises."""
         record = await self._find(asker, run_id)
         if record.cached:
             await self._parts.threads.settle(asker.workspace_id, record.thread_id)
         with self._parts.states.translating_errors():
-            return await read_saved_run(self._parts.states.graph, self._log, record, taped=taped)
+            return await read_saved_run(self._parts.states.graph, self._log, record)
+
+    async def read_end(self, workspace_id: str, thread_id: str, run_id: str) -> SavedStep:
+        """Return the state in which a run ended that whoever asks may read. Raises `UnknownCheckpoint` and
+        `DatabaseUnavailable`."""
+        with self._parts.states.translating_errors():
+            return await read_end(self._parts.states.graph, workspace_id, thread_id, run_id)
 
     async def _find(self, asker: Scope, run_id: str) -> RunRecord:
         """Return the record of a run that has ended. Raises `UnknownRun`."""
@@ -126,7 +148,58 @@ class Debugger:
         try:
             # Within: whoever leaves while this waits has perhaps been counted.
             await parts.limits.begin_run(caller, trial_id)
-            return await try_variants(run, self._make_bench(parts.modes), sets=sets, models=models, used=used)
+            return await try_variants(run, self._make_parts(parts.modes), sets=sets, models=models, used=used)
+        finally:
+            admission.leave()
+            tokens, dollars = count_tokens(used), sum(each.cost or 0.0 for each in used)
+            await finish(lambda: parts.limits.end_run(caller.name, trial_id, tokens, dollars))
+
+    async def plan_many(self, asker: Scope, wanted: RunFilter, variant: Variant) -> Plan:
+        """Return which runs the variant affects, and what replaying them may cost. Calls nothing. Raises what
+        `Fleet.plan` raises."""
+        await self._hit_log.record_all()
+        plan, _ = await self.make_fleet(self._parts.modes).plan(asker, wanted, variant)
+        return plan
+
+    async def replay_many(
+        self,
+        asker: Scope,
+        wanted: RunFilter,
+        variant: Variant,
+        *,
+        budget: float | None = None,
+        caller: Caller = OWNER,
+    ) -> AsyncGenerator[Planning | Progress | Reported]:
+        """Replay the runs that the variant affects, in memory: yield the plan, how far it has come, and the report.
+        Counts as one of the caller's runs, until it is closed.
+
+        Raises what `Fleet.plan` raises, `Saturated`, `TooManyRuns` and `BudgetSpent`.
+        """
+        parts, admission, trial_id = self._parts, self._parts.admission, str(uuid4())
+        used: list[ModelUsage] = []
+        steps: asyncio.Queue[Progress | None] = asyncio.Queue()
+        admission.check()
+        await self._hit_log.record_all()
+        fleet = self.make_fleet(parts.modes)
+        admission.enter()
+        try:
+            await parts.limits.begin_run(caller, trial_id)
+            plan, planned = await fleet.plan(asker, wanted, variant)
+            yield Planning(type="plan", plan=plan, budget=budget)
+
+            def report(done: int, total: int) -> None:
+                steps.put_nowait(Progress(type="progress", done=done, total=total))
+
+            work = asyncio.create_task(
+                fleet.run(asker, plan, planned, variant, budget=budget, used=used, progress=report)
+            )
+            work.add_done_callback(lambda _: steps.put_nowait(None))
+            try:
+                while (step := await steps.get()) is not None:
+                    yield step
+                yield Reported(type="report", report=await work)
+            finally:
+                await end_tasks(work)
         finally:
             admission.leave()
             tokens, dollars = count_tokens(used), sum(each.cost or 0.0 for each in used)
@@ -134,10 +207,10 @@ class Debugger:
 
     def make_fleet(self, modes: Mapping[str, Profile]) -> Fleet:
         """Make what replays many runs, in these modes or others."""
-        return Fleet(self.read_saved, self._log, self._make_bench(modes))
+        return Fleet(self, self._log, self._make_parts(modes))
 
-    def _make_bench(self, modes: Mapping[str, Profile]) -> Bench:
+    def _make_parts(self, modes: Mapping[str, Profile]) -> TrialParts:
         parts = self._parts
-        return Bench(
+        return TrialParts(
             parts.states.graph, modes, parts.make_context().judges, parts.make_context, parts.admission.take_turn
         )

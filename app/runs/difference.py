@@ -10,6 +10,7 @@ from app.runs.endings import Compared, Costs, Ending, compare, read_ending, sum_
 from app.runs.saved_run import SavedRun, SavedStep
 from app.runs.tape_codec import pack, show_request
 from app.runs.trace import Change, describe_changes, read_passages
+from app.runs.word_difference import Part, compare_words
 from domain.tapes import Call, Tape
 
 MAX_LINES = 60
@@ -67,6 +68,8 @@ class RunDifference(TypedDict):
     first: Divergence | None
     """None where every step was alike."""
     compared: Compared
+    answer: list[Part]
+    """Both answers word by word: what is the same, removed from the first, and added by the second."""
 
 
 def diff(one: SavedRun, other: SavedRun) -> RunDifference:
@@ -82,6 +85,7 @@ def diff(one: SavedRun, other: SavedRun) -> RunDifference:
         same_steps=same,
         first=first,
         compared=compare(sides[0]["ending"], sides[1]["ending"]),
+        answer=compare_words(sides[0]["ending"]["answer"], sides[1]["ending"]["answer"]),
     )
 
 

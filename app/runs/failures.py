@@ -22,6 +22,10 @@ _CAUSES: tuple[tuple[str, Callable[[RunSummary], bool]], ...] = (
         "abstained, and a reader says that the documents do answer",
         lambda run: run.outcome == "abstained" and run.complaint == "not_found",
     ),
+    (
+        "outdated document: a reader complained, and what the answer cites was replaced or deleted since",
+        lambda run: run.rating == "down" and run.outdated > 0,
+    ),
     ("a reader complained of the answer", lambda run: run.rating == "down"),
     ("over budget", lambda run: "over_budget" in run.reasons),
     ("nothing found", lambda run: run.outcome == "abstained" and run.candidates == 0),
@@ -31,6 +35,7 @@ _CAUSES: tuple[tuple[str, Callable[[RunSummary], bool]], ...] = (
     ("kept, and judged not to answer", lambda run: run.outcome == "abstained"),
     ("claims without support were withdrawn", lambda run: run.verification in ("unsupported", "reconciled")),
     ("answered without a citation", lambda run: run.outcome in ANSWERS and run.citations == 0),
+    ("outdated document: what the answer cites was replaced or deleted since", lambda run: run.outdated > 0),
     ("answered with a caveat", lambda run: run.outcome == "answered_with_caveat"),
     ("fell back to less than the mode asked for", lambda run: run.degraded > 0),
     ("had to ask back", lambda run: run.outcome == "asked_back"),

@@ -1,7 +1,6 @@
 """Replays many runs with one change, each in memory from the first step that the change affects, and reports what would
 have been otherwise."""
 
-import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,9 +14,19 @@ from app.runs.graph_pass import prepare_judgement
 from app.runs.in_memory import Start
 from app.runs.judging import Judged, judge_by_model, judge_by_verifier
 from app.runs.rehearsal import Rehearsal
-from app.runs.saved_run import SavedRun
+from app.runs.saved_run import SavedRun, SavedStep
 from app.runs.states import find_problem
-from app.runs.whatif import AT_ONCE, SEARCH_ANEW, Bench, Variant, plan_variant, read_path, run_variant
+from app.runs.whatif import (
+    AT_ONCE,
+    SEARCH_ANEW,
+    TrialParts,
+    Variant,
+    find_beginning,
+    plan_variant,
+    read_path,
+    run_variant,
+)
+from app.support.cases import work_through
 from domain.errors import DamagedState, DatabaseUnavailable, NotFound, StateError
 from domain.ports.models import ChatModel, ModelUsage
 from domain.ports.runs import RunLog
@@ -28,14 +37,18 @@ from nodes.context import Ledger
 
 MOST_REPLAYED = 10_000
 """Runs of one replay."""
+MOST_AT_ONCE = 1_000
+"""Runs of one replay over HTTP, whose report is one response."""
 _UNREADABLE = (StateError, NotFound, DamagedState)
 """What reading a run raises whose steps are not there, or no longer."""
 
 
-class Read(Protocol):
-    """Reads a run that has ended, with its tape or without."""
+class Reader(Protocol):
+    """Reads runs that have ended."""
 
-    async def __call__(self, asker: Scope, run_id: str, *, taped: bool = True) -> SavedRun: ...
+    async def read_end(self, workspace_id: str, thread_id: str, run_id: str) -> SavedStep: ...
+
+    async def read_to_repeat(self, asker: Scope, run_id: str) -> SavedRun: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +66,10 @@ class Planned:
 class Fleet:
     """Replays runs of one workspace."""
 
-    def __init__(self, read: Read, log: RunLog, bench: Bench) -> None:
-        self._read = read
+    def __init__(self, runs: Reader, log: RunLog, parts: TrialParts) -> None:
+        self._runs = runs
         self._log = log
-        self._bench = bench
+        self._parts = parts
 
     async def plan(self, asker: Scope, wanted: RunFilter, variant: Variant) -> tuple[Plan, list[Planned]]:
         """Find the runs that the change affects. Calls nothing.
@@ -73,28 +86,28 @@ class Fleet:
                 skipped[reason] += 1
                 continue
             try:
-                run = await self._read(asker, summary.run_id, taped=False)
-                path = read_path(run, self._bench.graph)
+                end = await self._runs.read_end(asker.workspace_id, summary.thread_id, summary.run_id)
             except _UNREADABLE:
                 skipped["steps are not kept"] += 1
                 continue
-            try:
-                start = plan_variant(run, path, variant, self._bench.modes)
-            except StateError:
-                if all(find_problem(step.values, step.version) is None for step in run.steps):
-                    raise  # the change itself cannot be made
+            steps: list[Step] = end.values["steps"]
+            path = [step["node"] for step in steps]
+            if path[-1:] != [end.node]:
+                skipped["steps are not kept"] += 1
+                continue
+            if find_problem(end.values, end.version) is not None:
                 skipped["saved by another version of askgraph"] += 1
                 continue
-            if start is None:
+            found = find_beginning(path, end.values, variant, self._parts.modes)
+            if found is None:
                 unaffected += 1
                 continue
-            name = _name_start(start)
-            begins[name] += 1
-            again = _list_repeated(run, start)
-            usage = [used for step in again for used in step["usage"]]
+            place, beginning = found
+            begins[beginning.name] += 1
+            usage = [used for step in steps[place + beginning.decides :] for used in step["usage"]]
             cost = sum(used["cost"] or 0.0 for used in usage)
             unpriced = sum(used["calls"] for used in usage if used["cost"] is None)
-            planned.append(Planned(summary, name, cost, unpriced))
+            planned.append(Planned(summary, beginning.name, cost, unpriced))
         plan = Plan(
             runs=runs,
             affected=len(planned),
@@ -116,58 +129,64 @@ class Fleet:
         budget: float | None = None,
         judge: ChatModel | None = None,
         journal: FleetJournal | None = None,
-        progress: Callable[[str, int, int], None] = lambda label, done, total: None,
+        used: list[ModelUsage] | None = None,
+        progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> FleetReport:
         """Replay the runs, a few at a time. `budget` are US dollars for language models; None: they are not asked. A
         run begins only while what it may cost is left, and as long as every price is known. `judge` compares changed
-        answers, without one the verifier does. Runs that the journal holds are not replayed again.
+        answers, without one the verifier does. Runs that the journal holds are not replayed again. What new calls
+        use is added to `used`, even where this ends early. `progress` is called with how many runs are done, of how
+        many.
         """
-        await prepare_judgement(self._bench.judges, {"profile": {"verify": True}})
+        await prepare_judgement(self._parts.judges, {"profile": {"verify": True}})
         known = {} if journal is None else journal.rows
-        money, slots, done = Budget(budget), asyncio.Semaphore(AT_ONCE), 0
+        money, used = Budget(budget), [] if used is None else used
 
-        def report_progress() -> None:
-            nonlocal done
-            done += 1
-            progress("replayed", done, len(planned))
+        async def work(each: Planned) -> FleetRow:
+            of_run: list[ModelUsage] = []
+            try:
+                return await self._replay(asker, each, variant, money, of_run, models=budget is not None, judge=judge)
+            finally:
+                used.extend(of_run)
 
-        async def replay(each: Planned) -> FleetRow:
-            async with slots:
-                row = known.get(each.summary.run_id)
-                if row is None:
-                    row = await self._replay(asker, each, variant, money, models=budget is not None, judge=judge)
-                    if journal is not None:
-                        journal.add(row)
-                report_progress()
-                return row
-
-        # What a run costs now is known once one has ended; then several go on at the same time.
-        alone = 0 if budget is None else 1
-        rows = [await replay(each) for each in planned[:alone]]
-        rows += await asyncio.gather(*map(replay, planned[alone:]))
-        resumed = sum(each.summary.run_id in known for each in planned)
+        rows = await work_through(
+            {each.summary.run_id: each for each in planned},
+            work,
+            known=known,
+            keep=lambda row: None if journal is None else journal.add(row),
+            at_once=AT_ONCE,
+            # What a run costs now is known once one has ended.
+            first_alone=budget is not None,
+            report=progress,
+        )
+        resumed = sum(run_id in known for run_id in rows)
         name = "verifier" if judge is None else judge.name
-        return make_report(variant.label, plan, rows, judge=name, resumed=resumed)
+        return make_report(variant.label, plan, list(rows.values()), judge=name, resumed=resumed)
 
     async def _replay(
-        self, asker: Scope, each: Planned, variant: Variant, money: Budget, *, models: bool, judge: ChatModel | None
+        self,
+        asker: Scope,
+        each: Planned,
+        variant: Variant,
+        money: Budget,
+        used: list[ModelUsage],
+        *,
+        models: bool,
+        judge: ChatModel | None,
     ) -> FleetRow:
         try:
-            run = await self._read(asker, each.summary.run_id)
-            path = read_path(run, self._bench.graph)
-            start = plan_variant(run, path, variant, self._bench.modes)
+            run = await self._runs.read_to_repeat(asker, each.summary.run_id)
+            path = read_path(run, self._parts.graph)
+            start = plan_variant(run, path, variant, self._parts.modes)
         except (*_UNREADABLE, DatabaseUnavailable) as error:
             # Pruned or erased since the plan was made. The other runs go on: they may have been paid for.
             return _make_row(each, problem=f"its steps could not be read any more ({error.code})")
         assert start is not None
-        used: list[ModelUsage] = []
         recorded = read_ending(run.final, path=path)
         with money.reserve(each.repeated_cost, used) as problem:
             if problem is not None:
                 return _make_row(each, recorded=recorded, problem=problem)
-            rehearsed, problem = await run_variant(
-                run, start, self._bench, used, models=models, search_anew=variant.search_anew
-            )
+            rehearsed, problem = await run_variant(run, variant, start, self._parts, used, models=models)
             if rehearsed is None:
                 return _make_row(each, recorded=recorded, cost=_add_costs(used), problem=problem)
             compared = compare(recorded, rehearsed.ending)
@@ -194,7 +213,7 @@ class Fleet:
             return Judged(now="worse", reason=rehearsed.error)
         now = cast(Mapping[str, Any], rehearsed.state)
         if judge is None:
-            return await judge_by_verifier(recorded, now, self._bench.judges.verifier)
+            return await judge_by_verifier(recorded, now, self._parts.judges.verifier)
         ledger = Ledger()
         try:
             return await judge_by_model(recorded, now, judge, ledger)
@@ -260,10 +279,6 @@ def _make_row(
 
 def _add_costs(used: Sequence[ModelUsage]) -> float:
     return round(sum(call.cost or 0.0 for call in used), 6)
-
-
-def _name_start(start: Start) -> str:
-    return f"after {start.after}" if start.forced is None else start.forced
 
 
 def _list_repeated(run: SavedRun, start: Start) -> list[Step]:

@@ -3,27 +3,24 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
-from importlib import resources
-from string import Template
-from typing import Any
+from typing import Any, Literal
 
 from app.runs.endings import CitedPlace, Ending
 from app.runs.fleet_report import FleetReport, FleetRow, list_most_different
-from app.support.html_tables import draw_row, draw_table
+from app.runs.word_difference import Part, compare_words
+from app.support.report_page import draw_page, draw_row, draw_table
 
 
-def draw_page(report: FleetReport) -> str:
+def draw_report(report: FleetReport) -> str:
     """Return the page."""
-    template = Template((resources.files("app.runs") / "fleet_page.html").read_text("utf-8"))
-    plan = report["plan"]
-    return template.substitute(
-        change=escape(report["change"]),
-        runs=f"{plan['affected']:,} of {plan['runs']:,} runs",
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        summary=_summarize(report),
-        tables=_draw_tables(report),
-        pairs="\n".join(map(_draw_pair, list_most_different(report))) or "<p>Nothing changed.</p>",
-        all=_draw_all(report["runs"]),
+    plan, created = report["plan"], datetime.now(UTC).isoformat(timespec="seconds")
+    return draw_page(
+        f"Replay of {plan['affected']:,} of {plan['runs']:,} runs with {report['change']}",
+        f"<p>{created}. {_summarize(report)}</p>",
+        _draw_tables(report),
+        "<h2>Most different</h2>",
+        *(list(map(_draw_pair, list_most_different(report))) or ["<p>Nothing changed.</p>"]),
+        f"<details><summary>All runs that were replayed</summary>{_draw_all(report['runs'])}</details>",
     )
 
 
@@ -79,12 +76,24 @@ def _draw_pair(row: Mapping[str, Any]) -> str:
             ("outcome", _show_outcome),
             ("route", lambda ending: f"{ending['route']}: {' → '.join(ending['path'])}"),
             ("verification", lambda ending: str(ending["verdict"])),
-            ("answer", lambda ending: str(ending["answer"])),
         )
     ]
     rows.append(["only here", _list_places(compared["lost"]), _list_places(compared["gained"])])
-    table = draw_table(("", "then", "now"), [draw_row(cells) for cells in rows], "pair")
+    parts = compare_words(then["answer"], now["answer"])
+    answers = "".join(f"<td>{_mark(parts, changed)}</td>" for changed in ("removed", "added"))
+    drawn = [*map(draw_row, rows), f"<tr><td>answer</td>{answers}</tr>"]
+    table = draw_table(("", "then", "now"), drawn, "pair")
     return f"<h3>{escape(row['question'])}</h3><p><small>{escape(row['run_id'])}</small> {_draw_judged(row)}</p>{table}"
+
+
+def _mark(parts: Sequence[Part], changed: Literal["removed", "added"]) -> str:
+    """Draw one of two answers, with what the other does not say marked."""
+    tag = "del" if changed == "removed" else "ins"
+    return "".join(
+        escape(part["text"]) if part["kind"] == "same" else f"<{tag}>{escape(part['text'])}</{tag}>"
+        for part in parts
+        if part["kind"] in ("same", changed)
+    )
 
 
 def _draw_judged(row: Mapping[str, Any]) -> str:

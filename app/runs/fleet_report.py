@@ -96,6 +96,30 @@ class FleetReport(TypedDict):
     runs: list[FleetRow]
 
 
+class Planning(TypedDict):
+    """The first event of a replay of many runs."""
+
+    type: Literal["plan"]
+    plan: Plan
+    budget: float | None
+    """US dollars that language models may cost; null: they are not asked."""
+
+
+class Progress(TypedDict):
+    """How many of the runs were replayed."""
+
+    type: Literal["progress"]
+    done: int
+    total: int
+
+
+class Reported(TypedDict):
+    """The last event."""
+
+    type: Literal["report"]
+    report: FleetReport
+
+
 def compare_nodes(then: Iterable[Step], now: Iterable[Step]) -> dict[str, NodeChange]:
     """Return what each node's steps took then and now."""
     sums: dict[str, list[list[Any]]] = {}

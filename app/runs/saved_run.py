@@ -5,9 +5,10 @@ it from here.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+from langgraph.graph import START
 from langgraph.types import StateSnapshot
 
 from app.runs.history import HistoryStep, checkpoint_id_of, node_of, parent_id_of
@@ -69,6 +70,8 @@ class SavedRun:
     """Why there is no tape."""
     unread: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Passages by chunk that the run's searches found and left out, as the library had them when the run was opened."""
+    origin: "SavedRun | None" = None
+    """Of an answer from the cache: the run that made it, as far as it is still known."""
     running: bool = False
     """True for a run that has not ended: its record says only what was asked, and steps are missing."""
 
@@ -136,16 +139,29 @@ def find_taped(steps: Sequence[SavedStep]) -> int:
     return first - 1 if follows else first
 
 
-async def read_saved_run(graph: AnswerGraph, log: RunLog, record: RunRecord, *, taped: bool = True) -> SavedRun:
-    """Read what was saved of a run, where not `taped` without its tape. Raises `UnknownCheckpoint` where there is
-    nothing, and `DatabaseUnavailable`."""
+async def read_saved_run(graph: AnswerGraph, log: RunLog, record: RunRecord) -> SavedRun:
+    """Read what was saved of a run. Raises `UnknownCheckpoint` where there is nothing, and `DatabaseUnavailable`."""
     steps = await read_steps(graph, record.workspace_id, record.thread_id, record.run_id)
     tape, untaped = None, ""
     try:
-        tape = await read_tape(log, record) if taped else None
+        tape = await read_tape(log, record)
     except (UnknownTape, StateError) as error:
         untaped = error.message
     return SavedRun(record, steps, tape, untaped)
+
+
+async def read_end(graph: AnswerGraph, workspace_id: str, thread_id: str, run_id: str) -> SavedStep:
+    """Return the state in which a run ended, of the node that ran last where a node made it.
+
+    Raises `UnknownCheckpoint` where it is not saved, and `DamagedState`.
+    """
+    thread = locate_states(workspace_id, thread_id)
+    async for snapshot in graph.aget_state_history(thread, filter={"run_id": run_id}, limit=1):
+        step = _describe(snapshot, None)
+        ran = step.values["steps"]
+        # Its parent, which would name the node, is not read: each step notes its own name.
+        return replace(step, node=ran[-1]["node"]) if step.node == START and ran else step
+    raise UnknownCheckpoint(f"Nothing was saved of run {run_id!r}.")
 
 
 async def read_steps(

@@ -6,6 +6,7 @@ from typing import Any
 
 import zstandard
 
+from app.runs.records import STOPPED
 from app.runs.tape_codec import pack, unpack
 from app.runs.taping import Ports
 from domain.errors import StateError, UnknownTape
@@ -79,6 +80,8 @@ async def read_tape(log: RunLog, run: RunRecord) -> Tape:
         return decode_tape(stored)
     if run.cached:
         raise UnknownTape(f"Run {run.run_id} has no tape: its answer came from the cache.")
+    if run.error == STOPPED:
+        raise UnknownTape(f"Run {run.run_id} has no tape: it was stopped, and a tape is kept at the end alone.")
     reason = next((warning for warning in run.warnings if warning.startswith(_NOT_KEPT)), None)
     raise UnknownTape(
         f"Run {run.run_id} has no tape. "

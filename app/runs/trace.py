@@ -35,13 +35,13 @@ _LONGEST = 160
 """Characters of a changed value."""
 _NO_PASSAGES: Mapping[str, Mapping[str, Any]] = {}
 _SEARCHES = frozenset({"search_dense", "search_lexical", "score_dense", "score_lexical"})
-_TELLING: Mapping[str, frozenset[str]] = {
+_METHODS_OF: Mapping[str, frozenset[str]] = {
     "retrieve": _SEARCHES,
     "rerank": frozenset({"read_passages"}),
     "grade": frozenset({"read"}),
     "generate": frozenset({"stream"}),
 }
-"""Methods that tell of a call which node it was made for."""
+"""Methods that only this node calls."""
 _LEGS: tuple[Literal["dense", "lexical"], ...] = ("dense", "lexical")
 
 
@@ -195,8 +195,9 @@ def trace(run: SavedRun) -> Trace:
     record, passages = run.record, read_passages(run)
     steps: list[TracedStep] = []
     before: SavedStep | None = None
-    for step, name in zip(run.steps, name_steps(run), strict=True):
-        steps.append(_trace_step(run, step, before, name, passages))
+    names = name_steps(run)
+    for place, step in enumerate(run.steps):
+        steps.append(_trace_step(run, step, before, names[: place + 1], passages))
         before = step
     return Trace(
         run_id=record.run_id,
@@ -267,8 +268,13 @@ def _plain(value: Any) -> Any:
 
 
 def _trace_step(
-    run: SavedRun, step: SavedStep, before: SavedStep | None, name: str, passages: Mapping[str, Mapping[str, Any]]
+    run: SavedRun,
+    step: SavedStep,
+    before: SavedStep | None,
+    names: Sequence[str],
+    passages: Mapping[str, Mapping[str, Any]],
 ) -> TracedStep:
+    """Describe a step. `names` are those of the run's steps, up to this one."""
     values, old = step.values, dict(before.values) if before is not None else {}
     if before is not None and before.node == START:
         # What the thread's last question left is reset, which says nothing of this one.
@@ -279,7 +285,7 @@ def _trace_step(
     searched = step.node in ("retrieve", "rerank") and ran
     return TracedStep(
         number=step.number,
-        name=name,
+        name=names[-1],
         node=step.node,
         checkpoint_id=step.checkpoint_id,
         ms=step.ms,
@@ -289,18 +295,18 @@ def _trace_step(
         usage=recorded["usage"] if recorded else [],
         calls=[_describe_call(call) for call in calls[:MAX_CALLS]],
         more_calls=max(0, len(calls) - MAX_CALLS),
-        ahead=_find_ahead(run, step) if ran and not calls else None,
+        ahead=_find_ahead(run, step, names) if ran and not calls else None,
         candidates=_trace_candidates(run, step, old, passages) if searched else [],
         grade=_describe_grade(values) if step.node == "grade" else None,
         claims=values["verification"]["claims"] if step.node == "verify" else [],
     )
 
 
-def _find_ahead(run: SavedRun, step: SavedStep) -> str | None:
+def _find_ahead(run: SavedRun, step: SavedStep, names: Sequence[str]) -> str | None:
     """Return the name of the last step before this one during which calls of its kind were made."""
-    methods = _TELLING.get(step.node, frozenset())
+    methods = _METHODS_OF.get(step.node, frozenset())
     made = {call.step for call in run.tape.calls if call.method in methods} if run.tape is not None else set()
-    before = [(each, name) for each, name in zip(run.steps, name_steps(run), strict=True) if each.number < step.number]
+    before = list(zip(run.steps, names[:-1], strict=False))
     return next((name for each, name in reversed(before) if each.number in made and each.node != step.node), None)
 
 

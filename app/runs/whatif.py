@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Literal
 
 from typing_extensions import TypedDict
@@ -68,6 +69,11 @@ class Variant:
     search_anew: bool = False
     """Search the documents of today, from the first search on, instead of what the tape says of them."""
 
+    @property
+    def is_same_at_every_step(self) -> bool:
+        """True where it changes the profile alone, which is one for the whole run, or the documents."""
+        return all(key.startswith("profile.") for key in self.changes)
+
 
 SEARCH_ANEW = Variant("documents", "searched anew, in the documents of today", search_anew=True)
 
@@ -82,6 +88,10 @@ class Outcome(TypedDict):
     mode: str | None
     begins: str
     """The step that runs first: `rerank`; or `after grade`, whose edge decides again."""
+    node: str | None
+    after: str | None
+    """The step that a replay names to begin there, one of the two: `rerank@2` runs again, or its edge decides again.
+    None where a replay cannot make the change."""
     replay: str | None
     """The command that makes a branch of it; None where a command line cannot hold the change."""
     ending: Ending | None
@@ -114,7 +124,7 @@ class WhatIf(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class TrialParts:
     """What trying variants needs."""
 
     graph: AnswerGraph
@@ -129,7 +139,7 @@ class Bench:
 
 async def try_variants(
     run: SavedRun,
-    bench: Bench,
+    parts: TrialParts,
     *,
     sets: Sequence[Mapping[str, Any]] = (),
     models: bool = False,
@@ -142,20 +152,21 @@ async def try_variants(
     Raises `StateError` where the steps of the run are not saved, or one of `sets` cannot take effect, and
     `UnknownCheckpoint`.
     """
-    path = read_path(run, bench.graph)
+    path = read_path(run, parts.graph)
     if len(sets) > MOST_SETS:
         raise StateError(f"At most {MOST_SETS} changes can be added; these are {len(sets)}.")
     recorded = read_ending(run.final, error=run.record.error, path=path)
-    context = bench.make_context()
-    found = list(_list_variants(run, path, bench.modes, context, models=models))
+    run_id = run.record.run_id
+    context = parts.make_context()
+    found = list(_list_variants(run, path, parts.modes, context, models=models))
     added = [Variant("set", _name_changes(each), each) for each in sets]
     variants = [*added, *found]
-    planned = [(variant, plan_variant(run, path, variant, bench.modes)) for variant in variants]
+    planned = [(variant, plan_variant(run, path, variant, parts.modes)) for variant in variants]
     for variant, plan in planned:
         if plan is None and variant.kind == "set":
             raise StateError(f"{variant.label} would change nothing: no step of this run reads it.")
     tried = [(variant, plan) for variant, plan in planned if plan is not None]
-    await prepare_judgement(bench.judges, {"profile": run.final["profile"] | {"verify": True}})
+    await prepare_judgement(parts.judges, {"profile": run.final["profile"] | {"verify": True}})
 
     used = [] if used is None else used
     slots = asyncio.Semaphore(AT_ONCE)
@@ -163,22 +174,18 @@ async def try_variants(
 
     async def run_one(variant: Variant, start: Start) -> Outcome:
         def report(done: Rehearsal | None, problem: str | None) -> Outcome:
-            return _report(variant, start, _write_command(run, path, variant, start), done, recorded, problem)
+            return _report(variant, start, _name_start(run, path, variant, start), done, recorded, problem, run_id)
 
         async with slots:
             if asyncio.get_running_loop().time() > deadline:
                 return report(None, _TOO_LATE)
-            return report(
-                *await run_variant(
-                    run, start, bench, used, models=models, deadline=deadline, search_anew=variant.search_anew
-                )
-            )
+            return report(*await run_variant(run, variant, start, parts, used, models=models, deadline=deadline))
 
     outcomes = await asyncio.gather(*(run_one(variant, start) for variant, start in tried[:MOST_VARIANTS]))
     # In the order in which they were listed within each group.
     ordered = sorted(outcomes, key=lambda each: (each["kind"] != "nothing", _weigh(each)))
     return WhatIf(
-        run_id=run.record.run_id,
+        run_id=run_id,
         recorded=recorded,
         outcomes=ordered,
         flipping=sum(bool(each["compared"] and each["compared"]["flipped"]) for each in outcomes),
@@ -213,31 +220,31 @@ def read_path(run: SavedRun, graph: AnswerGraph) -> list[str]:
 
 async def run_variant(
     run: SavedRun,
+    variant: Variant,
     start: Start,
-    bench: Bench,
+    parts: TrialParts,
     used: list[ModelUsage],
     *,
     models: bool,
     deadline: float | None = None,
-    search_anew: bool = False,
 ) -> tuple[Rehearsal | None, str | None]:
-    """Run on from a changed state, as long as a variant may take. Returns what came of it, or why there is nothing.
-    What it used is added to `used` either way. It waits for its turn until `deadline`, a time of the event loop. With
-    `search_anew`, the tape answers no question to the library."""
+    """Run on from where the variant starts, as long as it may take. Returns what came of it, or why there is nothing.
+    What it used is added to `used` either way. It waits for its turn until `deadline`, a time of the event loop."""
 
     def allows(title: str) -> bool:
-        return not bench.offline and (models or allow_unpaid(title))
+        return not parts.offline and (models or allow_unpaid(title))
 
     tape = run.tape or Tape({}, [], [])
-    if search_anew:
+    if variant.search_anew:
+        # The tape answers no question to the library.
         tape = Tape(tape.ports, [call for call in tape.calls if call.port != Library.__name__], tape.events)
     player = Player(tape, run.record.run_id, after=start.number, allows=allows)
     begun = False
     try:
-        async with asyncio.timeout_at(deadline) as limit, bench.take_turn():
+        async with asyncio.timeout_at(deadline) as limit, parts.take_turn():
             begun = True
             limit.reschedule(asyncio.get_running_loop().time() + SECONDS)
-            done = await rehearse(bench.graph, start, bench.make_context(), player)
+            done = await rehearse(parts.graph, start, parts.make_context(), player)
     except TimeoutError:
         return None, f"took longer than {SECONDS:.0f} s" if begun else _TOO_LATE
     except StateError as error:
@@ -319,47 +326,57 @@ def _drop_sources(run: SavedRun, place: int) -> Iterator[Variant]:
 
 def plan_variant(run: SavedRun, path: Sequence[str], variant: Variant, modes: Mapping[str, Profile]) -> Start | None:
     """Find where the variant begins; None where it changes nothing that a step reads."""
-
-    def change(saved: Mapping[str, Any]) -> dict[str, Any]:
-        return change_values(saved, variant.changes, variant.mode, modes)
-
-    found = variant.at
-    if variant.search_anew:
-        if "retrieve" not in path:
-            return None
-        found = path.index("retrieve"), Beginning("retrieve")
+    found = variant.at or _find_beginning(run, path, variant, modes)
     if found is None:
-        # What the profile is, every step of a run finds alike; fields of the state are those that the step would find.
-        # A run that failed has begun a step more than it ended.
-        for place, node in enumerate([*path, *run.steps[-1].next[:1]]):
-            before, after = run.steps[place], run.steps[min(place + 1, len(run.steps) - 1)]
-            differing = _list_telling(variant, before.values, change(before.values))
-            deciding = _list_telling(variant, after.values, change(after.values))
-            here = find_first([node], differing)
-            if here is not None and not here[1].decides:
-                found = place, here[1]
-                break
-            here = find_first([node], deciding)
-            if here is not None and here[1].decides and place < len(path):
-                found = place, here[1]
-                break
-        if found is None:
-            return None
+        return None
     place, beginning = found
     step = run.steps[place + 1] if beginning.decides else run.steps[place]
-    values = change(step.values)
+    values = change_values(step.values, variant.changes, variant.mode, modes)
     require_current(values, step.version)
     forced = None if beginning.decides else beginning.node
     return Start(run.record.thread_id, step.checkpoint_id, step.number, values, beginning.node, forced)
 
 
-def _list_telling(variant: Variant, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    differing = find_difference(before, after)
+def _find_beginning(
+    run: SavedRun, path: Sequence[str], variant: Variant, modes: Mapping[str, Profile]
+) -> tuple[int, Beginning] | None:
+    # A run that failed has begun a step more than it ended.
+    begun = [*path, *run.steps[-1].next[:1]]
+    if variant.is_same_at_every_step:
+        found = find_beginning(begun, run.final, variant, modes)
+        return None if found is not None and found[1].decides and found[0] == len(path) else found
+
+    @cache
+    def list_differing(place: int) -> list[str]:
+        return _list_differing(run.steps[place].values, variant, modes)
+
+    for place, node in enumerate(begun):
+        here = find_first([node], list_differing(place))
+        if here is not None and not here[1].decides:
+            return place, here[1]
+        here = find_first([node], list_differing(min(place + 1, len(run.steps) - 1)))
+        if here is not None and here[1].decides and place < len(path):
+            return place, here[1]
+    return None
+
+
+def find_beginning(
+    path: Sequence[str], values: Mapping[str, Any], variant: Variant, modes: Mapping[str, Profile]
+) -> tuple[int, Beginning] | None:
+    """Find the first step of a path that a variant affects which is the same at every step, and how to begin there.
+    `values` is any state of the run. Raises `StateError` where the change cannot be made."""
+    if variant.search_anew:
+        return (path.index("retrieve"), Beginning("retrieve")) if "retrieve" in path else None
+    return find_first(path, _list_differing(values, variant, modes))
+
+
+def _list_differing(values: Mapping[str, Any], variant: Variant, modes: Mapping[str, Profile]) -> list[str]:
+    differing = find_difference(values, change_values(values, variant.changes, variant.mode, modes))
     return differing if variant.mode is None else [each for each in differing if not each.startswith(INCIDENTAL)]
 
 
-def _write_command(run: SavedRun, path: Sequence[str], variant: Variant, start: Start) -> str | None:
-    """Write the command that makes a branch of the variant; None where a command line cannot hold it."""
+def _name_start(run: SavedRun, path: Sequence[str], variant: Variant, start: Start) -> str | None:
+    """Name the step where the variant begins, `rerank@2`; None where a replay cannot make its change."""
     if variant.kind in ("nothing", "source"):
         return None
     begins = start.beginning
@@ -369,11 +386,15 @@ def _write_command(run: SavedRun, path: Sequence[str], variant: Variant, start: 
         for number, place in enumerate(places, 1)
         if run.steps[place + begins.decides].checkpoint_id == start.checkpoint_id
     )
-    name = begins.node if ran == 1 else f"{begins.node}@{ran}"
-    options = [f"{'--after' if begins.decides else '--from'} {name}"]
+    return begins.node if ran == 1 else f"{begins.node}@{ran}"
+
+
+def _write_command(run_id: str, variant: Variant, option: str, step: str) -> str:
+    """Write the command that makes a branch of the variant."""
+    options = [f"{option} {step}"]
     options += [f"--set {shlex.quote(f'{key}={_write(value)}')}" for key, value in variant.changes.items()]
     options += [f"--mode {shlex.quote(variant.mode)}"] if variant.mode else []
-    return " ".join(["askgraph replay", run.record.run_id, *options])
+    return " ".join(["askgraph replay", run_id, *options])
 
 
 def _write(value: Any) -> str:
@@ -381,9 +402,16 @@ def _write(value: Any) -> str:
 
 
 def _report(
-    variant: Variant, start: Start, command: str | None, done: Rehearsal | None, recorded: Ending, problem: str | None
+    variant: Variant,
+    start: Start,
+    step: str | None,
+    done: Rehearsal | None,
+    recorded: Ending,
+    problem: str | None,
+    run_id: str,
 ) -> Outcome:
     begins = start.beginning
+    option = "--after" if begins.decides else "--from"
     shown = {key: value for key, value in variant.changes.items() if key not in ("sources", "previous")}
     ending = None if done is None else done.ending
     return Outcome(
@@ -391,8 +419,10 @@ def _report(
         label=variant.label,
         set=shown,
         mode=variant.mode,
-        begins=f"after {begins.node}" if begins.decides else begins.node,
-        replay=command,
+        begins=begins.name,
+        node=None if begins.decides else step,
+        after=step if begins.decides else None,
+        replay=step and _write_command(run_id, variant, option, step),
         ending=ending,
         compared=None if ending is None else compare(recorded, ending),
         taped=done.taped if done else 0,

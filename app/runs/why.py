@@ -28,11 +28,26 @@ class Fact:
 
 def explain_run(run: "SavedRun") -> dict[str, Any]:
     """Return `{run_id, facts}`: the decisive facts of a run, each with `about` and `text`."""
-    run_id = run.record.run_id
-    facts = _explain(run.list_history(), run_id, _name_dropped(run))
+    facts = _list_facts(run)
+    if run.record.cached:
+        facts[2:] = _explain_origin(run.origin, facts[2:])
+    return {"run_id": run.record.run_id, "facts": [asdict(fact) for fact in facts]}
+
+
+def _explain_origin(origin: "SavedRun | None", own: Sequence[Fact]) -> list[Fact]:
+    """Explain an answer from the cache by the run that made it; by what it cites where that one is gone."""
+    if origin is None:
+        return [Fact("repeats", "the answer of a run that is not on record any more, or not yours to read"), *own]
+    record = origin.record
+    said = f"the answer of run {record.run_id} of {record.started_at:%Y-%m-%d %H:%M}, which the lines below explain"
+    return [Fact("repeats", said), *_list_facts(origin)[2:]]
+
+
+def _list_facts(run: "SavedRun") -> list[Fact]:
+    facts = _explain(run.list_history(), run.record.run_id, _name_dropped(run))
     place = max((number for number, fact in enumerate(facts, 1) if fact.about == "search"), default=len(facts))
     facts[place:place] = [Fact("left out", text) for text in _describe_left_out(run)]
-    return {"run_id": run_id, "facts": [asdict(fact) for fact in facts]}
+    return facts
 
 
 def _name_dropped(run: "SavedRun") -> dict[str, str]:
@@ -89,7 +104,7 @@ def _explain(steps: "Sequence[HistoryStep]", run_id: str, dropped: Mapping[str, 
     if not path:
         return []
     return [
-        Fact("outcome", _describe_outcome(values, path)),
+        Fact("outcome", _describe_outcome(values, path, judged)),
         Fact("question", _describe_question(values)),
         *(Fact("search", text) for text in _describe_searches(judged, values)),
         *(Fact("sources", text) for text in _describe_choice(values, dropped)),
@@ -99,12 +114,13 @@ def _explain(steps: "Sequence[HistoryStep]", run_id: str, dropped: Mapping[str, 
     ]
 
 
-def _describe_outcome(values: Mapping[str, Any], path: Sequence[str]) -> str:
+def _describe_outcome(values: Mapping[str, Any], path: Sequence[str], judged: Sequence[Mapping[str, Any]]) -> str:
     outcome = values.get("outcome") or "no outcome: it was stopped or failed"
     by = f" by {values['answered_by']}" if values.get("answered_by") else ""
     cached = ", from the cache" if "cache" in path else ""
     said = f"{outcome}{by} in mode {values.get('mode')}{cached}"
-    return f"{said}, {weigh(values)}" if "grade" in path or "cache" in path else said
+    # A run that says no ends with a confidence of none; grade's is what decided.
+    return f"{said}, {weigh(judged[-1] if judged else values)}" if "grade" in path or "cache" in path else said
 
 
 def weigh(values: Mapping[str, Any]) -> str:
@@ -178,7 +194,9 @@ def _describe_claims(values: Mapping[str, Any]) -> Iterator[str]:
     if verdicts:
         claims = [(claim["text"], claim["markers"], f"{claim['verdict']} ({claim['reason']})") for claim in verdicts]
     else:
-        spans = split_claims(answer, [source["chunk_id"] for source in sources])
+        # A stored answer has its citations alone.
+        stored = map(str, range(max(by_number, default=0)))
+        spans = split_claims(answer, [source["chunk_id"] for source in sources] or list(stored))
         claims = [(answer[span.start : span.end], list(span.markers), "not checked in this mode") for span in spans]
     for text, markers, verdict in claims:
         places = [

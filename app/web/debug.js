@@ -3,14 +3,15 @@
 import { html, render } from "./vendor/preact-htm.js";
 import { fetchJson } from "./lib/api.js";
 import { setState } from "./lib/store.js";
+import { decode } from "./lib/text.js";
 import { App } from "./ui/debug/app.js";
 
-const [, runId] = /^\/debug\/runs\/([^/]+)/.exec(location.pathname) ?? [];
+const [, named] = /^\/debug\/runs\/([^/]+)/.exec(location.pathname) ?? [];
 setState({ workspace: new URLSearchParams(location.search).get("workspace") });
 
 const root = /** @type {Element} */ (document.getElementById("app"));
 root.replaceChildren();
-render(html`<${App} runId=${runId ? decodeURIComponent(runId) : null} />`, root);
+render(html`<${App} runId=${named ? decode(named) : null} />`, root);
 start();
 
 async function start() {

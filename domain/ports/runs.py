@@ -32,6 +32,10 @@ class RunLog(Protocol):
 
     async def get(self, workspace_id: str, run_id: str) -> RunRecord | None: ...
 
+    async def find_origin(self, cached: RunRecord) -> RunRecord | None:
+        """Return the run whose answer the cache gave: the latest one before it that wrote this answer in this mode."""
+        ...
+
     async def get_tape(self, workspace_id: str, run_id: str) -> bytes | None: ...
 
     async def list_thread(self, workspace_id: str, thread_id: str, limit: int | None = None) -> list[RunRecord]:

@@ -1,8 +1,11 @@
 """What the debugger's page asks the API for."""
 
+import asyncio
 import json
 import resource
 from collections.abc import AsyncIterator
+from contextlib import aclosing
+from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
@@ -11,11 +14,14 @@ import zstandard
 
 from app.runs.bundle import read_bundle
 from app.runs.bundle_view import MAX_SENT
+from app.runs.fleet import make_variant
 from app.runs.requests import Ask
 from app.runs.tape_codec import pack, unpack
 from app.serving.application import make_app
 from app.settings import Settings
 from app.wiring.services import Services, open_services
+from domain.run_lists import RunFilter
+from domain.scope import DEFAULT_SCOPE
 from tests.asking import QUESTION, ask, with_models
 from tests.conftest import HANDBOOK, MANUAL
 from tests.http_client import open_client
@@ -140,3 +146,45 @@ async def test_a_bundle_that_would_take_gigabytes_takes_none_of_the_service(clie
     refused = await client.post("/api/bundles/open", content=bomb)
     assert refused.status_code == 422
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000
+
+
+async def test_many_runs_are_planned_replayed_and_stopped(services: Services, client: httpx.AsyncClient) -> None:
+    done = await ask(services)
+    await ask(services, "Hello there!")
+    change = {"set": {"profile.rerank.keep": 1}, "where": ["outcome == answered"]}
+    plan = (await client.post("/api/replays/plan", json=change)).json()
+    assert (plan["runs"], plan["affected"], plan["begins"], plan["repeated_cost"]) == (1, 1, {"rerank": 1}, 0)
+    report = (await client.post("/api/replays", params={"stream": "false"}, json=change)).json()
+    assert (report["tried"], [row["run_id"] for row in report["runs"]]) == (1, [done["run_id"]])
+
+    streamed = (await client.post("/api/replays", json=change)).text
+    names = [line.removeprefix("event: ") for line in streamed.splitlines() if line.startswith("event: ")]
+    assert (names[0], set(names[1:-1]), names[-1]) == ("plan", {"progress"}, "report")
+    last = json.loads(streamed.rpartition("data: ")[2])["report"]
+    assert {**last, "by_node": {}, "runs": []} == {**report, "by_node": {}, "runs": []}
+    assert await services.runs.log.list_thread("default", done["thread_id"]) != []
+    assert (await client.get("/api/runs", params={"where": "replay = true"})).json()["runs"] == []
+
+    for wrong, says in (
+        ({}, "Say what to change"),
+        ({"set": {"confidence": 1}}, "only knobs"),
+        ({"set": {"profile.wings": 1}}, "wings"),
+        ({"mode": "fast", "where": ["colour = red"]}, "A run has no"),
+        ({"mode": "fast", "limit": 5000}, "1000"),
+    ):
+        refused = await client.post("/api/replays", json=wrong)
+        assert (refused.status_code // 100, says in refused.text) == (4, True), refused.text
+
+
+@pytest.mark.usefixtures("library")
+async def test_a_replay_whose_reader_leaves_is_stopped(services: Services) -> None:
+    for number in range(3):
+        await ask(services, f"How long is the warranty of the Falke in {2030 + number}?")
+    wanted = RunFilter(datetime.now(UTC) - timedelta(days=1))
+    variant = make_variant({"profile.rerank.keep": 1}, None)
+    async with aclosing(services.make_debugger().replay_many(DEFAULT_SCOPE, wanted, variant)) as events:
+        assert (await anext(events))["type"] == "plan"
+        assert services.admission.running == 1
+    assert services.admission.running == 0
+    left = [task for task in asyncio.all_tasks() if "work_through" in repr(task.get_coro())]
+    assert left == []

@@ -82,6 +82,8 @@ ENDPOINTS: dict[str, Endpoint] = {
     "get /api/runs/{run_id}/calls": Endpoint("debug", IN_WORKSPACE, ("run",)),
     "get /api/runs/{run_id}/states/{step}": Endpoint("debug", IN_WORKSPACE, ("run",)),
     "get /api/runs/{run_id}/branches": Endpoint("debug", IN_WORKSPACE, ("run",)),
+    "post /api/replays": Endpoint("debug", IN_WORKSPACE | {"json": {"set": {"profile.rerank.keep": 1}}}),
+    "post /api/replays/plan": Endpoint("debug", IN_WORKSPACE | {"json": {"set": {"profile.rerank.keep": 1}}}),
     "post /api/bundles/open": Endpoint("debug", {"content": b"no file"}),
     "get /api/documents": Endpoint("ask", IN_WORKSPACE),
     "get /api/documents/{document_id}": Endpoint("ask", IN_WORKSPACE, ("document",)),
@@ -197,6 +199,7 @@ LISTS = {
     "get /api/threads": "vault",
     "post /langgraph/threads/search": "vault",
     "get /api/runs": "vault",
+    "post /api/replays": "vault",
     "get /api/search": "vault",
     "get /api/ingestions": "later.md",
 }

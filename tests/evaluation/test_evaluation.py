@@ -17,7 +17,7 @@ from app.adapters.embedded import Servers
 from app.evaluation.asking import Outcome
 from app.evaluation.corpus import find_shelf
 from app.evaluation.evaluation import Evaluated, Options, Result, evaluate
-from app.evaluation.journal import Journal
+from app.evaluation.journal import OutcomeJournal
 from app.evaluation.report import list_metrics, write_report
 from app.evaluation.sets import EvaluationSet, SetError, read_sets
 from app.settings import read_settings
@@ -142,7 +142,7 @@ async def test_what_is_kept_is_not_brought_in_again(services: Services, tmp_path
 
 async def test_an_interrupted_run_goes_on(services: Services, tmp_path: Path) -> None:
     each = write_set(tmp_path / "birds", QUESTIONS, CORPUS)
-    journal = Journal(tmp_path / "out", each, MODES["standard"], services.runs.fingerprint, "")
+    journal = OutcomeJournal(tmp_path / "out", each, MODES["standard"], services.runs.fingerprint, "")
     journal.add(Outcome(id="months", ranking=["amsel#2", "falke/1"]))
     journal.add(Outcome(id="follow-up", error="The database did not answer."))
     [path] = (tmp_path / "out").iterdir()

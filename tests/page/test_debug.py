@@ -139,6 +139,11 @@ async def test_a_changed_knob_is_run_on_and_stands_beside_the_run(page: Page, as
     read = page.locator(".places").last.locator(".badge.warn, .badge.good")
     await expect(page.locator(".places")).to_have_count(2)
     assert await read.count() < await page.locator(".places").first.locator(".badge.warn, .badge.good").count()
+    # Words that only one of them says are marked by more than colour.
+    added = sides.last.locator("ins")
+    if await added.count():
+        await expect(added.first).to_have_css("text-decoration-line", "underline")
+        await expect(added.first.locator(".unseen").first).to_have_text(" only here: ")
     # The comparison has an address, and the branch a place in the tree.
     await page.reload()
     await expect(sides).to_have_count(2)
@@ -147,9 +152,39 @@ async def test_a_changed_knob_is_run_on_and_stands_beside_the_run(page: Page, as
     await branch.get_by_role("link").click()
     await expect(page.locator(".summary")).to_contain_text("The run that it continues")
     await page.go_back()
+    await branch.get_by_role("button", name="Name").click()
+    await page.get_by_label("Name of the branch").fill("one source")
+    await page.get_by_label("Name of the branch").press("Enter")
+    await expect(branch.get_by_role("link")).to_have_text("one source")
     await branch.get_by_role("button", name="Delete").click()
     await branch.get_by_role("button", name="Really delete").click()
     await expect(page.locator(".tree")).to_have_count(0)
+
+
+async def test_a_change_is_tried_on_the_runs_that_are_listed(page: Page, asked: Asked) -> None:
+    await page.goto(asked.at("/debug"))
+    await page.get_by_label("Outcome").select_option("answered")
+    await page.get_by_text("Try a change on these runs").click()
+    form = page.get_by_role("form", name="Try a change")
+    await form.get_by_role("button").click()
+    await expect(page.locator(".fleet .note.bad")).to_contain_text("Say what to change")
+    await form.get_by_label("Knob").fill("profile.grade.sufficient")
+    await form.get_by_label("New value").fill("1.0")
+    await form.get_by_role("button").click()
+    await expect(page.locator(".fleet [role=status]")).to_contain_text("no language model is asked")
+    await page.get_by_role("button", name="Replay ").click()
+    report = page.get_by_role("region", name="Report")
+    await expect(report).to_contain_text("With profile.grade.sufficient=1.0")
+    await expect(report.locator("summary").first).to_be_visible()
+    await report.locator("summary").first.click()
+    await expect(report.locator(".side")).not_to_have_count(0)
+
+
+async def test_an_address_that_names_no_run_says_so(page: Page, asked: Asked) -> None:
+    await page.goto(f"{asked.site}/debug/runs/%25")
+    await expect(page.get_by_role("alert").filter(has_text="There is no run")).to_be_visible()
+    await page.goto(f"{asked.site}/debug/runs/%")
+    await expect(page.get_by_role("alert").filter(has_text="There is no run")).to_be_visible()
 
 
 async def test_what_a_variant_flips_is_taken_over_into_the_form(page: Page, asked: Asked) -> None:

@@ -22,6 +22,14 @@ async def visit_states(page: Page, asked: Asked) -> AsyncIterator[str]:
     await page.get_by_label("Where").press("Enter")
     await page.locator(".note.bad").wait_for()
     yield "list"
+    await page.goto(asked.at("/debug"))
+    await page.get_by_text("Try a change on these runs").click()
+    await page.get_by_label("Knob").fill("profile.grade.sufficient")
+    await page.get_by_label("New value").fill("1.0")
+    await page.get_by_role("button", name="Show what it would do").click()
+    await page.get_by_role("button", name="Replay ").click()
+    await page.get_by_role("region", name="Report").wait_for()
+    yield "report"
     await page.goto(asked.at(f"/debug/runs/{asked.run_id}"))
     await page.locator(".why").wait_for()
     await page.locator(".graph .node.visited").first.wait_for()

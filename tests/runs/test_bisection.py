@@ -75,3 +75,9 @@ def test_ends_that_do_not_fit_are_refused(tmp_path: Path, good: str, bad: str, s
     commit_all(tmp_path, SAME, OTHER_ANSWER)
     with pytest.raises(InputError, match=says):
         bisect(tmp_path, tmp_path / "bug.askgraph", good, bad, lambda each: None)
+
+
+def test_a_machine_without_git_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InputError, match="needs git"):
+        bisect(tmp_path, tmp_path / "bug.askgraph", "HEAD~1", "HEAD", lambda each: None)

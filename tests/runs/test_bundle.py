@@ -101,6 +101,8 @@ def test_a_file_of_version_1_is_read() -> None:
         (b"# Notes", "no run of askgraph"),
         (zstandard.compress(pack({"format": "other"})), "no run of askgraph"),
         (zstandard.compress(pack({"format": "askgraph run", "version": 2})), "this askgraph knows 1"),
+        (zstandard.compress(pack({"format": "askgraph run", "version": -5})), "version -5"),
+        (zstandard.compress(pack({"format": "askgraph run", "version": True})), "version True"),
         (zstandard.compress(pack({"format": "askgraph run", "version": 1, "record": {}})), "is damaged"),
         (zstandard.compress(b"\0" * 250_000_000), "holds more than"),
     ],

@@ -15,17 +15,17 @@ from app.cli.replaying import ManyRuns
 from app.runs.budget import Budget
 from app.runs.fleet import Fleet, make_variant
 from app.runs.fleet_journal import FleetJournal
-from app.runs.fleet_page import draw_page
+from app.runs.fleet_page import draw_report
 from app.runs.fleet_report import FleetReport
-from app.runs.saved_run import SavedRun
-from app.runs.whatif import AT_ONCE, Bench
+from app.runs.saved_run import SavedStep
+from app.runs.whatif import AT_ONCE, TrialParts
 from app.runs.why import explain_run
 from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.errors import InputError, StateError
 from domain.ports.models import ModelUsage
 from domain.run_lists import RunFilter
-from domain.scope import DEFAULT_SCOPE, Scope
+from domain.scope import DEFAULT_SCOPE
 from domain.state import STATE_VERSION
 from tests.asking import JUDGE, LARGE, QUESTION, ask, with_models
 from tests.conftest import HANDBOOK, MANUAL
@@ -71,7 +71,7 @@ async def test_runs_that_a_change_affects_are_replayed_from_there(services: Serv
     assert strict["flipped"]["outcome"] == 2
     assert strict["outcomes"] == {"answered → abstained": 2}
     assert (strict["judge"], strict["better"], strict["worse"]) == ("verifier", 0, 2)
-    page = draw_page(strict)
+    page = draw_report(strict)
     assert all(run["standalone_question"] in page for run in (first, battery))
     assert "for &lt;img&gt; parrots" in page
     assert not re.search("<(img|script)|src=|href=|https?:", page)
@@ -155,7 +155,7 @@ async def test_an_interrupted_replay_goes_on_from_its_journal(services: Services
     assert (await replay())["resumed"] == 1
     assert (await replay())["resumed"] == 3
     assert third
-    with pytest.raises(InputError, match="no journal of this replay"):
+    with pytest.raises(InputError, match="no journal of this work"):
         FleetJournal(file, change="keep=2")
 
 
@@ -165,13 +165,16 @@ async def test_a_state_of_another_version_does_not_end_the_plan(services: Servic
     await ask(services, "How long does the battery of the Amsel last?")
     debugger = services.make_debugger()
 
-    async def read(asker: Scope, run_id: str, *, taped: bool = True) -> SavedRun:
-        run = await debugger.read_saved(asker, run_id, taped=taped)
-        version = STATE_VERSION + (run_id == newer["run_id"])
-        return replace(run, steps=[replace(step, version=version) for step in run.steps])
+    class Reader:
+        read_to_repeat = debugger.read_to_repeat
 
-    bench = Bench(services.runs.states.graph, services.modes, services.make_context().judges, services.make_context)
-    fleet = Fleet(read, services.runs.log, bench)
+        async def read_end(self, workspace_id: str, thread_id: str, run_id: str) -> SavedStep:
+            step = await debugger.read_end(workspace_id, thread_id, run_id)
+            return replace(step, version=STATE_VERSION + (run_id == newer["run_id"]))
+
+    states = services.runs.states
+    trial = TrialParts(states.graph, services.modes, services.make_context().judges, services.make_context)
+    fleet = Fleet(Reader(), services.runs.log, trial)
     plan, planned = await fleet.plan(DEFAULT_SCOPE, SINCE, make_variant({"profile.rerank.keep": 1}, None))
     assert (plan["skipped"], len(planned)) == ({"saved by another version of askgraph": 1}, 1)
     with pytest.raises(StateError, match="wings"):

@@ -10,6 +10,7 @@ from domain.run_lists import parse_run_filter
 from domain.scope import DEFAULT_SCOPE, Scope
 from domain.where import Where
 from tests.asking import ask
+from tests.conftest import HANDBOOK
 
 UNANSWERED = "What does the zoo in Lisbon charge for parrots?"
 
@@ -46,6 +47,17 @@ async def test_runs_are_listed_filtered_and_paged(services: Services) -> None:
     examples = {group["cause"]: group["examples"][0] for group in failures["groups"]}
     assert examples["kept, and judged not to answer"]["run_id"] == abstained["run_id"]
     assert examples["a reader complained of the answer"]["detail"] == "wrong: It is 24 months."
+
+    # What the answers cite is replaced: a complaint of one has a cause, and the other is no longer true.
+    await services.library.ingestion.add("default", "handbook.md", HANDBOOK.replace(b"36 months", b"48 months"))
+    assert await list_ids(where="outdated > 0") == [narrow["run_id"], answered["run_id"]]
+    groups = {group["cause"]: group for group in (await group_failures(services.runs.log, DEFAULT_SCOPE))["groups"]}
+    outdated = "what the answer cites was replaced or deleted since"
+    assert (
+        groups[f"outdated document: a reader complained, and {outdated}"]["examples"][0]["run_id"]
+        == (answered["run_id"])
+    )
+    assert groups[f"outdated document: {outdated}"]["examples"][0]["run_id"] == narrow["run_id"]
 
     seen, after = [], None
     for _ in range(3):

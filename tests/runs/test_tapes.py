@@ -8,7 +8,9 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import numpy as np
 import psycopg
@@ -296,6 +298,12 @@ async def test_a_run_that_was_stopped_cannot_be_compared(services: Services) -> 
         [(run_id,)] = await (await connection.execute("SELECT run_id FROM runs")).fetchall()
     with pytest.raises(StateError, match="stopped"):
         await replay(services, run_id, tape="strict")
+    record = await services.runs.log.get("default", run_id)
+    assert record is not None
+    # Where it is stopped before it has begun, or by another process, there is no tape.
+    log = SimpleNamespace(get_tape=AsyncMock(return_value=None))
+    with pytest.raises(UnknownTape, match="it was stopped"):
+        await tapes.read_tape(log, record)
     ended, _ = await replay(services, run_id, tape="fill")
     assert ended["type"] == "done"
     assert "36 months" in ended["answer"]

@@ -41,6 +41,7 @@ async def test_the_source_that_carries_the_answer_is_found(services: Services, m
     assert {"answer", "citations"} <= set(without["compared"]["flipped"])
     assert [place["name"] for place in without["compared"]["lost"]] == ["Station handbook › Warranty"]
     kept = find(tried, "profile.rerank.keep at its default, 5")
+    assert (kept["node"], kept["after"]) == ("rerank", None)
     assert kept["replay"] == f"askgraph replay {done['run_id']} --from rerank --set profile.rerank.keep=5"
     other = find(tried, "question=")
     assert other["ending"] is not None

@@ -56,6 +56,7 @@ async def test_an_abstention_names_each_search_and_what_was_missing(services: Se
     facts = await explain(services, done)
     [outcome] = texts(facts, "outcome")
     assert outcome.startswith("abstained in mode standard, confidence 0.")
+    assert "confidence 0.00" not in outcome
     assert "below the 0.60 that answers at once" in outcome
     assert "below the 0.40 that answers with a caveat" in outcome
     searches = texts(facts, "search")
@@ -71,7 +72,15 @@ async def test_a_cached_answer_and_a_greeting_are_explained_too(services: Servic
     first = await ask(services, QUESTION)
     again = await ask(services, QUESTION)
     assert again["cached"]
-    [outcome] = texts(await explain(services, again), "outcome")
+    facts = await explain(services, again)
+    [outcome] = texts(facts, "outcome")
     assert f", from the cache, confidence {first['confidence']:.2f}" in outcome
+    assert f"the answer of run {first['run_id']}" in texts(facts, "repeats")[0]
+    assert texts(facts, "claim") == texts(await explain(services, first), "claim")
+    # Where that run is gone, the stored citations still say what the claims rest on.
+    await services.make_forgetting().forget_thread("default", first["thread_id"])
+    facts = await explain(services, again)
+    assert "not on record any more" in texts(facts, "repeats")[0]
+    assert "rests on Station handbook › Warranty" in texts(facts, "claim")[0]
     greeting = await explain(services, await ask(services, "Hello!"))
     assert texts(greeting, "outcome") == ["conversed by local in mode standard"]

@@ -29,3 +29,8 @@ export async function followRun(runId, tell, signal, response = null) {
     await new Promise((resolve) => setTimeout(resolve, Math.min(5000, 300 * 2 ** failures)));
   }
 }
+
+/** Reads a run until its end is stored, which its last event precedes. @param {() => Promise<{running: boolean}>} read */
+export async function settle(read) {
+  for (let tries = 0; tries < 20 && (await read()).running; tries += 1) await new Promise((resolve) => setTimeout(resolve, 250));
+}

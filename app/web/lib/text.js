@@ -46,3 +46,12 @@ export function place(citation) {
   const path = citation.heading_path.filter((heading) => heading !== citation.title);
   return [path.join(" › "), citation.page ? `page ${citation.page}` : ""].filter(Boolean).join(" · ");
 }
+
+/** Text of an address as it was before it was encoded; as it stands where it is no encoded text. @param {string} text */
+export function decode(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -36,7 +36,7 @@ from psycopg import AsyncCursor
 from psycopg.rows import DictRow, dict_row
 
 from app.adapters.postgres.checkpoints.buffer import WriteBuffer
-from app.adapters.postgres.checkpoints.packs import PACKED, TaskWrites, unpack
+from app.adapters.postgres.checkpoints.packs import PACKED, Blob, TaskWrites, unpack
 from app.adapters.postgres.pool import ALL_WORKSPACES, Everywhere, Pool, borrow, translated_errors
 from app.adapters.postgres.row_security import secure
 from domain.errors import DamagedState
@@ -120,6 +120,7 @@ class PackedSaver(AsyncPostgresSaver):
         self.lock = nullcontext()  # type: ignore[assignment]
         self._buffer = WriteBuffer(pool, on_lost=self._forget)
         self._places: OrderedDict[tuple[str, str, str], _Places] = OrderedDict()
+        self._loaded: dict[Blob, Any] | None = None
 
     def within(self, workspace_id: str | Everywhere) -> Self:
         """Return the same saver for one workspace. They share what is buffered."""
@@ -218,6 +219,8 @@ class PackedSaver(AsyncPostgresSaver):
         for thread_id in [_read_place(config)[0]] if config else self._buffer.thread_ids:
             await self._buffer.store(thread_id)
         within = self.within(self._read_workspace(config))
+        # Most values of a checkpoint are those of the one before it. Nobody changes a value that was read.
+        within._loaded = {}
         async for found in super(PackedSaver, within).alist(config, filter=filter, before=before, limit=limit):
             yield found
 
@@ -266,7 +269,7 @@ class PackedSaver(AsyncPostgresSaver):
         for channel, version in checkpoint["channel_versions"].items():
             for holder, pack in packs.items():
                 if (blob := pack.blobs.get((channel, version))) is not None:
-                    checkpoint["channel_values"][channel] = self.serde.loads_typed(blob)
+                    checkpoint["channel_values"][channel] = self._load(blob)
                     places[channel] = (version, holder)
                     break
         self._remember((thread_id, namespace, checkpoint_id), places)
@@ -277,6 +280,14 @@ class PackedSaver(AsyncPostgresSaver):
             parent_config,
             self._read_writes(checkpoint_id, packs[name].writes.get(checkpoint_id, []), value["pending_writes"]),
         )
+
+    def _load(self, blob: Blob) -> Any:
+        """Return the value of a blob; while checkpoints are listed, one that is the same for all of them."""
+        if self._loaded is None:
+            return self.serde.loads_typed(blob)
+        if blob not in self._loaded:
+            self._loaded[blob] = self.serde.loads_typed(blob)
+        return self._loaded[blob]
 
     def _read_writes(
         self, checkpoint_id: str, packed: Sequence[TaskWrites], rows: list[_WriteRow] | None

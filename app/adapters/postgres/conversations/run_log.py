@@ -29,6 +29,13 @@ _GET_RUN: LiteralString = f"""
     SELECT {RUN_COLUMNS} FROM runs WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
 """
 
+_FIND_ORIGIN: LiteralString = f"""
+    SELECT {RUN_COLUMNS} FROM runs
+    WHERE workspace_id = %(workspace_id)s AND mode = %(mode)s AND answer = %(answer)s AND NOT cached
+        AND forked_from IS NULL AND error IS NULL AND started_at < %(before)s
+    ORDER BY started_at DESC LIMIT 1
+"""
+
 _LIST_THREAD_RUNS: LiteralString = f"""
     SELECT {RUN_COLUMNS} FROM runs
     WHERE workspace_id = %(workspace_id)s AND thread_id = %(thread_id)s
@@ -39,11 +46,20 @@ _GET_TAPE: LiteralString = """
     SELECT tape FROM tapes WHERE workspace_id = %(workspace_id)s AND run_id = %(run_id)s
 """
 
-_SUMMARY: LiteralString = """
+# Answers from before revisions do not say which one they cite.
+_OUTDATED: LiteralString = """
+    (
+        SELECT count(DISTINCT cited ->> 'document_id')
+        FROM jsonb_array_elements(citations) AS cited LEFT JOIN documents ON document_id::text = cited ->> 'document_id'
+        WHERE cited ? 'revision' AND revision IS DISTINCT FROM (cited ->> 'revision')::integer
+    )
+"""
+
+_SUMMARY: LiteralString = f"""
     run_id, thread_id, started_at, question, mode, route, outcome, confidence, top_score, retries, candidates, sources,
     jsonb_array_length(citations) AS citations, verification, cached, answered_by, cost,
     (timings ->> 'total')::float8 AS ms, jsonb_array_length(warnings) AS warnings,
-    jsonb_array_length(degraded) AS degraded, error, forked_from IS NOT NULL AS replay,
+    jsonb_array_length(degraded) AS degraded, {_OUTDATED} AS outdated, error, forked_from IS NOT NULL AS replay,
     jsonb_path_query_array(outcome_reasons, '$[*].code') AS reasons,
     feedback.rating, feedback.reason AS complaint, coalesce(feedback.comment, '') AS comment
 """
@@ -160,6 +176,13 @@ class PostgresRunLog:
     async def get(self, workspace_id: str, run_id: str) -> RunRecord | None:
         async with open_session(self._pool, workspace_id) as session:
             row = await session.fetch_one(_GET_RUN, run_id=run_id)
+        return _read_run(row) if row else None
+
+    async def find_origin(self, cached: RunRecord) -> RunRecord | None:
+        async with open_session(self._pool, cached.workspace_id) as session:
+            row = await session.fetch_one(
+                _FIND_ORIGIN, mode=cached.mode, answer=cached.answer, before=cached.started_at
+            )
         return _read_run(row) if row else None
 
     async def get_tape(self, workspace_id: str, run_id: str) -> bytes | None:

@@ -1,6 +1,6 @@
 import { html, useEffect, useState } from "../../vendor/preact-htm.js";
 import { address, fetchJson, request, sending } from "../../lib/api.js";
-import { followRun } from "../../lib/run-events.js";
+import { followRun, settle } from "../../lib/run-events.js";
 import { getState, say, useStore } from "../../lib/store.js";
 import { short, visible } from "../../lib/text.js";
 import { STEPS } from "../steps.js";
@@ -66,7 +66,7 @@ export function Change({ trace, step, wish, done }) {
         if (each.type === "thinking") setNow(`${STEPS[each.step] ?? each.step}…`);
         if (each.type === "error") failed = each.message;
       }, new AbortController().signal, response);
-      await settle(id);
+      await settle(() => fetchJson(address(`/api/runs/${encodeURIComponent(id)}/trace`)));
       say(failed || "The branch has ended.");
       setProblem(failed);
       done(id);
@@ -106,15 +106,6 @@ export function Change({ trace, step, wish, done }) {
       <div class="row"><button type="submit" class="main" disabled=${Boolean(now)}>Run on</button><span class="soft" role="status">${now}</span></div>
       <div role="alert">${problem && html`<p class="note bad">${visible(problem)}</p>`}</div>
     </form>`;
-}
-
-/** Waits until the end of a run is stored. @param {string} id */
-async function settle(id) {
-  for (let tries = 0; tries < 20; tries += 1) {
-    const { running } = await fetchJson(address(`/api/runs/${encodeURIComponent(id)}/trace`));
-    if (!running) return;
-    await new Promise((resolve) => setTimeout(resolve, 250));
-  }
 }
 
 /** The values that can be set, by name; those of the profile with their path. @param {Record<string, any>} values */

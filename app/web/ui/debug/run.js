@@ -1,8 +1,8 @@
 import { html, useEffect, useMemo, useRef, useState } from "../../vendor/preact-htm.js";
 import { address, fetchJson } from "../../lib/api.js";
-import { followRun } from "../../lib/run-events.js";
+import { followRun, settle } from "../../lib/run-events.js";
 import { say } from "../../lib/store.js";
-import { short, visible } from "../../lib/text.js";
+import { decode, short, visible } from "../../lib/text.js";
 import { STEPS } from "../steps.js";
 import { Compare } from "./compare.js";
 import { Graph } from "./graph.js";
@@ -22,7 +22,7 @@ export function Run({ runId, file, close }) {
   const [problem, setProblem] = useState("");
   /** The steps that have begun, of a run that goes on. */
   const [begun, setBegun] = useState(/** @type {string[]} */ ([]));
-  const [chosen, setChosen] = useState(file ? "" : decodeURIComponent(location.hash.slice(1)));
+  const [chosen, setChosen] = useState(file ? "" : decode(location.hash.slice(1)));
   const [other, setOther] = useState(new URLSearchParams(location.search).get("with"));
   const [difference, setDifference] = useState(/** @type {any} */ (null));
   const path = runId && `/api/runs/${encodeURIComponent(runId)}`;
@@ -62,8 +62,7 @@ export function Run({ runId, file, close }) {
           await followRun(runId, hear, leaving.signal);
           if (leaving.signal.aborted) return;
           clearTimeout(timer);
-          // The last event precedes the end that is stored.
-          for (let tries = 0; tries < 20 && (await load()).running; tries += 1) await new Promise((resolve) => setTimeout(resolve, 250));
+          await settle(load);
           setBegun([]);
           say("The run has ended.");
         }

@@ -3,6 +3,7 @@ import { address, fetchJson } from "../../lib/api.js";
 import { ending, money, time, tone } from "../../lib/figures.js";
 import { useStore } from "../../lib/store.js";
 import { ago, count, percent, short, visible } from "../../lib/text.js";
+import { Fleet } from "./fleet.js";
 
 const SINCE = { "24h": "the last day", "7d": "the last week", "30d": "the last month", "365d": "the last year" };
 const OUTCOMES = ["answered", "answered_with_caveat", "abstained", "asked_back", "declined", "conversed"];
@@ -64,6 +65,7 @@ export function Runs() {
     <h1 class="title">Runs</h1>
     <${Filter} filters=${filters} choose=${choose} />
     <div role="alert">${problem && html`<p class="note bad">${visible(problem)}</p>`}</div>
+    <${Fleet} since=${since} where=${listConditions(filters)} />
     <div class="list-page">
       <section aria-label="Runs">
         <${Running} />

@@ -40,17 +40,16 @@ const Variants = ({ outcomes, wish }) => html`<ul class="variants">${outcomes.ma
 
 /** @param {{outcome: any, wish: (wish: any) => void}} props */
 function Variant({ outcome, wish }) {
-  const { label, compared, ending: end, problem, replay } = outcome;
+  const { label, compared, ending: end, problem, node, after } = outcome;
   const flipped = compared?.flipped ?? [];
-  const [, kind, step] = / --(from|after) (\S+)/.exec(replay ?? "") ?? [];
   const take = () => wish({
-    place: `${kind === "from" ? "node" : "after"} ${step}`, mode: outcome.mode,
+    place: node ? `node ${node}` : `after ${after}`, mode: outcome.mode,
     rows: Object.entries(outcome.set).map(([key, value]) => [key, typeof value === "string" ? value : JSON.stringify(value)]),
   });
   return html`
     <li>
       <span class="grow"><bdi>${visible(label)}</bdi>
         <span class="soft"> ${problem ? visible(problem) : flipped.length ? `changes ${flipped.join(", ")}: ${visible(ending(end))}` : "the same"}</span></span>
-      ${replay && html`<button type="button" class="quiet" aria-label="Use this: ${visible(label)}" onClick=${take}>Use this</button>`}
+      ${(node || after) && html`<button type="button" class="quiet" aria-label="Use this: ${visible(label)}" onClick=${take}>Use this</button>`}
     </li>`;
 }

@@ -1,7 +1,15 @@
-"""Tables of HTML, for pages that are written to files."""
+"""A report as one HTML page, which needs nothing else and runs no script: of an evaluation, or of a replay of runs."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from importlib import resources
+from string import Template
+
+
+def draw_page(title: str, *parts: str) -> str:
+    """Return the page with this title, escaped, and parts that are HTML."""
+    template = Template((resources.files("app.support") / "report_page.html").read_text("utf-8"))
+    return template.substitute(title=escape(title), body="\n".join(parts))
 
 
 def draw_row(cells: Iterable[str]) -> str:

@@ -1,0 +1,128 @@
+import { html, useEffect, useRef, useState } from "../../vendor/preact-htm.js";
+import { address, fetchJson, request, sending } from "../../lib/api.js";
+import { readEvents } from "../../lib/events.js";
+import { ending, money, time } from "../../lib/figures.js";
+import { say, useStore } from "../../lib/store.js";
+import { count, percent, short, visible } from "../../lib/text.js";
+
+const SHOWN = 20;
+
+/** Replays the runs that are listed with one change: first what that would do, then how far it is, then the report.
+ * @param {{since: string, where: string[]}} props */
+export function Fleet({ since, where }) {
+  const modes = useStore((state) => state.modes);
+  const [wanted, setWanted] = useState(/** @type {any} */ (null));
+  const [plan, setPlan] = useState(/** @type {any} */ (null));
+  const [progress, setProgress] = useState(/** @type {any} */ (null));
+  const [report, setReport] = useState(/** @type {any} */ (null));
+  const [problem, setProblem] = useState("");
+  const going = useRef(/** @type {AbortController | null} */ (null));
+  useEffect(() => () => going.current?.abort(), []);
+  // Other runs are another plan.
+  useEffect(() => setPlan(null), [since, where.join()]);
+
+  const ask = async (event) => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget);
+    const text = (name) => String(form.get(name) ?? "").trim();
+    const body = {
+      since, where, mode: text("mode") || null, search_anew: form.has("anew"), budget: text("budget") ? Number(text("budget")) : null,
+      set: text("knob") ? { [text("knob")]: text("value") } : {},
+    };
+    setProblem("");
+    setReport(null);
+    try {
+      setPlan(await fetchJson(address("/api/replays/plan"), sending("POST", body)));
+      setWanted(body);
+    } catch (error) {
+      setPlan(null);
+      setProblem(/** @type {Error} */ (error).message);
+    }
+  };
+  const run = async () => {
+    const leaving = new AbortController();
+    going.current = leaving;
+    setProgress({ done: 0, total: plan.affected });
+    setReport(null);
+    try {
+      const { headers, ...rest } = sending("POST", wanted);
+      const response = await request(address("/api/replays"), { ...rest, headers: { ...headers, Accept: "text/event-stream" }, signal: leaving.signal });
+      for await (const event of readEvents(response)) {
+        if (event.type === "progress") setProgress(event);
+        if (event.type === "error") setProblem(event.message);
+        if (event.type === "report") {
+          setReport(event.report);
+          say(`The report is there: ${event.report.changed} of ${event.report.tried} changed.`);
+        }
+      }
+    } catch (error) {
+      if (!leaving.signal.aborted) setProblem(/** @type {Error} */ (error).message);
+      else say("Stopped.");
+    }
+    setProgress(null);
+  };
+  return html`
+    <details class="card fleet">
+      <summary>Try a change on these runs</summary>
+      <form class="filter" onSubmit=${ask} aria-label="Try a change">
+        <label class="condition"><span class="soft">Knob</span><input class="search" name="knob" placeholder="profile.rerank.keep" spellcheck="false" autocomplete="off" /></label>
+        <label><span class="soft">New value</span><input class="search" name="value" placeholder="3" spellcheck="false" autocomplete="off" /></label>
+        <label><span class="soft">Profile</span>
+          <select name="mode"><option value="">as it was</option>${modes.map((each) => html`<option key=${each} value=${each}>${each}</option>`)}</select></label>
+        <label><span class="soft">Budget in dollars</span><input class="search" name="budget" type="number" min="0" step="any" placeholder="no model" /></label>
+        <label class="check"><input type="checkbox" name="anew" />Only search anew</label>
+        <button type="submit" disabled=${Boolean(progress)}>Show what it would do</button>
+      </form>
+      <div role="status">${plan && html`<${Plan} plan=${plan} budget=${wanted.budget} />`}</div>
+      ${plan?.affected > 0 && html`
+        <div class="row">
+          ${progress ? html`<button type="button" onClick=${() => going.current?.abort()}>Stop</button>
+            <progress max=${progress.total} value=${progress.done} aria-label="Replayed runs"></progress><span class="soft">${progress.done} of ${progress.total}</span>`
+            : html`<button type="button" class="main" onClick=${run}>Replay ${count(plan.affected, "run")}</button>`}
+        </div>`}
+      ${problem && html`<p class="note bad" role="alert">${visible(problem)}</p>`}
+      ${report && html`<${Report} report=${report} />`}
+    </details>`;
+}
+
+/** @param {{plan: any, budget: number | null}} props */
+function Plan({ plan, budget }) {
+  const named = (counts) => Object.entries(counts).map(([name, number]) => `${number} ${name}`).join(", ");
+  const unknown = plan.unpriced_calls ? `, and ${count(plan.unpriced_calls, "call")} whose price is not known` : "";
+  return html`
+    <p>${plan.affected} of ${count(plan.runs, "run")} would be replayed${plan.affected ? ` (first step: ${visible(named(plan.begins))})` : ""}; ${plan.unaffected} read nothing that changes${Object.keys(plan.skipped).length ? `; left out: ${visible(named(plan.skipped))}` : ""}.
+      ${" "}These steps cost $${plan.repeated_cost.toFixed(4)}${unknown} then; ${budget === null ? "no language model is asked" : `language models may cost $${budget.toFixed(2)}`}.</p>`;
+}
+
+/** @param {{report: any}} props */
+function Report({ report }) {
+  const different = new Map(report.runs.map((row) => [row.run_id, row]));
+  /** @type {[string, any][]} */
+  const figures = [
+    ["Changed", `${report.changed} of ${report.tried} (${percent(report.share_changed)})`],
+    ["Better", report.better], ["Worse", report.worse], ["Judged by", visible(report.judge)],
+    ["Citations", `${report.citations_gained} gained, ${report.citations_lost} lost`], ["Routes changed", report.routes_changed], ["Spent", money(report.spent)],
+  ];
+  return html`
+    <section aria-label="Report">
+      <h2>With ${visible(report.change)}</h2>
+      <dl class="facts-row">${figures.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
+      <ul>${Object.entries(report.outcomes).map(([change, number]) => html`<li key=${change}>${number} × ${visible(change)}</li>`)}
+        ${Object.entries(report.not_tried).map(([reason, number]) => html`<li key=${reason}>${number} not tried: ${visible(reason)}</li>`)}</ul>
+      <table><caption class="unseen">Time by step</caption>
+        <thead><tr><th scope="col">Step</th><th scope="col">Then</th><th scope="col">Now</th></tr></thead>
+        <tbody>${Object.entries(report.by_node).map(([node, { ms }]) => html`<tr key=${node}><th scope="row">${visible(node)}</th><td>${time(ms[0])}</td><td>${time(ms[1])}</td></tr>`)}</tbody></table>
+      ${report.most_different.length > 0 && html`<h3>Most different</h3>`}
+      ${report.most_different.slice(0, SHOWN).map((id) => html`<${Pair} key=${id} row=${different.get(id)} />`)}
+    </section>`;
+}
+
+/** @param {{row: any}} props */
+const Pair = ({ row }) => html`
+  <details>
+    <summary><bdi>${short(row.question, 100)}</bdi>${row.judged ? html` <span class="badge ${row.judged.now === "better" ? "good" : row.judged.now === "worse" ? "bad" : ""}">judged ${row.judged.now}</span>` : ""}</summary>
+    <p class="links"><a href=${address(`/debug/runs/${encodeURIComponent(row.run_id)}`)}>Open the run</a></p>
+    <div class="sides">${[["Then", row.recorded], ["Now", row.ending]].map(([title, end]) => html`
+      <section key=${title} class="side" aria-label=${title}><div class="heading"><h4>${title}</h4><span class="badge">${visible(ending(end))}</span></div>
+        <div class="written" dir="auto">${visible(end.answer || "No answer.")}</div></section>`)}</div>
+  </details>`;
