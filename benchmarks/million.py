@@ -11,33 +11,42 @@ half an hour. The service itself builds the vector indexes. Vectors are made up 
 import asyncio
 import struct
 import sys
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from itertools import islice
 from pathlib import Path
 from typing import Any, LiteralString
 
 import numpy as np
+import orjson
 import psycopg
+from numpy.typing import NDArray
 from psycopg import Connection
-from psycopg.sql import SQL, Identifier
+from psycopg.sql import SQL, Identifier, Literal
 
 from app.adapters.embedded import open_servers
 from app.adapters.postgres.documents.chunks import identify_chunks
 from app.adapters.postgres.documents.store import document_id_of
 from app.adapters.postgres.library.bm25 import K1, NOMINAL_LENGTH, TERM_IDS, B, term_id, weigh_chunk
 from app.adapters.postgres.library.vocabulary import list_words
+from app.adapters.postgres.pool import open_pool
 from app.settings import read_settings
 from app.wiring.services import open_services
-from benchmarks.corpus import CHUNKS_PER_DOCUMENT, make_documents
+from benchmarks import scale
+from benchmarks.corpus import CHUNKS_PER_DOCUMENT, DIMENSION, make_documents, make_questions
+from benchmarks.streaming import read_cpu
 from domain.documents import embedding_text
 from domain.ports.documents import DocumentContent
+from domain.scope import Scope
 from domain.text.terms import analyse
 
 TABLES = ("chunks", "chunk_places", "chunk_terms", "chunk_tokens")
 BATCH_DOCUMENTS = 500
+BY_WORDS = 20
+"""Questions whose lexical results are compared: each exact search reads most of the workspace."""
 
 _COPIES: dict[str, LiteralString] = {
     "documents": "document_id, workspace_id, source, title, media_type, content_hash, characters, chunks, text",
@@ -230,9 +239,141 @@ async def load(home: Path, chunks: int) -> None:
         report("load", "graphs", started)
 
 
+async def measure(home: Path) -> None:
+    """Measure what was loaded."""
+    async with AsyncExitStack() as stack:
+        servers = await stack.enter_async_context(open_servers(home))
+        url = servers.database_url
+        assert url
+        settings = read_settings(DATABASE_URL=url, REDIS_URL=servers.redis_url, load_samples=False)
+        services = await stack.enter_async_context(open_services(settings))
+        with psycopg.connect(url) as connection:
+            rows = connection.execute("SELECT workspace_id, chunks FROM workspaces ORDER BY chunks DESC").fetchall()
+            sizes: dict[str, int] = dict(rows)
+            exact = find_nearest(connection, home, sizes)
+        bench = scale.Bench(services, await stack.enter_async_context(open_pool(url)), url, sizes)
+        for name in sizes:
+            await measure_retrieval(bench, name)
+        for name in sizes:
+            await measure_recall(bench, name, exact[name], home)
+        await bench.measure_addition()
+        await measure_ingestion(bench)
+        report_sizes(url)
+
+
+def find_nearest(connection: Connection[Any], home: Path, sizes: Mapping[str, int]) -> dict[str, list[list[float]]]:
+    """Return the scores of the chunks nearest to each question, by comparing all; kept for the next time."""
+    kept = home / "nearest.json"
+    if not kept.exists():
+        kept.write_bytes(orjson.dumps({name: _compare_all(connection, name, size) for name, size in sizes.items()}))
+    found: dict[str, list[list[float]]] = orjson.loads(kept.read_bytes())
+    return found
+
+
+def _compare_all(connection: Connection[Any], name: str, size: int) -> list[list[float]]:
+    questions = np.array([q.embedding for q in make_questions(name, size, scale.QUESTIONS)[: scale.COMPARED]])
+    best = np.full((len(questions), scale.LEG), -1.0)
+    statement = "COPY (SELECT embedding FROM chunks WHERE workspace_id = {} OFFSET 0) TO STDOUT (FORMAT binary)"
+    # Of a row: the number of its fields, the length of the first, and its number of dimensions.
+    row = np.dtype([("head", "V6"), ("dimension", ">i4"), ("vector", ">f4", DIMENSION)])
+    with connection.cursor().copy(SQL(statement).format(Literal(name))) as copy:
+        data, is_first = bytearray(), True
+        for piece in copy:
+            data += piece
+            if is_first:
+                del data[: len(_HEADER)]
+                is_first = False
+            if len(data) > 20_000 * row.itemsize:
+                best = _keep_best(best, questions, data, row)
+        best = _keep_best(best, questions, data, row)
+    return [sorted(scores, reverse=True) for scores in best.tolist()]
+
+
+def _keep_best(
+    best: NDArray[np.float64], questions: NDArray[np.float32], data: bytearray, row: np.dtype[Any]
+) -> NDArray[np.float64]:
+    """Compare all whole rows of the data, and remove them from it."""
+    whole = len(data) // row.itemsize
+    vectors = np.frombuffer(bytes(data[: whole * row.itemsize]), row)["vector"].astype(np.float32)
+    del data[: whole * row.itemsize]
+    return np.sort(np.concatenate([best, questions @ vectors.T], axis=1), axis=1)[:, -best.shape[1] :]
+
+
+async def measure_retrieval(bench: scale.Bench, name: str) -> None:
+    """Measure the node, after every question was asked once: time, and CPU of this process and of the server."""
+    for question in bench.questions[name]:
+        await bench.retrieve(name, question)
+    with psycopg.connect(bench.url, autocommit=True) as connection:
+        rows = connection.execute(
+            "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+        ).fetchall()
+    backends = [pid for (pid,) in rows]
+    times, before, spent = [], sum(map(read_cpu, backends)), time.process_time()
+    for question in bench.questions[name]:
+        times.append(await scale.measure(bench.retrieve(name, question)))
+    client = 1000 * (time.process_time() - spent) / len(times)
+    server = 1000 * (sum(map(read_cpu, backends)) - before) / len(times)
+    scale.compare(f"retrieve, {name}", times)
+    scale.report("cpu", f"retrieve, {name}", f"client {client:.1f} ms, server {server:.1f} ms")
+
+
+async def measure_recall(bench: scale.Bench, name: str, exact: list[list[float]], home: Path) -> None:
+    """Compare both legs with searches that look at every chunk."""
+    search, scope = bench.services.library.search, Scope(name)
+    kept = home / f"by-words-{name.strip(' %')}.json"
+    if not kept.exists():
+        asked = bench.questions[name][:BY_WORDS]
+        kept.write_bytes(orjson.dumps([await bench.search_lexical_exactly(scope, question) for question in asked]))
+    by_words = orjson.loads(kept.read_bytes())
+    for leg, best in (("dense", exact), ("lexical", by_words)):
+        times, shares = [], []
+        for question, scores in zip(bench.questions[name], best, strict=False):
+            started = time.perf_counter()
+            if leg == "dense":
+                found = await search.search_dense(scope, question.embedding, scale.LEG)
+            else:
+                found = await search.search_lexical(scope, question.text, scale.LEG)
+            times.append(1000 * (time.perf_counter() - started))
+            shares.append([scale.recall([m.score for m in found], scores, n) for n in (scale.KEPT, scale.LEG)])
+        scale.report("recall", f"{leg}, {name}", "@40 {:.3f}, @50 {:.3f}".format(*np.mean(shares, axis=0)))
+        scale.compare(f"{leg} leg, {name}", times)
+
+
+async def measure_ingestion(bench: scale.Bench) -> None:
+    """A short document is read, embedded by the model, stored, and found."""
+    seconds = []
+    with tempfile.TemporaryDirectory() as folder:
+        names = [f"quokka{number}" for number in range(8)]
+        for name in names:
+            Path(folder, f"{name}.md").write_text(f"# Note\n\nThe {name} eats eucalyptus.\n")  # noqa: ASYNC240
+        for name in names:
+            started = time.perf_counter()
+            await bench.services.library.ingestion.add_paths("large", [Path(folder, f"{name}.md")])
+            [best] = await bench.services.library.search.search_lexical(Scope("large"), name, 1)
+            seconds.append(1000 * (time.perf_counter() - started))
+            await bench.services.library.documents.delete("large", best.document_id)
+    scale.compare("a short file read, embedded and found", seconds[1:])
+
+
+def report_sizes(url: str) -> None:
+    """Print what the tables and indexes take."""
+    with psycopg.connect(url) as connection:
+        rows = connection.execute(
+            """SELECT relname, pg_relation_size(oid) + coalesce(pg_relation_size(nullif(reltoastrelid, 0)), 0)
+               FROM pg_class WHERE relkind IN ('r', 'i') ORDER BY 2 DESC LIMIT 12"""
+        ).fetchall()
+        row = connection.execute("SELECT pg_database_size(current_database())").fetchone()
+    assert row
+    scale.report("disk", "database", f"{row[0] / 1e9:.2f} GB")
+    for name, size in rows:
+        scale.report("disk", name, f"{size / 1e6:,.0f} MB")
+
+
 if __name__ == "__main__":
     match sys.argv[1:]:
         case ["load", home, *rest]:
             asyncio.run(load(Path(home), int(rest[0]) if rest else 1_000_000))
+        case ["measure", home]:
+            asyncio.run(measure(Path(home)))
         case _:
             sys.exit(__doc__)
