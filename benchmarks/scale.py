@@ -13,7 +13,7 @@ import os
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -92,20 +92,22 @@ class PreparedEmbeddings(Embeddings):
 class Bench:
     """Everything open, and what the measurements share."""
 
-    def __init__(self, services: Services, pool: Pool, url: str) -> None:
+    def __init__(self, services: Services, pool: Pool, url: str, sizes: Mapping[str, int]) -> None:
+        """`sizes` are the workspaces and their numbers of chunks."""
         self.services = services
         self.pool = pool
         self.url = url
         self.rate = 0.0
         """Chunks of the large workspace that were loaded in a second, its index included."""
-        self.questions = {name: make_questions(name, size, QUESTIONS) for name, size in WORKSPACES.items()}
+        self.questions = {name: make_questions(name, size, QUESTIONS) for name, size in sizes.items()}
+        self.sizes = sizes
         everyone = [question for questions in self.questions.values() for question in questions]
         self.embeddings = PreparedEmbeddings(everyone)
         self.context = replace(services.make_context(), embedder=PreparedEmbedder(everyone))
 
     async def load(self) -> None:
         """Fill the workspaces, the large one last, beside the others."""
-        for name, size in sorted(WORKSPACES.items(), key=lambda item: item[1]):
+        for name, size in sorted(self.sizes.items(), key=lambda item: item[1]):
             if await self.services.library.documents.is_untouched(name):
                 documents = list(make_documents(name, size))
                 started = time.perf_counter()
@@ -158,7 +160,7 @@ class Bench:
         for name, questions in self.questions.items():
             ours, theirs = [], []
             for question in questions:
-                ours.append(await measure(self._retrieve(name, question)))
+                ours.append(await measure(self.retrieve(name, question)))
                 theirs.append(await measure(self._search_rival(rival, name, question)))
             compare(f"retrieve, {name}", ours[WARM:], theirs[WARM:])
         await self._measure_chosen_documents()
@@ -168,7 +170,7 @@ class Bench:
         for name in ("large", "2 %"):
             with watch_statements() as sent:
                 for question in self.questions[name]:
-                    await self._retrieve(name, question)
+                    await self.retrieve(name, question)
             asked = sum(not query for query in sent)
             figures = f"{len(sent) / QUESTIONS:.1f} a question, of these {asked / QUESTIONS:.1f} ask for the server"
             report("count", f"statements, retrieve, {name}", figures)
@@ -177,10 +179,11 @@ class Bench:
         documents = await self.services.library.documents.list("large")
         for share in (0.001, 0.02, 0.1, 0.5):
             chosen = [document.id for document in documents[:: round(1 / share)]]
-            times = [await measure(self._retrieve("large", question, chosen)) for question in self.questions["large"]]
+            times = [await measure(self.retrieve("large", question, chosen)) for question in self.questions["large"]]
             compare(f"retrieve, {share:.1%} of the documents of large", times[WARM:])
 
-    async def _retrieve(self, name: str, question: Question, document_ids: list[str] | None = None) -> list[Candidate]:
+    async def retrieve(self, name: str, question: Question, document_ids: list[str] | None = None) -> list[Candidate]:
+        """Return what the service's own node finds."""
         state = blank_question() | {
             "question": question.text,
             "query": question.text,
@@ -201,7 +204,7 @@ class Bench:
     async def measure_recall(self, rival: PGVectorStore) -> None:
         """Measure the recall of each leg against an exhaustive search."""
         documents = [document.id for document in await self.services.library.documents.list("large")]
-        scopes = [Scope(name) for name in WORKSPACES] + [Scope("large", tuple(documents[::10]))]
+        scopes = [Scope(name) for name in self.sizes] + [Scope("large", tuple(documents[::10]))]
         for scope in scopes:
             name = scope.workspace_id
             shares: dict[str, list[float]] = defaultdict(list)
@@ -216,7 +219,7 @@ class Bench:
                     (
                         "lexical",
                         await library.search_lexical(scope, question.text, LEG),
-                        await self._search_lexical_exactly(scope, question),
+                        await self.search_lexical_exactly(scope, question),
                     ),
                 ):
                     for depth in (KEPT, LEG):
@@ -248,9 +251,11 @@ class Bench:
             )
         return [row["score"] for row in rows]
 
-    async def _search_lexical_exactly(self, scope: Scope, question: Question) -> list[float]:
+    async def search_lexical_exactly(self, scope: Scope, question: Question) -> list[float]:
+        """Return the scores of the best by BM25 over every chunk."""
         terms = count_terms(scope.workspace_id, question.text)
-        async with open_session(self.pool, scope.workspace_id) as session:
+        # In a transaction, which has no time limit.
+        async with open_session(self.pool, scope.workspace_id, transaction=True) as session:
             counts = await session.fetch(lexical.COUNT_TERMS, terms=sorted(terms), document_ids=None)
             frequencies = {row["term"]: row["chunks"] for row in counts if row["term"] != -1}
             plan = plan_search(terms, frequencies.pop(None), frequencies)
@@ -260,8 +265,10 @@ class Bench:
                 prepare=False,
                 rare=sorted(frequencies),
                 support=None,
+                next=None,
+                others=None,
                 weights=plan.weights,
-                candidates=CHUNKS,
+                candidates=sum(self.sizes.values()),
                 limit=LEG,
                 document_ids=None if scope.document_ids is None else parse_ids(scope.document_ids),
             )
@@ -275,7 +282,7 @@ class Bench:
                 "question": question.text,
                 "query": question.text,
                 "standalone_question": question.text,
-                "candidates": await self._retrieve("large", question),
+                "candidates": await self.retrieve("large", question),
                 "scope": Scope("large").to_json(),
                 "profile": MODES["standard"].model_dump(),
             }
@@ -369,7 +376,7 @@ async def main() -> None:
         assert url
         settings = read_settings(DATABASE_URL=url, REDIS_URL=servers.redis_url, load_samples=False)
         services = await stack.enter_async_context(open_services(settings))
-        bench = Bench(services, await stack.enter_async_context(open_pool(url)), url)
+        bench = Bench(services, await stack.enter_async_context(open_pool(url)), url, WORKSPACES)
         await bench.load()
         rival = await bench.open_rival()
         await bench.compare_retrieval(rival)

@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from app.api import examples
-from app.api.dependencies import get_cached_answers, get_caller, get_run_manager, needs
+from app.api.dependencies import begins_run, get_cached_answers, get_caller, get_run_manager, needs
 from app.api.openapi import fail_with, respond_with_run
 from app.api.responses import AnswerBody
 from app.api.schemas import ChatRequest
@@ -14,6 +14,7 @@ router = APIRouter(prefix="/api", tags=["chat"], route_class=needs("ask"))
 
 
 @router.post("/chat", responses=respond_with_run(AnswerBody, examples.ANSWER) | fail_with(404, 409, 502))
+@begins_run
 async def chat(
     body: ChatRequest,
     request: Request,

@@ -43,6 +43,7 @@ from domain.scope import Scope
 from graphs.answer import AnswerGraph
 
 Part = TypeVar("Part")
+Endpoint = TypeVar("Endpoint", bound=Callable[..., object])
 
 
 def read_services(request: Request) -> Services:
@@ -118,14 +119,25 @@ def note_refusal(request: Request, caller: Caller | None, error: AskgraphError) 
     cast(RefusalLog, request.state.refusals).note(describe_refusal(request, caller, error))
 
 
+def begins_run(endpoint: Endpoint) -> Endpoint:
+    """Mark an endpoint that may begin a run. `needs` refuses its requests where the process has no room for one."""
+    endpoint.begins_run = True  # type: ignore[attr-defined]
+    return endpoint
+
+
 def needs(right: Right | None, *others: Right) -> type[APIRoute]:
     """Make the route class of a router whose callers must be known and, unless it is None, have this right or one of
-    the others. Both are checked before the body is read, and so is the limit of their requests."""
+    the others. Both are checked before the body is read, and so is the limit of their requests. Room for a run is
+    checked before that (see `begins_run`): who is refused should cost next to nothing."""
     is_audited = not _AUDITED.isdisjoint({right, *others})
 
     class GuardedRoute(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
             handle = super().get_route_handler()
+
+            async def handle_visit(request: Request) -> Response:
+                with read_services(request).admission.visit():
+                    return await handle_guarded(request)
 
             async def handle_guarded(request: Request) -> Response:
                 caller = await identify(request, read_credential(request), right, *others)
@@ -140,7 +152,7 @@ def needs(right: Right | None, *others: Right) -> type[APIRoute]:
                     response = await _audit(request, caller, handle)
                 return add_limits(request, response)
 
-            return handle_guarded
+            return handle_visit if getattr(self.endpoint, "begins_run", False) else handle_guarded
 
     return GuardedRoute
 

@@ -1,8 +1,9 @@
 """Admission: how many runs a process takes on, and how many of them search and judge at once."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 
 from app.support.metrics import REFUSED
 from domain.errors import Saturated
@@ -16,6 +17,21 @@ PREPARING_LOCALLY = 16
 """The same where no language model judges. Runs then wait for the processor alone, and side by side all have their
 first word at the end: of 32, half had theirs after .8 of the time that all took, and after .5 with 16 at once."""
 
+LOOKING = 16
+"""Number of requests that a process without room lets in at once, because their answer may be stored. Further ones are
+refused before anything is done for them. Of 1,000 that come at once, all would otherwise have their body parsed and the
+cache asked before the first was refused, and the questions that are accepted would wait for that."""
+
+
+class Visit:
+    """A request that may begin a run, until that is decided."""
+
+    def __init__(self) -> None:
+        self.is_decided = False
+
+
+_visit: ContextVar[Visit | None] = ContextVar("visit", default=None)
+
 
 class Admission:
     """Refuses runs that this process has no room for, before they are accepted. Limits of callers are others:
@@ -26,25 +42,51 @@ class Admission:
         self.most = most
         self.running = 0
         """Number of runs that this process has taken on."""
+        self._visits = 0
+        """Number of requests that may begin a run."""
         self.preparing = PREPARING_LOCALLY if is_local else PREPARING
         """Number of runs that search and judge at once."""
         self._turns = asyncio.Semaphore(self.preparing)
         self.waiting = 0
         """Number of runs that wait for their turn to search and judge."""
 
+    @contextmanager
+    def visit(self) -> Iterator[None]:
+        """Let a request in that may begin a run, before anything is done for it. Raises `Saturated` where the requests
+        that are in already leave no room for its run, besides `LOOKING`."""
+        self._refuse_from(self.running + self._visits, self.most + LOOKING)
+        visit = Visit()
+        self._visits += 1
+        token = _visit.set(visit)
+        try:
+            yield
+        finally:
+            _visit.reset(token)
+            self._decide(visit)
+
     def check(self) -> None:
         """Raise `Saturated` where the process has no room for another run."""
-        if self.running >= self.most:
-            REFUSED.labels(Saturated().code).inc()
-            raise Saturated
+        self._refuse_from(self.running, self.most)
 
     def enter(self) -> None:
-        """Count a run, until `leave`."""
+        """Count a run, until `leave`. A request that begins it is counted no more."""
         self.running += 1
+        if visit := _visit.get():
+            self._decide(visit)
 
     def leave(self) -> None:
         """Count one run less."""
         self.running -= 1
+
+    def _refuse_from(self, number: int, most: int) -> None:
+        if number >= most:
+            REFUSED.labels(Saturated().code).inc()
+            raise Saturated
+
+    def _decide(self, visit: Visit) -> None:
+        if not visit.is_decided:
+            visit.is_decided = True
+            self._visits -= 1
 
     @asynccontextmanager
     async def take_turn(self) -> AsyncIterator[Callable[[], None]]:

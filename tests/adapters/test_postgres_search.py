@@ -310,6 +310,28 @@ def test_plan_for_part_of_the_chunks_allows_more_postings() -> None:
     assert plan.rare == [1, 3, 2]
 
 
+def test_plan_fills_up_with_chunks_that_hold_two_of_the_other_terms() -> None:
+    frequencies = {1: 10, 2: 9000, 3: 6000, 4: 7000, 5: 900_000}
+    plan = bm25.plan_search(Counter(frequencies), 999_000, frequencies)
+    assert plan is not None
+    assert (plan.rare, plan.next, plan.others, plan.candidates) == ([1, 3], [4], [2], 9_990)
+    of_common = bm25.plan_search(Counter([1, 4, 5]), 20_000, {1: 10, 4: 7000, 5: 9000})
+    assert of_common is not None
+    assert (of_common.rare, of_common.next, of_common.others, of_common.candidates) == ([1], [4], [5], 5_000)
+
+
+async def test_chunks_with_two_common_words_are_found_beside_those_with_a_rare_one(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bm25, "CANDIDATES", 5)
+    texts = ["lynx", *["owl hawk"] * 3, *["owl"] * 4, *["hawk"] * 8]
+    birds = [f"{text} {number}" for number, text in enumerate(texts)]
+    await PostgresDocumentStore(pool).replace("w", content_of("birds", birds))
+    found = await PostgresLibrary(pool).search_lexical(Scope("w"), "lynx owl hawk", 4)
+    passages = await PostgresLibrary(pool).read_passages(Scope("w"), [match.chunk_id for match in found])
+    assert sorted(passage.text.rsplit(" ", 1)[0] for passage in passages) == ["lynx", *["owl hawk"] * 3]
+
+
 async def test_ids_are_accepted_in_any_form(filled: PostgresLibrary, pool: Pool) -> None:
     [first, *_] = await PostgresDocumentStore(pool).list("a")
     hexadecimal = first.id.replace("-", "").upper()

@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from app.runs import admission
+from app.runs.cached_answers import CachedAnswers, Hit
 from app.runs.requests import Ask
 from app.serving.application import make_app
 from app.settings import Settings
@@ -61,6 +62,41 @@ async def expect_refusal(http: httpx.AsyncClient, status: int, code: str) -> Non
         refused = await http.post(path, json=body)
         assert (refused.status_code, refused.json()["error"]["code"]) == (status, code)
         assert refused.headers["Retry-After"] == "5"
+
+
+async def test_of_many_questions_at_once_few_are_looked_up(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admission, "LOOKING", 1)
+    looked_up: list[str] = []
+    find = CachedAnswers.find
+
+    async def note(self: CachedAnswers, ask: Ask) -> Hit | None:
+        looked_up.append(ask.question)
+        return await find(self, ask)
+
+    monkeypatch.setattr(CachedAnswers, "find", note)
+    async with serve_openai() as model, open_services(with_models(settings, model, max_runs=2)) as services:
+        model.behaviour.stall, model.behaviour.fault = 30, "stall_before"
+        app = make_app(services)
+        async with open_client(app) as http:
+            asked = [
+                asyncio.create_task(http.post("/api/chat?stream=false", json={"question": f"{QUESTION} {number}"}))
+                for number in range(10)
+            ]
+            async with asyncio.timeout(20):
+                while sum(each.done() for each in asked) < 8:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+            assert {each.result().status_code for each in asked if each.done()} == {503}
+            assert services.admission.running == 2
+            assert len(looked_up) == 3
+            # Not read either: of a body that is not valid, who has room says so.
+            monkeypatch.setattr(admission, "LOOKING", 0)
+            await expect_refusal(http, 503, "saturated")
+            assert (await http.post("/api/chat", json={})).status_code == 503
+            # An answer that is waited for counts as a run, and not as a request as well.
+            services.admission.most = 3
+            assert (await http.post("/api/chat", json={})).status_code == 422
+            for each in asked:
+                each.cancel()
 
 
 async def test_a_conversation_has_a_limited_number_of_waiting_questions(

@@ -62,10 +62,10 @@ SETTINGS = {
     "log_checkpoints": "off",
 }
 
-SHARED_BUFFERS_MB = (128, 512)
+SHARED_BUFFERS_MB = (128, 4_096)
 """Smallest and largest size: an eighth of the machine's memory within these limits. Unused buffers are never allocated.
-A library of 100,000 chunks reads 350 MB of pages repeatedly, and each page that is not buffered is copied from the
-kernel."""
+A library of 100,000 chunks reads 350 MB of pages repeatedly, one of a million 3 GB, and each page that is not buffered
+is copied from the kernel."""
 
 ROOMY_SHARED_MEMORY = 256 * 2**20
 """Free bytes in /dev/shm below which parallel index builds keep their shared memory in files. A Docker container has 64

@@ -65,7 +65,7 @@ keep its locks for as long as it is frozen."""
 _SETTINGS = {
     # Without iterative scans a filtered HNSW search returns too few rows. Our statements sort what comes out of order.
     "hnsw.iterative_scan": "relaxed_order",
-    "hnsw.ef_search": "300",
+    "hnsw.ef_search": "800",
     "hnsw.max_scan_tuples": "40000",
     # A lexical search reads the whole list of terms that wait to be indexed, so it is kept short. `load` raises this.
     "gin_pending_list_limit": "256kB",
@@ -74,6 +74,9 @@ _SETTINGS = {
     "enable_seqscan": "off",
     # The planner overestimates scans of arrays and vectors, and compiling them would take longer than running them.
     "jit": "off",
+    # A search has a branch that compares every chunk. The planner would start processes for it, in workspaces so large
+    # that the branch is never executed.
+    "max_parallel_workers_per_gather": "0",
     "idle_in_transaction_session_timeout": f"{ABANDONED_SECONDS:.0f}s",
 }
 

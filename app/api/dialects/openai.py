@@ -19,6 +19,7 @@ from starlette.responses import Response
 from app.api.dependencies import (
     ConversationsDep,
     ModesDep,
+    begins_run,
     get_cached_answers,
     get_caller,
     get_run_manager,
@@ -143,6 +144,7 @@ async def get_model(name: str, modes: ModesDep) -> Any:
 
 
 @router.post("/chat/completions")
+@begins_run
 async def complete(
     body: CompletionRequest, request: Request, modes: ModesDep, conversations: ConversationsDep
 ) -> Response:

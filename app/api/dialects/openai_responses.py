@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 
-from app.api.dependencies import ConversationsDep, ModesDep, get_cached_answers, get_caller, get_run_manager
+from app.api.dependencies import ConversationsDep, ModesDep, begins_run, get_cached_answers, get_caller, get_run_manager
 from app.api.dialects.beginning import SIDES, Conversation, Part, begin, join_text, remember_answer, split_conversation
 from app.api.dialects.openai import MOST_MESSAGES, Metadata, OpenAIRoute, answer_whole, count_tokens, refuse_model
 from app.api.dialects.translating import encode_named, list_marks, locate_evidence, translate_text
@@ -74,6 +74,7 @@ class ResponseRequest(BaseModel):
 
 
 @router.post("/responses")
+@begins_run
 async def respond(
     body: ResponseRequest, request: Request, modes: ModesDep, conversations: ConversationsDep
 ) -> Response:

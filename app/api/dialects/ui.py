@@ -19,6 +19,7 @@ from app.api.dependencies import (
     CallerScope,
     ConversationsDep,
     RunManagerDep,
+    begins_run,
     get_cached_answers,
     get_caller,
     get_run_manager,
@@ -81,6 +82,7 @@ class ChatRequest(BaseModel):
 
 
 @router.post("")
+@begins_run
 async def chat(body: ChatRequest, request: Request, conversations: ConversationsDep) -> Response:
     """Answer the last question of a chat."""
     heard = [(message.role, message.read_text()) for message in body.messages if message.role in SIDES]

@@ -31,6 +31,14 @@ another, which costs a little precision for that word."""
 CANDIDATES = 5_000
 """Largest number of chunks that a search scores. Fewer lose quality on mixed corpora; more cost time."""
 
+MOST_CANDIDATES = 10_000
+"""The same in a workspace of a million chunks or more: a hundredth of them, because terms that select well are commoner
+there."""
+
+COMMON_SHARE = 1 / 10
+"""Share of the chunks from which a term no longer selects any, unless there is no rarer one. Its postings are many to
+read, and whoever holds it says little."""
+
 LEAST_SHARE = 1 / 3
 """Smallest share of the workspace that a scope counts as when the search is planned. It bounds the number of postings
 that are read outside the scope."""
@@ -55,10 +63,14 @@ def weigh_chunk(workspace_id: str, text: str) -> dict[int, float]:
 
 @dataclass(frozen=True, slots=True)
 class LexicalQuery:
-    """A planned search. A candidate holds one of the terms `rare` and, unless it is None, one of `support`."""
+    """A planned search. A candidate holds one of the terms `rare` and, unless it is None, one of `support`. Where these
+    are fewer than `candidates`, chunks that hold the term `next` and one of `others` are added."""
 
     rare: list[int]
     support: list[int] | None
+    next: list[int] | None
+    others: list[int] | None
+    candidates: int
     weights: SparseVector
 
 
@@ -73,8 +85,9 @@ def plan_search(
     """Plan the search of a workspace of `chunks` chunks for `terms`. Returns None if no chunk holds any of them.
 
     `frequencies` gives the number of chunks that hold each term, `share` the part of the chunks that is in scope.
-    The rarest terms whose postings together stay within `CANDIDATES` select the candidates: a chunk that holds only
-    more common terms scores lower. If even the rarest term is too common, a candidate must hold another term as well.
+    The rarest terms whose postings together stay within the number of candidates select them: a chunk that holds only
+    more common terms scores lower, unless it holds several. Those with the next term and another one are therefore
+    added while there is room. If even the rarest term is too common, a candidate must hold another term as well.
     """
     known = sorted((term for term in terms if frequencies.get(term, 0) > 0), key=lambda term: frequencies[term])
     if not known:
@@ -84,13 +97,28 @@ def plan_search(
         for term in known
     }
     # In a narrow scope most postings lie outside, so more of them may be read.
-    budget = CANDIDATES / max(share, LEAST_SHARE)
+    candidates = min(max(CANDIDATES, chunks // 100), MOST_CANDIDATES)
+    budget = candidates / max(share, LEAST_SHARE)
     rare: list[int] = []
     postings = 0
     for term in known:
         postings += frequencies[term]
-        if rare and postings > budget and chunks > CANDIDATES:
+        if rare and postings > budget and chunks > candidates:
             break
         rare.append(term)
+    further = known[len(rare) :]
     too_common = len(known) > 1 and frequencies[known[0]] > budget
-    return LexicalQuery(rare, known[1:] if too_common else None, SparseVector(weights, TERM_IDS))
+    fills_up = len(further) > 1 and not too_common
+    return LexicalQuery(
+        rare,
+        support=known[1:] if too_common else None,
+        next=further[:1] if fills_up else None,
+        others=_leave_out_common(further[1:], chunks, frequencies) if fills_up else None,
+        candidates=candidates,
+        weights=SparseVector(weights, TERM_IDS),
+    )
+
+
+def _leave_out_common(terms: list[int], chunks: int, frequencies: dict[int, int]) -> list[int]:
+    """Return the terms, rarest first, without those that too many chunks hold. The first always stays."""
+    return terms[:1] + [term for term in terms[1:] if frequencies[term] <= COMMON_SHARE * chunks]

@@ -32,8 +32,9 @@ COUNT_TERMS: LiteralString = """
     WHERE workspace_id = %(workspace_id)s AND document_id = ANY(%(document_ids)s::uuid[])
 """
 
-# The GIN index finds chunks with a rare term; IS TRUE keeps the planner off the b-tree. The statement is never
-# prepared, so the planner sees the parameters and drops the conditions that are NULL.
+# The GIN index finds chunks with a rare term, and then, while there is room, those with the next term and a more common
+# one; IS TRUE keeps the planner off the b-tree. The statement is never prepared, so the planner sees the parameters and
+# drops the conditions, and the second part, that are NULL.
 SEARCH: LiteralString = """
     SELECT chunk_id::text, document_id::text, score
     FROM (
@@ -43,6 +44,14 @@ SEARCH: LiteralString = """
             WHERE (workspace_id = %(workspace_id)s) IS TRUE
               AND terms && %(rare)s::int[]
               AND (%(support)s::int[] IS NULL OR terms && %(support)s::int[])
+              AND (%(document_ids)s::uuid[] IS NULL OR (document_id = ANY(%(document_ids)s::uuid[])) IS TRUE)
+            UNION ALL
+            SELECT chunk_id, document_id, -(impacts <#> %(weights)s) AS score
+            FROM terms_of_workspace
+            WHERE (workspace_id = %(workspace_id)s) IS TRUE
+              AND terms && %(next)s::int[]
+              AND terms && %(others)s::int[]
+              AND NOT terms && %(rare)s::int[]
               AND (%(document_ids)s::uuid[] IS NULL OR (document_id = ANY(%(document_ids)s::uuid[])) IS TRUE)
             LIMIT %(candidates)s
         ) AS candidates
@@ -122,7 +131,9 @@ class LexicalSearch:
                 rare=plan.rare,
                 support=plan.support,
                 weights=plan.weights,
-                candidates=CANDIDATES,
+                next=plan.next,
+                others=plan.others,
+                candidates=plan.candidates,
                 limit=limit,
                 document_ids=document_ids,
             )

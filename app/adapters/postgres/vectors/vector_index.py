@@ -28,7 +28,7 @@ more chunks has a graph."""
 
 _GRAPH_BYTES = 1_800
 """Memory of one row's neighbours while a graph is built, rounded up. Its vector in half precision comes on top."""
-_MEMORY_MB = (64, 2_048)
+_MEMORY_MB = (64, 8_192)
 """Smallest and largest memory of a build. A graph that does not fit is finished row by row."""
 
 _LOCK = 0x61736B67

@@ -8,7 +8,7 @@ import orjson
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import JSONResponse, Response
 
-from app.api.dependencies import CallerScope, RunManagerDep
+from app.api.dependencies import CallerScope, RunManagerDep, begins_run
 from app.api.dialects.agent_server.beginning import Beginning, Started
 from app.api.dialects.agent_server.protocol import PREFIX, AgentServerRoute, locate, name_assistant
 from app.api.dialects.agent_server.reading import ThreadReader
@@ -34,36 +34,42 @@ _STATUS: dict[RunState, str] = {
 
 
 @router.post("/runs/stream")
+@begins_run
 async def stream_alone(body: RunRequest, request: Request, scope: CallerScope) -> Response:
     """Ask without a thread, and stream the run."""
     return _stream(request, body, await Beginning(request, scope, body).begin_alone())
 
 
 @router.post("/runs/wait")
+@begins_run
 async def wait_alone(body: RunRequest, request: Request, scope: CallerScope) -> Response:
     """Ask without a thread, and wait for the final state."""
     return await _wait(request, body, await Beginning(request, scope, body).begin_alone())
 
 
 @router.post("/runs")
+@begins_run
 async def create_alone(body: RunRequest, request: Request, scope: CallerScope, manager: RunManagerDep) -> Response:
     """Ask without a thread, and leave the run to itself."""
     return await _leave(manager, body, await Beginning(request, scope, body).begin_alone())
 
 
 @router.post("/threads/{thread_id}/runs/stream")
+@begins_run
 async def stream_run(thread_id: ThreadId, body: RunRequest, request: Request, scope: CallerScope) -> Response:
     """Ask in a thread, and stream the run."""
     return _stream(request, body, await Beginning(request, scope, body).begin_in(thread_id))
 
 
 @router.post("/threads/{thread_id}/runs/wait")
+@begins_run
 async def wait_for_run(thread_id: ThreadId, body: RunRequest, request: Request, scope: CallerScope) -> Response:
     """Ask in a thread, and wait for the final state."""
     return await _wait(request, body, await Beginning(request, scope, body).begin_in(thread_id))
 
 
 @router.post("/threads/{thread_id}/runs")
+@begins_run
 async def create_run(
     thread_id: ThreadId, body: RunRequest, request: Request, scope: CallerScope, manager: RunManagerDep
 ) -> Response:
