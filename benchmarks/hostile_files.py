@@ -435,7 +435,7 @@ FILES: dict[str, Callable[[], bytes]] = {
     "columns.csv": lambda: (b",".join(b"c%d" % n for n in range(16_384)) + b"\n") * 10,
     "one-cell.csv": lambda: b"a" * 49_000_000,
     "columns.xlsx": lambda: xlsx("".join(f'<row r="{n}">' + "<c><v>1</v></c>" * 16_384 + "</row>" for n in range(1, 12))),
-    "shared-text.xlsx": lambda: xlsx("".join(f'<row r="{n}">' + '<c t="s"><v>0</v></c>' * 500 + "</row>" for n in range(1, 201)), **strings("word " * 200_000)),
+    "shared-text.xlsx": lambda: xlsx("".join(f'<row r="{n}">' + '<c t="s"><v>0</v></c>' * 500 + "</row>" for n in range(1, 201)), **strings("word " * 200_000)),  # type: ignore[arg-type]
     "entities.xlsx": lambda: _retyped(xlsx('<row r="1"><c r="A1" t="inlineStr"><is><t>&j;&file;</t></is></c></row>'), "xl/worksheets/sheet1.xml", laughs("worksheet")),
     "entities.odt": lambda: _retyped(odt("<text:p>a &j; &file;</text:p>"), "content.xml", laughs("x")),
     "nested-tables.odt": lambda: odt("<table:table><table:table-row><table:table-cell>" * 80 + "<text:p>a</text:p>" * 100_000 + "</table:table-cell></table:table-row></table:table>" * 80),
