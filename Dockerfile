@@ -4,15 +4,21 @@ FROM ${BASE} AS build
 WORKDIR /src
 RUN python3 -m venv /opt/askgraph
 COPY constraints.txt ./
-RUN /opt/askgraph/bin/pip install --no-cache-dir --require-hashes --no-deps -r constraints.txt
+RUN /opt/askgraph/bin/pip install --no-cache-dir --no-compile --require-hashes --no-deps -r constraints.txt
 COPY pyproject.toml README.md ./
 COPY app app
 COPY graphs graphs
 COPY nodes nodes
 COPY domain domain
 COPY askgraph askgraph
-RUN /opt/askgraph/bin/pip install --no-cache-dir --no-deps --no-build-isolation . \
-    && /opt/askgraph/bin/pip uninstall -y -q pip setuptools
+COPY deploy/compile_what_runs.py ./
+# Besides pip go tests of other packages, and the library of ONNX Runtime for C, which its Python package has in itself.
+RUN /opt/askgraph/bin/pip install --no-cache-dir --no-compile --no-deps --no-build-isolation . \
+    && /opt/askgraph/bin/pip uninstall -y -q pip setuptools \
+    && find /opt/askgraph -type d -name tests -prune -exec rm -r {} + \
+    && find /opt/askgraph -name 'libonnxruntime.so*' -delete \
+    && find /opt/askgraph -type d -name __pycache__ -prune -exec rm -r {} + \
+    && cd / && /opt/askgraph/bin/python3 /src/compile_what_runs.py
 
 FROM ${BASE}
 RUN useradd --create-home --uid 10001 askgraph

@@ -261,5 +261,5 @@ def _read_change(body: ManyRunsRequest) -> tuple[RunFilter, Variant]:
 async def open_bundle(request: Request) -> Response:
     """Show the run in a file that `askgraph export` wrote, here or elsewhere. Nothing is stored or called."""
     data = await request.body()
-    described = await read_services(request).library.parsers.run(partial(view_bundle, data), len(data))
+    described = await read_services(request).library.parsers.run(partial(view_bundle, data), len(data), is_short=True)
     return Response(described, media_type="application/json")

@@ -120,7 +120,7 @@ async def add_documents(
             if not wait:
                 data = await file.read()
                 check = partial(check_file, name, data, media_type=file.content_type, max_bytes=limit)
-                await read_services(request).library.parsers.run(check, len(data))
+                await read_services(request).library.parsers.run(check, len(data), is_short=True)
                 accepted.append(await ingestions.accept(workspace, name, data, file.content_type, given, groups))
                 continue
         except DocumentError as error:

@@ -59,7 +59,7 @@ async def hand_over(
             continue
         try:
             data = await asyncio.to_thread(load, file, max_bytes)
-            await workers.run(partial(check_file, source, data, max_bytes=max_bytes), len(data))
+            await workers.run(partial(check_file, source, data, max_bytes=max_bytes), len(data), is_short=True)
             given = await asyncio.to_thread(read_sidecar, file) | (metadata or {})
         except (DocumentError, MetadataError) as error:
             handed.refused.append(report_failure(source, error))

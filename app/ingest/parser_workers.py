@@ -44,7 +44,9 @@ class ParserWorkers:
 
     def __init__(self, at_once: int | None = None, *, seconds: float = SECONDS, memory_mb: int = MEMORY_MB) -> None:
         """`seconds` is the computing time for a small file."""
-        self._turns = Turns(at_once or max(2, os.cpu_count() or 1))
+        places = at_once or max(2, os.cpu_count() or 1)
+        self._turns = Turns(places)
+        self._short_turns = Turns(places)
         self._seconds = seconds
         self._memory_mb = memory_mb
         self._idle: list[_Worker] = []
@@ -58,10 +60,17 @@ class ParserWorkers:
         await self.close()
 
     async def run(
-        self, job: Callable[[], Result], size: int = 0, listener: Listener | None = None, owner: str = ""
+        self,
+        job: Callable[[], Result],
+        size: int = 0,
+        listener: Listener | None = None,
+        owner: str = "",
+        *,
+        is_short: bool = False,
     ) -> Result:
         """Run a job on a file of `size` bytes in a worker. The job is pickled: a `functools.partial` of a function.
-        `listener` hears of the pages that it has read. Owners, such as workspaces, take turns.
+        `listener` hears of the pages that it has read. Owners, such as workspaces, take turns. Jobs that are short,
+        such as drawing a page, have places of their own: they do not wait for whole files.
 
         A crash is tried once more, in a new process. Cancelling this ends the worker.
 
@@ -72,7 +81,7 @@ class ParserWorkers:
         request = await asyncio.to_thread(pickle.dumps, (job, seconds))
         task = asyncio.current_task()
         assert task is not None
-        async with self._turns.take(owner):
+        async with (self._short_turns if is_short else self._turns).take(owner):
             try:
                 for is_last in (False, True):
                     worker = self._idle.pop() if self._idle and not is_last else await _Worker.start(self._memory_mb)

@@ -64,7 +64,7 @@ class PageRenderer:
     async def _draw(self, page: Page, read: Callable[[], Awaitable[bytes]]) -> bytes:
         _, number, dpi, kind = page
         try:
-            picture = await self._workers.run(partial(draw_page, await read(), number, dpi, kind))
+            picture = await self._workers.run(partial(draw_page, await read(), number, dpi, kind), is_short=True)
         except CostlyDocument as error:
             raise UnreadableDocument(
                 f"Page {number} takes too much time or memory to draw. Open the file itself."

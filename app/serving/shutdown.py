@@ -1,6 +1,6 @@
 """Ends a process that was told to stop in time, whatever its threads and connections are doing."""
 
-import signal
+import faulthandler
 
 STOP_SECONDS = 14
 """Seconds from the signal to the end of the process. Draining takes up to nine of them (`app.runs.manager`), and the
@@ -8,10 +8,12 @@ rest is for closing connections."""
 
 
 def end_in_time() -> None:
-    """Have the kernel end this process `STOP_SECONDS` from now, should it not have ended before.
+    """End this process `STOP_SECONDS` from now, should it not have ended before, and print where each thread was.
 
     A thread that never returns keeps Python from exiting, and a server that does not answer keeps a connection from
     closing. What this process still holds then goes to other processes, as after a crash.
+
+    The timer is a thread of C, which needs nothing of Python. An alarm of the kernel would not do: as the first process
+    of a container, this one is not ended by signals without a handler.
     """
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.alarm(STOP_SECONDS)
+    faulthandler.dump_traceback_later(STOP_SECONDS, exit=True)

@@ -17,6 +17,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from app.adapters.embedded import Servers
 from app.adapters.postgres import conversations, documents, library
+from app.adapters.postgres.checkpoints.saver import open_saver
 from app.adapters.postgres.documents.store import PostgresDocumentStore
 from app.adapters.postgres.library.library import PostgresLibrary
 from app.adapters.postgres.migrations import upgrade
@@ -108,6 +109,14 @@ async def test_two_processes_and_two_threads_upgrade_at_once(bare_url: str) -> N
     await asyncio.gather(upgrade(bare_url), upgrade(bare_url))
     assert await process.wait() == 0
     assert await fetch_value(bare_url, "SELECT count(*) FROM alembic_version") == 1
+
+
+async def test_replicas_that_start_together_create_the_tables_of_states_once(database_url: str) -> None:
+    async def start() -> None:
+        async with open_pool(database_url, max_size=2) as pool, open_saver(pool):
+            pass
+
+    await asyncio.gather(*(start() for _ in range(4)))
 
 
 async def test_every_table_of_ours_knows_its_workspace(database_url: str) -> None:

@@ -14,6 +14,7 @@ from app.serving.application import make_app
 from app.settings import Settings
 from app.wiring.services import Services, open_services
 from askgraph.frames import read_frames
+from domain.errors import DatabaseUnavailable
 from domain.events import Event, Failed
 from tests.asking import ask, with_models
 from tests.http_client import open_client, run_app
@@ -277,6 +278,15 @@ async def test_health_says_what_runs(client: httpx.AsyncClient) -> None:
     assert body["ms"]["database"] > 0
     assert body["runs"] == {"running": 0, "waiting": 0, "most": 256, "saturated": False}
     assert (await client.get("/healthz")).json() == {"status": "ok"}
+
+
+async def test_metrics_tell_of_an_outage(client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: object) -> None:
+        raise DatabaseUnavailable
+
+    monkeypatch.setattr("app.api.dependencies.identify", fail)
+    response = await client.get("/metrics")
+    assert (response.status_code, response.text) == (200, "askgraph_database_up 0.0\n")
 
 
 async def test_metrics_count_runs_as_their_records_do(client: httpx.AsyncClient) -> None:

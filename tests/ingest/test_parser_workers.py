@@ -94,6 +94,14 @@ async def test_a_worker_that_waits_for_ever_is_ended_too() -> None:
             await parsers.run(STUCK)
 
 
+async def test_a_short_job_does_not_wait_for_files_in_work() -> None:
+    async with ParserWorkers(at_once=1) as parsers:
+        stuck = asyncio.create_task(parsers.run(STUCK))
+        async with asyncio.timeout(60):
+            await parsers.run(os.getpid, is_short=True)
+        stuck.cancel()
+
+
 async def test_cancelling_and_closing_end_workers(parsers: ParserWorkers) -> None:
     cancelled, closed = asyncio.create_task(parsers.run(STUCK)), asyncio.create_task(parsers.run(STUCK))
     while len(list_processes()) < 2:  # noqa: ASYNC110 - nobody announces a process

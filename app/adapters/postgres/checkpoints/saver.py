@@ -10,6 +10,7 @@ The class overrides private names of langgraph-checkpoint-postgres, so pyproject
 `tests/adapters/test_checkpoint_internals.py` lists the names.
 """
 
+import asyncio
 import copy
 import json
 from collections import OrderedDict
@@ -33,7 +34,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.base import id as ids
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from psycopg import AsyncCursor
-from psycopg.rows import DictRow, dict_row
+from psycopg.rows import DictRow, dict_row, scalar_row
 
 from app.adapters.postgres.checkpoints.buffer import WriteBuffer
 from app.adapters.postgres.checkpoints.packs import PACKED, Blob, TaskWrites, unpack
@@ -77,6 +78,10 @@ FROM checkpoints """
 _WriteRow = tuple[bytes, bytes, bytes, bytes, bytes, bytes]
 """An element of `pending_writes`: task id, channel, type, blob, task path, index."""
 
+_LOCK = 0x61736B6A
+"""Held while LangGraph's tables are created or changed."""
+_PAUSE = 0.1
+
 Upgrade = Callable[[Checkpoint], Checkpoint]
 """Gives the fields of a saved state their present names; LangGraph drops those that it does not know."""
 
@@ -93,9 +98,17 @@ async def open_saver(
     none, which otherwise finds nothing."""
     saver = PackedSaver(pool, upgrade, workspace_id)
     with translated_errors():
-        await saver.within(ALL_WORKSPACES).setup()
         async with borrow(pool, ALL_WORKSPACES) as connection:
-            await secure(connection)
+            # Replicas that start together would create the tables at the same time, which fails in all but one. We ask
+            # again and again: a statement that waited for the lock would keep CREATE INDEX CONCURRENTLY from its end.
+            cursor = connection.cursor(row_factory=scalar_row)
+            while not await (await cursor.execute("SELECT pg_try_advisory_lock(%s)", [_LOCK])).fetchone():  # noqa: ASYNC110
+                await asyncio.sleep(_PAUSE)
+            try:
+                await saver.within(ALL_WORKSPACES).setup()
+                await secure(connection)
+            finally:
+                await connection.execute("SELECT pg_advisory_unlock(%s)", [_LOCK])
     try:
         yield saver
     finally:
