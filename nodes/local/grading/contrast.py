@@ -73,7 +73,7 @@ def find_departure(question: str, sentence: str) -> Departure:
     same_matter = len(meaningful & (terms | opposed)) >= SAME_MATTER * len(meaningful)
     same_wording = len(meaningful & terms) >= SAME_WORDING * len(meaningful)
     return Departure(
-        opposed=bool(denies or (opposed and same_matter)),
+        opposed=bool(same_matter and (denies or opposed)),
         swapped=same_wording and _has_swap(asked, said, meaningful - terms, unasked),
     )
 
