@@ -14,6 +14,7 @@ from nodes.local.extraction.finder import LocalFinder
 from nodes.local.extraction.passages import Passage, choose_passages
 from nodes.local.extraction.rivals import add_rival
 from nodes.local.reading.questions import read_question
+from nodes.local.reading.scoring import score_units
 from nodes.local.reading.units import Unit, split_units
 from nodes.quoting import SHORT_ANSWER, render_quote
 from tests.sources import make_source
@@ -294,6 +295,10 @@ async def test_an_entry_that_only_repeats_the_question_is_no_answer(embedder: On
     # A sentence may answer by repeating what is asked.
     may = source(1, "Maintainers may sponsor packages.", score=0.9)
     assert [q.number for q in await quotes_of("May maintainers sponsor packages?", [may], embedder)] == [1]
+    # A lead-in may say what holds of what is asked for.
+    lacking = source(1, "These are not supported:\n\n- load_tests protocol\n\nOther tests run. Bananas are yellow.")
+    scored = await score_units("load_tests protocol", [lacking], make_unit_scorer(embedder), Scope("default"))
+    assert scored.units[int(scored.merits.argmax())].text == "- load_tests protocol"
 
 
 def test_a_passage_never_ends_with_what_announces_the_next() -> None:

@@ -108,15 +108,17 @@ def _describe_sources(question: str, typed: str, key: _Sources) -> _Described:
     held = [find_terms(unit.whole, language) for unit in units]
     wanted = weigh_terms(question, typed, held, language)
     asked = frozenset(wanted)
-    echoes = np.array([_is_echo(unit.text, asked, language) for unit in units], dtype=bool)
+    echoes = np.array([_is_echo(unit, asked, language) for unit in units], dtype=bool)
     return _Described(units, wanted, describe(question, units, held, wanted, language), echoes)
 
 
-def _is_echo(text: str, asked: frozenset[str], language: Language) -> bool:
-    """Return True for a text that is no sentence and has no other words than the question. A sentence may answer by
-    repeating them."""
-    said = find_terms(text, language)
-    return bool(said) and said <= asked and not text.endswith((".", "!", "?"))
+def _is_echo(unit: Unit, asked: frozenset[str], language: Language) -> bool:
+    """Return True for a unit that is no sentence, stands under no lead-in or header, and has no other words than the
+    question. A sentence may answer by repeating them, and a lead-in may say what holds of them."""
+    if unit.text.endswith((".", "!", "?")) or unit.introduction.endswith(":") or unit.kind == "table":
+        return False
+    said = find_terms(unit.text, language)
+    return bool(said) and said <= asked
 
 
 def list_stretches(units: Sequence[Unit]) -> list[Stretch]:
