@@ -1,4 +1,4 @@
-"""Fits the weights of units (`nodes/local/reading/scoring.py`) and of confidence (`nodes/local/grading/grader.py`).
+"""Fits the weights of units (`nodes/local/reading/scoring.py`) and of confidence (`nodes/local/grading.py`).
 
     python -m benchmarks.fit_reading ../shared/training/reading.jsonl.gz [reader]
 
@@ -37,7 +37,7 @@ from domain.ports.reading import Reader
 from domain.scope import Scope
 from domain.text.terms import find_terms
 from nodes.fusion import blend
-from nodes.local.grading.grader import read_signs
+from nodes.local.grading import read_signs
 from nodes.local.reading.scoring import WEIGHTS, describe, fill_closeness, list_stretches, weigh_terms
 from nodes.local.reading.units import split_units
 from nodes.neighbours import SPARE, widen_sources
@@ -56,7 +56,7 @@ PARAGRAPHS = 400
 """Paragraphs of a set that are searched."""
 KEEP = 5
 NAMES = (
-    "tokens", "whole", "own", "context", "relevance", "first", "figure", "no figure", "brief", "near", "found"
+    "tokens", "whole", "own", "context", "relevance", "first", "figure", "no figure", "near", "found"
 )  # fmt: skip
 _Floats = NDArray[np.float64]
 
@@ -255,7 +255,7 @@ async def main() -> None:
     print(f"{len(examples)} examples, {sum(each.answers.any() for each in examples)} with an answer")
     print("held out:", sum(each.answers.any() for each in unseen), "questions: best unit, MRR, share")
     print("  today's weights", _show(measure_units(unseen, WEIGHTS.astype(float))))
-    for left_out in ((), (0,), (1,), (0, 1), (10,)):
+    for left_out in ((), (0,), (1,), (0, 1), (9,)):
         used = [each for each in everything if each not in left_out]
         name = "without " + " and ".join(NAMES[each] for each in left_out) if left_out else "all features"
         weights = fit_units(seen, used)

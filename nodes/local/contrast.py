@@ -33,7 +33,8 @@ _CLAUSE = re.compile(r"[,;?]|\band\b", re.IGNORECASE)
 """The borders between the parts of a question."""
 
 SAME_MATTER = 0.75
-"""Share of the meaningful words of a question or claim that a sentence must have before an opposite counts."""
+"""Share of the meaningful words of a question or claim that a sentence must have before an opposite or a denial
+counts."""
 
 FUNCTION_WORD = 0.2
 """Weight of a function word in looking for the nearest sentence; a meaningful word has 1."""
@@ -59,7 +60,7 @@ def find_departure(question: str, sentence: str) -> Departure:
     asked, said = read_words(question), read_words(sentence)
     terms, wanted = {term for _, term in said}, {term for _, term in asked}
     return Departure(
-        opposed=denies(question, sentence) or has_opposite(question, sentence),
+        opposed=(denies(question, sentence) and _share_matter(wanted, terms)) or has_opposite(question, sentence),
         swapped=_has_swap(asked, said, wanted - STOP_WORDS - terms, terms - wanted),
     )
 
@@ -72,8 +73,12 @@ def has_opposite(text: str, sentence: str) -> bool:
     opposed = {key for key in unsaid if not unasked.isdisjoint(_read_opposites().get(key, ()))}
     opposed |= {key for word, key in own if key in unsaid and _strip_prefix(word) in unasked}
     opposed |= {bare for word, key in said if key in unasked and (bare := _strip_prefix(word)) in unsaid}
-    meaningful = keys - STOP_WORDS
-    return bool(opposed) and len(meaningful & (others | opposed)) >= SAME_MATTER * len(meaningful)
+    return bool(opposed) and _share_matter(keys, others | opposed)
+
+
+def _share_matter(own: set[str], others: set[str]) -> bool:
+    meaningful = own - STOP_WORDS
+    return len(meaningful & others) >= SAME_MATTER * len(meaningful)
 
 
 def denies(text: str, sentence: str) -> bool:

@@ -5,7 +5,7 @@ from domain.ports.judgement import Judges
 from domain.ports.reading import Reader
 from domain.ports.unit_scoring import UnitScorer
 from nodes.local.extraction.finder import LocalFinder
-from nodes.local.grading.grader import LocalGrader
+from nodes.local.grading import LocalGrader
 from nodes.local.reformulation import LocalReformulator
 from nodes.local.routing import LocalRouter
 from nodes.local.smalltalk import LocalSmallTalk

@@ -14,6 +14,7 @@ from nodes.local.extraction.finder import LocalFinder
 from nodes.local.extraction.passages import Passage, choose_passages
 from nodes.local.extraction.rivals import add_rival
 from nodes.local.reading.questions import read_question
+from nodes.local.reading.scoring import score_units
 from nodes.local.reading.units import Unit, split_units
 from nodes.quoting import SHORT_ANSWER, render_quote
 from tests.sources import make_source
@@ -281,6 +282,30 @@ async def test_a_row_far_down_a_long_table_is_read_and_quoted_under_its_header(e
     assert quotes[0].number == 1
     assert render_quote(quotes[0], "[1]").startswith(lead)
     assert split_units(source(1, "It opens at nine.") | {"lead": lead})[0].introduction == ""
+    # Without a figure in its first row, the part reads as a table with a header of its own.
+    worded = source(1, "W300 | on request | none\nW301 | free | for life") | {"lead": lead}
+    assert [(unit.text[:4], unit.introduction) for unit in split_units(worded)] == [("W300", lead), ("W301", lead)]
+
+
+async def test_an_entry_that_only_repeats_the_question_is_no_answer(embedder: OnnxEmbedder) -> None:
+    contents = source(1, "Contents\n\n- ERR_BODY_TOO_LARGE\n- ERR_MEDIA_TYPE\n- ERR_EMPTY_BODY", score=0.9)
+    meaning = source(2, "ERR_MEDIA_TYPE\n: The received media type is not supported.", score=0.5)
+    quotes = await quotes_of("ERR_MEDIA_TYPE", [contents, meaning], embedder)
+    assert quotes[0].number == 2
+    # A sentence may answer by repeating what is asked.
+    may = source(1, "Maintainers may sponsor packages.", score=0.9)
+    assert [q.number for q in await quotes_of("May maintainers sponsor packages?", [may], embedder)] == [1]
+    # A lead-in may say what holds of what is asked for.
+    lacking = source(1, "These are not supported:\n\n- load_tests protocol\n\nOther tests run. Bananas are yellow.")
+    scored = await score_units("load_tests protocol", [lacking], make_unit_scorer(embedder), Scope("default"))
+    assert scored.units[int(scored.merits.argmax())].text == "- load_tests protocol"
+
+
+def test_a_passage_never_ends_with_what_announces_the_next() -> None:
+    units = split_units(source(1, "It opens at nine.\n\nThere are three doors:\n\n## Doors\n\nThe first is red."))
+    shares = np.array([0.2, 0.7, 0.1], dtype=np.float32)
+    [passage] = choose_passages(units, shares, 1, several=True)
+    assert (passage.first, passage.last) == (0, 0)
 
 
 async def test_a_sentence_of_another_document_with_another_number_is_quoted_too(embedder: OnnxEmbedder) -> None:

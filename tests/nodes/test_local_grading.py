@@ -11,7 +11,7 @@ from domain.profile import RetrievalKnobs
 from domain.scope import Scope
 from nodes.context import Ledger
 from nodes.fusion import blend, fuse
-from nodes.local.grading.grader import LocalGrader, Signs, estimate_confidence, find_missing, read_signs
+from nodes.local.grading import LocalGrader, Signs, estimate_confidence, find_missing, read_signs
 from tests.sources import make_source
 from tests.unit_scorers import DownUnitScorer, NoTokens, make_unit_scorer
 

@@ -82,7 +82,8 @@ def _extend(units: Sequence[Unit], passage: Passage, words: Sequence[Span], budg
         count = passage.words + words[following][1] - words[passage.last][1]
         if unit.source is not units[last].source or unit.heading != units[last].heading or count > budget:
             break
-        last = following
+        if not _announces(unit):
+            last = following
     return Passage(passage.first, last, passage.words + words[last][1] - words[passage.last][1], passage.share)
 
 
@@ -107,10 +108,15 @@ def _find_best(
             if count > budget and (last > first or taken):
                 break
             share += float(shares[last])
-            if best is None or share - cost * count > most:
+            if not _announces(units[last]) and (best is None or share - cost * count > most):
                 most = share - cost * count
                 best = Passage(first, last, count, share)
     return best
+
+
+def _announces(unit: Unit) -> bool:
+    """Return True for a unit that announces the next: it is quoted with that or not at all."""
+    return unit.text.endswith(":")
 
 
 def _count_words(units: Sequence[Unit]) -> list[Span]:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import groupby
 
 import numpy as np
+from numpy.typing import NDArray
 
 from domain.documents import Source, name_place
 from domain.errors import DatabaseUnavailable, EmbedderUnavailable
@@ -34,12 +35,9 @@ _SHORTEST, _PART = 4, 0.4
 """A word counts in part where it is in another, such as "Urlaub" in "Urlaubstage", from so many letters and that share
 of the longer one."""
 
-_BRIEF = 6
-"""A unit of fewer words says little by itself."""
-
 _FIGURE = re.compile(r"\d")
 
-WEIGHTS = np.array([2.34, 2.51, 2.92, 0.28, 2.55, 0.40, 0.71, -0.71, -0.22, 0.26, 1.85])
+WEIGHTS = np.array([2.34, 2.51, 2.92, 0.28, 2.55, 0.40, 0.71, -0.71, 0.26, 1.85])
 """One weight for each feature of `describe`, fitted on public questions by `benchmarks/fit_reading.py`
 (docs/decisions/11-quotes-and-verification.md)."""
 
@@ -70,6 +68,8 @@ async def score_units(
     closeness = await _compare(question, units, unit_scorer, scope)
     fill_closeness(features, closeness)
     merits = (features @ WEIGHTS).astype(np.float32)
+    if units:
+        merits[described.echoes] = merits.min()
     odds = np.exp(merits - merits.max(initial=-np.inf)) if units else merits
     highest = float(features[:, 1].max(initial=0.0))
     return ScoredUnits(list(units), odds / odds.sum() if units else odds, merits, described.wanted, highest)
@@ -82,6 +82,8 @@ class _Described:
     units: Sequence[Unit]
     wanted: Mapping[str, float]
     features: Vector
+    echoes: NDArray[np.bool_]
+    """Shape (units,). Which of them only repeat words of the question, as entries of a table of contents do."""
 
 
 class _Sources:
@@ -105,7 +107,18 @@ def _describe_sources(question: str, typed: str, key: _Sources) -> _Described:
     # A row says nothing without its header, nor an item without its lead-in: their words are its own.
     held = [find_terms(unit.whole, language) for unit in units]
     wanted = weigh_terms(question, typed, held, language)
-    return _Described(units, wanted, describe(question, units, held, wanted, language))
+    asked = frozenset(wanted)
+    echoes = np.array([_is_echo(unit, asked, language) for unit in units], dtype=bool)
+    return _Described(units, wanted, describe(question, units, held, wanted, language), echoes)
+
+
+def _is_echo(unit: Unit, asked: frozenset[str], language: Language) -> bool:
+    """Return True for a unit that is no sentence, stands under no lead-in or header, and has no other words than the
+    question. A sentence may answer by repeating them, and a lead-in may say what holds of them."""
+    if unit.text.endswith((".", "!", "?")) or unit.introduction.endswith(":") or unit.kind == "table":
+        return False
+    said = find_terms(unit.text, language)
+    return bool(said) and said <= asked
 
 
 def list_stretches(units: Sequence[Unit]) -> list[Stretch]:
@@ -158,8 +171,8 @@ def describe(
 ) -> Vector:
     """Return the features of each unit, shape (units, features): closeness of its tokens and of the whole (until they
     are known, the relevance of the source), share of the question's terms that it holds, share that only its context
-    holds, relevance of its source, being in the first source, having a figure where one is asked for, lacking it,
-    brevity, share that a neighbour holds, relevance of the chunk that it stands in, 0 for what the source was widened
+    holds, relevance of its source, being in the first source, having a figure where one is asked for, lacking it, share
+    that a neighbour holds, relevance of the chunk that it stands in, 0 for what the source was widened
     by."""
     asks_amount = read_question(question).amount
     contexts = [frozenset[str]().union(*(find_terms(text, language) for text in unit.context)) for unit in units]
@@ -180,7 +193,6 @@ def describe(
                 unit.source["number"] == 1,
                 asks_amount and figure,
                 asks_amount and not figure,
-                len(unit.text.split()) < _BRIEF,
                 max(near, default=0.0),
                 _find_relevance(unit),
             )

@@ -1,10 +1,10 @@
 """Reads a source as units: the smallest pieces that may be quoted."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from domain.documents import Source, name_place
-from domain.text.blocks import Block, Kind, Span, find_fence, read_blocks
+from domain.text.blocks import Block, Kind, Span, read_blocks
 from domain.text.languages import detect_language
 from domain.text.sentences import split_block, split_paragraph
 from domain.text.tables import is_row
@@ -108,14 +108,20 @@ def split_units(source: Source) -> list[Unit]:
 
 
 def _read_blocks(source: Source) -> list[Block]:
-    """Return the blocks of a source. One that begins within code is read below the fence that opened it."""
+    """Return the blocks of a source. One that begins within a list, a table or code is read below the lead-in, header
+    or fence that stands further up."""
     lead = source.get("lead", "")
-    if not find_fence(lead):
+    if not lead:
         return read_blocks(source["text"])
-    above = len(lead) + 1
-    first, *others = read_blocks(f"{lead}\n{source['text']}")
-    rest = Block(first.kind, 0, first.end - above, language=first.language)
-    return [rest, *(block.move(-above) for block in others)]
+    moved = (block.move(-len(lead) - 1) for block in read_blocks(f"{lead}\n{source['text']}"))
+    return [_cut_above(block) for block in moved if block.end > 0]
+
+
+def _cut_above(block: Block) -> Block:
+    """Return the block without what stands above the source."""
+    if block.start >= 0:
+        return block
+    return replace(block, start=0, lead=None, parts=tuple(part for part in block.parts if part[0] >= 0))
 
 
 def _split(text: str, block: Block, language: str) -> Iterator[Span]:

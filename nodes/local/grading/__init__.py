@@ -1,1 +1,0 @@
-"""Estimates whether the sources hold the answer."""
