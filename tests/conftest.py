@@ -226,9 +226,9 @@ def files_read_here() -> Iterator[None]:
 
     run = ParserWorkers.run
 
-    async def run_here(self: ParserWorkers, job: Any, size: int = 0, listener: Any = None, owner: str = "") -> Any:
+    async def run_here(self: ParserWorkers, job: Any, *args: Any, **options: Any) -> Any:
         if not _reads_here:
-            return await run(self, job, size, listener, owner)
+            return await run(self, job, *args, **options)
         # What cannot be sent to another process and back fails here as well.
         return pickle.loads(pickle.dumps(await asyncio.to_thread(pickle.loads(pickle.dumps(job)))))
 

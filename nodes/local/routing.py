@@ -20,7 +20,10 @@ _LONGEST_REQUEST = 24
 _ABOUT_ASSISTANT = "a question about the assistant"
 _ORDERS = {"a command to a device", "a personal transaction"}
 _GOODBYE = "a goodbye"
+_MOMENT = "something of this very moment"
 """Kinds of examples with a rule of their own."""
+
+_YEAR = re.compile(r"\b(?:1\d|20)\d\d\b")
 
 NEAREST = 0.45
 """Cosine similarity from which an example counts as near (benchmarks/routing.py)."""
@@ -56,6 +59,8 @@ class LocalRouter:
             impossible |= _ORDERS
         if rest.endswith("?") or re.search(r"\d", rest):
             impossible.add(_GOODBYE)
+        if _YEAR.search(rest):
+            impossible.add(_MOMENT)
         await self.prepare()
         scores = _embedded[self.embedder.name] @ await self.embedder.embed_query(rest)
         near = [

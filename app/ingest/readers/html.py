@@ -1,5 +1,5 @@
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -11,6 +11,8 @@ from domain.errors import UnreadableDocument
 _DROPPED = frozenset(
     {"script", "style", "nav", "template", "noscript", "svg", "iframe", "object", "embed", "select", "datalist"}
 )
+_NAVIGATION = frozenset({"navigation", "search", "banner", "contentinfo", "menu", "menubar", "toolbar", "doc-toc"})
+"""Roles of what surrounds the content of a page (WAI-ARIA 1.2, landmarks, and DPUB-ARIA)."""
 _HIDING_STYLE = re.compile(
     r"display\s*:\s*none|visibility\s*:\s*hidden|(?:opacity|font-size)\s*:\s*0(?:\.0*)?(?:[a-z%]{1,4})?\s*(?:;|!|$)"
     r"|(?:left|top|text-indent)\s*:\s*-\d{4,}",
@@ -29,6 +31,7 @@ _BLOCKS = frozenset({
     "p", "pre", "search", "section", "summary", "table", "tbody", "tfoot", "thead", "tr", "ul",
 })
 # fmt: on
+_LISTS = frozenset({"ul", "ol"})
 _CELLS = frozenset({"td", "th", "caption"})
 _MOST_CONTAINERS = 12
 """Limit of lists and quotes within one another, whose indentation would otherwise be longer than the text."""
@@ -60,9 +63,10 @@ def read_html(source: str, data: bytes) -> ParsedDocument:
 
 
 def add_html(assembly: Assembly, tree: LexborHTMLParser) -> None:
-    """Append the visible content of `tree`."""
+    """Append the visible content of `tree`: of its main part, where it names one."""
     if tree.body is not None:
-        _Walk(assembly).run(tree.body)
+        mains = tree.css("main, [role=main]")
+        _Walk(assembly).run(tree.body, _find_path(mains[0]) if len(mains) == 1 else [])
 
 
 def check_nesting(page: str) -> None:
@@ -76,14 +80,46 @@ def check_nesting(page: str) -> None:
             )
 
 
+def _find_path(node: LexborNode) -> list[int]:
+    """Return the ids of the node and of the elements around it, from within."""
+    path: list[int] = []
+    around: LexborNode | None = node
+    while around is not None:
+        path.append(around.mem_id)
+        around = around.parent
+    return path
+
+
 def _is_hidden(node: LexborNode) -> bool:
-    if node.tag in _DROPPED:
+    if _is_navigation(node):
         return True
     attributes = node.attributes
     if "hidden" in attributes or (node.tag == "dialog" and "open" not in attributes):
         return True
     style = attributes.get("style") or ""
     return bool(_HIDING_STYLE.search(style)) or (_WHITE.search(style) is not None and _is_on_nothing(node))
+
+
+def _is_navigation(node: LexborNode) -> bool:
+    return node.tag in _DROPPED or (node.attributes.get("role") or "").strip().lower() in _NAVIGATION
+
+
+def _is_contents(node: LexborNode) -> bool:
+    """Return True for a list of links to places of the same page and nothing else: a table of contents."""
+    links = node.css("a")
+    return (
+        bool(links)
+        and all((link.attributes.get("href") or "").startswith("#") for link in links)
+        and len("".join(node.text().split())) == sum(len("".join(link.text().split())) for link in links)
+    )
+
+
+def _is_permalink(node: LexborNode) -> bool:
+    """Return True for the sign beside a heading that links to it, such as "¶"."""
+    if node.tag != "a" or not (node.attributes.get("href") or "").startswith("#"):
+        return False
+    sign = node.text().strip()
+    return bool(sign) and not any(character.isalnum() for character in sign)
 
 
 def _is_on_nothing(node: LexborNode) -> bool:
@@ -114,7 +150,9 @@ class _Walk:
         self.table = _Table()
         self.opened: list[str] = []
 
-    def run(self, root: LexborNode) -> None:
+    def run(self, root: LexborNode, path: Sequence[int] = ()) -> None:
+        """Walk `root`, or, of it, what the first of `path` holds: the ids of an element and of those around it."""
+        around = frozenset(path[1:])
         pending: list[tuple[LexborNode, bool]] = [(root, False)]
         while pending:
             node, leaving = pending.pop()
@@ -127,14 +165,18 @@ class _Walk:
             if not node.is_element_node:
                 continue
             if _is_hidden(node):
-                if node.tag not in _DROPPED:
+                if not _is_navigation(node):
                     self.assembly.unseen_words += len(node.text().split())
                 continue
+            if (node.tag in _LISTS and not self.lists and _is_contents(node)) or _is_permalink(node):
+                continue
+            only = path if node.mem_id in around else None
             self._enter(node)
             pending.append((node, True))
             child = node.last_child
             while child is not None:
-                pending.append((child, False))
+                if only is None or child.mem_id in only:
+                    pending.append((child, False))
                 child = child.prev
         self._flush()
 
