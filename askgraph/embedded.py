@@ -41,8 +41,9 @@ class EmbeddedService:
         )
         assert process.stdout is not None
         too_late = threading.Timer(START_SECONDS, process.kill)
-        too_late.start()
+        too_late.daemon = True  # Ctrl-C may come while it starts
         try:
+            too_late.start()
             said = process.stdout.readline()
         except BaseException:
             # Ctrl-C: the service ends by itself, and the program need not wait for it.

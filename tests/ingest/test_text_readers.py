@@ -480,6 +480,23 @@ def test_words_of_a_page_that_nobody_sees_are_left_out_and_counted() -> None:
     assert (document.text, document.unseen_words) == ("Seen.", 3 * len(styles) + 1)
 
 
+def test_what_surrounds_the_content_of_a_page_is_left_out() -> None:
+    contents = '<ul><li><a href="#a">Doors</a><ul><li><a href="#b">Windows</a></li></ul></li></ul>'
+    rest = f'<h1 id="a">Doors<a href="#a">¶</a></h1>{contents}<p>See <a href="#b">windows</a>.<aside>Mind the step.</aside>'
+    around = '<div role="navigation">Home | Index</div><form role="search">Find</form>'
+    page = f"<body>{around}<div role=main>{rest}{around}</div><p>Last update: today</p></body>"
+    document = read_document("a.html", page.encode())
+    assert document.text == "# Doors\n\nSee windows.\n\nMind the step."
+    assert document.unseen_words == 0
+
+
+def test_a_main_part_that_is_hidden_or_not_the_only_one_is_no_border() -> None:
+    assert read_document("a.html", b"<div hidden><main>Orders.</main></div><p>Seen.").text == "Seen."
+    assert read_document("a.html", b"<main>One.</main><main>Two.</main><p>Three.").text == "One.\n\nTwo.\n\nThree."
+    links = b'<ul><li><a href="#a">Doors</a> close at ten.</li><li><a href="b.html">Windows</a></li></ul>'
+    assert "close at ten" in read_document("a.html", links).text
+
+
 def test_words_of_a_page_that_may_be_seen_are_kept() -> None:
     styles = ("opacity:0.5", "font-size:0.8em", "background:#000;color:#fff", "background-color:white", "left:-20px")
     shown = "".join(f'<p style="{style}">word</p>' for style in styles)

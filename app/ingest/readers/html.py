@@ -35,6 +35,8 @@ _LISTS = frozenset({"ul", "ol"})
 _CELLS = frozenset({"td", "th", "caption"})
 _MOST_CONTAINERS = 12
 """Limit of lists and quotes within one another, whose indentation would otherwise be longer than the text."""
+_MOST_MAINS = 8
+"""Main parts of a page that are looked at: a page has one, or shows one of several."""
 _WIDEST_SPAN = 40
 _LANGUAGE = re.compile(r"\b(?:language|lang|highlight(?:-source)?)-([\w+#.-]{1,30})")
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
@@ -65,8 +67,7 @@ def read_html(source: str, data: bytes) -> ParsedDocument:
 def add_html(assembly: Assembly, tree: LexborHTMLParser) -> None:
     """Append the visible content of `tree`: of its main part, where it names one."""
     if tree.body is not None:
-        mains = tree.css("main, [role=main]")
-        _Walk(assembly).run(tree.body, _find_path(mains[0]) if len(mains) == 1 else [])
+        _Walk(assembly).run(tree.body, _find_main(tree))
 
 
 def check_nesting(page: str) -> None:
@@ -80,12 +81,19 @@ def check_nesting(page: str) -> None:
             )
 
 
-def _find_path(node: LexborNode) -> list[int]:
-    """Return the ids of the node and of the elements around it, from within."""
-    path: list[int] = []
+def _find_main(tree: LexborHTMLParser) -> list[int]:
+    """Return the ids of the page's main part and of the elements around it, from within. Empty where it names none that
+    is seen, or several."""
+    mains = [_list_around(main) for main in tree.css("main, [role=main]")[:_MOST_MAINS]]
+    seen = [path for path in mains if not any(map(_is_hidden, path))]
+    return [node.mem_id for node in seen[0]] if len(seen) == 1 else []
+
+
+def _list_around(node: LexborNode) -> list[LexborNode]:
+    path: list[LexborNode] = []
     around: LexborNode | None = node
-    while around is not None:
-        path.append(around.mem_id)
+    while around is not None and around.is_element_node:
+        path.append(around)
         around = around.parent
     return path
 
