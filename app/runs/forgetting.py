@@ -7,6 +7,7 @@ from app.runs.hit_log import HitLog
 from domain.erasure import CacheEraser, Eraser, Erasure
 from domain.errors import UnknownDocument
 from domain.ports.originals import OriginalStore
+from domain.ports.streams import RunStreams
 
 CACHE = "cache"
 """The name of the cache server among the tables."""
@@ -21,6 +22,7 @@ class Forgetting:
 
     eraser: Eraser
     cache: CacheEraser
+    streams: RunStreams
     hit_log: HitLog
     delete_document: Callable[[str, str], Awaitable[bool]]
     """Deletes a document with its chunks, its revisions and its file, by workspace and id."""
@@ -54,6 +56,9 @@ class Forgetting:
         return await self._finish(workspace_id, await self.eraser.erase_thread(workspace_id, thread_id))
 
     async def _finish(self, workspace_id: str, erasure: Erasure) -> Erasure:
+        # Events that wait to be written together would come after the others are gone.
+        for run_id in erasure.run_ids:
+            await self.streams.flush(run_id)
         erasure.rows[CACHE] += await self.cache.erase(workspace_id, list(erasure.run_ids), erasure.needles)
         tables, found = await self.eraser.search(erasure.needles)
         in_cache = await self.cache.search(erasure.needles)

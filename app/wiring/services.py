@@ -139,6 +139,7 @@ class Services:
         return Forgetting(
             self.runs.eraser,
             self.runs.cache_eraser,
+            self.runs.streams,
             self.runs.hit_log,
             self.library.ingestion.delete,
             self.library.originals,

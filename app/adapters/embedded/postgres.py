@@ -128,7 +128,11 @@ class Postgres:
     def _check_owner(self, account: Account) -> None:
         """Raise `ConfigurationError` where the data belongs to another user, as in a copy that somebody else has made.
         Postgres refuses to read it, and says so only in its log."""
-        if (self.data / "PG_VERSION").exists() and (owner := self.data.stat().st_uid) != account.uid:
+        try:
+            is_database = (self.data / "PG_VERSION").exists()
+        except PermissionError:
+            is_database = True
+        if is_database and (owner := self.data.stat().st_uid) != account.uid:
             raise ConfigurationError(
                 f"{self.data} belongs to user {owner}, and Postgres would run as user {account.uid}, which does not "
                 f"read it. Give it the files: chown -R {account.uid}:{account.gid} {self.data}"
