@@ -3,11 +3,10 @@
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -17,6 +16,7 @@ import app.ingest
 import domain.text.terms
 from app.evaluation.sets import CorpusDocument, EvaluationSet, Question, SetError
 from app.library import FOLDER
+from app.support.cases import work_side_by_side
 from app.wiring.services import Services
 from domain.documents import Document, ParsedDocument, Section
 
@@ -75,16 +75,6 @@ async def open_shelf(
         if not keep:
             for each in (workspace_id, *libraries.values()):
                 await services.library.documents.clear(each)
-
-
-async def work_side_by_side(work: Callable[[], Coroutine[Any, Any, None]], workers: int) -> None:
-    """Run `work` several times concurrently. Raises the first error, which cancels the others."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(workers):
-                group.create_task(work())
-    except ExceptionGroup as errors:
-        raise errors.exceptions[0] from errors
 
 
 async def find_shelf(services: Services, workspace_id: str, wanted: EvaluationSet) -> Shelf:

@@ -1,8 +1,8 @@
 """The debugger: reads runs as they were saved, for those who may, and hands them to what explains them."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, replace
 from typing import Any
 from uuid import uuid4
@@ -140,19 +140,10 @@ class Debugger:
 
         Raises what `read` and `whatif.try_variants` raise, `Saturated`, `TooManyRuns` and `BudgetSpent`.
         """
-        parts, admission, trial_id = self._parts, self._parts.admission, str(uuid4())
-        used: list[ModelUsage] = []
-        admission.check()
+        self._parts.admission.check()
         run = await self.read(asker, run_id)
-        admission.enter()
-        try:
-            # Within: whoever leaves while this waits has perhaps been counted.
-            await parts.limits.begin_run(caller, trial_id)
-            return await try_variants(run, self._make_parts(parts.modes), sets=sets, models=models, used=used)
-        finally:
-            admission.leave()
-            tokens, dollars = count_tokens(used), sum(each.cost or 0.0 for each in used)
-            await finish(lambda: parts.limits.end_run(caller.name, trial_id, tokens, dollars))
+        async with self._count(caller) as used:
+            return await try_variants(run, self._make_parts(self._parts.modes), sets=sets, models=models, used=used)
 
     async def plan_many(self, asker: Scope, wanted: RunFilter, variant: Variant) -> Plan:
         """Return which runs the variant affects, and what replaying them may cost. Calls nothing. Raises what
@@ -175,15 +166,11 @@ class Debugger:
 
         Raises what `Fleet.plan` raises, `Saturated`, `TooManyRuns` and `BudgetSpent`.
         """
-        parts, admission, trial_id = self._parts, self._parts.admission, str(uuid4())
-        used: list[ModelUsage] = []
         steps: asyncio.Queue[Progress | None] = asyncio.Queue()
-        admission.check()
+        self._parts.admission.check()
         await self._hit_log.record_all()
-        fleet = self.make_fleet(parts.modes)
-        admission.enter()
-        try:
-            await parts.limits.begin_run(caller, trial_id)
+        fleet = self.make_fleet(self._parts.modes)
+        async with self._count(caller) as used:
             plan, planned = await fleet.plan(asker, wanted, variant)
             yield Planning(type="plan", plan=plan, budget=budget)
 
@@ -200,10 +187,24 @@ class Debugger:
                 yield Reported(type="report", report=await work)
             finally:
                 await end_tasks(work)
+
+    @asynccontextmanager
+    async def _count(self, caller: Caller) -> AsyncIterator[list[ModelUsage]]:
+        """Count one of the caller's runs, and what it adds to the list of what models used.
+
+        Raises `TooManyRuns` and `BudgetSpent`.
+        """
+        limits, admission, trial_id = self._parts.limits, self._parts.admission, str(uuid4())
+        used: list[ModelUsage] = []
+        admission.enter()
+        try:
+            # Within: whoever leaves while this waits has perhaps been counted.
+            await limits.begin_run(caller, trial_id)
+            yield used
         finally:
             admission.leave()
             tokens, dollars = count_tokens(used), sum(each.cost or 0.0 for each in used)
-            await finish(lambda: parts.limits.end_run(caller.name, trial_id, tokens, dollars))
+            await finish(lambda: limits.end_run(caller.name, trial_id, tokens, dollars))
 
     def make_fleet(self, modes: Mapping[str, Profile]) -> Fleet:
         """Make what replays many runs, in these modes or others."""

@@ -4,7 +4,7 @@ and replays of many runs are made with."""
 import asyncio
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -44,13 +44,18 @@ async def work_through(
 
     if first_alone:
         await take(1)
+    await work_side_by_side(take, at_once)
+    return {key: results[key] for key in cases}
+
+
+async def work_side_by_side(work: Callable[[], Coroutine[Any, Any, None]], workers: int) -> None:
+    """Run `work` several times concurrently. Raises the first error, which cancels the others."""
     try:
         async with asyncio.TaskGroup() as group:
-            for _ in range(at_once):
-                group.create_task(take())
+            for _ in range(workers):
+                group.create_task(work())
     except ExceptionGroup as errors:
         raise errors.exceptions[0] from errors
-    return {key: results[key] for key in cases}
 
 
 class Journal(Generic[Result]):

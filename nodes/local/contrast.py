@@ -7,7 +7,7 @@ departure means that the sentence does not answer, or contradicts. Most texts ha
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
@@ -60,7 +60,7 @@ def find_departure(question: str, sentence: str) -> Departure:
     asked, said = read_words(question), read_words(sentence)
     terms, wanted = {term for _, term in said}, {term for _, term in asked}
     return Departure(
-        opposed=(denies(question, sentence) and _share_matter(wanted, terms)) or has_opposite(question, sentence),
+        opposed=(denies(question, sentence) and share_matter(wanted, terms)) or has_opposite(question, sentence),
         swapped=_has_swap(asked, said, wanted - STOP_WORDS - terms, terms - wanted),
     )
 
@@ -73,10 +73,11 @@ def has_opposite(text: str, sentence: str) -> bool:
     opposed = {key for key in unsaid if not unasked.isdisjoint(_read_opposites().get(key, ()))}
     opposed |= {key for word, key in own if key in unsaid and _strip_prefix(word) in unasked}
     opposed |= {bare for word, key in said if key in unasked and (bare := _strip_prefix(word)) in unsaid}
-    return bool(opposed) and _share_matter(keys, others | opposed)
+    return bool(opposed) and share_matter(keys, others | opposed)
 
 
-def _share_matter(own: set[str], others: set[str]) -> bool:
+def share_matter(own: Set[str], others: Set[str]) -> bool:
+    """Return True where a sentence with the keys `others` is about the same matter as a text with the keys `own`."""
     meaningful = own - STOP_WORDS
     return len(meaningful & others) >= SAME_MATTER * len(meaningful)
 

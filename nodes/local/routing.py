@@ -24,6 +24,7 @@ _MOMENT = "something of this very moment"
 """Kinds of examples with a rule of their own."""
 
 _YEAR = re.compile(r"\b(?:1\d|20)\d\d\b")
+"""A year: what happened in it is not of this moment."""
 
 NEAREST = 0.45
 """Cosine similarity from which an example counts as near (benchmarks/routing.py)."""

@@ -19,7 +19,7 @@ from domain.ports.judgement import SUPPORTED, Check
 from domain.text.claims import DOCUMENT_NOUN, THE_DOCUMENTS, is_statement
 from domain.text.markers import strip_markers
 from domain.text.terms import STOP_WORDS
-from nodes.local.contrast import SAME_MATTER, denies, has_opposite
+from nodes.local.contrast import denies, has_opposite, share_matter
 from nodes.local.verification.direction import find_opposition, read_axes
 from nodes.local.verification.scoring import Signals, average, compute_score
 from nodes.local.verification.source_text import SourceText, flatten
@@ -146,8 +146,7 @@ def _find_contradiction(part: str, nearest: str, given: Set[str]) -> str:
     if strange:
         return f"The source does not mention {strange[0]}."
     keys = set(read_keys(part))
-    own = keys - STOP_WORDS
-    alike = len(own.intersection(read_keys(nearest))) >= SAME_MATTER * len(own)
+    alike = share_matter(keys, set(read_keys(nearest)))
     if has_opposite(part, nearest) or (alike and (denies(part, nearest) or denies(nearest, part))):
         return "The source says the opposite."
     return "It speaks of the speaker, who is not the source." if keys & _FIRST_PERSON - given else ""

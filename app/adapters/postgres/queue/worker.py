@@ -127,8 +127,6 @@ class _Supervisor:
                 seconds = await task.perform(Job(context.job.id, context.job.attempts, args))
             except Exception:
                 logger.exception("A job of the queue %s failed.", task.queue)
-                if context.job.queueing_lock is None:
-                    raise
                 seconds = RETRY_SECONDS
             finally:
                 self._performing.discard(current)
