@@ -35,10 +35,11 @@ export function Library() {
 
 function AddFiles() {
   const picker = useRef(/** @type {HTMLInputElement | null} */ (null));
-  const add = () => {
-    if (!picker.current) return;
-    addFiles([...(picker.current.files ?? [])]);
-    picker.current.value = "";
+  // The event's own input: this one may be drawn anew while its dialog of files is open.
+  /** @param {{currentTarget: HTMLInputElement}} event */
+  const add = ({ currentTarget: input }) => {
+    addFiles([...(input.files ?? [])]);
+    input.value = "";
   };
   return html`
     <button type="button" onClick=${() => picker.current?.click()}>Add files</button>
