@@ -20,7 +20,7 @@ from benchmarks.retrieval import Query, read_lines
 from domain.documents import Source
 from domain.ports.judgement import SUPPORTED
 from domain.text.sentences import split_sentences
-from nodes.local.verification.verifier import LocalVerifier
+from nodes.local.verification import LocalVerifier
 
 Array = NDArray[Any]
 
@@ -57,7 +57,7 @@ async def main() -> None:
             sources = [make_source(n, corpus[r["doc"]]) for n, r in enumerate(query["relevant"], 1)]
             response = query.get("response", query["question"])
             statements = [(response[start:end], sources) for start, end in split_sentences(response)]
-            _, score = await LocalVerifier(embedder).verify(statements)
+            _, score = await LocalVerifier().verify(statements)
             row = (score, score >= SUPPORTED, label.startswith("support"))
             judged.setdefault(name if name == "scifact" else query["type"], []).append(row)
     for kind, rows in judged.items():

@@ -25,12 +25,10 @@ from domain.outcome import (
     Uncited,
     judge_answer,
 )
-from domain.ports.judgement import Quote
 from domain.ports.models import ChatModel
 from domain.profile import Profile
 from domain.state import Degradation, Failure, Level, Turn
 from domain.text.markers import render_marker
-from domain.text.ranges import compare, read_amounts
 from nodes.answerers import LOCAL, find_model, list_answerers
 from nodes.context import Context, Ledger
 from nodes.judgement import within
@@ -217,21 +215,15 @@ async def _quote(
         marker = render_marker(quote.number, source["chunk_id"], knobs.citation_style)
         writer.write(("\n\n" if position else "") + heading + render_quote(quote, marker))
         writer.cite(cite(source, [(each.start, each.end) for each in quotes if each.number == quote.number]))
-    reasons = [*low, *_find_missing(state, quotes)]
+    reasons = [*low, *_find_missing(state)]
     closing = wording.close(reasons)
     writer.write(closing)
     return _Result(judge_answer(reasons), reasons, Framing(opening=len(opening), closing=len(closing)))
 
 
-def _find_missing(state: GenerateInput, quotes: Sequence[Quote]) -> list[Reason]:
-    """Return a reason where the question has names or numbers that no source mentions. A quoted range mentions the
-    numbers within it."""
-    enclosed = {
-        amount.term
-        for amount in read_amounts(state["question"])
-        if any(compare(amount, quote.text) in ("encloses", "both") for quote in quotes)
-    }
-    words = find_missing_names(state["question"], state["missing"], enclosed)
+def _find_missing(state: GenerateInput) -> list[Reason]:
+    """Return a reason where the question has names or numbers that no source mentions."""
+    words = find_missing_names(state["question"], state["missing"])
     return [MissingWords(code="missing_words", words=words)] if words else []
 
 

@@ -1,20 +1,19 @@
 """Names and numbers of a question that no source mentions."""
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from domain.text.terms import content_words
 
 _WORDS = re.compile(r"[^\W_]+(?:[-'’.][^\W_]+)*")
 
 
-def find_missing_names(question: str, missing: Iterable[str], known: Collection[str] = ()) -> list[str]:
+def find_missing_names(question: str, missing: Iterable[str]) -> list[str]:
     """Return the names and numbers of the question among the `missing` words, as the question spells them.
 
-    `known` holds terms that the sources do cover in another form. The first word of a question is capitalised anyway
-    and does not count as a name.
+    The first word of a question is capitalised anyway and does not count as a name.
     """
-    unheard = set(missing) - set(known)
+    unheard = set(missing)
     words = _WORDS.findall(question)
     named = [word for word in dict.fromkeys(words[1:]) if word[0].isupper() or word[0].isdigit()]
     return [word for word in named if set(content_words(word)) & unheard]

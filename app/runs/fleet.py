@@ -138,7 +138,7 @@ class Fleet:
         use is added to `used`, even where this ends early. `progress` is called with how many runs are done, of how
         many.
         """
-        await prepare_judgement(self._parts.judges, {"profile": {"verify": True}})
+        await prepare_judgement(self._parts.judges)
         known = {} if journal is None else journal.rows
         money, used = Budget(budget), [] if used is None else used
 

@@ -99,11 +99,11 @@ class GraphPass:
         self.events.append(self.ended)
 
 
-async def prepare_judgement(judges: Judges, turn: Mapping[str, Any]) -> None:
+async def prepare_judgement(judges: Judges) -> None:
     """Embed the examples that local judgement compares with, once per process. They belong to the code and not to a
     run, so we do this before a tape is started."""
     with suppress(EmbedderUnavailable):
-        await judges.prepare(verification=bool(turn["profile"].get("verify")))
+        await judges.prepare()
 
 
 def milliseconds_since(started: float) -> float:

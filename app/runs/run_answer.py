@@ -206,7 +206,7 @@ class RunAnswer:
         parts, turn = self._parts, self.request.turn
         # LangGraph's own id of a run is that of its trace, and each attempt has its own.
         context = replace(parts.make_context(), run_id=turn["run_id"])
-        await prepare_judgement(context.judges, values)
+        await prepare_judgement(context.judges)
         if self._player is not None:
             context = fill(context, self._player)
         if parts.tapes.applies_to(turn["scope"]["workspace_id"]):

@@ -86,7 +86,7 @@ async def prepare_strict(
     record, tape = run.record, run.require_tape()
     if record.error == STOPPED:
         raise StateError("This run was stopped before its end: there is nothing to compare a strict replay with.")
-    await prepare_judgement(judges, start.values)
+    await prepare_judgement(judges)
     in_memory = await begin_in_memory(graph, record.thread_id, start)
     player = Player(tape, record.run_id, after=start.number)
     known, left = start.values["steps"], run.final["steps"]

@@ -166,7 +166,7 @@ async def try_variants(
         if plan is None and variant.kind == "set":
             raise StateError(f"{variant.label} would change nothing: no step of this run reads it.")
     tried = [(variant, plan) for variant, plan in planned if plan is not None]
-    await prepare_judgement(parts.judges, {"profile": run.final["profile"] | {"verify": True}})
+    await prepare_judgement(parts.judges)
 
     used = [] if used is None else used
     slots = asyncio.Semaphore(AT_ONCE)

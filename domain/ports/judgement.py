@@ -186,10 +186,6 @@ class ClaimVerifier(Protocol):
         latter is 0 where nothing is claimed."""
         ...
 
-    async def prepare(self) -> None:
-        """Compute whatever all later calls share. Raises `EmbedderUnavailable`."""
-        ...
-
 
 class SmallTalk(Protocol):
     """Replies that need no search. `titles` are of documents that can be asked about, the most interesting first; None
@@ -219,11 +215,6 @@ class Judges:
     """Name of the embedding model whose cosines (`Source.dense`) the judges' constants were fitted on. Cosines of
     another model are withheld from them."""
 
-    async def prepare(self, *, verification: bool = False) -> None:
-        """Prepare the judges that gain from it; the verifier only for `verification`.
-
-        Raises `EmbedderUnavailable`.
-        """
+    async def prepare(self) -> None:
+        """Prepare the judges that gain from it. Raises `EmbedderUnavailable`."""
         await self.router.prepare()
-        if verification:
-            await self.verifier.prepare()

@@ -1,4 +1,4 @@
-"""Tells which questions are worth an expensive step: those that ask for more than one fact, or through another one."""
+"""Tells which questions are worth an expensive step: those that ask for more than one fact."""
 
 import re
 
@@ -15,22 +15,6 @@ _REASONING = re.compile(
 _SECOND_QUESTION = re.compile(
     r"\?.*\?|\b(?:and|or|but)\s+(?:who|whom|whose|what|when|where|which|how|why)\b", re.IGNORECASE | re.DOTALL
 )
-
-
-_OPENING = re.compile(r"\W*(?:\w+\W+)?(?:who|whose|whom|what|which|where|when)\b", re.IGNORECASE)
-"""The question word, which links nothing, perhaps after a preposition."""
-_LINK = re.compile(r"\b(?:of|by|where|whose|who|whom|that|which|when)\b|(?<=\w)['’]s\b", re.IGNORECASE)
-_DESCRIBED = re.compile(
-    r"\b(?:the|an?)\s+(?:[\w-]+\s+){1,3}(?:in\s+which|where|whose|who|whom|that|which)\b", re.IGNORECASE
-)
-
-
-def is_nested(question: str) -> bool:
-    """Return True where the question describes a thing by other facts about it, as in "the sister of the director of"
-    or "the city where". The answer may then stand where none of the question's words do."""
-    opening = _OPENING.match(question)
-    rest = question[opening.end() :] if opening else question
-    return bool(_DESCRIBED.search(rest)) or len(_LINK.findall(rest)) >= 2
 
 
 def is_complex(question: str) -> bool:

@@ -8,19 +8,15 @@ departure means that the sentence does not answer, or contradicts. Most texts ha
 import re
 import tomllib
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
 from math import fsum
 from pathlib import Path
 
 from domain.text.terms import STOP_WORDS
-from nodes.local.words import read_words
+from nodes.local.words import read_keys, read_words
 
 _DATA = Path(__file__).parent / "data" / "en" / "opposites.toml"
-
-_NEGATED = re.compile(r"(?:un|in|im|ir|il|dis|mis|non-?)(.{4,})")
-"""A word that a prefix turns into its opposite."""
 
 _DENIAL = re.compile(r"\b(not|no|never|nor|neither|without|cannot|except|fail\w*|lack\w*)\b|n['’]t\b")
 """Negations, in lower case only: a title may be "Never Cry Wolf"."""
@@ -39,41 +35,31 @@ counts."""
 FUNCTION_WORD = 0.2
 """Weight of a function word in looking for the nearest sentence; a meaningful word has 1."""
 
+SWAPPED = 0.5
+"""Departure by a word in the place of another, where an opposite has 1: it may be a synonym."""
+
 _OUT, _IN = 2, 3
 """Limits for one word in the place of another: words of the question, and of the sentence."""
 
 
-@dataclass(frozen=True, slots=True)
-class Departure:
-    """The ways in which an open question departs from a sentence."""
-
-    opposed: bool
-    """True where the question denies what the sentence affirms, or has the opposite of one of its words."""
-    swapped: bool
-    """True where, amid the same words in the same order, one word stands in the place of another."""
-
-
-def find_departure(question: str, sentence: str) -> Departure:
-    """Compare an open question with a sentence. A yes-or-no question never departs."""
-    if _OPEN.search(question) is None:
-        return Departure(opposed=False, swapped=False)
-    asked, said = read_words(question), read_words(sentence)
-    terms, wanted = {term for _, term in said}, {term for _, term in asked}
-    return Departure(
-        opposed=(denies(question, sentence) and share_matter(wanted, terms)) or has_opposite(question, sentence),
-        swapped=_has_swap(asked, said, wanted - STOP_WORDS - terms, terms - wanted),
-    )
+def find_departure(question: str, sentences: Sequence[str]) -> float:
+    """Return how far an open question departs from the nearest of the sentences: 1 where it denies what that affirms or
+    has the opposite of one of its words, `SWAPPED` where, amid the same words in the same order, one stands in the
+    place of another, else 0. A yes-or-no question never departs."""
+    if not sentences or _OPEN.search(question) is None:
+        return 0.0
+    nearest = find_nearest(question, sentences)
+    same = share_matter(set(read_keys(question)), set(read_keys(nearest)))
+    if (same and denies(question, nearest)) or has_opposite(question, nearest):
+        return 1.0
+    return SWAPPED if _has_swap(read_keys(question), read_keys(nearest)) else 0.0
 
 
 def has_opposite(text: str, sentence: str) -> bool:
     """Return True where the text has the opposite of a word of a sentence about the same matter."""
-    own, said = read_words(text), read_words(sentence)
-    keys, others = {key for _, key in own}, {key for _, key in said}
-    unsaid, unasked = keys - others, others - keys
-    opposed = {key for key in unsaid if not unasked.isdisjoint(_read_opposites().get(key, ()))}
-    opposed |= {key for word, key in own if key in unsaid and _strip_prefix(word) in unasked}
-    opposed |= {bare for word, key in said if key in unasked and (bare := _strip_prefix(word)) in unsaid}
-    return bool(opposed) and share_matter(keys, others | opposed)
+    own, others = set(read_keys(text)), set(read_keys(sentence))
+    opposed = {key for key in own - others if not (others - own).isdisjoint(_read_opposites().get(key, ()))}
+    return bool(opposed) and share_matter(own, others | opposed)
 
 
 def share_matter(own: Set[str], others: Set[str]) -> bool:
@@ -85,48 +71,38 @@ def share_matter(own: Set[str], others: Set[str]) -> bool:
 def denies(text: str, sentence: str) -> bool:
     """Return True where the text denies something, in the part that is about the sentence, and the sentence nothing:
     "How long is the warranty, and what is not covered?" denies nothing of how long it is."""
-    clauses = _CLAUSE.split(text)
-    shared = share_wording(sentence, clauses)
-    nearest = clauses[max(range(len(clauses)), key=lambda i: shared[i])]
-    return bool(_DENIAL.search(nearest)) and not _DENIAL.search(sentence.lower())
+    clause = find_nearest(sentence, _CLAUSE.split(text))
+    return bool(_DENIAL.search(clause)) and not _DENIAL.search(sentence.lower())
 
 
-def share_wording(question: str, sentences: Sequence[str]) -> list[float]:
-    """Return, per sentence, how many different words of the question it has; a function word counts `FUNCTION_WORD`."""
-    asked = {term: FUNCTION_WORD if word in STOP_WORDS else 1.0 for word, term in read_words(question)}
-    return [fsum(asked.get(term, 0.0) for term in {term for _, term in read_words(s)}) for s in sentences]
+def find_nearest(text: str, sentences: Sequence[str]) -> str:
+    """Return the first of the sentences that have most words of the text; a function word counts `FUNCTION_WORD`."""
+    weights = {key: FUNCTION_WORD if word in STOP_WORDS else 1.0 for word, key in read_words(text)}
+    return max(sentences, key=lambda sentence: fsum(weights.get(key, 0.0) for key in set(read_keys(sentence))))
 
 
-def _has_swap(
-    asked: Sequence[tuple[str, str]], said: Sequence[tuple[str, str]], missing: set[str], unasked: set[str]
-) -> bool:
-    """Return True where, between words that both have in a row, the question has a word of `missing` and the sentence
-    one of `unasked`."""
-    steps = SequenceMatcher(None, [t for _, t in asked], [t for _, t in said], autojunk=False).get_opcodes()
-    for before, (kind, start, end, other_start, other_end), after in zip(steps, steps[1:], steps[2:], strict=False):
-        if (before[0], kind, after[0]) == ("equal", "replace", "equal") and (
-            end - start <= _OUT
-            and other_end - other_start <= _IN
-            and not missing.isdisjoint(term for _, term in asked[start:end])
-            and any(term in unasked and word not in STOP_WORDS for word, term in said[other_start:other_end])
-        ):
-            return True
-    return False
-
-
-def _strip_prefix(word: str) -> str | None:
-    """Return the term of the word without a prefix that turns it into its opposite."""
-    negated = _NEGATED.fullmatch(word)
-    return read_words(negated[1])[0][1] if negated else None
+def _has_swap(asked: Sequence[str], said: Sequence[str]) -> bool:
+    """Return True where, between keys that both have in a row, the question has a meaningful one that the sentence
+    lacks, and the other way about."""
+    missing, unasked = set(asked) - set(said) - STOP_WORDS, set(said) - set(asked) - STOP_WORDS
+    return any(
+        kind == "replace"
+        and start > 0
+        and end < min(len(asked), start + _OUT + 1)
+        and other_end < min(len(said), other_start + _IN + 1)
+        and not missing.isdisjoint(asked[start:end])
+        and not unasked.isdisjoint(said[other_start:other_end])
+        for kind, start, end, other_start, other_end in SequenceMatcher(None, asked, said, False).get_opcodes()
+    )
 
 
 @lru_cache(maxsize=1)
 def _read_opposites() -> dict[str, set[str]]:
-    """Return the opposites of each term."""
+    """Return the opposites of each key."""
     opposites: dict[str, set[str]] = {}
     for line in tomllib.loads(_DATA.read_text(encoding="utf-8"))["opposites"].strip().splitlines():
-        one, other = ({term for _, term in read_words(side)} for side in line.split("|"))
-        for terms, against in ((one, other), (other, one)):
-            for term in terms:
-                opposites.setdefault(term, set()).update(against)
+        one, other = (set(read_keys(side)) for side in line.split("|"))
+        for keys, against in ((one, other), (other, one)):
+            for key in keys:
+                opposites.setdefault(key, set()).update(against)
     return opposites

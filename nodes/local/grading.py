@@ -17,10 +17,9 @@ from domain.scope import Scope
 from domain.state import Turn
 from domain.text.languages import Language, detect_language
 from domain.text.terms import analyse_in, content_words, find_terms
-from nodes.local.contrast import find_departure, share_wording
+from nodes.local.contrast import find_departure
 from nodes.local.reading.learned import read_odds
 from nodes.local.reading.scoring import cover, score_units
-from nodes.local.reading.units import Unit
 
 _WEIGHTS: tuple[float, ...] = (-6.12, 0.46, 1.0, 3.72, -2.87)
 """Log-odds: intercept, then one weight per sign, of an earlier fit: those of the units are newer. Coverage and
@@ -36,9 +35,6 @@ five questions that people ask are answerable, of those of the fit every second.
 _READ = 3
 """Number of sources in which the nearest sentence is looked for."""
 
-_SWAPPED = 0.5
-"""Sign of a word in the place of another, where an opposite has 1: it may be a synonym."""
-
 
 @dataclass(frozen=True, slots=True)
 class Signs:
@@ -51,8 +47,7 @@ class Signs:
     similarity: float
     """Cosine of the question with the best source; where that is not known, with its nearest unit."""
     departure: float = 0.0
-    """1 where the question says the opposite of its nearest sentence, `_SWAPPED` where it has one word in the place of
-    another."""
+    """From `find_departure`, for the nearest sentence."""
     answered: float | None = None
     """Log-odds of the reader that the best of the most promising passages holds the answer; None where nothing was
     read."""
@@ -107,18 +102,9 @@ async def read_signs(
         merit=float(scored.merits.max(initial=0.0)),
         covered=cover(scored.wanted, _read_terms(sources, language)),
         similarity=scored.similarity if known is None else known,
-        departure=_find_departure(question, scored.units),
+        departure=find_departure(question, [u.text for u in scored.units if u.source["number"] <= _READ]),
         answered=await read_odds(question, scored.units, scored.shares, reader) if reader else None,
     )
-
-
-def _find_departure(question: str, units: Sequence[Unit]) -> float:
-    near = [unit.text for unit in units if unit.source["number"] <= _READ]
-    if not near:
-        return 0.0
-    shared = share_wording(question, near)
-    departure = find_departure(question, near[max(range(len(near)), key=lambda i: shared[i])])
-    return 1.0 if departure.opposed else _SWAPPED * departure.swapped
 
 
 def find_missing(question: str, sources: Sequence[Source]) -> list[str]:

@@ -4,13 +4,13 @@ from domain.ports.embedding import Embedder
 from domain.ports.judgement import Judges
 from domain.ports.reading import Reader
 from domain.ports.unit_scoring import UnitScorer
-from nodes.local.extraction.finder import LocalFinder
+from nodes.local.extraction import LocalFinder
 from nodes.local.grading import LocalGrader
 from nodes.local.reformulation import LocalReformulator
 from nodes.local.routing import LocalRouter
 from nodes.local.smalltalk import LocalSmallTalk
 from nodes.local.standalone import LocalRewriter
-from nodes.local.verification.verifier import LocalVerifier
+from nodes.local.verification import LocalVerifier
 
 
 def build_local_judges(embedder: Embedder, unit_scorer: UnitScorer, reader: Reader | None = None) -> Judges:
@@ -22,7 +22,7 @@ def build_local_judges(embedder: Embedder, unit_scorer: UnitScorer, reader: Read
         finder=LocalFinder(unit_scorer),
         grader=LocalGrader(unit_scorer, reader),
         reformulator=LocalReformulator(),
-        verifier=LocalVerifier(embedder),
+        verifier=LocalVerifier(),
         small_talk=LocalSmallTalk(),
         embedding_model=embedder.name,
     )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.text.complexity import is_complex, is_nested
+from domain.text.complexity import is_complex
 
 
 @pytest.mark.parametrize(
@@ -26,19 +26,3 @@ def test_questions_that_ask_for_more_than_one_fact(question: str) -> None:
 )
 def test_questions_that_ask_for_one(question: str) -> None:
     assert not is_complex(question)
-
-
-@pytest.mark.parametrize(
-    ("question", "nested"),
-    [
-        ("Who is the sister of the director of The Silent Orchard?", True),
-        ("When did the harbour open in the city where the brass museum stands?", True),
-        ("Which country is the singer from who wrote Night Ferry?", True),
-        ("What was the name of Ellingsen's first film?", True),
-        ("Who directed The Silent Orchard?", False),
-        ("In which year was the battery of the Falke changed?", False),
-        ("How many teams?", False),
-    ],
-)
-def test_questions_that_ask_through_something_else(question: str, nested: bool) -> None:
-    assert is_nested(question) == nested

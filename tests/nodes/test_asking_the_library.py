@@ -76,7 +76,6 @@ def test_scope_and_profile_are_read_from_the_state() -> None:
 def test_names_and_numbers_that_no_source_mentions_are_found() -> None:
     question = "Which Falke of 2024 does Petra use, Petra or the Amsel?"
     assert find_missing_names(question, ["falke", "2024", "petra", "use"]) == ["Falke", "2024", "Petra"]
-    assert find_missing_names(question, ["falke", "petra"], ["petra"]) == ["Falke"]
     assert find_missing_names("Falke or Amsel?", ["falk", "amsel"]) == ["Amsel"]
     assert find_missing_names("Falke", []) == []
 

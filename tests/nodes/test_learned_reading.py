@@ -8,7 +8,7 @@ import pytest
 
 from domain.errors import EmbedderUnavailable
 from nodes.local.grading import Signs, estimate_confidence
-from nodes.local.reading.learned import WINDOW, WINDOWS, choose_windows, read_odds
+from nodes.local.reading.learned import WINDOW, WINDOWS, cut_windows, read_odds
 from nodes.local.reading.units import split_units
 from tests.sources import make_source
 
@@ -71,19 +71,19 @@ async def test_without_a_reader_or_in_another_language_the_rules_decide() -> Non
     assert await read_odds("Wie lange?", german, np.ones(len(german), dtype=np.float32), Reader()) is None
 
 
-def test_windows_grow_round_the_most_promising_units() -> None:
+async def test_the_most_promising_windows_are_read() -> None:
     text = " ".join(f"Sentence number {n} tells a little about the bakery." for n in range(300))
     units = split_units(make_source(text))
+    windows = list(cut_windows(units))
+    assert [n for window in windows for n in window] == list(range(300))
+    assert all(units[window[-1]].end - units[window[0]].start <= WINDOW + len(window) for window in windows)
     promise = np.zeros(len(units), dtype=np.float32)
-    promise[[200, 50, 51]] = 3, 2, 1
-    windows = choose_windows(units, promise)
-    assert len(windows) == WINDOWS
-    assert windows[0][0] < 200 < windows[0][1]
-    assert windows[1][0] < 50 < 51 < windows[1][1]
-    for first, last in windows:
-        assert units[last].end - units[first].start <= WINDOW + last - first
-    taken = [n for first, last in windows for n in range(first, last + 1)]
-    assert len(taken) == len(set(taken))
+    promise[[200, 50]] = 3, 2
+    reader = Reader()
+    await read_odds("What is told?", units, promise, reader)
+    assert len(reader.texts) == WINDOWS
+    assert "number 200 " in reader.texts[0]
+    assert "number 50 " in reader.texts[1]
 
 
 def test_what_the_reader_says_moves_the_confidence() -> None:

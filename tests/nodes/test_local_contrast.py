@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodes.local.contrast import Departure, find_departure, share_wording
+from nodes.local.contrast import SWAPPED, find_departure, find_nearest
 
 SENTENCE = "The northern gate of the old harbour opens before sunrise and is guarded by two soldiers."
 
@@ -14,11 +14,10 @@ SENTENCE = "The northern gate of the old harbour opens before sunrise and is gua
         "Who guards the northern gate of the new harbour?",
         "By whom is the northern gate of the harbour not guarded?",
         "Which gate of the old harbour opens after sunrise?",
-        "Which northern gate of the harbour is unguarded by soldiers?",
     ],
 )
 def test_the_opposite_of_a_word_is_found(question: str) -> None:
-    assert find_departure(question, SENTENCE).opposed
+    assert find_departure(question, [SENTENCE]) == 1
 
 
 @pytest.mark.parametrize(
@@ -34,24 +33,23 @@ def test_the_opposite_of_a_word_is_found(question: str) -> None:
     ],
 )
 def test_what_departs_in_nothing_or_is_about_another_matter_is_left_alone(question: str) -> None:
-    assert not find_departure(question, SENTENCE).opposed
+    assert find_departure(question, [SENTENCE]) < 1
 
 
 def test_what_the_sentence_denies_too_is_no_departure() -> None:
-    assert not find_departure("Which damage is not covered?", "Water damage is not covered.").opposed
-    assert find_departure("Which damage is covered?", "Water damage is uncovered.").opposed
-    assert find_departure("Which damage is uncovered?", "Water damage is covered.").opposed
+    assert find_departure("Which damage is not covered?", ["Water damage is not covered."]) == 0
+    assert find_departure("Which damage is not covered?", ["Water damage is covered."]) == 1
 
 
 def test_a_denial_in_another_part_of_the_question_counts_for_nothing() -> None:
     lasts = "The warranty lasts 36 months for stations."
-    assert not find_departure("How long is the warranty, and what is not covered?", lasts).opposed
-    assert find_departure("How many months does the warranty for stations not last?", lasts).opposed
+    assert find_departure("How long is the warranty, and what is not covered?", [lasts]) == 0
+    assert find_departure("How many months does the warranty for stations not last?", [lasts]) == 1
 
 
 def test_a_denial_in_a_question_about_another_matter_counts_for_nothing() -> None:
     listens = "By default, Fastify listens on the loopback interface of the probe's host."
-    assert not find_departure("Why can't the readiness probe reach my app?", listens).opposed
+    assert find_departure("Why can't the readiness probe reach my app?", [listens]) == 0
 
 
 @pytest.mark.parametrize(
@@ -65,12 +63,14 @@ def test_a_denial_in_a_question_about_another_matter_counts_for_nothing() -> Non
 )
 def test_a_word_in_anothers_place_is_found(question: str, swapped: bool) -> None:
     sentence = "The wind speed of the mast is measured in metres per second by the time difference of pulses."
-    assert find_departure(question, sentence) == Departure(opposed=False, swapped=swapped)
+    assert find_departure(question, [sentence]) == SWAPPED * swapped
 
 
 def test_meaningful_words_decide_which_sentence_is_nearest() -> None:
     question = "What is the time of the tide?"
-    most, some, none = share_wording(
-        question, ["The tide turns by the time given.", "It is of the kind.", "Eels swim."]
-    )
-    assert most > 2 > some > none == 0
+    sentences = ["It is of the kind.", "The tide turns by the hour given.", "Eels swim."]
+    assert find_nearest(question, sentences) == sentences[1]
+
+
+def test_without_sentences_nothing_departs() -> None:
+    assert find_departure("Which gate is open?", []) == 0

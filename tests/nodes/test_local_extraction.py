@@ -10,11 +10,8 @@ from domain.documents import Source
 from domain.ports.judgement import Quote
 from domain.scope import Scope
 from domain.state import Turn
-from nodes.local.extraction.finder import LocalFinder
-from nodes.local.extraction.passages import Passage, choose_passages
-from nodes.local.extraction.rivals import add_rival
+from nodes.local.extraction import LocalFinder, choose_passages
 from nodes.local.reading.questions import read_question
-from nodes.local.reading.scoring import score_units
 from nodes.local.reading.units import Unit, split_units
 from nodes.quoting import SHORT_ANSWER, render_quote
 from tests.sources import make_source
@@ -208,54 +205,6 @@ async def test_without_the_model_words_decide() -> None:
     assert "11:30" in quote.text
 
 
-LIMITS = (
-    "| Amount | Approved by |\n|---|---|\n| up to 500 euros | nobody |\n"
-    "| from 500 to 2,500 euros | your team lead |\n| from 2,500 to 10,000 euros | finance |"
-)
-
-
-@pytest.mark.parametrize(("amount", "answer"), [("400", "nobody"), ("1,000", "team lead"), ("3000", "finance")])
-async def test_the_row_whose_range_encloses_the_amount_is_quoted(
-    amount: str, answer: str, embedder: OnnxEmbedder
-) -> None:
-    rows = LIMITS + "".join(f"\n| for office {n} | see the list of office {n} with all its rules |" for n in range(40))
-    quotes = await quotes_of(f"Who approves a purchase of {amount} euros?", [source(1, rows)], embedder)
-    assert answer in quotes[0].text
-
-
-SETTINGS = """`SESSION_COOKIE_DOMAIN`
-: The domain of the session cookie. Where it is not its default value, the value of `SESSION_COOKIE_NAME` is to be
-  changed as well, because the session cookie of the default name is sent to no other domain. Default: `None`
-
-`SESSION_COOKIE_NAME`
-: `'session'`, unless another application uses the same one."""
-
-
-async def test_of_definitions_the_one_whose_name_is_asked_for_is_quoted(embedder: OnnxEmbedder) -> None:
-    question = "What is the default value of SESSION_COOKIE_NAME?"
-    quotes = await quotes_of(question, [source(1, SETTINGS)], embedder)
-    assert [quote.text.startswith("`SESSION_COOKIE_NAME`\n: `'session'`") for quote in quotes] == [True]
-    unnamed = await quotes_of("Which domain does the cookie have?", [source(1, SETTINGS)], embedder)
-    assert "_DOMAIN" in unnamed[0].text
-
-
-async def test_a_follow_up_prefers_what_was_not_said(embedder: OnnxEmbedder) -> None:
-    sick = source(1, "Every employee has 30 days of holiday a year." + " The canteen is closed then." * 20)
-    carried = source(2, "Up to five unused days of holiday may be carried over." + " The garage is closed then." * 20)
-    last = Turn(
-        run_id="",
-        question="",
-        standalone_question="",
-        route="needs_retrieval",
-        answer=f"{sick['text']} [1]",
-        documents=["Handbook"],
-        outcome="answered",
-    )
-    typed = "And how many may be carried over?"
-    quotes = await quotes_of(f"{typed} (days holiday employee)", [sick, carried], embedder, typed=typed, last=last)
-    assert quotes[0].number == 2
-
-
 async def test_a_follow_up_is_answered_briefly(embedder: OnnxEmbedder) -> None:
     steps = source(1, "To reset the router:\n\n" + "\n".join(f"{n}. Press the key number {n}." for n in range(1, 31)))
     first, typed = "How do I reset the router?", "And how do I press it?"
@@ -287,41 +236,10 @@ async def test_a_row_far_down_a_long_table_is_read_and_quoted_under_its_header(e
     assert [(unit.text[:4], unit.introduction) for unit in split_units(worded)] == [("W300", lead), ("W301", lead)]
 
 
-async def test_an_entry_that_only_repeats_the_question_is_no_answer(embedder: OnnxEmbedder) -> None:
-    contents = source(1, "Contents\n\n- ERR_BODY_TOO_LARGE\n- ERR_MEDIA_TYPE\n- ERR_EMPTY_BODY", score=0.9)
-    meaning = source(2, "ERR_MEDIA_TYPE\n: The received media type is not supported.", score=0.5)
-    quotes = await quotes_of("ERR_MEDIA_TYPE", [contents, meaning], embedder)
-    assert quotes[0].number == 2
-    # A sentence may answer by repeating what is asked.
-    may = source(1, "Maintainers may sponsor packages.", score=0.9)
-    assert [q.number for q in await quotes_of("May maintainers sponsor packages?", [may], embedder)] == [1]
-    # A lead-in may say what holds of what is asked for.
-    lacking = source(1, "These are not supported:\n\n- load_tests protocol\n\nOther tests run. Bananas are yellow.")
-    scored = await score_units("load_tests protocol", [lacking], make_unit_scorer(embedder), Scope("default"))
-    assert scored.units[int(scored.merits.argmax())].text == "- load_tests protocol"
-
-
-def test_a_passage_never_ends_with_what_announces_the_next() -> None:
-    units = split_units(source(1, "It opens at nine.\n\nThere are three doors:\n\n## Doors\n\nThe first is red."))
-    shares = np.array([0.2, 0.7, 0.1], dtype=np.float32)
-    [passage] = choose_passages(units, shares, 1, several=True)
-    assert (passage.first, passage.last) == (0, 0)
-
-
-async def test_a_sentence_of_another_document_with_another_number_is_quoted_too(embedder: OnnxEmbedder) -> None:
+async def test_two_documents_that_disagree_are_both_quoted(embedder: OnnxEmbedder) -> None:
     first = source(1, "A hotel may cost 130 euros per night.", score=0.9)
-    other = source(2, "A hotel may cost 150 euros per night.", title="Old rules", score=0.1)
-    same = source(3, "A hotel may cost 130 euros per night.", title="Copy", score=0.1)
+    other = source(2, "A hotel may cost 150 euros per night.", title="Old rules", score=0.7)
     question = "How much may a hotel cost per night?"
     assert [q.number for q in await quotes_of(question, [first, other], embedder)] == [1, 2]
-    meals = source(4, "A meal may cost 40 euros per day.", title="Meals", score=0.1)
+    meals = source(4, "A meal may cost 40 euros per day.", title="Meals", score=0.7)
     assert 4 not in [q.number for q in await quotes_of(question, [first, meals], embedder)]
-    assert [q.number for q in await quotes_of(question, [first, same, other], embedder)][:2] == [1, 2]
-
-
-def test_a_rival_does_not_make_an_answer_too_long() -> None:
-    best, second, rival = Passage(0, 3, 60, 0.8), Passage(5, 5, 10, 0.2), Passage(9, 9, 12, 0.01)
-    assert add_rival([best, second], rival, 2, 72) == [best, rival]
-    assert add_rival([best, second], rival, 3, 72) == [best, rival]
-    assert add_rival([best, second], rival, 3, 71) == [best, second]
-    assert add_rival([best, rival], rival, 2, 72) == [best, rival]

@@ -33,39 +33,16 @@ async def test_a_spelt_out_term_gets_its_abbreviation() -> None:
     assert query == "Which personal protective equipment is needed? PPE"
 
 
-ORCHARD = source(
-    "Its cameraman Nils Holm-Berg retired in 1990. The Silent Orchard is a film that Marta Ellingsen directed. The pump "
-    "stands in Vardal."
-)
-
-
-async def test_names_that_the_sources_bring_in_are_added() -> None:
-    question = "Who is the sister of the director of the film The Silent Orchard?"
-    assert await reformulate(question, [], [ORCHARD], [question]) == f"{question} (Marta Ellingsen Nils Holm-Berg)"
-    assert await reformulate(question, [], [source("A pump."), source("A valve."), ORCHARD], [question]) is None
-
-
-async def test_a_name_that_the_question_has_is_none_to_add() -> None:
-    question = "Which is the film that Ellingsen, Marta was the director of?"
-    assert await reformulate(question, [], [ORCHARD], [question]) == f"{question} (The Silent Orchard Nils Holm-Berg)"
-
-
 async def test_nothing_is_tried_twice() -> None:
-    question = "What is the MTBF of the film's pump?"
-    tried = [question]
-    while (query := await reformulate(question, [], [MANUAL, ORCHARD], tried)) is not None:
-        assert query.casefold() not in {earlier.casefold() for earlier in tried}
-        tried.append(query)
-    assert len(tried) == 3
+    question = "What is the MTBF?"
     assert (
-        await reformulate(question, [], [MANUAL, ORCHARD], [question, *(q.upper() + " ?" for q in tried[1:])]) is None
+        await reformulate(question, [], [MANUAL], [question, "WHAT IS THE MTBF mean time between failures ?"]) is None
     )
 
 
 async def test_there_may_be_nothing_new() -> None:
     assert await reformulate("filter pump", [], [], []) is None
-    assert await reformulate("why is that so?", [], [ORCHARD], []) is None
-    assert await reformulate("What does a zorblat cost?", ["zorblat", "cost"], [ORCHARD], []) is None
+    assert await reformulate("What does a zorblat cost?", ["zorblat", "cost"], [MANUAL], []) is None
 
 
 @pytest.mark.parametrize(
@@ -83,7 +60,7 @@ def test_only_real_abbreviations_are_found(text: str, found: set[str]) -> None:
 
 
 async def test_a_follow_up_keeps_what_its_conversation_lent_it() -> None:
-    question, background = "Who is the sister of the director of it?", " (film The Silent Orchard)"
-    query = await reformulate(question, [], [ORCHARD], [question + background], background)
-    assert query == f"{question} (Marta Ellingsen Nils Holm-Berg){background}"
-    assert await reformulate(question, [], [source("A pump.")], [question + background], background) is None
+    question, background = "What is its MTBF?", " (pump Amsel)"
+    query = await reformulate(question, [], [MANUAL], [question + background], background)
+    assert query == f"What is its MTBF mean time between failures?{background}"
+    assert await reformulate("What is it?", [], [MANUAL], [f"What is it?{background}"], background) is None

@@ -2,10 +2,9 @@
 
 import pytest
 
-from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.documents import Source
 from domain.ports.judgement import SUPPORTED, Check
-from nodes.local.verification.verifier import LocalVerifier
+from nodes.local.verification import LocalVerifier
 from tests.sources import make_source
 
 
@@ -13,9 +12,9 @@ def source(text: str, title: str = "Lindenhof W2 manual") -> Source:
     return make_source(text, title=title)
 
 
-async def check(claim: str, sources: list[Source], embedder: OnnxEmbedder) -> Check:
+async def check(claim: str, sources: list[Source]) -> Check:
     """The verdict on one claim alone."""
-    [outcome], score = await LocalVerifier(embedder).verify([(claim, sources)])
+    [outcome], score = await LocalVerifier().verify([(claim, sources)])
     assert score >= SUPPORTED or outcome.verdict == "unsupported"
     return outcome
 
@@ -38,8 +37,8 @@ MANUAL = source(
         "According to the document, the office has 12 rooms.",
     ],
 )
-async def test_what_the_source_says_is_supported(claim: str, embedder: OnnxEmbedder) -> None:
-    outcome = await check(claim, [MANUAL], embedder)
+async def test_what_the_source_says_is_supported(claim: str) -> None:
+    outcome = await check(claim, [MANUAL])
     assert outcome.verdict == "supported", outcome
     assert 0.0 <= outcome.score <= 1.0
 
@@ -69,60 +68,51 @@ OPPOSITE = "The source says the opposite."
         ("The moon orbits the earth because of gravity.", "The source does not mention “moon”, “orbits” or “earth”."),
     ],
 )
-async def test_what_it_does_not_say_is_not_and_the_reason_tells(
-    claim: str, reason: str, embedder: OnnxEmbedder
-) -> None:
-    outcome = await check(claim, [MANUAL], embedder)
+async def test_what_it_does_not_say_is_not_and_the_reason_tells(claim: str, reason: str) -> None:
+    outcome = await check(claim, [MANUAL])
     assert (outcome.verdict, outcome.reason) == ("unsupported", reason)
 
 
-async def test_only_the_cited_sources_count(embedder: OnnxEmbedder) -> None:
+async def test_only_the_cited_sources_count() -> None:
     other = source("The canteen opens at 11:30.", title="Canteen")
     claim = "The warranty lasts 12 months."
-    assert (await check(claim, [other], embedder)).verdict == "unsupported"
-    assert (await check(claim, [other, MANUAL], embedder)).verdict == "supported"
-    nothing = await check(claim, [], embedder)
+    assert (await check(claim, [other])).verdict == "unsupported"
+    assert (await check(claim, [other, MANUAL])).verdict == "supported"
+    nothing = await check(claim, [])
     assert (nothing.verdict, nothing.reason, nothing.score) == ("unsupported", "It cites no source.", 0.0)
 
 
-async def test_codes_and_abbreviations_are_neither_numbers_nor_strangers(embedder: OnnxEmbedder) -> None:
+async def test_codes_and_abbreviations_are_neither_numbers_nor_strangers() -> None:
     text = "Patients in the United Kingdom received interleukin and an IL-6 inhibitor."
-    assert (await check("UK patients received an IL-6 inhibitor.", [source(text)], embedder)).verdict == "supported"
+    assert (await check("UK patients received an IL-6 inhibitor.", [source(text)])).verdict == "supported"
 
 
-async def test_a_quotation_without_its_footnote_numbers_is_exact(embedder: OnnxEmbedder) -> None:
-    outcome = await check("It was built\nin 1990 and sold.", [source("It was built in 1990[3] and sold.[4]")], embedder)
+async def test_a_quotation_without_its_footnote_numbers_is_exact() -> None:
+    outcome = await check("It was built\nin 1990 and sold.", [source("It was built in 1990[3] and sold.[4]")])
     assert (outcome.verdict, outcome.score) == ("supported", 1.0)
 
 
-async def test_words_of_several_sources_need_not_stand_together(embedder: OnnxEmbedder) -> None:
+async def test_words_of_several_sources_need_not_stand_together() -> None:
     rooms = source("Basel rents twelve rooms for visitors from abroad.")
     meals = source("Every canteen lunch costs nine francs on weekdays.")
     claim = "Basel rents rooms, every lunch costs nine francs, visitors on weekdays from abroad."
     shuffled = "Visitors francs rooms lunch Basel nine weekdays rents canteen twelve abroad."
-    assert (await check(claim, [rooms, meals], embedder)).verdict == "supported"
+    assert (await check(claim, [rooms, meals])).verdict == "supported"
     together = source(f"{rooms['text']} {meals['text']}")
-    assert (await check(shuffled, [together], embedder)).verdict == "unsupported"
+    assert (await check(shuffled, [together])).verdict == "unsupported"
 
 
-async def test_what_claims_nothing_counts_for_nothing(embedder: OnnxEmbedder) -> None:
+async def test_what_claims_nothing_counts_for_nothing() -> None:
     quote = "Water damage is not covered."
-    outcomes, score = await LocalVerifier(embedder).verify([(quote, [MANUAL]), ("Why?", [MANUAL])])
+    outcomes, score = await LocalVerifier().verify([(quote, [MANUAL]), ("Why?", [MANUAL])])
     assert [outcome.verdict for outcome in outcomes] == ["supported"] * 2
-    assert score == (await LocalVerifier(embedder).verify([(quote, [MANUAL])]))[1] > 0.9
-    assert await LocalVerifier(embedder).verify([("Why?", [MANUAL])]) == ([outcomes[1]], 0.0)
+    assert score == (await LocalVerifier().verify([(quote, [MANUAL])]))[1] > 0.9
+    assert await LocalVerifier().verify([("Why?", [MANUAL])]) == ([outcomes[1]], 0.0)
 
 
-async def test_an_invention_among_quotations_is_found_and_lowers_the_whole(embedder: OnnxEmbedder) -> None:
+async def test_an_invention_among_quotations_is_found_and_lowers_the_whole() -> None:
     quotes = ["Water damage is not covered.", "The office has twelve rooms."]
     invention = "Every customer may keep a spare grinder at home for free."
-    outcomes, score = await LocalVerifier(embedder).verify([(text, [MANUAL]) for text in [*quotes, invention]])
+    outcomes, score = await LocalVerifier().verify([(text, [MANUAL]) for text in [*quotes, invention]])
     assert [outcome.verdict for outcome in outcomes] == ["supported", "supported", "unsupported"]
-    assert score < (await LocalVerifier(embedder).verify([(text, [MANUAL]) for text in quotes]))[1]
-
-
-async def test_the_opposite_in_other_words_scores_lower(embedder: OnnxEmbedder) -> None:
-    trial = source("Patients who took the drug had markedly lower mortality than those who did not.", title="Trial")
-    agreeing = await check("The drug reduces mortality in patients.", [trial], embedder)
-    opposed = await check("The drug increases mortality in patients.", [trial], embedder)
-    assert agreeing.score > opposed.score
+    assert score < (await LocalVerifier().verify([(text, [MANUAL]) for text in quotes]))[1]

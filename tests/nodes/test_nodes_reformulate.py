@@ -9,8 +9,8 @@ from tests.sources import make_source
 
 
 async def test_a_retry_of_a_follow_up_keeps_what_its_conversation_lent_it(services: Services) -> None:
-    question, background = "Who is the sister of the director of it?", " (film The Silent Orchard)"
-    source = make_source("The Silent Orchard is a film that Marta Ellingsen directed.", title="Films")
+    question, background = "What is its MTBF?", " (pump Amsel)"
+    source = make_source("The mean time between failures (MTBF) is 9,000 hours.", title="Pumps")
     state = ReformulateInput(
         profile=MODES["standard"].model_dump(),
         standalone_question=question,
@@ -23,4 +23,4 @@ async def test_a_retry_of_a_follow_up_keeps_what_its_conversation_lent_it(servic
         missing=[],
     )
     update = await reformulate(state, Runtime(context=services.make_context()))
-    assert update["query"] == f"{question} (Marta Ellingsen){background}"
+    assert update["query"] == f"What is its MTBF mean time between failures?{background}"

@@ -3,7 +3,7 @@
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.outcome import Framing
 from domain.ports.judgement import SUPPORTED
-from nodes.local.verification.verifier import LocalVerifier
+from nodes.local.verification import LocalVerifier
 from nodes.verify import check_claims
 from tests.sources import make_source
 
@@ -17,9 +17,7 @@ UNFRAMED = Framing(opening=0, closing=0)
 async def test_each_claim_has_its_span_and_is_checked_against_its_citations(embedder: OnnxEmbedder) -> None:
     caveat = "Perhaps only in part. "
     answer = f"{caveat}Lunch costs nine francs [1]. Visitors park behind the station [1]."
-    claims, score = await check_claims(
-        answer, Framing(opening=len(caveat), closing=0), SOURCES, LocalVerifier(embedder)
-    )
+    claims, score = await check_claims(answer, Framing(opening=len(caveat), closing=0), SOURCES, LocalVerifier())
     assert [answer[claim["start"] : claim["end"]] for claim in claims] == [claim["text"] for claim in claims]
     assert [(claim["verdict"], claim["markers"]) for claim in claims] == [("supported", [1]), ("unsupported", [1])]
     assert score < SUPPORTED
@@ -33,14 +31,14 @@ async def test_the_framing_is_no_claim_whatever_it_says(embedder: OnnxEmbedder) 
     )
     answer = opening + claimed + closing
     framing = Framing(opening=len(opening), closing=len(closing))
-    claims, _ = await check_claims(answer, framing, SOURCES, LocalVerifier(embedder))
+    claims, _ = await check_claims(answer, framing, SOURCES, LocalVerifier())
     assert [(claim["text"], claim["start"]) for claim in claims] == [(claimed, len(opening))]
-    assert len((await check_claims(answer, UNFRAMED, SOURCES, LocalVerifier(embedder)))[0]) == 3
+    assert len((await check_claims(answer, UNFRAMED, SOURCES, LocalVerifier()))[0]) == 3
 
 
 async def test_the_whole_is_scored_too(embedder: OnnxEmbedder) -> None:
     answer = "Lunch costs nine francs [1]. Visitors park there [2]."
-    claims, score = await check_claims(answer, UNFRAMED, SOURCES, LocalVerifier(embedder))
+    claims, score = await check_claims(answer, UNFRAMED, SOURCES, LocalVerifier())
     assert [claim["verdict"] for claim in claims] == ["supported", "supported"]
     assert SUPPORTED < score <= 1.0
-    assert await check_claims("", UNFRAMED, SOURCES, LocalVerifier(embedder)) == ([], 0.0)
+    assert await check_claims("", UNFRAMED, SOURCES, LocalVerifier()) == ([], 0.0)

@@ -8,12 +8,11 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby
 
 import numpy as np
-from numpy.typing import NDArray
 
 from domain.documents import Source, name_place
 from domain.errors import DatabaseUnavailable, EmbedderUnavailable
@@ -37,7 +36,7 @@ of the longer one."""
 
 _FIGURE = re.compile(r"\d")
 
-WEIGHTS = np.array([2.34, 2.51, 2.92, 0.28, 2.55, 0.40, 0.71, -0.71, 0.26, 1.85])
+WEIGHTS = np.array([2.34, 2.51, 2.92, 0.28, 2.55, 0.40, 0.71, 0.26, 1.85])
 """One weight for each feature of `describe`, fitted on public questions by `benchmarks/fit_reading.py`
 (docs/decisions/11-quotes-and-verification.md)."""
 
@@ -63,13 +62,15 @@ async def score_units(
     """Score the units of the sources, which come from `scope`, most relevant first. Without the scorer, words and
     sources decide. `typed` is the question as the user wrote it, where `question` carries words of the
     conversation."""
-    described = _describe_sources(question, typed or question, _Sources(tuple(sources)))
+    described = _describe_sources(
+        question,
+        typed or question,
+        _Sources(tuple((source["number"], source["text"]) for source in sources), tuple(sources)),
+    )
     units, features = described.units, described.features.copy()
     closeness = await _compare(question, units, unit_scorer, scope)
     fill_closeness(features, closeness)
     merits = (features @ WEIGHTS).astype(np.float32)
-    if units:
-        merits[described.echoes] = merits.min()
     odds = np.exp(merits - merits.max(initial=-np.inf)) if units else merits
     highest = float(features[:, 1].max(initial=0.0))
     return ScoredUnits(list(units), odds / odds.sum() if units else odds, merits, described.wanted, highest)
@@ -82,22 +83,14 @@ class _Described:
     units: Sequence[Unit]
     wanted: Mapping[str, float]
     features: Vector
-    echoes: NDArray[np.bool_]
-    """Shape (units,). Which of them only repeat words of the question, as entries of a table of contents do."""
 
 
+@dataclass(frozen=True, slots=True)
 class _Sources:
-    """Sources as a key: equal where they have the same content."""
+    """Sources as a key."""
 
-    def __init__(self, sources: tuple[Source, ...]) -> None:
-        self.sources = sources
-        self._hash = hash(tuple((source["number"], source["text"]) for source in sources))
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Sources) and self.sources == other.sources
+    texts: tuple[tuple[int, str], ...]
+    sources: tuple[Source, ...] = field(hash=False)
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -107,18 +100,7 @@ def _describe_sources(question: str, typed: str, key: _Sources) -> _Described:
     # A row says nothing without its header, nor an item without its lead-in: their words are its own.
     held = [find_terms(unit.whole, language) for unit in units]
     wanted = weigh_terms(question, typed, held, language)
-    asked = frozenset(wanted)
-    echoes = np.array([_is_echo(unit, asked, language) for unit in units], dtype=bool)
-    return _Described(units, wanted, describe(question, units, held, wanted, language), echoes)
-
-
-def _is_echo(unit: Unit, asked: frozenset[str], language: Language) -> bool:
-    """Return True for a unit that is no sentence, stands under no lead-in or header, and has no other words than the
-    question. A sentence may answer by repeating them, and a lead-in may say what holds of them."""
-    if unit.text.endswith((".", "!", "?")) or unit.introduction.endswith(":") or unit.kind == "table":
-        return False
-    said = find_terms(unit.text, language)
-    return bool(said) and said <= asked
+    return _Described(units, wanted, describe(question, units, held, wanted, language))
 
 
 def list_stretches(units: Sequence[Unit]) -> list[Stretch]:
@@ -171,8 +153,8 @@ def describe(
 ) -> Vector:
     """Return the features of each unit, shape (units, features): closeness of its tokens and of the whole (until they
     are known, the relevance of the source), share of the question's terms that it holds, share that only its context
-    holds, relevance of its source, being in the first source, having a figure where one is asked for, lacking it, share
-    that a neighbour holds, relevance of the chunk that it stands in, 0 for what the source was widened
+    holds, relevance of its source, being in the first source, 1 or -1 for having or lacking a figure where one is asked
+    for, share that a neighbour holds, relevance of the chunk that it stands in, 0 for what the source was widened
     by."""
     asks_amount = read_question(question).amount
     contexts = [frozenset[str]().union(*(find_terms(text, language) for text in unit.context)) for unit in units]
@@ -182,7 +164,6 @@ def describe(
     for i, unit in enumerate(units):
         around = _cover(wanted, held[i] | contexts[i], alike)
         near = [own[j] for j in (i - 1, i + 1) if 0 <= j < len(units) and units[j].source is unit.source]
-        figure = _FIGURE.search(unit.text) is not None
         rows.append(
             (
                 unit.source["score"],
@@ -191,8 +172,7 @@ def describe(
                 around - own[i],
                 unit.source["score"],
                 unit.source["number"] == 1,
-                asks_amount and figure,
-                asks_amount and not figure,
+                asks_amount * (1 if _FIGURE.search(unit.text) else -1),
                 max(near, default=0.0),
                 _find_relevance(unit),
             )

@@ -1,0 +1,156 @@
+"""Finds the passages that answer a question, without a language model: runs of neighbouring units that most probably
+hold the answer."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, groupby
+
+from domain.documents import Source
+from domain.ports.embedding import Vector
+from domain.ports.judgement import Quote
+from domain.ports.unit_scoring import UnitScorer
+from domain.scope import Scope
+from domain.state import Turn
+from nodes.local.reading.questions import read_question
+from nodes.local.reading.scoring import score_units
+from nodes.local.reading.units import Unit
+from nodes.quoting import LONG_ANSWER, SHORT_ANSWER
+
+_ADDED = 0.07
+"""Probability that a further passage must have."""
+
+_BRIEF_COST, _LONG_COST = 0.0025, 0.0005
+"""Probability that a further word must bring, where one thing is asked for, and several."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFinder:
+    """Implements `AnswerFinder`."""
+
+    unit_scorer: UnitScorer
+
+    async def find(
+        self,
+        question: str,
+        sources: Sequence[Source],
+        *,
+        scope: Scope,
+        most: int,
+        typed: str | None = None,
+        last: Turn | None = None,
+        said: int = 0,
+    ) -> list[Quote]:
+        scored = await score_units(question, sources, self.unit_scorer, scope, typed=typed)
+        # A follow-up asks for one thing more, unless it only wants the last question answered otherwise.
+        follows = last is not None and typed not in (None, question) and question.startswith(typed)
+        several = not follows and read_question(typed or question).several
+        passages = choose_passages(scored.units, scored.shares, most, several=several, said=said)
+        return [_quote(scored.units, passage) for passage in passages]
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """The units from `first` to `last` of one source, which follow each other."""
+
+    first: int
+    last: int
+    words: int
+    """As they are shown: with the lead-in, and a marker a block."""
+    share: float
+    """Probability that it holds the answer, if anything here does."""
+
+
+def choose_passages(units: Sequence[Unit], shares: Vector, most: int, *, several: bool, said: int = 0) -> list[Passage]:
+    """Return at most `most` passages, the best first, that together most probably hold the answer, in an answer that
+    has `said` words already. A single unit may be longer than an answer should be.
+
+    Where several things are asked for, a list is quoted whole, and the best passage goes on with what follows it.
+    """
+    words = _count_words(units)
+    budget, cost = (LONG_ANSWER, _LONG_COST) if several else (SHORT_ANSWER, _BRIEF_COST)
+    budget -= said
+    if several:
+        shares = _even_out(units, shares)
+    chosen: list[Passage] = []
+    while len(chosen) < most:
+        best = _find_best(units, shares, words, budget, cost, chosen)
+        if best is None or (chosen and best.share < _ADDED):
+            break
+        chosen.append(best)
+        budget -= best.words
+    if not several or not chosen:
+        return chosen
+    longer = _extend(units, chosen[0], words, chosen[0].words + budget)
+    return [longer, *(p for p in chosen[1:] if p.last < longer.first or p.first > longer.last)]
+
+
+def _even_out(units: Sequence[Unit], shares: Vector) -> Vector:
+    """Return the shares, the same within each list."""
+    evened = shares.copy()
+    blocks = groupby(range(len(units)), key=lambda place: (units[place].source["number"], units[place].block))
+    for places in map(list, (places for _, places in blocks)):
+        if units[places[0]].kind in ("list", "steps", "definition"):
+            evened[places] = shares[places].mean()
+    return evened
+
+
+def _extend(units: Sequence[Unit], passage: Passage, words: Sequence[int], budget: int) -> Passage:
+    """Return the passage with what follows it under the same heading, in at most `budget` words."""
+    last, count = passage.last, passage.words
+    while last + 1 < len(units) and _goes_on(units[last], units[last + 1]):
+        longer = count + words[last + 2] - words[last + 1]
+        if longer > budget:
+            break
+        last, count = last + 1, longer
+    return Passage(passage.first, last, count, passage.share)
+
+
+def _find_best(
+    units: Sequence[Unit], shares: Vector, words: Sequence[int], budget: int, cost: float, taken: Sequence[Passage]
+) -> Passage | None:
+    best: Passage | None = None
+    most = 0.0
+    for first, unit in enumerate(units):
+        share = 0.0
+        lead = len(unit.introduction.split())
+        for last in range(first, len(units)):
+            other = last > first and not _goes_on(units[last - 1], units[last])
+            if other or any(p.first <= last <= p.last for p in taken):
+                break
+            count = lead + words[last + 1] - words[first]
+            if count > budget and (last > first or taken):
+                break
+            share += float(shares[last])
+            if best is None or share - cost * count > most:
+                most = share - cost * count
+                best = Passage(first, last, count, share)
+    return best
+
+
+def _goes_on(unit: Unit, following: Unit) -> bool:
+    """Return True where a passage may go on from one unit to the next: under one heading of one source."""
+    return following.source is unit.source and following.heading == unit.heading
+
+
+def _count_words(units: Sequence[Unit]) -> list[int]:
+    """Return how many words stand before each unit, and in all. Each block has a marker, which counts as a word."""
+    blocks = [(unit.source["number"], unit.block) for unit in units]
+    opens = (block != before for before, block in zip([None, *blocks], blocks, strict=False))
+    return list(accumulate((len(unit.text.split()) + new for unit, new in zip(units, opens, strict=True)), initial=0))
+
+
+def _quote(units: Sequence[Unit], passage: Passage) -> Quote:
+    first, last = units[passage.first], units[passage.last]
+    source = first.source
+    start, lead = first.start, first.introduction
+    if first.lead is not None and first.follows_lead:
+        start, lead = first.lead[0], ""
+    return Quote(
+        number=source["number"],
+        start=source["start"] + start,
+        end=source["start"] + last.end,
+        text=source["text"][start : last.end],
+        score=passage.share,
+        lead=lead,
+        asked=first.asked,
+    )

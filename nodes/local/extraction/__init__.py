@@ -1,1 +1,0 @@
-"""Finds the passages to quote, and draws a conclusion from the best."""

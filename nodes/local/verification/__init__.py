@@ -1,1 +1,0 @@
-"""Checks claims against the sources that they cite."""
