@@ -41,9 +41,7 @@ class LocalFinder:
         said: int = 0,
     ) -> list[Quote]:
         scored = await score_units(question, sources, self.unit_scorer, scope, typed=typed)
-        # A follow-up asks for one thing more, unless it only wants the last question answered otherwise.
-        follows = last is not None and typed not in (None, question) and question.startswith(typed)
-        several = not follows and read_question(typed or question).several
+        several = read_question(typed or question).several
         passages = choose_passages(scored.units, scored.shares, most, several=several, said=said)
         return [_quote(scored.units, passage) for passage in passages]
 

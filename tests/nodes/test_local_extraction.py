@@ -1,7 +1,5 @@
 """Finding the passages that answer, and quoting them exactly."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -203,22 +201,6 @@ async def test_without_the_model_words_decide() -> None:
     finder = LocalFinder(DownUnitScorer())
     [quote, *_] = await finder.find("When does the canteen open?", [CANTEEN], scope=Scope("default"), most=2)
     assert "11:30" in quote.text
-
-
-async def test_a_follow_up_is_answered_briefly(embedder: OnnxEmbedder) -> None:
-    steps = source(1, "To reset the router:\n\n" + "\n".join(f"{n}. Press the key number {n}." for n in range(1, 31)))
-    first, typed = "How do I reset the router?", "And how do I press it?"
-    last = Turn(
-        run_id="", question=first, standalone_question=first, route="needs_retrieval",
-        answer="Unplug it.", documents=["Handbook"], outcome="answered",
-    )  # fmt: skip
-
-    async def count_words(question: str, **turn: Any) -> int:
-        return sum(len(quote.text.split()) for quote in await quotes_of(question, [steps], embedder, **turn))
-
-    assert await count_words(first) > SHORT_ANSWER
-    assert await count_words(f"{typed} (router reset)", typed=typed, last=last) <= SHORT_ANSWER
-    assert await count_words(first, typed="List them all", last=last) > SHORT_ANSWER
 
 
 async def test_a_row_far_down_a_long_table_is_read_and_quoted_under_its_header(embedder: OnnxEmbedder) -> None:
