@@ -200,7 +200,6 @@ async def _quote(
         scope=scope_of(state),
         most=knobs.max_sentences,
         typed=state["question"] if before else None,
-        last=before[-1] if before else None,
         said=len(opening.split()),
     )
     if not quotes:

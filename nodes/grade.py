@@ -118,7 +118,6 @@ async def _judge(state: GradeInput, context: Context) -> Attempt:
             context.read_cosines(_restore_relevance(sources, state["candidates"])),
             scope=scope_of(state),
             typed=state["question"] if state["turns"] else None,
-            last=state["turns"][-1] if state["turns"] else None,
             read=profile.grade.read,
         )
         grading = Grading(confidence=local.confidence, missing=local.missing[:10])

@@ -6,8 +6,8 @@ judge takes the place of one of them with `dataclasses.replace(judges, grader=Le
 A judge is a frozen dataclass. A field annotated with `Embedder`, `Reader` or `UnitScorer` holds a port that it calls:
 `app/runs/taping.py` records those calls on the run's tape, and a replay answers them from there.
 
-Where a question leans on its conversation, a judge is given three things: `question` with the words that the
-conversation lent it, `typed` as the user wrote it (None: the same but for its spelling), and `last`, the turn before.
+Where a question leans on its conversation, a judge is given two things: `question` with the words that the conversation
+lent it, and `typed` as the user wrote it (None: the same but for its spelling).
 """
 
 from collections.abc import Sequence
@@ -138,7 +138,6 @@ class AnswerFinder(Protocol):
         scope: Scope,
         most: int,
         typed: str | None = None,
-        last: Turn | None = None,
         said: int = 0,
     ) -> list[Quote]:
         """Return at most `most` quotes, the best first; fewer where few passages answer, none where there are no
@@ -156,7 +155,6 @@ class SourceGrader(Protocol):
         *,
         scope: Scope,
         typed: str | None = None,
-        last: Turn | None = None,
         read: bool = True,
     ) -> Grade:
         """Grade `sources`, which are from `scope` and come most relevant first. Without sources the confidence is 0.

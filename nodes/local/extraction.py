@@ -10,7 +10,6 @@ from domain.ports.embedding import Vector
 from domain.ports.judgement import Quote
 from domain.ports.unit_scoring import UnitScorer
 from domain.scope import Scope
-from domain.state import Turn
 from nodes.local.reading.questions import read_question
 from nodes.local.reading.scoring import score_units
 from nodes.local.reading.units import Unit
@@ -37,7 +36,6 @@ class LocalFinder:
         scope: Scope,
         most: int,
         typed: str | None = None,
-        last: Turn | None = None,
         said: int = 0,
     ) -> list[Quote]:
         scored = await score_units(question, sources, self.unit_scorer, scope, typed=typed)

@@ -14,7 +14,6 @@ from domain.ports.judgement import Grade
 from domain.ports.reading import Reader
 from domain.ports.unit_scoring import UnitScorer
 from domain.scope import Scope
-from domain.state import Turn
 from domain.text.languages import Language, detect_language
 from domain.text.terms import analyse_in, content_words, find_terms
 from nodes.local.contrast import find_departure
@@ -67,7 +66,6 @@ class LocalGrader:
         *,
         scope: Scope,
         typed: str | None = None,
-        last: Turn | None = None,
         read: bool = True,
     ) -> Grade:
         if not sources:

@@ -33,7 +33,6 @@ class Doubtful:
         *,
         scope: Scope,
         typed: str | None = None,
-        last: Turn | None = None,
         read: bool = True,
     ) -> Grade:
         self.asked.append(question)
@@ -107,7 +106,6 @@ class LastWords:
         scope: Scope,
         most: int,
         typed: str | None = None,
-        last: Turn | None = None,
         said: int = 0,
     ) -> list[Quote]:
         source = sources[-1]

@@ -7,7 +7,6 @@ from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.documents import Source
 from domain.ports.judgement import Quote
 from domain.scope import Scope
-from domain.state import Turn
 from nodes.local.extraction import LocalFinder, choose_passages
 from nodes.local.reading.questions import read_question
 from nodes.local.reading.units import Unit, split_units
@@ -44,10 +43,10 @@ PRICES = (
 
 
 async def quotes_of(
-    question: str, sources: list[Source], embedder: OnnxEmbedder, *, typed: str | None = None, last: Turn | None = None
+    question: str, sources: list[Source], embedder: OnnxEmbedder, *, typed: str | None = None
 ) -> list[Quote]:
     quotes = await LocalFinder(make_unit_scorer(embedder)).find(
-        question, sources, scope=Scope("default"), most=2, typed=typed, last=last
+        question, sources, scope=Scope("default"), most=2, typed=typed
     )
     for quote in quotes:
         origin = next(s for s in sources if s["number"] == quote.number)
