@@ -21,6 +21,10 @@ _DATA = Path(__file__).parent / "data" / "en" / "opposites.toml"
 _DENIAL = re.compile(r"\b(not|no|never|nor|neither|without|cannot|except|fail\w*|lack\w*)\b|n['’]t\b")
 """Negations, in lower case only: a title may be "Never Cry Wolf"."""
 
+_OPEN = re.compile(r"\b(what|which|who|whom|whose|when|where|why|how)\b", re.IGNORECASE)
+"""The question word of an open question. A yes-or-no question is answered by what contradicts it, an open one is
+not."""
+
 _CLAUSE = re.compile(r"[,;?]|\band\b", re.IGNORECASE)
 """The borders between the parts of a question."""
 
@@ -39,10 +43,10 @@ _OUT, _IN = 2, 3
 
 
 def find_departure(question: str, sentences: Sequence[str]) -> float:
-    """Return how far a question departs from the nearest of the sentences: 1 where it denies what that affirms or has
-    the opposite of one of its words, `SWAPPED` where, amid the same words in the same order, one stands in the place of
-    another, else 0."""
-    if not sentences:
+    """Return how far an open question departs from the nearest of the sentences: 1 where it denies what that affirms or
+    has the opposite of one of its words, `SWAPPED` where, amid the same words in the same order, one stands in the
+    place of another, else 0."""
+    if not sentences or _OPEN.search(question) is None:
         return 0.0
     nearest = find_nearest(question, sentences)
     same = share_matter(set(read_keys(question)), set(read_keys(nearest)))
