@@ -100,15 +100,15 @@ class RedisAnswerCache:
         self._epochs = uuid4().hex
         """Prefix of this object's epochs, which are counted: no epoch comes twice."""
         self._epoch = itertools.count()
-        self._get = server.client.register_script(_GET)
+        self._get = server.open_line(_GET)
         self._recall = server.open_line(_RECALL)
-        self._lead = server.client.register_script(_LEAD)
-        self._release = server.client.register_script(_RELEASE)
+        self._lead = server.open_line(_LEAD)
+        self._release = server.open_line(_RELEASE)
         self._renew = server.client.register_script(_RENEW)
 
     async def get(self, key: AnswerKey) -> EncodedAnswer | None:
         keys = [self._answer_key(key.digest), self._counts_key(key.workspace_id)]
-        stored = await self._server.attempt(lambda: self._get(keys, [key.corpus]))
+        stored = await self._get.call(keys, [key.corpus])
         return _read_answer(stored) if stored else None
 
     async def recall(
@@ -188,11 +188,11 @@ class RedisAnswerCache:
 
     async def lead(self, key: AnswerKey, run_id: str) -> str:
         keys = [self._lead_key(key), self._counts_key(key.workspace_id)]
-        leader = await self._server.attempt(lambda: self._lead(keys, [run_id, LEAD_SECONDS]))
+        leader = await self._lead.call(keys, [run_id, LEAD_SECONDS])
         return leader.decode() if leader else run_id
 
     async def release(self, key: AnswerKey, run_id: str) -> None:
-        await self._server.attempt(lambda: self._release([self._lead_key(key)], [run_id]))
+        await self._release.call([self._lead_key(key)], [run_id])
 
     @asynccontextmanager
     async def changing(self, workspace_id: str | None) -> AsyncIterator[None]:
