@@ -520,7 +520,7 @@ async def send(client: httpx.AsyncClient, name: str, data: bytes) -> None:
         for document in (await client.get("/api/documents")).json()["documents"]:
             if document["source"] == name:
                 report, said = {"status": "added"}, f"{document['chunks']} chunks, not all embedded after {PATIENCE} s"
-                await client.delete(f"/api/documents/{document['document_id']}")
+                await client.delete(f"/api/documents/{document['id']}")
     reading = cost.worker_seconds - sum(before.worker_ticks.get(pid, 0) for pid in cost.worker_ticks) / os.sysconf(
         "SC_CLK_TCK"
     )

@@ -23,6 +23,7 @@ from app.serving.application import make_app
 from app.serving.protocol import LimitedProtocol
 from app.serving.shutdown import end_in_time
 from app.settings import Settings, read_settings
+from app.support.garbage import leave_what_is_open
 from app.support.logs import configure_logs
 from app.wiring.services import Services, open_services
 from domain.errors import ConfigurationError
@@ -98,6 +99,7 @@ async def _serve(
         findings = await run_checks(services.checks)
 
         def begin() -> None:
+            leave_what_is_open()
             if announce is None:
                 print_banner(services, findings, host, port, is_open=is_open)
             else:

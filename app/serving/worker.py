@@ -8,6 +8,7 @@ from app.cli.terminal import count, out
 from app.ingest.parser_workers import DRAIN_SECONDS as PARSING_SECONDS
 from app.serving.shutdown import end_in_time
 from app.settings import read_settings
+from app.support.garbage import leave_what_is_open
 from app.support.logs import configure_logs
 from app.support.metrics import serve_metrics
 from app.wiring.services import open_services
@@ -29,6 +30,7 @@ async def run_worker(concurrency: int, metrics_port: int | None = None) -> int:
             await manager.work(concurrency)
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.add_signal_handler(number, told.set)
+            leave_what_is_open()
             out.print(
                 f"[bold]askgraph {version('askgraph')} worker[/bold] is ready: {count(concurrency, 'run')} at once, "
                 f"{services.parts['database']}"

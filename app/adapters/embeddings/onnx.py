@@ -76,7 +76,7 @@ class OnnxEmbedder:
         for token, index in vocabulary.items():
             if token in ("[CLS]", "[SEP]", "[PAD]") or token in string.punctuation:
                 self._is_word[index] = False
-        self._recall = lru_cache(maxsize=REMEMBERED_QUERIES)(self._encode_query)
+        self._recalled: dict[str, _Encoded] = {}
         self._locate = lru_cache(maxsize=REMEMBERED_PLACES)(self._find_words)
         self._sentences: dict[str, Vector] = {}
         self._queries = ThreadPoolExecutor(1, thread_name_prefix="embed-query")
@@ -169,16 +169,25 @@ class OnnxEmbedder:
         self._passages.shutdown(cancel_futures=True)
         # A cached bound method is a reference cycle, and a model's memory is too large to wait for the garbage
         # collector.
-        del self._recall, self._locate, self._session
+        del self._locate, self._session
 
     async def _embed_query(self, text: str) -> _Encoded:
-        return await asyncio.get_running_loop().run_in_executor(self._queries, self._recall, text)
+        # A turn asks four times for one question. In the thread it would wait there for the runs of other questions.
+        if (known := self._recalled.get(text)) is not None:
+            return known
+        return await asyncio.get_running_loop().run_in_executor(self._queries, self._encode_query, text)
 
     def _encode_query(self, text: str) -> _Encoded:
+        """Embed a question, and remember it. Only the one thread for questions changes what is remembered."""
+        if (known := self._recalled.get(text)) is not None:
+            return known
         [(ids, _)] = self._tokenize([text])
         pooled, tokens = self._run(ids)
         pooled.setflags(write=False)
         tokens.setflags(write=False)
+        self._recalled[text] = pooled, tokens
+        if len(self._recalled) > REMEMBERED_QUERIES:
+            del self._recalled[next(iter(self._recalled))]
         return pooled, tokens
 
     def _tokenize(self, texts: Sequence[str]) -> list[tuple[list[int], _Places]]:

@@ -53,6 +53,18 @@ redis.call('HINCRBY', KEYS[2], found and 'hits' or 'misses', 1)
 return found and stored or {}
 """
 
+# Removes expired answers from the index, which itself expires with its last answer.
+# KEYS: the answer, the index of answers. ARGV: digest, now, time before which answers have expired, seconds; then the
+# answer's fields.
+_PUT = """
+redis.call('HSET', KEYS[1], unpack(ARGV, 5))
+redis.call('EXPIRE', KEYS[1], ARGV[4])
+redis.call('ZADD', KEYS[2], ARGV[2], ARGV[1])
+redis.call('ZREMRANGEBYSCORE', KEYS[2], 0, ARGV[3])
+redis.call('EXPIRE', KEYS[2], ARGV[4])
+return 1
+"""
+
 # The remembered state of the documents is read and written only while no change is under way. A reader that finds none
 # gets an `epoch`, which the next change removes: a state read before that change is then not remembered.
 # KEYS: the answer, the remembered states, the changes of the workspace, of all workspaces, the workspace's counts, the
@@ -100,15 +112,16 @@ class RedisAnswerCache:
         self._epochs = uuid4().hex
         """Prefix of this object's epochs, which are counted: no epoch comes twice."""
         self._epoch = itertools.count()
-        self._get = server.client.register_script(_GET)
+        self._get = server.open_line(_GET)
         self._recall = server.open_line(_RECALL)
-        self._lead = server.client.register_script(_LEAD)
-        self._release = server.client.register_script(_RELEASE)
+        self._lead = server.open_line(_LEAD)
+        self._release = server.open_line(_RELEASE)
+        self._put = server.open_line(_PUT)
         self._renew = server.client.register_script(_RENEW)
 
     async def get(self, key: AnswerKey) -> EncodedAnswer | None:
         keys = [self._answer_key(key.digest), self._counts_key(key.workspace_id)]
-        stored = await self._server.attempt(lambda: self._get(keys, [key.corpus]))
+        stored = await self._get.call(keys, [key.corpus])
         return _read_answer(stored) if stored else None
 
     async def recall(
@@ -161,22 +174,11 @@ class RedisAnswerCache:
 
     async def put(self, key: AnswerKey, components: Mapping[str, Any], answer: EncodedAnswer) -> None:
         now = time.time()
-        index = self._index_key(key.workspace_id)
-        fields: list[str | bytes] = ["corpus", key.corpus, "events", answer.events, "last_id", answer.last_id]
-        fields += ["done", answer.done, "sum", _sum_up(answer)]
-        fields += ["components", orjson.dumps(components), "stored_at", str(now)]
-
-        async def store() -> None:
-            async with self._redis.pipeline(transaction=True) as pipeline:
-                pipeline.hset(self._answer_key(key.digest), items=fields)
-                pipeline.expire(self._answer_key(key.digest), self._ttl)
-                pipeline.zadd(index, {key.digest: now})
-                # Removes expired answers from the index, which itself expires with its last answer.
-                pipeline.zremrangebyscore(index, 0, now - self._ttl.total_seconds())
-                pipeline.expire(index, self._ttl)
-                await pipeline.execute()
-
-        await self._server.attempt(store)
+        arguments: list[str | bytes | int] = [key.digest, str(now), str(now - self._ttl.total_seconds())]
+        arguments += [int(self._ttl.total_seconds()), "corpus", key.corpus, "events", answer.events]
+        arguments += ["last_id", answer.last_id, "done", answer.done, "sum", _sum_up(answer)]
+        arguments += ["components", orjson.dumps(components), "stored_at", str(now)]
+        await self._put.call([self._answer_key(key.digest), self._index_key(key.workspace_id)], arguments)
 
     async def forget(self, workspace_id: str) -> None:
         async def drop() -> None:
@@ -188,11 +190,11 @@ class RedisAnswerCache:
 
     async def lead(self, key: AnswerKey, run_id: str) -> str:
         keys = [self._lead_key(key), self._counts_key(key.workspace_id)]
-        leader = await self._server.attempt(lambda: self._lead(keys, [run_id, LEAD_SECONDS]))
+        leader = await self._lead.call(keys, [run_id, LEAD_SECONDS])
         return leader.decode() if leader else run_id
 
     async def release(self, key: AnswerKey, run_id: str) -> None:
-        await self._server.attempt(lambda: self._release([self._lead_key(key)], [run_id]))
+        await self._release.call([self._lead_key(key)], [run_id])
 
     @asynccontextmanager
     async def changing(self, workspace_id: str | None) -> AsyncIterator[None]:

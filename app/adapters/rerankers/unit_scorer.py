@@ -27,7 +27,7 @@ from domain.ports.embedding import Vector
 from domain.ports.library import TokenChunk, TokenVectors
 from domain.ports.unit_scoring import Closeness, Stretch
 from domain.scope import Scope
-from domain.text.blocks import Span, find_plain
+from domain.text.blocks import find_plain
 
 ENCODED = 12
 """Limit of pieces that a question embeds because nothing is stored for their stretch, about 10 ms each."""
@@ -113,13 +113,13 @@ class LateInteractionUnitScorer:
     def _find_places(self, chunk: TokenChunk) -> tuple[range, _Places] | None:
         """Return which tokens stand in the chunk's own text and not in its title or lead, and their offsets in the
         document. None where the vectors were made of another text than would be embedded today."""
-        embedded = _embedded(chunk)
-        starts = np.frombuffer(chunk.places, "<u2") if chunk.places else self._embedder.locate_words(embedded)
+        starts = np.frombuffer(chunk.places, "<u2") if chunk.places else self._embedder.locate_words(_embedded(chunk))
         if len(starts) * _BYTES != len(chunk.tokens):
             return None
         kept = find_plain(chunk.text) or [(0, len(chunk.text))]
         begins = np.array([0, *accumulate(end - start for start, end in kept)], dtype=np.int64)
-        first = len(embedded) - int(begins[-1])
+        # The text stands last: what is before it is as long as before another.
+        first = len(embedding_text(chunk.title, chunk.heading_path, "x", chunk.lead)) - 1
         at = starts[(own := int(np.searchsorted(starts, first))) :].astype(np.int64) - first
         span = np.searchsorted(begins, at, side="right") - 1
         shifts = np.array([start for start, _ in kept], dtype=np.int64) - begins[:-1]
@@ -165,11 +165,11 @@ def _compare(question: Vector, stretches: Sequence[Stretch], located: Sequence[_
     results: _Scores = []
     for stretch, tokens in zip(stretches, located, strict=True):
         closeness: list[Closeness | None] = [None] * len(stretch.units)
-        chosen = [_choose(stretch.start, spans, tokens.places) for spans in stretch.units]
-        filled = [index for index, each in enumerate(chosen) if len(each)]
+        chosen, counts = _choose(stretch, tokens.places)
+        filled = np.flatnonzero(counts).tolist()
         if filled and len(question):
-            vectors = tokens.vectors[np.concatenate([chosen[index] for index in filled])]
-            starts = np.cumsum([0, *(len(chosen[index]) for index in filled[:-1])])
+            vectors = tokens.vectors[chosen]
+            starts = (np.cumsum(counts) - counts)[filled]
             best = np.maximum.reduceat(vectors @ question.T, starts, axis=0).mean(axis=1).clip(0, 1)
             means = np.add.reduceat(vectors, starts, axis=0)
             means /= np.linalg.norm(means, axis=1, keepdims=True)
@@ -181,7 +181,15 @@ def _compare(question: Vector, stretches: Sequence[Stretch], located: Sequence[_
     return results
 
 
-def _choose(start: int, spans: Sequence[Span], places: _Places) -> _Places:
-    """Return which tokens begin within the spans, whose offsets count from `start`."""
-    edges = np.searchsorted(places, np.array(spans, dtype=np.int64) + start)
-    return np.concatenate([np.arange(first, last) for first, last in edges])
+def _choose(stretch: Stretch, places: _Places) -> tuple[_Places, _Places]:
+    """Return which tokens begin within the units, unit after unit, and how many in each. All units at once, because
+    they are many and have few tokens each."""
+    spans = [span for unit in stretch.units for span in unit]
+    if not spans:
+        return np.zeros(0, dtype=np.int64), np.zeros(len(stretch.units), dtype=np.int64)
+    first, last = np.searchsorted(places, np.array(spans, dtype=np.int64) + stretch.start).T
+    lengths = last - first
+    ends = np.cumsum(lengths)
+    chosen = np.arange(ends[-1]) + np.repeat(first - (ends - lengths), lengths)
+    owners = np.repeat(np.arange(len(stretch.units)), [len(unit) for unit in stretch.units])
+    return chosen, np.bincount(owners, weights=lengths, minlength=len(stretch.units)).astype(np.int64)

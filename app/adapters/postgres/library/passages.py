@@ -15,8 +15,8 @@ from domain.ports.library import TokenChunk
 from domain.scope import Scope
 
 _COLUMNS: LiteralString = (
-    "c.id AS chunk_id, c.document_id, c.content, c.heading_path, d.title, d.source, d.revision, d.revised_at, "
-    "p.chunk_index, p.start_offset, p.end_offset, p.lines, c.metadata ->> 'lead' AS lead"
+    "c.id::text AS chunk_id, c.document_id::text, c.content, c.heading_path, d.title, d.source, d.revision, "
+    "d.revised_at, p.chunk_index, p.start_offset, p.end_offset, p.lines, c.metadata ->> 'lead' AS lead"
 )
 
 _READ_PASSAGES: LiteralString = f"""
@@ -111,19 +111,18 @@ class PassageReader:
 
     async def read_passages(self, scope: Scope, chunk_ids: Sequence[str]) -> list[Passage]:
         async with open_session(self._pool, scope) as session:
-            rows = await session.fetch(_READ_PASSAGES, chunk_ids=parse_ids(chunk_ids))
+            rows = await session.fetch(_READ_PASSAGES, chunk_ids=join_ids(chunk_ids))
             document_ids = await self._filtered.find(session, scope)
         allowed = None if document_ids is None else split_ids(document_ids)
-        found = {row["chunk_id"]: row for row in rows if allowed is None or str(row["document_id"]) in allowed}
-        return [
-            _read_passage(row) for row in (found.get(chunk_id) for chunk_id in parse_ids(chunk_ids)) if row is not None
-        ]
+        found = {row["chunk_id"]: row for row in rows if allowed is None or row["document_id"] in allowed}
+        asked = map(str, parse_ids(chunk_ids))
+        return [_read_passage(row) for row in (found.get(chunk_id) for chunk_id in asked) if row is not None]
 
     async def read_around(self, scope: Scope, chunk_ids: Sequence[str], before: int, after: int) -> list[Passage]:
         async with open_session(self._pool, scope) as session:
             rows = await session.fetch(
                 _READ_AROUND,
-                chunk_ids=parse_ids(chunk_ids),
+                chunk_ids=join_ids(chunk_ids),
                 before=before,
                 after=after,
                 document_ids=await self._filtered.find(session, scope),
@@ -133,7 +132,7 @@ class PassageReader:
     async def read_embeddings(self, scope: Scope, chunk_ids: Sequence[str]) -> dict[str, Vector]:
         async with open_session(self._pool, scope) as session:
             rows = await session.fetch(
-                _READ_EMBEDDINGS, chunk_ids=parse_ids(chunk_ids), document_ids=await self._filtered.find(session, scope)
+                _READ_EMBEDDINGS, chunk_ids=join_ids(chunk_ids), document_ids=await self._filtered.find(session, scope)
             )
         return {str(row["chunk_id"]): row["embedding"] for row in rows}
 
@@ -198,9 +197,9 @@ class PassageReader:
 
 def _read_passage(row: DictRow) -> Passage:
     return Passage(
-        chunk_id=str(row["chunk_id"]),
+        chunk_id=row["chunk_id"],
         chunk_index=row["chunk_index"],
-        document_id=str(row["document_id"]),
+        document_id=row["document_id"],
         title=row["title"],
         text=row["content"],
         start=row["start_offset"],
