@@ -27,8 +27,8 @@ from unittest.mock import patch
 import uvloop
 
 import nodes.verify
+from app.debugging.fleet import make_variant
 from app.library import FOLDER
-from app.runs.fleet import make_variant
 from app.runs.replay import Replay
 from app.runs.requests import Ask, collect, read_events
 from app.settings import read_settings

@@ -87,7 +87,8 @@ class Speculation:
         while True:
             if name in _JUDGED:
                 alone = replace(runtime.context, models=Models(), ledger=runtime.context.ledger.branch())
-                result = await nodes[name].execute(state, runtime.override(context=alone))
+                given = _leave_unread(state) if name == "grade" else state
+                result = await nodes[name].execute(given, runtime.override(context=alone))
             else:
                 # Shielded: the graph may have taken the step over meanwhile, and it must outlive this task.
                 result = await asyncio.shield(self._runs[name].task)
@@ -102,6 +103,14 @@ class Speculation:
             if following == "generate":
                 return
             name = following
+
+
+def _leave_unread(state: State) -> State:
+    """Return the state in which grade judges without the reader. That takes half of a turn's CPU, and so long that the
+    model may have judged meanwhile; the guess is nearly as good without it."""
+    profile = profile_of(state)
+    unread = profile.model_copy(update={"grade": profile.grade.model_copy(update={"read": False})})
+    return {**state, "profile": unread.model_dump()}
 
 
 async def _end(tasks: Collection[asyncio.Task[Any]]) -> None:

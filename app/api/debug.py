@@ -20,19 +20,19 @@ from app.api.responses import BundleBody, CallListBody, RunListBody, StateBody, 
 from app.api.schemas import ManyRunsRequest, WhatIfRequest
 from app.api.sse import STREAM_HEADERS, encode_frame
 from app.api.streams import GONE, PING_SECONDS, wants_json, work_while_connected
-from app.runs.branches import Branches
+from app.debugging.branches import Branches
+from app.debugging.bundle_view import view_bundle
+from app.debugging.difference import RunDifference, diff
+from app.debugging.failures import Failures, group_failures
+from app.debugging.fleet import make_variant
+from app.debugging.fleet_report import FleetReport, Plan
+from app.debugging.trace import Trace, list_calls, trace
+from app.debugging.whatif import Variant, WhatIf
+from app.debugging.why import explain_run
 from app.runs.bundle import SUFFIX, write_bundle
-from app.runs.bundle_view import view_bundle
 from app.runs.costs import parse_since
-from app.runs.difference import RunDifference, diff
-from app.runs.failures import Failures, group_failures
-from app.runs.fleet import make_variant
-from app.runs.fleet_report import FleetReport, Plan
 from app.runs.run_list import list_runs
 from app.runs.saved_run import find_step
-from app.runs.trace import Trace, list_calls, trace
-from app.runs.whatif import Variant, WhatIf
-from app.runs.why import explain_run
 from domain.errors import AskgraphError
 from domain.run_lists import MOST_RUNS, RunFilter, parse_run_filter
 from domain.streams import StreamedEvent

@@ -13,11 +13,11 @@ from app.api.auditing import describe_refusal, record_change, status_of_exceptio
 from app.api.credentials import read_credential
 from app.api.limits import add_limits
 from app.api.schemas import WorkspaceId
+from app.debugging.debugger import Debugger
 from app.ingest.pipeline import Ingestion
 from app.ingest.rendering import PageRenderer
 from app.runs.admission import Admission
 from app.runs.cached_answers import CachedAnswers
-from app.runs.debugger import Debugger
 from app.runs.history import HistoryReader
 from app.runs.manager import RunManager
 from app.runs.parts import RunParts

@@ -5,8 +5,8 @@ from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
+from app.debugging.trace import FullCall, Trace
 from app.runs.history import HistoryStep
-from app.runs.trace import FullCall, Trace
 from domain.access import Right
 from domain.documents import Citation, DocumentReport, PageBox
 from domain.events import Answer

@@ -5,9 +5,9 @@ from typing import Annotated, Any, Literal
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema
 
-from app.runs.fleet import MOST_AT_ONCE
+from app.debugging.fleet import MOST_AT_ONCE
+from app.debugging.whatif import MOST_SETS
 from app.runs.requests import Ask
-from app.runs.whatif import MOST_SETS
 from domain.access import Caller
 from domain.documents import MAX_GROUPS
 from domain.feedback import LONGEST_COMMENT, Complaint, Rating

@@ -12,7 +12,7 @@ from app.cli.running import print_json, run
 from app.cli.terminal import err, out
 
 if TYPE_CHECKING:
-    from app.runs.bisection import Repetition
+    from app.debugging.bisection import Repetition
 
 cli = new_cli()
 
@@ -44,7 +44,7 @@ def bisect(
         )
 
     async def work() -> int:
-        from app.runs.bisection import bisect as find_first
+        from app.debugging.bisection import bisect as find_first
         from app.runs.bundle import write_bundle
 
         with tempfile.TemporaryDirectory(prefix="askgraph-bisect-") as folder:

@@ -35,7 +35,7 @@ def diff(
     show = choose_output(print_difference, as_json=as_json)
 
     async def compare_here() -> int:
-        from app.runs import difference
+        from app.debugging import difference
 
         runs = [
             open_file(Path(target)).run if is_file(target) else await read_here(target, workspace)

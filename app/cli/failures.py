@@ -24,7 +24,7 @@ def failures(
     show = choose_output(print_failures, as_json=as_json)
 
     async def group_here() -> int:
-        from app.runs.failures import group_failures
+        from app.debugging.failures import group_failures
         from app.settings import read_settings
         from app.wiring.stores import open_run_log
         from domain.scope import Scope

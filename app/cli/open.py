@@ -18,8 +18,8 @@ def open_bundle(
     file: Annotated[Path, typer.Argument(help="A file that `askgraph export` wrote.")], as_json: JsonOption = False
 ) -> None:
     """Show the run in a file: why it ended as it did, and every step. Needs no service."""
-    from app.runs.trace import trace
-    from app.runs.why import explain_run
+    from app.debugging.trace import trace
+    from app.debugging.why import explain_run
 
     bundle = open_file(file)
     described = {

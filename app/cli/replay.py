@@ -11,9 +11,9 @@ from app.cli.replaying import ManyRuns, replay_many
 from app.cli.running import run
 from app.cli.show import print_trace
 from app.cli.terminal import err
+from app.debugging.trace import trace
 from app.runs.replay import Replay
 from app.runs.requests import AcceptedRun
-from app.runs.trace import trace
 from app.settings import read_settings
 from app.wiring.services import open_services
 from domain.errors import StateError

@@ -11,13 +11,13 @@ from app.adapters.tracing.experiments import check_langsmith
 from app.cli.reading_runs import escape, shorten
 from app.cli.running import print_json, write_file
 from app.cli.terminal import count, err, new_table, out, print_table, show_progress
+from app.debugging.fleet import MOST_REPLAYED, make_variant
+from app.debugging.fleet_journal import FleetJournal
+from app.debugging.fleet_page import draw_report
+from app.debugging.fleet_report import list_most_different
 from app.evaluation.uploading import upload_replay
 from app.modes import fit_modes, read_modes
 from app.runs.costs import parse_since
-from app.runs.fleet import MOST_REPLAYED, make_variant
-from app.runs.fleet_journal import FleetJournal
-from app.runs.fleet_page import draw_report
-from app.runs.fleet_report import list_most_different
 from app.settings import Settings, read_settings
 from app.support.garbage import leave_what_is_open
 from app.wiring.services import open_services

@@ -33,7 +33,7 @@ def show(
     """Show what happened in a run, step by step: changes, calls, candidates, verdicts."""
 
     def describe(run: "SavedRun") -> Any:
-        from app.runs.trace import trace
+        from app.debugging.trace import trace
 
         return trace(run)
 
@@ -44,7 +44,7 @@ def show(
 def print_trace(
     traced: Mapping[str, Any], *, node: str | None = None, everything: bool = False, prompts: bool = False
 ) -> None:
-    """Print a trace, which is an `app.runs.trace.Trace`."""
+    """Print a trace, which is an `app.debugging.trace.Trace`."""
     ended = traced["error"] or traced["outcome"] or "no outcome"
     out.print(f"[bold]{escape(traced['question'])}[/bold]")
     by = f" by {traced['answered_by']}" if traced["answered_by"] else ""

@@ -27,7 +27,7 @@ def repeat_files(
         fail(InputError(f"There is no file *.askgraph in {', '.join(map(str, paths))}."))
 
     async def work() -> int:
-        from app.runs.bundle_replay import replay_strictly
+        from app.debugging.bundle_replay import replay_strictly
         from app.settings import read_settings
         from app.wiring.offline import open_offline
 

@@ -44,7 +44,7 @@ def whatif(
         fail(error)
 
     async def try_file() -> int:
-        from app.runs.bundle_replay import try_offline
+        from app.debugging.bundle_replay import try_offline
         from app.settings import read_settings
         from app.wiring.offline import open_offline
 

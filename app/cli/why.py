@@ -24,7 +24,7 @@ def why(
     """Say why a run ended as it did: searches, thresholds, sources, claims and doubts."""
 
     def describe(run: "SavedRun") -> Any:
-        from app.runs.why import explain_run
+        from app.debugging.why import explain_run
 
         return explain_run(run)
 

@@ -37,8 +37,8 @@ from app.api.errors import register_error_handlers
 from app.api.perimeter import Perimeter
 from app.api.reference import POLICY, render_reference
 from app.api.tracing import TraceRequests
+from app.debugging.bundle_view import MAX_SENT
 from app.ingest.rendering import PageRenderer
-from app.runs.bundle_view import MAX_SENT
 from app.runs.cached_answers import CachedAnswers
 from app.runs.hit_log import HitRecorder
 from app.runs.manager import RunManager

@@ -11,10 +11,10 @@ from app.adapters.postgres.keys import PostgresKeyStore
 from app.adapters.postgres.monitoring import measure_feedback, measure_queues
 from app.adapters.postgres.workspaces import PostgresWorkspaceCatalog
 from app.adapters.prices import read_prices
+from app.debugging.debugger import Debugger
 from app.modes import fit_modes, read_modes
 from app.runs.admission import Admission
 from app.runs.cached_answers import CachedAnswers
-from app.runs.debugger import Debugger
 from app.runs.forgetting import Forgetting
 from app.runs.history import HistoryReader
 from app.runs.hit_log import HitRecorder

@@ -12,9 +12,9 @@ import pytest
 import pytest_asyncio
 import zstandard
 
+from app.debugging.bundle_view import MAX_SENT
+from app.debugging.fleet import make_variant
 from app.runs.bundle import read_bundle
-from app.runs.bundle_view import MAX_SENT
-from app.runs.fleet import make_variant
 from app.runs.requests import Ask
 from app.runs.tape_codec import pack, unpack
 from app.serving.application import make_app

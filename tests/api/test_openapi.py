@@ -35,13 +35,13 @@ from app.api.responses import (
     WhyBody,
     WorkspaceListBody,
 )
+from app.debugging.branches import Branches
+from app.debugging.difference import RunDifference
+from app.debugging.failures import Failures
+from app.debugging.trace import Trace
+from app.debugging.whatif import WhatIf
 from app.drawing.diagram import Layout
-from app.runs.branches import Branches
 from app.runs.cache_explanation import Explanation
-from app.runs.difference import RunDifference
-from app.runs.failures import Failures
-from app.runs.trace import Trace
-from app.runs.whatif import WhatIf
 from app.serving.application import ROUTERS, make_app
 from app.wiring.services import Services
 from tests.asking import QUESTION

@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from app.debugging.bundle_replay import Parts, replay_strictly, try_offline
+from app.debugging.difference import diff
+from app.debugging.trace import trace
+from app.debugging.why import explain_run
 from app.runs.bundle import Bundle, _redact, read_bundle, write_bundle
-from app.runs.bundle_replay import Parts, replay_strictly, try_offline
-from app.runs.difference import diff
 from app.runs.replay import Replay
 from app.runs.requests import collect
 from app.runs.saved_run import SavedRun
 from app.runs.tape_codec import pack
-from app.runs.trace import trace
-from app.runs.why import explain_run
 from app.settings import Settings
 from app.wiring.offline import open_offline
 from app.wiring.services import Services, open_services

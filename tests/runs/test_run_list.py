@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.runs.failures import group_failures
+from app.debugging.failures import group_failures
 from app.runs.run_list import list_runs
 from app.wiring.services import Services
 from domain.errors import FilterError, InputError

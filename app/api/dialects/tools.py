@@ -12,11 +12,11 @@ from app.api.dialects.beginning import begin
 from app.api.documents import find_document, read_revision
 from app.api.schemas import ThreadId, WorkspaceId
 from app.api.search import find_passages
+from app.debugging.debugger import Debugger
+from app.debugging.why import explain_run
 from app.runs.cached_answers import CachedAnswers
-from app.runs.debugger import Debugger
 from app.runs.manager import RunManager
 from app.runs.requests import Ask
-from app.runs.why import explain_run
 from app.support.cancelling import finish
 from domain.access import Caller
 from domain.documents import Document, name_place

@@ -1,6 +1,6 @@
 """Two answers, word by word."""
 
-from app.runs.word_difference import MOST_WORDS, Part, compare_words
+from app.debugging.word_difference import MOST_WORDS, Part, compare_words
 
 
 def join(parts: list[Part], kind: str) -> str:

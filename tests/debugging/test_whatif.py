@@ -4,8 +4,8 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from app.runs import whatif
-from app.runs.whatif import Outcome, WhatIf
+from app.debugging import whatif
+from app.debugging.whatif import Outcome, WhatIf
 from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.access import Caller

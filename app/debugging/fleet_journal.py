@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from app.runs.fleet_report import FleetRow
+from app.debugging.fleet_report import FleetRow
 from app.support.cases import Journal
 
 _ROW = TypeAdapter(FleetRow)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.runs.bisection import Repetition, bisect
+from app.debugging.bisection import Repetition, bisect
 from domain.errors import InputError
 
 SAME = {"identical": True, "differences": [], "problem": None}

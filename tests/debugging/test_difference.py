@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.runs.difference import RunDifference, diff
+from app.debugging.difference import RunDifference, diff
 from app.runs.replay import Replay
 from app.runs.requests import collect
 from app.settings import Settings

@@ -52,7 +52,7 @@ def _list_facts(run: "SavedRun") -> list[Fact]:
 
 def _name_dropped(run: "SavedRun") -> dict[str, str]:
     """Return the names of the final candidates that reached no source, by chunk."""
-    from app.runs.trace import find_source, read_passages
+    from app.debugging.trace import find_source, read_passages
 
     final, passages = run.final, read_passages(run)
     titles = {source["document_id"]: source["title"] for source in final["sources"]}
@@ -69,7 +69,7 @@ def _name_dropped(run: "SavedRun") -> dict[str, str]:
 def _describe_left_out(run: "SavedRun") -> Iterator[str]:
     """Say what the threshold of similarity left out, of all that the searches found."""
     # It needs LangGraph, which the commands that read facts from a server do without.
-    from app.runs.trace import MAX_LEFT_OUT, list_left_out
+    from app.debugging.trace import MAX_LEFT_OUT, list_left_out
 
     for step in run.steps:
         missed = [each for each in list_left_out(run, step) if each["missed"]] if step.node == "retrieve" else []

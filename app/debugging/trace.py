@@ -11,9 +11,9 @@ import numpy as np
 from langgraph.graph import START
 from typing_extensions import TypedDict
 
+from app.debugging.why import weigh
 from app.runs.saved_run import SavedRun, SavedStep
 from app.runs.tape_codec import name_arrays
-from app.runs.why import weigh
 from domain.documents import Claim, name_place
 from domain.ports.models import ModelUsage
 from domain.profile import Profile, RerankKnobs

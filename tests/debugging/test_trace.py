@@ -2,8 +2,8 @@
 
 import pytest
 
-from app.runs.trace import Trace, trace
-from app.runs.why import explain_run
+from app.debugging.trace import Trace, trace
+from app.debugging.why import explain_run
 from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.scope import DEFAULT_SCOPE

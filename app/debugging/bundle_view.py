@@ -4,9 +4,9 @@ from typing import Any
 
 import orjson
 
+from app.debugging.trace import trace
+from app.debugging.why import explain_run
 from app.runs.bundle import Bundle, read_bundle
-from app.runs.trace import trace
-from app.runs.why import explain_run
 from domain.errors import StateError
 
 MAX_SENT = 5_000_000

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Any, Literal
 
+from app.debugging.fleet_report import FleetReport, FleetRow, list_most_different
+from app.debugging.word_difference import Part, compare_words
 from app.runs.endings import CitedPlace, Ending
-from app.runs.fleet_report import FleetReport, FleetRow, list_most_different
-from app.runs.word_difference import Part, compare_words
 from app.support.report_page import draw_page, draw_row, draw_table
 
 

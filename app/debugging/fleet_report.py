@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
+from app.debugging.judging import Judged
 from app.runs.endings import Compared, Ending
-from app.runs.judging import Judged
 from domain.state import Step, add_costs
 
 MOST_DIFFERENT = 20

@@ -2,8 +2,8 @@
 
 import pytest
 
+from app.debugging.why import explain_run
 from app.runs.requests import Ask, collect
-from app.runs.why import explain_run
 from app.wiring.services import Services
 from domain.events import Done
 from domain.scope import Scope

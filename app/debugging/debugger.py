@@ -7,14 +7,14 @@ from dataclasses import asdict, replace
 from typing import Any
 from uuid import uuid4
 
-from app.runs.branches import MOST_BRANCHES, Branches, describe_branches
-from app.runs.fleet import Fleet
-from app.runs.fleet_report import Plan, Planning, Progress, Reported
+from app.debugging.branches import MOST_BRANCHES, Branches, describe_branches
+from app.debugging.fleet import Fleet
+from app.debugging.fleet_report import Plan, Planning, Progress, Reported
+from app.debugging.trace import list_left_out
+from app.debugging.whatif import TrialParts, Variant, WhatIf, count_tokens, try_variants
 from app.runs.hit_log import HitLog
 from app.runs.parts import RunParts
 from app.runs.saved_run import SavedRun, SavedStep, read_end, read_saved_run, read_steps
-from app.runs.trace import list_left_out
-from app.runs.whatif import TrialParts, Variant, WhatIf, count_tokens, try_variants
 from app.support.cancelling import end_tasks, finish
 from domain.access import OWNER, Caller
 from domain.errors import UnknownCheckpoint, UnknownRun

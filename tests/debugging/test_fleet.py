@@ -12,14 +12,14 @@ import pytest
 
 from app.cli import replaying
 from app.cli.replaying import ManyRuns
-from app.runs.budget import Budget
-from app.runs.fleet import Fleet, make_variant
-from app.runs.fleet_journal import FleetJournal
-from app.runs.fleet_page import draw_report
-from app.runs.fleet_report import FleetReport
+from app.debugging.budget import Budget
+from app.debugging.fleet import Fleet, make_variant
+from app.debugging.fleet_journal import FleetJournal
+from app.debugging.fleet_page import draw_report
+from app.debugging.fleet_report import FleetReport
+from app.debugging.whatif import AT_ONCE, TrialParts
+from app.debugging.why import explain_run
 from app.runs.saved_run import SavedStep
-from app.runs.whatif import AT_ONCE, TrialParts
-from app.runs.why import explain_run
 from app.settings import Settings
 from app.wiring.services import Services, open_services
 from domain.errors import InputError, StateError

@@ -6,17 +6,12 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from app.runs.budget import Budget
-from app.runs.endings import Compared, Ending, compare, read_ending
-from app.runs.fleet_journal import FleetJournal
-from app.runs.fleet_report import FleetReport, FleetRow, NodeChange, Plan, compare_nodes, make_report
-from app.runs.graph_pass import prepare_judgement
-from app.runs.in_memory import Start
-from app.runs.judging import Judged, judge_by_model, judge_by_verifier
-from app.runs.rehearsal import Rehearsal
-from app.runs.saved_run import SavedRun, SavedStep
-from app.runs.states import find_problem
-from app.runs.whatif import (
+from app.debugging.budget import Budget
+from app.debugging.fleet_journal import FleetJournal
+from app.debugging.fleet_report import FleetReport, FleetRow, NodeChange, Plan, compare_nodes, make_report
+from app.debugging.judging import Judged, judge_by_model, judge_by_verifier
+from app.debugging.rehearsal import Rehearsal
+from app.debugging.whatif import (
     AT_ONCE,
     SEARCH_ANEW,
     TrialParts,
@@ -26,6 +21,11 @@ from app.runs.whatif import (
     read_path,
     run_variant,
 )
+from app.runs.endings import Compared, Ending, compare, read_ending
+from app.runs.graph_pass import prepare_judgement
+from app.runs.in_memory import Start
+from app.runs.saved_run import SavedRun, SavedStep
+from app.runs.states import find_problem
 from app.support.cases import work_through
 from domain.errors import DamagedState, DatabaseUnavailable, NotFound, StateError
 from domain.ports.models import ChatModel, ModelUsage

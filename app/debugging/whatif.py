@@ -17,10 +17,10 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
+from app.debugging.rehearsal import Rehearsal, allow_unpaid, rehearse
 from app.runs.endings import Compared, Ending, compare, read_ending
 from app.runs.graph_pass import prepare_judgement
 from app.runs.in_memory import Start
-from app.runs.rehearsal import Rehearsal, allow_unpaid, rehearse
 from app.runs.saved_run import SavedRun, require_steps
 from app.runs.state_changes import change_values
 from app.runs.states import require_current

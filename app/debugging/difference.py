@@ -6,11 +6,11 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
+from app.debugging.trace import Change, describe_changes, read_passages
+from app.debugging.word_difference import Part, compare_words
 from app.runs.endings import Compared, Costs, Ending, compare, read_ending, sum_costs
 from app.runs.saved_run import SavedRun, SavedStep
 from app.runs.tape_codec import pack, show_request
-from app.runs.trace import Change, describe_changes, read_passages
-from app.runs.word_difference import Part, compare_words
 from domain.tapes import Call, Tape
 
 MAX_LINES = 60

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from app.debugging.whatif import TrialParts, WhatIf, try_variants
 from app.runs.bundle import Bundle
 from app.runs.in_memory import Start
 from app.runs.saved_run import find_taped, require_steps
 from app.runs.states import require_current
 from app.runs.strict_replay import prepare_strict
 from app.runs.taping import Player, play
-from app.runs.whatif import TrialParts, WhatIf, try_variants
 from domain.errors import AskgraphError, StateError
 from domain.ports.judgement import Judges
 from domain.ports.models import TokenCounter
