@@ -46,11 +46,13 @@ async def widen_sources(ranked: Sequence[Source], keep: int, scope: Scope, libra
     around = await library.read_around(scope, [source["chunk_id"] for source in chosen], before=ABOVE, after=BELOW)
     widened: list[Source] = []
     for source in chosen:
-        if any(_holds(other, source) for other in widened):
-            continue
-        if len(widened) == keep:
-            break
-        widened = _add(widened, widen(source, around))
+        if holder := next((place for place, other in enumerate(widened, 1) if _holds(other, source)), 0):
+            if is_row(source["text"].split("\n", 1)[0]):
+                # Rows are alike: that another part of their table is more relevant says little about them.
+                found = [*widened[holder - 1].get("found", []), *source.get("found", [])]
+                widened[holder - 1] = {**widened[holder - 1], "found": found}
+        elif len(widened) < keep:
+            widened = _add(widened, widen(source, around))
     return _number(widened)
 
 

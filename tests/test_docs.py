@@ -1,7 +1,10 @@
 """The README and docs/ are true where that can be checked: links, paths, commands, settings and files."""
 
 import re
+import shlex
+from importlib.util import find_spec
 from pathlib import Path
+from re import Pattern
 from typing import Any
 
 import pytest
@@ -68,23 +71,68 @@ def test_records_that_code_names_exist() -> None:
                 assert (ROOT / name).exists(), f"{file.relative_to(ROOT)} names {name}"
 
 
-def list_commands() -> set[str]:
-    """Return every `askgraph …` that a page names, in prose or in a block."""
-    text = "\n".join(page.read_text("utf-8") for page in PAGES)
-    return {match.strip() for match in re.findall(r"(?:`|^(?:\.venv/bin/)?)(askgraph [^`\n|;]+)", text, re.MULTILINE)}
+def list_commands(of: Pattern[str], program: str) -> set[str]:
+    """Return every command of this program that a page names, in prose or in a block, without its comment."""
+    found: set[str] = set()
+    for page in PAGES:
+        found.update(match.partition(" #")[0].strip() for match in of.findall(page.read_text("utf-8")))
+    return {command for command in found if command.startswith(program)}
 
 
-@pytest.mark.parametrize("line", sorted(list_commands()))
-def test_commands_and_their_options_exist(line: str) -> None:
+IN_BLOCKS = re.compile(r"^(?:- run: |\.venv/bin/)?((?:askgraph|python|make) [^`\n|;…]+)$", re.MULTILINE)
+IN_PROSE = re.compile(r"`((?:askgraph|python|make) [^`\n|;…]+)`")
+
+
+def parse(line: str) -> list[str]:
+    """Parse a command as the command line does, without running it, and return what is missing of it. Fails the test
+    where it knows no such command or option, or a value is wrong."""
     command: Any = get_command(cli)
-    params = list(command.params)
-    for word in line.partition("#")[0].split()[1:]:
-        if hasattr(command, "commands") and not word.startswith("-"):
-            assert word in command.commands, f"there is no `{word}` in `{line}`"
-            command = command.commands[word]
-            params += command.params
-    options = {name for parameter in params for name in parameter.opts} | {"--help"}
-    assert set(re.findall(r"(?<=\s)--?[a-z][\w-]*", line.partition("#")[0])) <= options
+    words, context = shlex.split(line)[1:], None
+    try:
+        while hasattr(command, "commands"):
+            if not words:
+                return [] if command.invoke_without_command else ["a command of this group"]
+            if words == ["--help"]:
+                return []
+            [name, *words] = words
+            assert name in command.commands, f"there is no `{name}` in `{line}`"
+            command = command.commands[name]
+        if "--help" not in words:
+            context = command.make_context(line, words)
+    except Exception as error:  # Typer brings click along under a name of its own, with its errors
+        if type(error).__name__ == "MissingParameter":
+            return [str(error)]
+        pytest.fail(f"`{line}`: {error}")
+    finally:
+        if context is not None:
+            context.close()
+    return []
+
+
+@pytest.mark.parametrize("line", sorted(list_commands(IN_BLOCKS, "askgraph ")))
+def test_commands_of_blocks_are_whole(line: str) -> None:
+    assert not parse(line)
+
+
+@pytest.mark.parametrize("line", sorted(list_commands(IN_PROSE, "askgraph ")))
+def test_commands_of_prose_exist_with_their_options(line: str) -> None:
+    parse(line)  # prose may leave out what a command works on
+
+
+def test_a_wrong_command_is_found() -> None:
+    for line in ("keys make", "nothing", "replay RUN --nope", "prune --keep-steps-of x"):
+        with pytest.raises((pytest.fail.Exception, AssertionError)):
+            parse(f"askgraph {line}")
+    assert parse("askgraph branches")
+
+
+@pytest.mark.parametrize("line", sorted(list_commands(IN_BLOCKS, "") | list_commands(IN_PROSE, "")))
+def test_programs_and_targets_exist(line: str) -> None:
+    match line.split():
+        case ["make", target, *_]:
+            assert re.search(rf"^{re.escape(target)}:", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE), line
+        case ["python", "-m", module, *_]:
+            assert find_spec(module), line
 
 
 def test_the_workflow_of_the_explain_page_is_one() -> None:

@@ -46,10 +46,10 @@ def environment(home: Path) -> dict[str, str]:
 
 
 @contextmanager
-def serve(home: Path) -> Iterator[Served]:
+def serve(home: Path, **variables: str) -> Iterator[Served]:
     process = subprocess.Popen(
         [ASKGRAPH, "serve", "--port", "0"],
-        env=environment(home) | {"COLUMNS": "300"},
+        env=environment(home) | {"COLUMNS": "300"} | variables,
         cwd=home,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

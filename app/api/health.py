@@ -41,8 +41,8 @@ async def readyz(
     sign_in: SignInDep,
 ) -> JSONResponse:
     """Check every part, and write to the database. 200 while questions can be answered, which needs the database, but
-    neither the cache nor the models; otherwise 503, also while the process is about to end. What the parts are is told
-    to callers with the right `debug`."""
+    neither the cache nor the models; otherwise 503, also while the process is about to end. What the parts are, and
+    which models answer, is told to callers with the right `debug`."""
     findings = await run_checks(checks)
     problems = {name: finding.problem for name, finding in findings.items()}
     answering = {
@@ -55,7 +55,7 @@ async def readyz(
         "database": "down" if database else "up",
         "cache": "down" if problems["cache"] else "up",
         "models": problems.get("models") or ("ok" if answering else "none"),
-        "answering": {model: problem or "ok" for model, problem in answering.items()},
+        "answering": {model: problem or "ok" for model, problem in answering.items()} if parts else {},
         "embeddings": problems.get("embeddings") or "ok",
         "rerank": problems.get("rerank") or "ok",
         "originals": problems.get("originals") or "ok",

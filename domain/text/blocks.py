@@ -368,6 +368,11 @@ def _find_lead(text: str, paragraph: Block, kind: Kind) -> int | None:
         return cut + 2 - (text[cut] == "\n") if cut >= 0 and end - cut <= LONGEST_LEAD else None
     if text[end - 1] in ".!?;,":
         return None
+    if kind != "table" and end - start > _SHORT:
+        # Its last sentence goes on in the items: "… This is done for", without a colon.
+        cut = max(text.rfind(stop, start, end - 1) for stop in (". ", "! ", "? "))
+        if cut >= 0 and end - cut <= LONGEST_LEAD and "\n" not in text[cut:end]:
+            return cut + 2
     begins = end
     for _ in range(_MOST_CAPTIONS if kind == "table" else 1):
         line = max(text.rfind("\n", start, begins - 1) + 1, start) if begins > start else start

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from redis.asyncio import Redis
+from redis.exceptions import TimeoutError as RedisTimeout
 
 from app.adapters.redis.connection import RedisServer
 from app.adapters.redis.streams import KEPT_SECONDS, RedisRunStreams
@@ -108,6 +109,32 @@ async def test_events_of_an_outage_arrive_after_it(
             assert await seen == events
         await relay.shut()
     assert [r.getMessage() for r in caplog.records if "refuses" in r.getMessage()] == []
+
+
+async def test_events_whose_reply_came_too_late_are_stored_once_and_nothing_is_warned_of(
+    redis_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    events = make_events(1, 3)
+    async with open_streams(redis_url) as streams:
+        store, late = streams._store, [True]
+
+        async def reply_late(batch: list[tuple[str, StreamedEvent]]) -> list[tuple[int, bytes]]:
+            refused = await store(batch)
+            if late:
+                late.clear()
+                raise RedisTimeout
+            return refused
+
+        streams._store = reply_late  # type: ignore[method-assign]
+        append(streams, "r", events)
+        assert await read(streams, "r") == events
+        while streams._pending:  # noqa: ASYNC110 - nobody announces it
+            await asyncio.sleep(0.01)
+        assert not [record for record in caplog.records if "refuses" in record.getMessage()]
+        # What another process has stored meanwhile is refused the first time, and said.
+        append(streams, "r", events[:1])
+        await streams.flush("r")
+        assert [record for record in caplog.records if "refuses" in record.getMessage()]
 
 
 async def test_a_follower_of_a_server_that_is_gone_hears_nothing_and_then_all(relay: Relay) -> None:

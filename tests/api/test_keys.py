@@ -14,10 +14,12 @@ from app.access.keys import make_key
 from app.serving.application import DIALECTS, ROUTERS, make_app
 from app.serving.server import run_server
 from app.settings import Settings
-from app.wiring.services import Services
+from app.wiring.services import Services, open_services
 from domain.access import OWNER, ApiKey, Right
 from domain.errors import ConfigurationError, Unauthenticated
+from tests.asking import with_models
 from tests.http_client import open_client
+from tests.wire.openai import serve_openai
 
 QUESTION = {"question": "How long is the warranty of the Falke?"}
 LOCAL = "the token of this machine"
@@ -61,6 +63,16 @@ async def test_what_the_parts_are_is_not_told_to_strangers(client: httpx.AsyncCl
     for header, parts in (({}, {}), ({"X-API-Key": "wrong"}, {}), (asking, {}), (debugging, services.parts)):
         ready = await client.get("/readyz", headers=header)
         assert (ready.status_code, ready.json()["parts"]) == (200, parts)
+
+
+async def test_which_models_answer_is_not_told_to_strangers(settings: Settings) -> None:
+    async with serve_openai() as model, open_services(with_models(settings, model)) as services:
+        _, asking = await make(services, "ask")
+        _, debugging = await make(services, "debug")
+        async with open_client(make_app(services)) as client:
+            for header, are_told in (({}, False), (asking, False), (debugging, True)):
+                ready = (await client.get("/readyz", headers=header)).json()
+                assert (ready["models"], bool(ready["answering"])) == ("ok", are_told)
 
 
 async def test_from_the_first_key_on_every_request_needs_one(client: httpx.AsyncClient, services: Services) -> None:

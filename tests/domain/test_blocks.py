@@ -73,6 +73,15 @@ def test_steps_have_their_lead_in_and_all_that_belongs_to_each() -> None:
     assert third == "3. Send it."
 
 
+def test_a_sentence_that_goes_on_in_the_items_is_their_lead_in() -> None:
+    told = "Parcels are packed by hand, weighed twice and collected every evening at the back door."
+    text = f"{told} This is done for\n\n- books\n- maps"
+    paragraph, items = read_blocks(text)
+    assert text[paragraph.start : paragraph.end] == told
+    assert items.lead
+    assert text[slice(*items.lead)] == "This is done for"
+
+
 def test_a_table_has_caption_and_header_as_its_lead() -> None:
     table = find("table")
     assert table.lead

@@ -505,6 +505,80 @@ def test_words_of_a_page_that_may_be_seen_are_kept() -> None:
     assert (document.text.count("word"), document.unseen_words) == (len(styles) + 1, 0)
 
 
+STATUTES = """\
+Statutes of the Sailing Club
+
+1. Members
+
+2. Board
+
+1. Members
+
+1.1. Fees
+
+Members pay
+
+1. a fee each year
+2. a berth
+
+2. Board
+
+   1. The board has five members.
+
+   2. It meets monthly
+"""
+
+
+def test_numbered_lines_of_plain_text_are_headings() -> None:
+    document = read_document("statutes.txt", STATUTES.encode())
+    assert [path for path, _ in list_sections(document)] == [
+        (),
+        ("1. Members",),
+        ("1. Members", "1.1. Fees"),
+        ("2. Board",),
+    ]
+
+
+def test_numbered_lines_without_parts_are_items() -> None:
+    document = read_document("list.txt", b"Packing\n\n1. Tent\n\n2. Rope\n\n3. Stove\n")
+    assert [path for path, _ in list_sections(document)] == [()]
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        '<table summary="Note"><tr><td rowspan="2"><img src="note.png" alt="[Note]"></td><th>Note</th></tr>'
+        "<tr><td><p>Gates close at ten.</p></td></tr></table>",
+        '<div class="note"><h3 class="title">Note</h3><p>Gates close at ten.</p></div>',
+        '<div class="admonition note"><p class="admonition-title">Note</p><p>Gates close at ten.</p></div>',
+    ],
+)
+def test_a_note_of_html_is_a_paragraph_with_its_label(note: str) -> None:
+    document = read_document("x.html", f"<h1>Harbour</h1><h2>Hours</h2>{note}<p>Come early.</p>".encode())
+    assert list_sections(document)[-1] == (
+        ("Harbour", "Hours"),
+        "## Hours\n\nNote: Gates close at ten.\n\nCome early.",
+    )
+
+
+def test_a_label_without_words_stands_alone() -> None:
+    table = "<table><tr><th>Hours</th></tr></table><ul><li>daily</ul><table><tr><th>Fees</th></tr></table>"
+    assert read_document("x.html", f"<p>Pier{table}".encode()).text == "Pier\n\nHours:\n\n- daily\n\nFees:"
+
+
+def test_a_cell_across_columns_with_headers_is_repeated() -> None:
+    page = (
+        b"<table><tr><th>Berth<th>Summer<th>Winter<tr><td>North<td colspan=2>40 euros"
+        b"<tr><td colspan=3>Prices with tax</table>"
+    )
+    assert read_document("x.html", page).text.split("\n")[2:] == ["North | 40 euros | 40 euros", "Prices with tax |  |"]
+
+
+def test_html_is_titled_without_the_name_of_its_site() -> None:
+    page = b"<head><title>Moorings \xe2\x80\x94 Harbour handbook</title></head><h1>Moorings<a href='#m'>\xc2\xb6</a></h1><p>Text"
+    assert read_document("x.html", page).title == "Moorings"
+
+
 def test_text_that_was_encoded_twice_is_set_right() -> None:
     data = "Won 3–1 in Café Ü.\nThe menu: 3 €, naïve.".encode().decode("latin-1").encode()
     assert read_plain("a.txt", data).text == "Won 3–1 in Café Ü.\nThe menu: 3 €, naïve."

@@ -149,6 +149,21 @@ async def test_other_places_follow_when_sources_become_one() -> None:
         shelf.check(source)
 
 
+async def test_each_found_part_of_a_table_keeps_its_relevance() -> None:
+    shelf = Shelf(make_table(60))
+
+    class Around:
+        async def read_around(self, *_: Any, **__: Any) -> list[Passage]:
+            return shelf.passages
+
+    first, last = shelf.passages[1:3]
+    ranked = shelf.find(first.text.split("\n")[0], last.text.split("\n")[-1])
+    for source in ranked:
+        source["found"] = [{"start": source["start"], "end": source["end"], "score": source["score"]}]
+    (table,) = await widen_sources(ranked, 2, Scope("w"), cast(Any, Around()))
+    assert [span["score"] for span in table["found"]] == [1, 0.5]
+
+
 def test_sources_that_touch_become_one_at_the_better_place() -> None:
     shelf = Shelf("\n\n".join(f"Paragraph {n}" + " is long." * 40 for n in range(6)))
     sources = shelf.find("Paragraph 3", "Paragraph 0", "Paragraph 2", "Paragraph 4")

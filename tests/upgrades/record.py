@@ -6,7 +6,8 @@ Recipe, in a checkout of the commit (the script of that commit knows its code)::
 
 HOME is an empty folder for the embedded servers. `2e0204d.sql.xz` was recorded on 22 November 2026 from 2e0204d, the
 last commit before filters over metadata and outcomes (migration 0014, state version 2), with the script of 161422e.
-The workspace `other` has no tapes.
+`64305d06.sql.xz` was recorded a day later from
+64305d06 (migration 0032, state version 4). The workspace `other` has no tapes.
 
 Record at a release, from its last commit: a strict replay of such a tape is identical as long as no step asks for
 anything else, which every change of a prompt, a search or a threshold may bring about.
@@ -77,7 +78,7 @@ async def fill(services: Services) -> dict[str, Any]:
         "branch": branch,
     }
     return {
-        name: {key: run[key] for key in ("run_id", "thread_id", "mode", "answer", "cached")}
+        name: {key: run[key] for key in ("run_id", "thread_id", "mode", "answer", "cached", "outcome")}
         for name, run in runs.items()
     }
 

@@ -23,16 +23,17 @@ from app.wiring.services import Services, open_services
 from tests.conftest import create_database
 from tests.http_client import open_client
 
-DUMP = Path(__file__).with_name("2e0204d.sql.xz")
+DUMPS = sorted(path.name for path in Path(__file__).parent.glob("*.sql.xz"))
+"""One of 22 November 2026 and one of a day later; `record.py` says which commits they are named after."""
 
 TAPED = ("standard", "follow_up", "thorough", "fast", "abstained", "small_talk", "branch")
 
 Runs = dict[str, dict[str, Any]]
 
 
-@pytest.fixture(scope="module")
-def dump() -> str:
-    return lzma.decompress(DUMP.read_bytes()).decode()
+@pytest.fixture(scope="module", params=DUMPS)
+def dump(request: pytest.FixtureRequest) -> str:
+    return lzma.decompress(Path(__file__).with_name(request.param).read_bytes()).decode()
 
 
 @pytest.fixture
@@ -123,11 +124,13 @@ async def test_history_of_old_threads_is_shown(client: httpx.AsyncClient, runs: 
         for name, run in runs.items()
     }
     assert nodes["standard"] == ["__start__", "route", "retrieve", "rerank", "grade", "generate"]
-    assert nodes["thorough"] == [*nodes["standard"], "verify"]
+    # Depending on the version, it searched a second time.
+    assert nodes["thorough"][:5] == nodes["standard"][:5]
+    assert nodes["thorough"][-2:] == ["generate", "verify"]
     assert nodes["abstained"][-1] == "abstain"
     assert nodes["small_talk"] == ["__start__", "route", "converse"]
     assert nodes["cached"] == ["cache"]
-    assert nodes["branch"] == ["fork", "generate"]
+    assert (nodes["branch"][0], nodes["branch"][-1]) == ("fork", "generate")
     for name, run in runs.items():
         steps = await read_steps(client, run, "other" if name == "other" else "default")
         assert [step["changed"]["answer"] for step in steps if "answer" in step["changed"]][-1] == run["answer"]
@@ -138,7 +141,8 @@ async def test_old_runs_have_outcomes(client: httpx.AsyncClient, services: Servi
     expected = {"abstained": "abstained", "small_talk": "conversed"}
     for name, run in runs.items():
         workspace = "other" if name == "other" else "default"
-        outcome = expected.get(name, "answered")
+        # The older recording does not say; it was made before there were outcomes.
+        outcome = run.get("outcome") or expected.get(name, "answered")
         state: dict[str, Any] = {"outcome_reasons": []}
         for step in await read_steps(client, run, workspace):
             state |= step["changed"]
@@ -150,7 +154,8 @@ async def test_old_runs_have_outcomes(client: httpx.AsyncClient, services: Servi
         assert (ended["outcome"], record.outcome, ended["abstained"]) == (outcome, outcome, outcome == "abstained")
         assert record.outcome_reasons == ended["outcome_reasons"]
         codes = [reason["code"] for reason in state["outcome_reasons"]]
-        assert codes == (["nothing_found", "retries_spent"] if name == "abstained" else [])
+        if "outcome" not in run:
+            assert codes == (["nothing_found", "retries_spent"] if name == "abstained" else [])
 
 
 async def test_records_and_costs_of_old_runs_are_kept(client: httpx.AsyncClient, runs: Runs) -> None:

@@ -166,10 +166,13 @@ class RedisRunStreams:
         while self._pending:
             await self._gather()
             batch = list(islice(self._pending, BATCH))
+            is_repeated = not self._reached
             refused = await self._store(batch)
             self._reached = refused is not None
             if refused is not None:
-                for place, problem in refused:
+                # A try that timed out may have arrived all the same, as a whole: its events are there. Where another
+                # process has taken a run over, the next batch is refused as well.
+                for place, problem in () if is_repeated else refused:
                     self._say_refused(batch[place][0], problem)
                 for _ in batch:
                     self._pending.popleft()

@@ -13,6 +13,8 @@ _DROPPED = frozenset(
 )
 _NAVIGATION = frozenset({"navigation", "search", "banner", "contentinfo", "menu", "menubar", "toolbar", "doc-toc"})
 """Roles of what surrounds the content of a page (WAI-ARIA 1.2, landmarks, and DPUB-ARIA)."""
+_DOCBOOK_NAVIGATION = frozenset({"navheader", "navfooter"})
+"""Classes of DocBook's links to the pages before and after, which have no role."""
 _HIDING_STYLE = re.compile(
     r"display\s*:\s*none|visibility\s*:\s*hidden|(?:opacity|font-size)\s*:\s*0(?:\.0*)?(?:[a-z%]{1,4})?\s*(?:;|!|$)"
     r"|(?:left|top|text-indent)\s*:\s*-\d{4,}",
@@ -38,6 +40,10 @@ _MOST_CONTAINERS = 12
 _MOST_MAINS = 8
 """Main parts of a page that are looked at: a page has one, or shows one of several."""
 _WIDEST_SPAN = 40
+_NOTES = frozenset({"note", "tip", "warning", "caution", "important"})
+"""Classes in which DocBook puts a note; the heading within is its label."""
+_NOTE_TITLE = "admonition-title"
+"""Class of the label of a note in pages of docutils, Sphinx and MkDocs."""
 _LANGUAGE = re.compile(r"\b(?:language|lang|highlight(?:-source)?)-([\w+#.-]{1,30})")
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 
@@ -57,17 +63,31 @@ def read_html(source: str, data: bytes) -> ParsedDocument:
     page = decode(data, declared=declared[1].decode("ascii") if declared else None)
     check_nesting(page)
     tree = LexborHTMLParser(page)
-    title = tree.css_first("head > title")
-    heading = tree.css_first("h1")
     assembly = Assembly()
     add_html(assembly, tree)
-    return assembly.finish((title and squeeze(title.text())) or (heading and squeeze(heading.text())) or None, source)
+    return assembly.finish(_find_title(tree), source)
 
 
 def add_html(assembly: Assembly, tree: LexborHTMLParser) -> None:
     """Append the visible content of `tree`: of its main part, where it names one."""
     if tree.body is not None:
         _Walk(assembly).run(tree.body, _find_main(tree))
+
+
+def _find_title(tree: LexborHTMLParser) -> str | None:
+    """Return the page's title, without what follows its heading there: " — Handbook" names the site."""
+    title = squeeze(node.text()) if (node := tree.css_first("head > title")) else ""
+    headings = [_read_heading(heading) for heading in tree.css("h1")[:_MOST_MAINS]]
+    if not title:
+        return next(filter(None, headings), None)
+    named = [h for h in headings if h and re.match(rf"{re.escape(h)}\s+[|·•»–—-]\s", title)]
+    return max(named, key=len, default=title)
+
+
+def _read_heading(heading: LexborNode) -> str:
+    signs = sum(len(link.text()) for link in heading.css("a") if _is_permalink(link))
+    text = heading.text()
+    return squeeze(text[: len(text) - signs])
 
 
 def check_nesting(page: str) -> None:
@@ -109,7 +129,9 @@ def _is_hidden(node: LexborNode) -> bool:
 
 
 def _is_navigation(node: LexborNode) -> bool:
-    return node.tag in _DROPPED or (node.attributes.get("role") or "").strip().lower() in _NAVIGATION
+    if node.tag in _DROPPED or (node.attributes.get("role") or "").strip().lower() in _NAVIGATION:
+        return True
+    return node.tag == "div" and not _DOCBOOK_NAVIGATION.isdisjoint(_list_classes(node))
 
 
 def _is_contents(node: LexborNode) -> bool:
@@ -120,6 +142,34 @@ def _is_contents(node: LexborNode) -> bool:
         and all((link.attributes.get("href") or "").startswith("#") for link in links)
         and len("".join(node.text().split())) == sum(len("".join(link.text().split())) for link in links)
     )
+
+
+def _is_label(node: LexborNode) -> bool:
+    """Return True for the label of a note, which is no heading: it ends with the note."""
+    if _NOTE_TITLE in _list_classes(node):
+        return True
+    return node.tag in _HEADINGS and node.parent is not None and not _NOTES.isdisjoint(_list_classes(node.parent))
+
+
+def _list_classes(node: LexborNode) -> list[str]:
+    return (node.attributes.get("class") or "").split()
+
+
+def _is_layout(table: LexborNode) -> bool:
+    """Return True for a table without two cells beside each other that hold text: it only places what is in it. One
+    that holds tables is not looked into."""
+    if table.css_first("table table") is not None:
+        return False
+    rows = table.css("tr")
+    return bool(rows) and all(_count_filled(row) <= 1 for row in rows)
+
+
+def _count_filled(row: LexborNode) -> int:
+    count, cell = 0, row.child
+    while cell is not None:
+        count += cell.tag in _CELLS and bool(cell.text().strip())
+        cell = cell.next
+    return count
 
 
 def _is_permalink(node: LexborNode) -> bool:
@@ -157,6 +207,8 @@ class _Walk:
         self.tables = 0
         self.table = _Table()
         self.opened: list[str] = []
+        self.label = ""
+        """The label of a note, which waits for its first paragraph."""
 
     def run(self, root: LexborNode, path: Sequence[int] = ()) -> None:
         """Walk `root`, or, of it, what the first of `path` holds: the ids of an element and of those around it."""
@@ -187,6 +239,7 @@ class _Walk:
                     pending.append((child, False))
                 child = child.prev
         self._flush()
+        self._add_label()
 
     def _enter(self, node: LexborNode) -> None:
         tag = node.tag or ""
@@ -204,10 +257,11 @@ class _Walk:
             self.inline.append(" ")
             if self.tables == 1 and tag == "caption":
                 self.inline.clear()
-        elif tag == "table":
+        elif tag == "table" and (self.tables or not _is_layout(node)):
             self.tables += 1
             if self.tables == 1:
                 self._flush()
+                self._add_label()
                 self.table = _Table()
         elif self.tables:
             if self.tables == 1 and tag == "tr":
@@ -215,12 +269,13 @@ class _Walk:
                 self.table.open_row(in_head=node.parent is not None and node.parent.tag == "thead")
             elif tag in _BLOCKS or tag in _HEADINGS:
                 self.inline.append(" ")  # a block inside a cell stays on the row's line
-        elif tag in _HEADINGS or tag in _BLOCKS:
+        elif tag in _HEADINGS or tag in _BLOCKS or tag in _CELLS:
             self._flush()
             self._open(node, tag)
 
     def _open(self, node: LexborNode, tag: str) -> None:
         if tag in ("ul", "ol"):
+            self._add_label()
             start = node.attributes.get("start") or "1"
             self.lists.append(None if tag == "ul" else int(start[:9]) if start.isdecimal() else 1)
         elif tag == "li":
@@ -258,7 +313,7 @@ class _Walk:
                 self.table.caption = self._take()
             else:
                 self.table.add_cell(self._take(), node)
-        elif tag == "table":
+        elif tag == "table" and self.tables:
             self.tables -= 1
             if not self.tables:
                 self.table.add_loose(self._take())
@@ -269,11 +324,15 @@ class _Walk:
                 self.table.close_row()
             elif tag in _BLOCKS or tag in _HEADINGS:
                 self.inline.append(" ")
+        elif tag == "th" or _is_label(node):
+            self._add_label()
+            self.label = self._take().rstrip(":")
         elif tag in _HEADINGS:
+            self._add_label()
             self.assembly.add_heading(_HEADINGS[tag], self._take())
         elif tag == "dt":
             self.assembly.add_definition(self._take())
-        elif tag in _BLOCKS:
+        elif tag in _BLOCKS or tag in _CELLS:
             self._flush()
             self._close(tag)
 
@@ -308,14 +367,22 @@ class _Walk:
         raw = "".join(self.inline)
         self.inline.clear()
         if self.preformatted:
+            self._add_label()
             self.assembly.add_code(raw, self.language)
-        else:
-            self.assembly.add_paragraph(raw)
+        elif raw.strip():
+            self.assembly.add_paragraph(f"{self.label}: {raw}" if self.label else raw)
+            self.label = ""
+
+    def _add_label(self) -> None:
+        """Add the label that waits for a paragraph as one of its own."""
+        if self.label:
+            self.assembly.add_paragraph(f"{self.label}:")
+            self.label = ""
 
 
 class _Table:
-    """The rows of a table as they are read. A cell that spans rows is repeated in each, so that each can be read
-    alone."""
+    """The rows of a table as they are read. A cell that spans rows is repeated in each, so that each can be read alone,
+    and so is one that spans columns which have headers."""
 
     def __init__(self) -> None:
         self.rows: list[list[str]] = []
@@ -335,10 +402,13 @@ class _Table:
         self._repeat()
         self._are_headers &= node.tag == "th"
         rows, columns = (_read_number(node.attributes.get(name)) for name in ("rowspan", "colspan"))
+        # One that spans the whole table is a remark on it.
+        is_repeated = 0 < self.headers <= len(self.rows) and columns < len(self.rows[0]) and not self._is_header
         for column in range(columns):
+            said = text if is_repeated or not column else ""
             if rows > 1:
-                self._spanned[len(self._row)] = rows - 1, text if not column else ""
-            self._row.append("" if column else text)
+                self._spanned[len(self._row)] = rows - 1, said
+            self._row.append(said)
 
     def add_loose(self, text: str) -> None:
         """Add text that stands in no cell."""

@@ -1,6 +1,8 @@
 """Plain text."""
 
 import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from app.ingest.decoding import decode
 from app.ingest.readers.assembly import Assembly, clean
@@ -10,24 +12,26 @@ from domain.text.tables import is_row
 
 _UNDERLINE = re.compile(r"(={3,}|-{3,}|~{3,})\s*")
 _LONGEST_HEADING = 120
+_NUMBERED = re.compile(r"(?P<number>\d{1,3}(?:\.\d{1,3})*)\.?[ \t]+(?=[^\W\d_])(?P<words>.*[^\s.,;:])\s*")
+"""A numbered heading, at the margin: "5. Project Leader", "5.1 Powers"."""
 
 
 def read_plain(source: str, data: bytes) -> ParsedDocument:
     """Read plain text.
 
-    A short line underlined with ``===``, ``---`` or ``~~~`` is a heading. A short first line that does not end like a
-    sentence is the title. Lines that only the margin broke are joined.
+    A short line underlined with ``===``, ``---`` or ``~~~`` is a heading, and so is a line of its own with a number,
+    where some have numbers of several parts. A short first line that does not end like a sentence is the title. Lines
+    that only the margin broke are joined.
     """
     text = clean(decode(data))
     assembly = Assembly()
-    add_plain(assembly, text)
-    first = next((line.strip() for line in text.split("\n") if line.strip()), "")
-    looks_like_title = 0 < len(first) <= _LONGEST_HEADING and not first.endswith((".", ",", ";", ":"))
-    return assembly.finish(first if looks_like_title else None, source)
+    lines = text.split("\n")
+    add_plain(assembly, text, _find_numbered(lines))
+    return assembly.finish(_find_title(lines), source)
 
 
-def add_plain(assembly: Assembly, text: str) -> None:
-    """Append plain text, with its underlined headings."""
+def add_plain(assembly: Assembly, text: str, numbered: Mapping[int, int] = MappingProxyType({})) -> None:
+    """Append plain text, with its underlined headings. `numbered` has the levels of further headings, by line."""
     lines = text.split("\n")
     block: list[str] = []
     marks: list[str] = []
@@ -46,6 +50,9 @@ def add_plain(assembly: Assembly, text: str) -> None:
             assembly.add_heading(marks.index(mark) + 1, line)
         elif number and _is_underlined(lines[number - 1], line):
             continue
+        elif number in numbered:
+            flush()
+            assembly.add_heading(len(marks) + numbered[number], line)
         elif line.strip():
             block.append(line.rstrip())
         else:
@@ -66,6 +73,29 @@ def join_lines(block: list[str]) -> list[str]:
             joined[-1] += f" {line.strip()}"
         last = line
     return joined
+
+
+def _find_title(lines: Sequence[str]) -> str | None:
+    """Return the first line, if it is short, does not end like a sentence, and does not go on in the next."""
+    number = next((number for number, line in enumerate(lines) if line.strip()), 0)
+    first, following = (line.strip() for line in [*lines, ""][number : number + 2])
+    goes_on = following and is_wrapped(first, following, max(len(first), len(following)))
+    looks_like_title = 0 < len(first) <= _LONGEST_HEADING and not first.endswith((".", ",", ";", ":")) and not goes_on
+    return first if looks_like_title else None
+
+
+def _find_numbered(lines: Sequence[str]) -> dict[int, int]:
+    """Return the levels of numbered headings by their lines. Items are numbered, too, so there are none unless some
+    have numbers of several parts. Of headings of the same number, the first stands in a table of contents."""
+    found: dict[str, int] = {}
+    for number, line in enumerate(lines):
+        heading = _NUMBERED.fullmatch(line)
+        alone = not (number and lines[number - 1].strip()) and not (lines[number + 1 : number + 2] or [""])[0].strip()
+        if heading and alone and len(line) <= _LONGEST_HEADING:
+            found[heading["number"]] = number
+    if not any("." in number for number in found):
+        return {}
+    return {line: number.count(".") + 1 for number, line in found.items()}
 
 
 def _is_underlined(line: str, following: str) -> bool:
