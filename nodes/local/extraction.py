@@ -3,7 +3,7 @@ hold the answer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate, groupby
+from itertools import groupby
 
 from domain.documents import Source
 from domain.ports.embedding import Vector
@@ -39,7 +39,9 @@ class LocalFinder:
         said: int = 0,
     ) -> list[Quote]:
         scored = await score_units(question, sources, self.unit_scorer, scope, typed=typed)
-        several = read_question(typed or question).several
+        # A follow-up asks for one thing more, unless it only wants the last question answered otherwise.
+        goes_on = typed not in (None, question) and question.startswith(typed)
+        several = read_question(typed or question).several and not goes_on
         passages = choose_passages(scored.units, scored.shares, most, several=several, said=said)
         return [_quote(scored.units, passage) for passage in passages]
 
@@ -62,21 +64,21 @@ def choose_passages(units: Sequence[Unit], shares: Vector, most: int, *, several
 
     Where several things are asked for, a list is quoted whole, and the best passage goes on with what follows it.
     """
-    words = _count_words(units)
+    own, upto = _count_words(units)
     budget, cost = (LONG_ANSWER, _LONG_COST) if several else (SHORT_ANSWER, _BRIEF_COST)
     budget -= said
     if several:
         shares = _even_out(units, shares)
     chosen: list[Passage] = []
     while len(chosen) < most:
-        best = _find_best(units, shares, words, budget, cost, chosen)
+        best = _find_best(units, shares, own, upto, budget, cost, chosen)
         if best is None or (chosen and best.share < _ADDED):
             break
         chosen.append(best)
         budget -= best.words
     if not several or not chosen:
         return chosen
-    longer = _extend(units, chosen[0], words, chosen[0].words + budget)
+    longer = _extend(units, chosen[0], upto, chosen[0].words + budget)
     return [longer, *(p for p in chosen[1:] if p.last < longer.first or p.first > longer.last)]
 
 
@@ -90,19 +92,27 @@ def _even_out(units: Sequence[Unit], shares: Vector) -> Vector:
     return evened
 
 
-def _extend(units: Sequence[Unit], passage: Passage, words: Sequence[int], budget: int) -> Passage:
+def _extend(units: Sequence[Unit], passage: Passage, upto: Sequence[int], budget: int) -> Passage:
     """Return the passage with what follows it under the same heading, in at most `budget` words."""
     last, count = passage.last, passage.words
     while last + 1 < len(units) and _goes_on(units[last], units[last + 1]):
-        longer = count + words[last + 2] - words[last + 1]
+        longer = count + upto[last + 1] - upto[last]
         if longer > budget:
             break
         last, count = last + 1, longer
-    return Passage(passage.first, last, count, passage.share)
+    while _announces(units[last]) and last > passage.last:
+        last -= 1
+    return Passage(passage.first, last, passage.words + upto[last] - upto[passage.last], passage.share)
 
 
 def _find_best(
-    units: Sequence[Unit], shares: Vector, words: Sequence[int], budget: int, cost: float, taken: Sequence[Passage]
+    units: Sequence[Unit],
+    shares: Vector,
+    own: Sequence[int],
+    upto: Sequence[int],
+    budget: int,
+    cost: float,
+    taken: Sequence[Passage],
 ) -> Passage | None:
     best: Passage | None = None
     most = 0.0
@@ -113,14 +123,19 @@ def _find_best(
             other = last > first and not _goes_on(units[last - 1], units[last])
             if other or any(p.first <= last <= p.last for p in taken):
                 break
-            count = lead + words[last + 1] - words[first]
+            count = lead + own[first] + upto[last] - upto[first]
             if count > budget and (last > first or taken):
                 break
             share += float(shares[last])
-            if best is None or share - cost * count > most:
+            if not _announces(units[last]) and (best is None or share - cost * count > most):
                 most = share - cost * count
                 best = Passage(first, last, count, share)
     return best
+
+
+def _announces(unit: Unit) -> bool:
+    """Return True for a unit that announces the next: it is quoted with that or not at all."""
+    return unit.text.endswith(":")
 
 
 def _goes_on(unit: Unit, following: Unit) -> bool:
@@ -128,11 +143,16 @@ def _goes_on(unit: Unit, following: Unit) -> bool:
     return following.source is unit.source and following.heading == unit.heading
 
 
-def _count_words(units: Sequence[Unit]) -> list[int]:
-    """Return how many words stand before each unit, and in all. Each block has a marker, which counts as a word."""
-    blocks = [(unit.source["number"], unit.block) for unit in units]
-    opens = (block != before for before, block in zip([None, *blocks], blocks, strict=False))
-    return list(accumulate((len(unit.text.split()) + new for unit, new in zip(units, opens, strict=True)), initial=0))
+def _count_words(units: Sequence[Unit]) -> tuple[list[int], list[int]]:
+    """Return how many words each unit has, and how many there are up to its end with what is quoted between units, such
+    as bullets and bars. Each block has a marker, which counts as a word."""
+    own = [len(unit.text.split()) + 1 for unit in units]
+    upto = own[:1]
+    for before, unit, count in zip(units, units[1:], own[1:], strict=False):
+        if unit.source is before.source:
+            count = len(unit.source["text"][before.end : unit.end].split()) + (unit.block != before.block)
+        upto.append(upto[-1] + count)
+    return own, upto
 
 
 def _quote(units: Sequence[Unit], passage: Passage) -> Quote:

@@ -8,22 +8,23 @@ import pytest
 
 from domain.errors import EmbedderUnavailable
 from nodes.local.grading import Signs, estimate_confidence
-from nodes.local.reading.learned import WINDOW, WINDOWS, cut_windows, read_odds
+from nodes.local.reading.learned import WINDOW, WINDOWS, choose_windows, read_odds
 from nodes.local.reading.units import split_units
 from tests.sources import make_source
 
 
 class Reader:
-    """Takes the longest text for the one that answers."""
+    """Takes texts with the word for those that answer."""
 
     name = "reader"
 
-    def __init__(self) -> None:
+    def __init__(self, word: str = "Rye", probability: float = 0.8) -> None:
+        self.word, self.probability = word, probability
         self.texts: list[str] = []
 
     async def read(self, question: str, texts: Sequence[str]) -> list[float]:
-        self.texts = list(texts)
-        return [0.8 if len(text) == max(map(len, texts)) else 0.1 for text in texts]
+        self.texts += texts
+        return [self.probability if self.word in text else 0.1 for text in texts]
 
 
 class NoReader(Reader):
@@ -43,6 +44,13 @@ async def test_the_best_passage_decides() -> None:
     reader = Reader()
     assert await read_odds("How long?", UNITS, PROMISE, reader) == pytest.approx(math.log(4), abs=1e-4)
     assert len(reader.texts) == 2
+
+
+async def test_nothing_more_is_read_once_a_passage_surely_answers() -> None:
+    first, reader = "It rests", Reader("It rests", 0.9)
+    assert await read_odds("How long?", UNITS, PROMISE, reader) == pytest.approx(math.log(9), abs=1e-4)
+    [text] = reader.texts
+    assert first in text
 
 
 async def test_passages_are_read_under_their_title_and_header() -> None:
@@ -71,19 +79,19 @@ async def test_without_a_reader_or_in_another_language_the_rules_decide() -> Non
     assert await read_odds("Wie lange?", german, np.ones(len(german), dtype=np.float32), Reader()) is None
 
 
-async def test_the_most_promising_windows_are_read() -> None:
+def test_windows_grow_round_the_most_promising_units() -> None:
     text = " ".join(f"Sentence number {n} tells a little about the bakery." for n in range(300))
     units = split_units(make_source(text))
-    windows = list(cut_windows(units))
-    assert [n for window in windows for n in window] == list(range(300))
-    assert all(units[window[-1]].end - units[window[0]].start <= WINDOW + len(window) for window in windows)
     promise = np.zeros(len(units), dtype=np.float32)
-    promise[[200, 50]] = 3, 2
-    reader = Reader()
-    await read_odds("What is told?", units, promise, reader)
-    assert len(reader.texts) == WINDOWS
-    assert "number 200 " in reader.texts[0]
-    assert "number 50 " in reader.texts[1]
+    promise[[200, 50, 51]] = 3, 2, 1
+    windows = choose_windows(units, promise)
+    assert len(windows) == WINDOWS
+    assert windows[0][0] < 200 < windows[0][1]
+    assert windows[1][0] < 50 < 51 < windows[1][1]
+    for first, last in windows:
+        assert units[last].end - units[first].start <= WINDOW + last - first
+    taken = [n for first, last in windows for n in range(first, last + 1)]
+    assert len(taken) == len(set(taken))
 
 
 def test_what_the_reader_says_moves_the_confidence() -> None:

@@ -10,7 +10,7 @@ from domain.scope import Scope
 from nodes.local.extraction import LocalFinder, choose_passages
 from nodes.local.reading.questions import read_question
 from nodes.local.reading.units import Unit, split_units
-from nodes.quoting import SHORT_ANSWER, render_quote
+from nodes.quoting import LONG_ANSWER, SHORT_ANSWER, render_quote
 from tests.sources import make_source
 from tests.unit_scorers import DownUnitScorer, make_unit_scorer
 
@@ -200,6 +200,32 @@ async def test_without_the_model_words_decide() -> None:
     finder = LocalFinder(DownUnitScorer())
     [quote, *_] = await finder.find("When does the canteen open?", [CANTEEN], scope=Scope("default"), most=2)
     assert "11:30" in quote.text
+
+
+async def test_a_follow_up_is_answered_briefly(embedder: OnnxEmbedder) -> None:
+    steps = source(1, "To reset the router:\n\n" + "\n".join(f"{n}. Press the key number {n}." for n in range(1, 31)))
+    first, typed = "How do I reset the router?", "And how do I press it?"
+
+    async def count_words(question: str, typed: str | None = None) -> int:
+        return sum(len(quote.text.split()) for quote in await quotes_of(question, [steps], embedder, typed=typed))
+
+    assert await count_words(first) > SHORT_ANSWER
+    assert await count_words(f"{typed} (router reset)", typed) <= SHORT_ANSWER
+    assert await count_words(first, "List them all") > SHORT_ANSWER
+
+
+def test_a_passage_never_ends_with_what_announces_the_next() -> None:
+    units = split_units(source(1, "It opens at nine.\n\nThere are three doors:\n\n## Doors\n\nThe first is red."))
+    shares = np.array([0.2, 0.7, 0.1], dtype=np.float32)
+    [passage] = choose_passages(units, shares, 1, several=True)
+    assert (passage.first, passage.last) == (0, 0)
+
+
+def test_what_stands_between_units_counts_too() -> None:
+    units = split_units(source(1, "\n".join(f"- {'word ' * 10}{n}." for n in range(40))))
+    [passage] = choose_passages(units, np.full(len(units), 1 / len(units), dtype=np.float32), 1, several=True)
+    quoted = units[0].source["text"][units[passage.first].start : units[passage.last].end]
+    assert len(quoted.split()) < passage.words <= LONG_ANSWER
 
 
 async def test_a_row_far_down_a_long_table_is_read_and_quoted_under_its_header(embedder: OnnxEmbedder) -> None:

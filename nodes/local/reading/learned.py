@@ -1,10 +1,13 @@
 """Reads the most promising passages of the sources with a learned reader: does one of them hold the answer?
 
-It was trained on English questions that a few words of the text answer; elsewhere the rules decide alone.
+The reader reads a few windows, runs of neighbouring units, round the units that promise most by their words and
+source. It was trained on English questions that a few words of the text answer; elsewhere the rules decide alone.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+
+import numpy as np
 
 from domain.documents import name_place
 from domain.errors import EmbedderUnavailable
@@ -17,38 +20,67 @@ from nodes.local.reading.units import Unit
 WINDOWS, WINDOW = 5, 800
 """Number of windows, and characters of one: about 200 tokens. More windows are cut off by the reader's own limit."""
 
-_CERTAIN = 1e-6
-"""Distance that a probability keeps from 0 and 1."""
+_CERTAIN = 6.0
+"""Limit of a window's log-odds, either way."""
+
+_ENOUGH = 1.5
+"""Log-odds of a window from which no further one is read: on average 3.6, 2.6 and 4.2 are read in place of 5, at the
+same AUC of confidence (practical set .880, squad2 .765, mtrag .809)."""
 
 
 async def read_odds(question: str, units: Sequence[Unit], promise: Vector, reader: Reader) -> float | None:
-    """Return the log-odds that one of the most promising windows holds the answer: those of the best. `promise` has one
-    number a unit. Returns None where the reader is down, for questions of how to do something and those of yes or no,
-    and for sources in another language than English."""
+    """Return the log-odds that one of the windows holds the answer: those of the first that surely does, else of the
+    best. `promise` has one number a unit. Returns None where the reader is down, for questions of how to do something
+    and those of yes or no, and for sources in another language than English."""
     if (
         not units
         or not read_question(question).fact
         or detect_language(units[int(promise.argmax())].source["text"]) not in ("en", None)
     ):
         return None
-    windows = sorted(cut_windows(units), key=lambda window: -promise[window.start : window.stop].max())[:WINDOWS]
-    try:
-        readings = await reader.read(question, [_make_text(units[window.start : window.stop]) for window in windows])
-    except EmbedderUnavailable:
-        return None
-    best = min(max(*readings, _CERTAIN), 1 - _CERTAIN)
-    return math.log(best / (1 - best))
+    best = -_CERTAIN
+    for first, last in choose_windows(units, promise):
+        try:
+            [reading] = await reader.read(question, [_make_text(units[first : last + 1])])
+        except EmbedderUnavailable:
+            return None
+        best = max(best, _log_odds(reading))
+        if best >= _ENOUGH:
+            break
+    return best
 
 
-def cut_windows(units: Sequence[Unit]) -> Iterator[range]:
-    """Cut the units into windows, runs of units of one source of at most `WINDOW` characters or one unit."""
-    first = length = 0
-    for place, unit in enumerate(units):
-        length += len(_with_lead(unit))
-        if place > first and (length > WINDOW or unit.source is not units[first].source):
-            yield range(first, place)
-            first, length = place, len(_with_lead(unit))
-    yield range(first, len(units))
+def choose_windows(units: Sequence[Unit], promise: Vector) -> list[tuple[int, int]]:
+    """Return at most `WINDOWS` windows, each as its first and last unit, the most promising first. A window grows round
+    its best unit on both sides alike, within its source, until it is as long as it may be or meets another."""
+    taken: set[int] = set()
+    windows: list[tuple[int, int]] = []
+    for best in map(int, np.argsort(-promise, kind="stable")):
+        if len(windows) == WINDOWS:
+            break
+        if best in taken:
+            continue
+        first = last = best
+        room = WINDOW - _measure(units[best])
+        sides = [-1, 1]
+        while sides:
+            side = sides.pop(0)
+            beside = first - 1 if side < 0 else last + 1
+            if not 0 <= beside < len(units) or beside in taken or units[beside].source is not units[best].source:
+                continue
+            room -= _measure(units[beside])
+            if room < 0:
+                break
+            first, last = min(first, beside), max(last, beside)
+            sides.append(side)
+        taken.update(range(first, last + 1))
+        windows.append((first, last))
+    return windows
+
+
+def _measure(unit: Unit) -> int:
+    """Return the characters of a unit with its lead."""
+    return len(_with_lead(unit))
 
 
 def _make_text(units: Sequence[Unit]) -> str:
@@ -57,5 +89,10 @@ def _make_text(units: Sequence[Unit]) -> str:
 
 
 def _with_lead(unit: Unit) -> str:
-    """Return the unit, with a lead-in or header that no unit before it shows."""
+    """The unit, with a lead-in or header that no unit before it shows."""
     return unit.whole if unit.follows_lead else unit.text
+
+
+def _log_odds(probability: float) -> float:
+    clipped = min(max(probability, 1e-6), 1 - 1e-6)
+    return max(-_CERTAIN, min(_CERTAIN, math.log(clipped / (1 - clipped))))
