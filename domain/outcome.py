@@ -25,7 +25,7 @@ class NothingFound(TypedDict):
     searched: str
     """The first query."""
     nearest: list[str]
-    """Titles of at most three documents, nearest first."""
+    """Titles, with the heading, of at most three places, nearest first."""
     scope_is_empty: bool
     """True where there was no document to search."""
 

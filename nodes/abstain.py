@@ -27,7 +27,7 @@ from nodes.wording import wording_of
 from nodes.writing import AnsweringInput, AnswerWriter, finish_turn
 
 _NEAREST = 3
-"""Titles that an abstention names."""
+"""Places that an abstention names."""
 
 
 class AbstainInput(AnsweringInput):
@@ -54,7 +54,7 @@ class AbstainUpdate(TypedDict):
 
 
 async def abstain(state: AbstainInput, runtime: Runtime[Context]) -> AbstainUpdate:
-    """Abstain, and name the first query and the nearest documents, so that the reader can judge or ask otherwise."""
+    """Abstain, and name the first query and the nearest places, so that the reader can look there or ask otherwise."""
     reasons = await _find_reasons(state, runtime.context)
     writer = AnswerWriter(runtime.stream_writer)
     writer.write(wording_of(profile_of(state), state["language"]).abstain(reasons))
@@ -90,11 +90,11 @@ async def _find_reasons(state: AbstainInput, context: Context) -> list[Reason]:
 
 
 def _name_nearest(searched: str, sources: Sequence[Source]) -> list[str]:
-    """Return the titles of the documents that have half of the question's words at least: others are about something
-    else, and naming them would send the reader there in vain."""
+    """Return title and heading of the sources that have half of the question's words at least: others are about
+    something else, and naming them would send the reader there in vain."""
     terms = set(analyse(searched))
     near = [
-        source["title"]
+        name_place(source["title"], source["heading_path"][-1:])
         for source in sources
         if 2 * len(terms & find_terms(f"{name_place(source['title'], source['heading_path'])} {source['text']}"))
         >= max(len(terms), 1)

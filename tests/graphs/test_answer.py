@@ -116,7 +116,7 @@ async def test_what_the_documents_do_not_hold_is_said_after_bounded_retries(
     assert done["answer"].endswith("Nothing I found comes close.")
     near, _ = await ask(services, "Who is the composer of the barometer sonata of the Falke?")
     assert near["abstained"]
-    assert "The nearest I found is in “Station handbook”" in near["answer"]
+    assert "The nearest I found is in “Station handbook › " in near["answer"]
 
 
 async def test_an_empty_workspace_abstains(services: Services) -> None:
