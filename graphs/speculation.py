@@ -12,6 +12,7 @@ Neither the nodes nor the graph's picture know of this. docs/decisions/13-specul
 import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, cast
 
@@ -25,6 +26,9 @@ from nodes.context import Context, Models
 from nodes.scope import profile_of
 
 State = Mapping[str, Any]
+
+STEPS_AHEAD: ContextVar[int] = ContextVar("steps_ahead", default=0)
+"""Number of steps by which what runs is ahead of the graph's own step."""
 
 _JUDGED = ("route", "grade")
 
@@ -99,6 +103,7 @@ class Speculation:
             if following == "retrieve":
                 # Local routing adds words to the query that a model would not.
                 state = {**state, "query": state["standalone_question"]}
+            STEPS_AHEAD.set(STEPS_AHEAD.get() + 1)
             self._runs[following] = Ahead(nodes[following], state, runtime)
             if following == "generate":
                 return

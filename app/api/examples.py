@@ -159,7 +159,6 @@ TRACE: dict[str, Any] = {
                 }
             ],
             "more_calls": 0,
-            "ahead": None,
             "candidates": [
                 {
                     "chunk_id": _CITATION["chunk_id"],

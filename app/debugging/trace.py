@@ -35,13 +35,6 @@ _LONGEST = 160
 """Characters of a changed value."""
 _NO_PASSAGES: Mapping[str, Mapping[str, Any]] = {}
 _SEARCHES = frozenset({"search_dense", "search_lexical", "score_dense", "score_lexical"})
-_METHODS_OF: Mapping[str, frozenset[str]] = {
-    "retrieve": _SEARCHES,
-    "rerank": frozenset({"read_passages"}),
-    "grade": frozenset({"read"}),
-    "generate": frozenset({"stream"}),
-}
-"""Methods that only this node calls."""
 _LEGS: tuple[Literal["dense", "lexical"], ...] = ("dense", "lexical")
 
 
@@ -154,8 +147,6 @@ class TracedStep(TypedDict):
     calls: list[TracedCall]
     more_calls: int
     """Calls beyond those that are listed."""
-    ahead: str | None
-    """The step during which this one's calls were made, where it was run ahead of its time."""
     candidates: list[TracedCandidate]
     """For retrieve and rerank: best first; then, for retrieve, what its searches found and it left out."""
     grade: Grade | None
@@ -295,19 +286,10 @@ def _trace_step(
         usage=recorded["usage"] if recorded else [],
         calls=[_describe_call(call) for call in calls[:MAX_CALLS]],
         more_calls=max(0, len(calls) - MAX_CALLS),
-        ahead=_find_ahead(run, step, names) if ran and not calls else None,
         candidates=_trace_candidates(run, step, old, passages) if searched else [],
         grade=_describe_grade(values) if step.node == "grade" else None,
         claims=values["verification"]["claims"] if step.node == "verify" else [],
     )
-
-
-def _find_ahead(run: SavedRun, step: SavedStep, names: Sequence[str]) -> str | None:
-    """Return the name of the last step before this one during which calls of its kind were made."""
-    methods = _METHODS_OF.get(step.node, frozenset())
-    made = {call.step for call in run.tape.calls if call.method in methods} if run.tape is not None else set()
-    before = list(zip(run.steps, names[:-1], strict=False))
-    return next((name for each, name in reversed(before) if each.number in made and each.node != step.node), None)
 
 
 def _list_searches(run: SavedRun, number: int) -> list[Call]:

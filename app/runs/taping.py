@@ -24,6 +24,7 @@ from domain.ports.reranking import Reranker
 from domain.ports.unit_scoring import UnitScorer
 from domain.scope import Scope
 from domain.tapes import Call, Tape
+from graphs.speculation import STEPS_AHEAD
 from nodes.context import Context, Ledger, Models
 
 _DIFF_LINES = 40
@@ -336,4 +337,4 @@ def _key(port: str, method: str, request: Mapping[str, Any]) -> bytes:
 
 
 def _read_step() -> int:
-    return cast(int, get_config()["metadata"]["langgraph_step"])
+    return cast(int, get_config()["metadata"]["langgraph_step"]) + STEPS_AHEAD.get()

@@ -10,6 +10,7 @@ from domain.ports.embedding import Vector
 from domain.ports.judgement import Quote
 from domain.ports.unit_scoring import UnitScorer
 from domain.scope import Scope
+from domain.text.terms import find_terms
 from nodes.local.reading.questions import read_question
 from nodes.local.reading.scoring import score_units
 from nodes.local.reading.units import Unit
@@ -17,6 +18,9 @@ from nodes.quoting import LONG_ANSWER, SHORT_ANSWER
 
 _ADDED = 0.07
 """Probability that a further passage must have."""
+
+_SAME = 0.75
+"""Share of words that two sentences about the same thing have in common: one word in six may be another."""
 
 _BRIEF_COST, _LONG_COST = 0.0025, 0.0005
 """Probability that a further word must bring, where one thing is asked for, and several."""
@@ -43,6 +47,8 @@ class LocalFinder:
         goes_on = typed not in (None, question) and question.startswith(typed)
         several = read_question(typed or question).several and not goes_on
         passages = choose_passages(scored.units, scored.shares, most, several=several, said=said)
+        if passages and (rival := find_rival(scored.units, scored.shares, passages[0])) is not None:
+            passages = add_rival(passages, rival, most, limit_words(said, several=several))
         return [_quote(scored.units, passage) for passage in passages]
 
 
@@ -65,8 +71,7 @@ def choose_passages(units: Sequence[Unit], shares: Vector, most: int, *, several
     Where several things are asked for, a list is quoted whole, and the best passage goes on with what follows it.
     """
     own, upto = _count_words(units)
-    budget, cost = (LONG_ANSWER, _LONG_COST) if several else (SHORT_ANSWER, _BRIEF_COST)
-    budget -= said
+    budget, cost = limit_words(said, several=several), _LONG_COST if several else _BRIEF_COST
     if several:
         shares = _even_out(units, shares)
     chosen: list[Passage] = []
@@ -80,6 +85,48 @@ def choose_passages(units: Sequence[Unit], shares: Vector, most: int, *, several
         return chosen
     longer = _extend(units, chosen[0], upto, chosen[0].words + budget)
     return [longer, *(p for p in chosen[1:] if p.last < longer.first or p.first > longer.last)]
+
+
+def limit_words(said: int, *, several: bool) -> int:
+    """Return how many words may be quoted in an answer that has `said` words already."""
+    return (LONG_ANSWER if several else SHORT_ANSWER) - said
+
+
+def find_rival(units: Sequence[Unit], shares: Vector, best: Passage) -> Passage | None:
+    """Return the sentence or item of another document that has the words of the one that answers best and other
+    numbers. Such a sentence is nearly as good an answer, and whoever reads one has to know of both."""
+    answer = max(range(best.first, best.last + 1), key=lambda position: float(shares[position]))
+    words, numbers = _read_numbers(units[answer])
+    if not numbers or not words:
+        return None
+    document = units[answer].source["document_id"]
+    for position, unit in enumerate(units):
+        if unit.source["document_id"] == document or unit.kind in ("table", "code"):
+            continue
+        other_words, other_numbers = _read_numbers(unit)
+        same = len(words & other_words) / len(words | other_words) if other_words else 0.0
+        if same >= _SAME and other_numbers and not numbers & other_numbers:
+            return Passage(position, position, len(unit.whole.split()) + 1, float(shares[position]))
+    return None
+
+
+def add_rival(passages: Sequence[Passage], rival: Passage, most: int, budget: int) -> list[Passage]:
+    """Return the passages with the rival behind the best, as many as there may be in `budget` words. Nothing changes
+    where it is quoted already or there is no room for it."""
+    kept = [passages[0]]
+    if any(p.first <= rival.first <= p.last for p in passages) or kept[0].words + rival.words > budget:
+        return list(passages)
+    for passage in (rival, *passages[1:]):
+        if len(kept) < most and sum(p.words for p in kept) + passage.words <= budget:
+            kept.append(passage)
+    return kept
+
+
+def _read_numbers(unit: Unit) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the unit's terms without digits, and those with."""
+    terms = find_terms(unit.text)
+    numbers = frozenset(term for term in terms if any(character.isdigit() for character in term))
+    return terms - numbers, numbers
 
 
 def _even_out(units: Sequence[Unit], shares: Vector) -> Vector:

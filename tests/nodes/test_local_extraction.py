@@ -7,7 +7,7 @@ from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.documents import Source
 from domain.ports.judgement import Quote
 from domain.scope import Scope
-from nodes.local.extraction import LocalFinder, choose_passages
+from nodes.local.extraction import LocalFinder, Passage, add_rival, choose_passages
 from nodes.local.reading.questions import read_question
 from nodes.local.reading.units import Unit, split_units
 from nodes.quoting import LONG_ANSWER, SHORT_ANSWER, render_quote
@@ -243,10 +243,20 @@ async def test_a_row_far_down_a_long_table_is_read_and_quoted_under_its_header(e
     assert [(unit.text[:4], unit.introduction) for unit in split_units(worded)] == [("W300", lead), ("W301", lead)]
 
 
-async def test_two_documents_that_disagree_are_both_quoted(embedder: OnnxEmbedder) -> None:
+async def test_a_sentence_of_another_document_with_another_number_is_quoted_too(embedder: OnnxEmbedder) -> None:
     first = source(1, "A hotel may cost 130 euros per night.", score=0.9)
-    other = source(2, "A hotel may cost 150 euros per night.", title="Old rules", score=0.7)
+    other = source(2, "A hotel may cost 150 euros per night.", title="Old rules", score=0.1)
+    same = source(3, "A hotel may cost 130 euros per night.", title="Copy", score=0.1)
     question = "How much may a hotel cost per night?"
     assert [q.number for q in await quotes_of(question, [first, other], embedder)] == [1, 2]
-    meals = source(4, "A meal may cost 40 euros per day.", title="Meals", score=0.7)
+    meals = source(4, "A meal may cost 40 euros per day.", title="Meals", score=0.1)
     assert 4 not in [q.number for q in await quotes_of(question, [first, meals], embedder)]
+    assert [q.number for q in await quotes_of(question, [first, same, other], embedder)][:2] == [1, 2]
+
+
+def test_a_rival_does_not_make_an_answer_too_long() -> None:
+    best, second, rival = Passage(0, 3, 60, 0.8), Passage(5, 5, 10, 0.2), Passage(9, 9, 12, 0.01)
+    assert add_rival([best, second], rival, 2, 72) == [best, rival]
+    assert add_rival([best, second], rival, 3, 72) == [best, rival]
+    assert add_rival([best, second], rival, 3, 71) == [best, second]
+    assert add_rival([best, rival], rival, 2, 72) == [best, rival]

@@ -89,7 +89,7 @@ def test_without_a_conversation_nothing_is_added() -> None:
 
 
 def test_words_that_the_question_has_are_not_repeated() -> None:
-    assert make_standalone("Does its warranty end?", WARRANTY) == "Does its warranty end? (Lindenhof W2 long 24 months)"
+    assert make_standalone("Does its warranty end?", WARRANTY) == "Does its warranty end? (Lindenhof W2 24 months long)"
 
 
 def test_a_chain_of_follow_ups_keeps_the_topic() -> None:
@@ -134,4 +134,4 @@ def test_nothing_is_carried_over_from_what_an_answer_says_of_itself() -> None:
     abstained |= {"answer": "The documents do not answer this.", "outcome": "abstained"}
     framed |= {"answer": f"{said}24 months.", "framing": Framing(opening=len(said), closing=0)}
     assert make_standalone("Does it end?", [abstained]) == "Does it end? (long warranty)"
-    assert make_standalone("Does it end?", [framed]) == "Does it end? (long warranty 24 months)"
+    assert make_standalone("Does it end?", [framed]) == "Does it end? (24 months long warranty)"

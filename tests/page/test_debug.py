@@ -242,9 +242,8 @@ async def test_a_run_in_progress_lights_its_nodes(page: Page, slow_service: Serv
         await expect(page.locator(".tools-pane")).to_contain_text("When the run has ended")
         await expect(page.locator(".summary .badge")).not_to_have_text("running", timeout=30_000)
         await expect(page.locator(".node.now")).to_have_count(0)
-    # The answer was begun while the question was still being read.
+    # The answer was begun while the question was still being read; it is shown where it belongs.
     await page.locator("[data-step=generate]").click()
-    await page.locator(".note.plain button").click()
     await page.locator(".calls summary").last.click()
     await expect(page.locator(".calls details[open] pre").first).to_be_visible()
 

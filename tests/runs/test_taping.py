@@ -76,7 +76,7 @@ def test_every_port_of_a_context_is_recorded_and_played(context: Context) -> Non
     calls = {place for place, port in given.items() if port.stands_for not in NO_CALLS}
     assert {
         ".library",
-        ".judges.verifier.embedder",
+        ".judges.router.embedder",
         ".judges.grader.unit_scorer",
         ".judges.grader.reader",
         ".rerankers.name",

@@ -24,7 +24,6 @@ export function Step({ trace, step, choose, inFile }) {
     ${step.candidates.length > 0 && html`<h3>Passages</h3><${Candidates} candidates=${step.candidates} />`}
     <${Changes} changed=${step.changed} />
     ${step.calls.length > 0 && html`<${Calls} step=${step} />`}
-    ${step.ahead && html`<p class="note plain">It was run ahead: its calls were made during <button type="button" class="quiet" onClick=${() => choose(step.ahead)}>${step.ahead}</button></p>`}
     ${!trace.taped && trace.untaped && html`<p class="soft">${visible(trace.untaped)}</p>`}
     ${!inFile && !trace.running && html`<${State} runId=${trace.run_id} step=${step.name} />`}`;
 }
