@@ -186,9 +186,8 @@ def trace(run: SavedRun) -> Trace:
     record, passages = run.record, read_passages(run)
     steps: list[TracedStep] = []
     before: SavedStep | None = None
-    names = name_steps(run)
-    for place, step in enumerate(run.steps):
-        steps.append(_trace_step(run, step, before, names[: place + 1], passages))
+    for step, name in zip(run.steps, name_steps(run), strict=True):
+        steps.append(_trace_step(run, step, before, name, passages))
         before = step
     return Trace(
         run_id=record.run_id,
@@ -262,10 +261,10 @@ def _trace_step(
     run: SavedRun,
     step: SavedStep,
     before: SavedStep | None,
-    names: Sequence[str],
+    name: str,
     passages: Mapping[str, Mapping[str, Any]],
 ) -> TracedStep:
-    """Describe a step. `names` are those of the run's steps, up to this one."""
+    """Describe a step, which has this name in the run."""
     values, old = step.values, dict(before.values) if before is not None else {}
     if before is not None and before.node == START:
         # What the thread's last question left is reset, which says nothing of this one.
@@ -276,7 +275,7 @@ def _trace_step(
     searched = step.node in ("retrieve", "rerank") and ran
     return TracedStep(
         number=step.number,
-        name=names[-1],
+        name=name,
         node=step.node,
         checkpoint_id=step.checkpoint_id,
         ms=step.ms,
@@ -293,8 +292,8 @@ def _trace_step(
 
 
 def _list_searches(run: SavedRun, number: int) -> list[Call]:
-    """Return the searches of the retrieve step of that number. Where a language model was asked how to read the
-    question, they may have been made during the step before."""
+    """Return the searches of the retrieve step of that number. On tapes of 23 November 2026 and before, those that ran
+    ahead have the number of the step before."""
     if run.tape is None:
         return []
     searches = [call for call in run.tape.calls if call.method in _SEARCHES and call.step <= number]

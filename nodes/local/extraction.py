@@ -44,8 +44,8 @@ class LocalFinder:
     ) -> list[Quote]:
         scored = await score_units(question, sources, self.unit_scorer, scope, typed=typed)
         # A follow-up asks for one thing more, unless it only wants the last question answered otherwise.
-        goes_on = typed not in (None, question) and question.startswith(typed)
-        several = read_question(typed or question).several and not goes_on
+        asks_more = typed not in (None, question) and question.startswith(typed)
+        several = read_question(typed or question).several and not asks_more
         passages = choose_passages(scored.units, scored.shares, most, several=several, said=said)
         if passages and (rival := find_rival(scored.units, scored.shares, passages[0])) is not None:
             passages = add_rival(passages, rival, most, limit_words(said, several=several))
@@ -141,15 +141,12 @@ def _even_out(units: Sequence[Unit], shares: Vector) -> Vector:
 
 def _extend(units: Sequence[Unit], passage: Passage, upto: Sequence[int], budget: int) -> Passage:
     """Return the passage with what follows it under the same heading, in at most `budget` words."""
-    last, count = passage.last, passage.words
-    while last + 1 < len(units) and _goes_on(units[last], units[last + 1]):
-        longer = count + upto[last + 1] - upto[last]
-        if longer > budget:
-            break
-        last, count = last + 1, longer
+    last, before = passage.last, passage.words - upto[passage.last]
+    while last + 1 < len(units) and _goes_on(units[last], units[last + 1]) and before + upto[last + 1] <= budget:
+        last += 1
     while _announces(units[last]) and last > passage.last:
         last -= 1
-    return Passage(passage.first, last, passage.words + upto[last] - upto[passage.last], passage.share)
+    return Passage(passage.first, last, before + upto[last], passage.share)
 
 
 def _find_best(

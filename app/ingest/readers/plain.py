@@ -12,7 +12,7 @@ from domain.text.tables import is_row
 
 _UNDERLINE = re.compile(r"(={3,}|-{3,}|~{3,})\s*")
 _LONGEST_HEADING = 120
-_NUMBERED = re.compile(r"(?P<number>\d{1,3}(?:\.\d{1,3})*)\.?[ \t]+(?=[^\W\d_])(?P<words>.*[^\s.,;:])\s*")
+_NUMBERED = re.compile(r"(?P<number>\d{1,3}(?:\.\d{1,3})*)\.?[ \t]+(?=[^\W\d_]).*[^\s.,;:]\s*")
 """A numbered heading, at the margin: "5. Project Leader", "5.1 Powers"."""
 
 
@@ -89,9 +89,8 @@ def _find_numbered(lines: Sequence[str]) -> dict[int, int]:
     have numbers of several parts. Of headings of the same number, the first stands in a table of contents."""
     found: dict[str, int] = {}
     for number, line in enumerate(lines):
-        heading = _NUMBERED.fullmatch(line)
         alone = not (number and lines[number - 1].strip()) and not (lines[number + 1 : number + 2] or [""])[0].strip()
-        if heading and alone and len(line) <= _LONGEST_HEADING:
+        if alone and len(line) <= _LONGEST_HEADING and (heading := _NUMBERED.fullmatch(line)):
             found[heading["number"]] = number
     if not any("." in number for number in found):
         return {}
