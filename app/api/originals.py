@@ -148,7 +148,7 @@ async def _read(originals: OriginalStore, workspace: str, content_hash: str) -> 
 def _describe_blocks(text: str, places: Sequence[Place]) -> list[dict[str, Any]]:
     starts = [place.start for place in places]
     lines = [line for place in places for line in place.lines]
-    line_starts = [line.start for line in lines]
+    line_ends = [line.end for line in lines]
     headings: list[tuple[int, str]] = []
     described = []
     for block in read_blocks(text):
@@ -160,7 +160,8 @@ def _describe_blocks(text: str, places: Sequence[Place]) -> list[dict[str, Any]]
         # Before headings were marked in the text, only chunks said under which they stand.
         place = places[max(0, bisect_right(starts, block.start) - 1)] if places else None
         path = [heading for _, heading in headings] or ([] if place is None else list(place.heading_path))
-        line = lines[max(0, bisect_right(line_starts, block.start) - 1)] if lines else None
+        # A heading's mark stands before the line that it marks.
+        line = lines[min(bisect_right(line_ends, block.start), len(lines) - 1)] if lines else None
         described.append(
             {
                 "kind": block.kind,
