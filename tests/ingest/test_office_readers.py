@@ -244,6 +244,31 @@ def test_rich_text_keeps_headings_lists_and_tables() -> None:
         "After the link.",
     ]
     assert document.sections[-1].heading_path == ("Garden rules",)
+    assert document.unseen_words == 2
+
+
+WHITE_RTF = (
+    rb"""{\rtf1{\colortbl;\red255\green255\blue255;\red255\green0\blue0;}Seen.{\cf1 White words.}{\cf2  Red.}\par}"""
+)
+
+
+def test_rich_text_leaves_out_white_and_tiny_letters() -> None:
+    document = read_document("a.rtf", WHITE_RTF.replace(rb"{\cf2", rb"{\fs1 Tiny words.}{\cf2"))
+    assert (document.text, document.unseen_words) == ("Seen. Red.", 4)
+
+
+def test_white_letters_of_rich_text_on_a_colour_are_kept() -> None:
+    document = read_document("a.rtf", WHITE_RTF.replace(rb"{\cf1", rb"{\highlight2\cf1"))
+    assert document.text == "Seen.White words. Red."
+    assert document.unseen_words == 0
+
+
+def test_a_slide_that_is_hidden_is_left_out() -> None:
+    deck = Presentation(io.BytesIO(make_deck()))
+    deck.slides[2]._element.set("show", "0")
+    document = read_document("deck.pptx", save(deck))
+    assert "Thank you" not in document.text
+    assert document.unseen_words == 2
 
 
 ODT_BODY = """<office:document-content xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0"
@@ -283,6 +308,22 @@ def test_an_opendocument_text_keeps_headings_lists_tables_and_notes() -> None:
         "Not in winter.",
     ]
     assert document.title == "Garden rules"
+    assert document.unseen_words == 1
+
+
+@pytest.mark.parametrize(
+    ("properties", "unseen"),
+    [
+        ('fo:color="#ffffff"', 1),
+        ('fo:font-size="0.5pt"', 1),
+        ('fo:color="#ffffff" fo:background-color="#000080"', 0),
+        ('fo:color="#ff0000" fo:font-size="9pt"', 0),
+    ],
+)
+def test_an_opendocument_text_leaves_out_white_and_tiny_letters(properties: str, unseen: int) -> None:
+    declared = 'xmlns:fo="urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0"'
+    document = read_document("a.odt", make_odt(ODT_BODY.replace('text:display="none"', f"{declared} {properties}")))
+    assert ("secret" not in document.text, document.unseen_words) == (bool(unseen), unseen)
 
 
 def bomb(of: bytes, part: str) -> bytes:

@@ -17,12 +17,11 @@ _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 _TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
 _STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
 _DC = "{http://purl.org/dc/elements/1.1/}"
+_FO = "{urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0}"
 
 _HIDDEN = frozenset(
     {
         f"{_TEXT}tracked-changes",
-        f"{_TEXT}hidden-text",
-        f"{_TEXT}hidden-paragraph",
         f"{_OFFICE}annotation",
         f"{_OFFICE}annotation-end",
         f"{_OFFICE}forms",
@@ -31,6 +30,12 @@ _HIDDEN = frozenset(
         f"{_TEXT}note-citation",
     }
 )
+"""What is no part of the text."""
+_UNSEEN = frozenset({f"{_TEXT}hidden-text", f"{_TEXT}hidden-paragraph"})
+_SMALLEST = 1.0
+"""Size of type, in points, below which nobody reads it."""
+_COLORS = frozenset({"transparent", "#ffffff", ""})
+"""Backgrounds on which white letters cannot be seen."""
 _CONTAINERS = frozenset({f"{_TEXT}section", f"{_TEXT}index-body", f"{_OFFICE}text"})
 _MOST_REPEATS = 100
 """Largest number of times that a cell, row or space is repeated. Sheets state thousands for empty ones."""
@@ -71,14 +76,25 @@ def _find_numbered_lists(styles: list[etree._Element]) -> set[tuple[str, int]]:
 
 
 def _find_hidden_styles(styles: list[etree._Element]) -> set[str]:
-    """Return the names of styles whose text is not shown."""
+    """Return the names of styles whose text nobody sees: hidden, of no size, or white where nothing in the document
+    has a colour behind it."""
+    on_white = all(
+        properties.get(f"{_FO}background-color", "").lower() in _COLORS for part in styles for properties in part.iter()
+    )
     return {
         style.get(f"{_STYLE}name", "")
         for part in styles
         for style in part.iter(f"{_STYLE}style")
         for properties in style.iter(f"{_STYLE}text-properties")
         if properties.get(f"{_TEXT}display") == "none"
+        or (on_white and properties.get(f"{_FO}color", "").lower() == "#ffffff")
+        or _is_tiny(properties.get(f"{_FO}font-size", ""))
     }
+
+
+def _is_tiny(size: str) -> bool:
+    points = re.fullmatch(r"(\d{1,4}(?:\.\d{1,9})?)pt", size)
+    return points is not None and float(points[1]) < _SMALLEST
 
 
 class _Reader:
@@ -94,7 +110,9 @@ class _Reader:
             if element.tag in _HIDDEN:
                 continue
             if element.tag in _CONTAINERS:
-                if element.get(f"{_TEXT}display") != "none":
+                if element.get(f"{_TEXT}display") == "none":
+                    self._note(element)
+                else:
                     self.add_children(element)
             elif element.tag == f"{_TEXT}h":
                 level = element.get(f"{_TEXT}outline-level", "1")
@@ -166,6 +184,7 @@ class _Reader:
     def _spell(self, element: etree._Element) -> str:
         """Return the words that are shown, without those of notes and comments."""
         if element.get(f"{_TEXT}style-name") in self._hidden:
+            self._note(element)
             return ""
         words: list[str] = []
         self._collect(element, words)
@@ -181,11 +200,16 @@ class _Reader:
                 words.append(" ")
             elif child.tag in (f"{_TEXT}note", f"{_TABLE}table") or child.tag in _HIDDEN:
                 pass
-            elif child.get(f"{_TEXT}style-name") not in self._hidden:
+            elif child.tag in _UNSEEN or child.get(f"{_TEXT}style-name") in self._hidden:
+                self._note(child)
+            else:
                 self._collect(child, words)
                 if child.tag == f"{_TEXT}p":  # in a frame
                     words.append("\n")
             words.append(child.tail or "")
+
+    def _note(self, element: etree._Element) -> None:
+        self.assembly.unseen_words += len("".join(element.itertext()).split())
 
 
 def _read_count(stated: str | None) -> int:

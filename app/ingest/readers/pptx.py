@@ -27,7 +27,8 @@ _MAX_CHART_ROWS = 500
 
 
 def read_pptx(source: str, data: bytes) -> ParsedDocument:
-    """Read a presentation: of each slide title, text, lists, tables, figures of charts, and the speaker's notes.
+    """Read a presentation: of each slide that is not hidden title, text, lists, tables, figures of charts, and
+    the speaker's notes.
 
     Raises `OversizedDocument`, `UnreadableDocument`, and python-pptx's errors for missing or malformed parts.
     """
@@ -35,7 +36,10 @@ def read_pptx(source: str, data: bytes) -> ParsedDocument:
     presentation = Presentation(io.BytesIO(data))
     assembly = Assembly()
     for number, slide in enumerate(presentation.slides, start=1):
-        _add_slide(assembly, slide, number)
+        if slide._element.get("show") in ("0", "false"):
+            assembly.unseen_words += sum(len((t.text or "").split()) for t in slide._element.iter(qn("a:t")))
+        else:
+            _add_slide(assembly, slide, number)
     return assembly.finish(None, source)
 
 

@@ -12,13 +12,16 @@ from domain.documents import ParsedDocument
 MAX_DEPTH = 1000
 """Nested groups whose formatting is kept apart; deeper ones share it."""
 
+MAX_COLORS = 1000
+"""Colours of the document that are read."""
+
 _TOKEN = re.compile(
     rb"\\bin(?P<size>\d{1,9}) ?|\\(?P<word>[a-z]{1,32})(?P<number>-?\d{1,10})? ?|\\'(?P<hex>[0-9a-f]{2})"
     rb"|\\(?P<symbol>[^a-z])|(?P<brace>[{}])|[\r\n]+|(?P<text>[^\\{}\r\n]+)",
     re.IGNORECASE | re.DOTALL,
 )
 _SKIPPED = frozenset(
-    b"colortbl datastore filetbl generator info listtable listoverridetable nonshppict object objdata pict private "
+    b"datastore filetbl generator info listtable listoverridetable nonshppict object objdata pict private "
     b"revtbl rsidtbl themedata colorschememapping latentstyles xmlnstbl header headerl headerr headerf footer footerl "
     b"footerr footerf footnotesep fldinst bkmkstart bkmkend atnid atnauthor annotation pntxta pntxtb ftnsep ftnsepc "
     b"ftncn aftnsep aftnsepc aftncn wgrffmtfilter template mmathPr sp shpinst levelnumbers leveltext listname".split()
@@ -42,12 +45,18 @@ _CHARSETS = {
     77: "mac_roman", 128: "cp932", 129: "cp949", 134: "cp936", 136: "cp950", 161: "cp1253", 162: "cp1254",
     163: "cp1258", 177: "cp1255", 178: "cp1256", 186: "cp1257", 204: "cp1251", 222: "cp874", 238: "cp1250",
 }  # fmt: skip
+_WHITE = (255, 255, 255)
+_SMALLEST = 2
+"""Size of type, in half points, below which nobody reads it."""
+_CHANNELS = (b"red", b"green", b"blue")
+_BACKGROUNDS = frozenset({b"cb", b"highlight", b"chcbpat", b"chcfpat", b"chshdng", b"cbpat", b"clcbpat", b"shading"})
+"""Colours behind the text, which make white letters visible."""
 _HEADING = re.compile(r"(?:heading|überschrift|titre|título) (\d)", re.IGNORECASE)
 
 
 def read_rtf(source: str, data: bytes) -> ParsedDocument:
-    """Read an RTF document: headings, paragraphs, lists, tables and notes, without hidden text, page headers and
-    footers. Takes linear time. Raises `OversizedDocument`."""
+    """Read an RTF document: headings, paragraphs, lists, tables and notes, without page headers and
+    footers, and without text that is hidden, white or of no size. Takes linear time. Raises `OversizedDocument`."""
     reader = _Reader()
     reader.read(data)
     return reader.assembly.finish(None, source)
@@ -58,8 +67,12 @@ class _State:
     """What holds until its group ends."""
 
     destination: str = ""
-    """Where text goes: empty to the document; "skip", "fonts", "styles" or "marker"."""
+    """Where text goes: empty to the document; "skip", "colors", "fonts", "styles" or "marker"."""
     is_hidden: bool = False
+    color: int = 0
+    """Place in the table of colours; 0: that of the reader."""
+    size: int = 24
+    """Half points."""
     fallback: int = 1
     """Characters that follow a Unicode character for readers that do not know it."""
     font: int = -1
@@ -90,11 +103,14 @@ class _Reader:
         self._stack: list[_State] = []
         self._encoding = "cp1252"
         self._fonts: dict[int, str] = {}
+        self._colors: list[list[int]] = [[0, 0, 0]]
+        self._has_backgrounds = False
         self._styles: dict[int, int] = {}
         self._style = 0
         self._style_name: list[str] = []
         self._paragraph = _Paragraph()
         self._words: list[str] = []
+        self._unseen: list[str] = []
         self._marker: list[str] = []
         self._items: list[str] = []
         self._table = _Table()
@@ -103,6 +119,8 @@ class _Reader:
 
     def read(self, data: bytes) -> None:
         """Read the whole document."""
+        # Where it has colours behind text at all, white letters are taken to stand on one.
+        self._has_backgrounds = any(word in _BACKGROUNDS and number for word, number, _ in _tokenize(data))
         for word, number, token in _tokenize(data):
             if word != b"'":
                 self._flush_bytes()
@@ -114,6 +132,8 @@ class _Reader:
                     self._stack.append(self._state)
             elif word == b"}":
                 self._skip = 0
+                if self._is_unseen():
+                    self._unseen.append(" ")
                 if self._state.destination == "styles":
                     self._end_style()
                 if self._stack:
@@ -135,6 +155,7 @@ class _Reader:
         self._end_paragraph()
         self._end_table()
         self._end_list()
+        self.assembly.unseen_words = len("".join(self._unseen).split())
 
     def _control(self, word: bytes, number: int | None) -> None:
         state = self._state
@@ -144,6 +165,10 @@ class _Reader:
             return
         if word in _SKIPPED:
             state.destination = "skip"
+        elif word == b"colortbl":
+            state.destination = "colors"
+        elif word in _CHANNELS and state.destination == "colors":
+            self._colors[-1][_CHANNELS.index(word)] = number or 0
         elif word == b"fonttbl":
             state.destination = "fonts"
         elif word == b"stylesheet":
@@ -176,7 +201,11 @@ class _Reader:
         if word == b"pard":
             self._paragraph = _Paragraph()
         elif word == b"plain":
-            self._state.is_hidden = False
+            self._state.is_hidden, self._state.color, self._state.size = False, 0, 24
+        elif word == b"cf":
+            self._state.color = number or 0
+        elif word == b"fs":
+            self._state.size = 24 if number is None else number
         elif word == b"s":
             self._paragraph.level = self._styles.get(number or 0, 0)
         elif word == b"outlinelevel":
@@ -196,6 +225,7 @@ class _Reader:
                 self._table.rows.append(self._table.cells)
             self._table.cells = []
         elif word in (b"par", b"sect", b"page", b"footnote"):
+            self._unseen.append(" ")
             self._end_paragraph()
 
     def _write(self, text: str) -> None:
@@ -204,8 +234,17 @@ class _Reader:
                 self._marker.append(text)
             case "styles":
                 self._style_name.append(text)
-            case "" if not self._state.is_hidden:
-                self._words.append(text)
+            case "colors":
+                self._colors += [[0, 0, 0] for _ in range(min(text.count(";"), MAX_COLORS - len(self._colors)))]
+            case "":
+                (self._unseen if self._is_unseen() else self._words).append(text)
+
+    def _is_unseen(self) -> bool:
+        state = self._state
+        if state.is_hidden or state.size < _SMALLEST:
+            return True
+        is_white = 0 < state.color < len(self._colors) and tuple(self._colors[state.color]) == _WHITE
+        return is_white and not self._has_backgrounds
 
     def _flush_bytes(self) -> None:
         if self._bytes:
