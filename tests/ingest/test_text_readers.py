@@ -529,8 +529,9 @@ Members pay
 """
 
 
-def test_numbered_lines_of_plain_text_are_headings() -> None:
-    document = read_document("statutes.txt", STATUTES.encode())
+@pytest.mark.parametrize("indent", ["", "  "])
+def test_numbered_lines_of_plain_text_are_headings(indent: str) -> None:
+    document = read_document("statutes.txt", STATUTES.replace("\n1.1", f"\n{indent}1.1").encode())
     assert [path for path, _ in list_sections(document)] == [
         (),
         ("1. Members",),
@@ -572,6 +573,19 @@ def test_a_cell_across_columns_with_headers_is_repeated() -> None:
         b"<tr><td colspan=3>Prices with tax</table>"
     )
     assert read_document("x.html", page).text.split("\n")[2:] == ["North | 40 euros | 40 euros", "Prices with tax |  |"]
+
+
+def test_a_cell_across_the_first_row_is_the_title_and_bold_cells_are_headers() -> None:
+    page = (
+        b"<table><tr><td colspan=2><b>Fees of 2025</b><tr><td><b>Berth</b><td><p><strong>Day</strong> </p>"
+        b"<tr><td>North<td><b>40</b></table>"
+    )
+    assert read_document("x.html", page).text == "Fees of 2025\n\nBerth | Day\n--- | ---\nNorth | 40"
+
+
+def test_a_cell_that_is_bold_in_part_is_no_header() -> None:
+    page = b"<table><tr><td><b>Note</b> well<td><b>Day</b><tr><td>North<td>40</table>"
+    assert read_document("x.html", page).text == "Note well | Day\nNorth | 40"
 
 
 def test_html_is_titled_without_the_name_of_its_site() -> None:

@@ -391,16 +391,20 @@ class _Table:
         self._row: list[str] = []
         self._spanned: dict[int, tuple[int, str]] = {}
         """By column: the number of rows still to come, and the cell's text."""
+        self._cells = 0
         self._is_header = False
 
     def open_row(self, *, in_head: bool) -> None:
         self._row = []
+        self._cells = 0
         self._is_header = in_head
         self._are_headers = True
 
     def add_cell(self, text: str, node: LexborNode) -> None:
         self._repeat()
-        self._are_headers &= node.tag == "th"
+        self._cells += 1
+        # Only rows at the top are looked at: many tables mark their header by bold letters alone.
+        self._are_headers &= node.tag == "th" or (not self.rows and _is_bold(node))
         rows, columns = (_read_number(node.attributes.get(name)) for name in ("rowspan", "colspan"))
         # One that spans the whole table is a remark on it.
         is_repeated = 0 < self.headers <= len(self.rows) and columns < len(self.rows[0]) and not self._is_header
@@ -417,6 +421,9 @@ class _Table:
 
     def close_row(self) -> None:
         self._repeat()
+        if not self.rows and not self.caption and self._cells == 1 < len(self._row):
+            # One cell across the first row is a title.
+            self.caption, self._row = self._row[0], []
         if any(self._row):
             if (self._is_header or self._are_headers) and self.headers == len(self.rows):
                 self.headers += 1
@@ -429,6 +436,12 @@ class _Table:
             if rows > 1:
                 self._spanned[len(self._row)] = rows - 1, text
             self._row.append(text)
+
+
+def _is_bold(cell: LexborNode) -> bool:
+    """Return True where all words of the cell are bold."""
+    bold = cell.css_first("b, strong")
+    return bold is not None and bold.text().split() == cell.text().split() != []
 
 
 def _read_number(value: str | None) -> int:

@@ -12,8 +12,11 @@ from domain.text.tables import is_row
 
 _UNDERLINE = re.compile(r"(={3,}|-{3,}|~{3,})\s*")
 _LONGEST_HEADING = 120
-_NUMBERED = re.compile(r"(?P<number>\d{1,3}(?:\.\d{1,3})*)\.?[ \t]+(?=[^\W\d_]).*[^\s.,;:]\s*")
-"""A numbered heading, at the margin: "5. Project Leader", "5.1 Powers"."""
+_NUMBERED = re.compile(
+    r"(?:[ \t]{1,8}(?=\d+\.\d))?(?P<number>\d{1,3}(?:\.\d{1,3})*)\.?[ \t]+(?=[^\W\d_]).*[^\s.,;:]\s*"
+)
+"""A numbered heading: "5. Project Leader", "5.1 Powers". Indented, only a number of several parts is one, because items
+are numbered too."""
 
 
 def read_plain(source: str, data: bytes) -> ParsedDocument:
