@@ -22,7 +22,7 @@ _ORDERS = {"a command to a device", "a personal transaction"}
 _GOODBYE = "a goodbye"
 _MOMENT = "something of this very moment"
 """Kinds of examples with a rule of their own: only what addresses the assistant is about it, asking how to do a thing
-is no order to do it, a goodbye holds no figure, and what names a year is not of this moment."""
+is no order to do it, a goodbye holds no figure and asks nothing, and what names a year is not of this moment."""
 
 _YEAR = re.compile(r"\b(?:1\d|20)\d\d\b")
 
@@ -58,7 +58,7 @@ class LocalRouter:
         impossible = set() if phrases["address"].search(rest) else {_ABOUT_ASSISTANT}
         if phrases["asks"].search(rest):
             impossible |= _ORDERS
-        if re.search(r"\d", rest):
+        if re.search(r"[\d?]", rest):
             impossible.add(_GOODBYE)
         if _YEAR.search(rest):
             impossible.add(_MOMENT)
