@@ -169,7 +169,9 @@ async def test_what_is_posted_belongs_to_the_conversation_that_is_shown(page: Pa
 
 
 async def test_a_conversation_that_is_left_goes_on_without_the_page(page: Page, script: Script) -> None:
-    await page.goto(await script([*tokens("So far"), WAIT], [done("B.", [])], [done("So far, so good.", [])]))
+    whole = [done("So far, so good.", [])]
+    # On a busy machine the page may come back twice, as it may to a real server.
+    await page.goto(await script([*tokens("So far"), WAIT], [done("B.", [])], whole, whole))
     await send(page, "q")
     await expect(page.locator(".answer")).to_have_text("So far")
     await page.get_by_role("button", name="New conversation").click()
@@ -181,7 +183,7 @@ async def test_a_conversation_that_is_left_goes_on_without_the_page(page: Page, 
     await page.go_back()
     await expect(page.locator(".answer")).to_have_text("So far, so good.")
     assert script.stopped == []
-    assert script.came_back == [("r-1", None)]
+    assert set(script.came_back) == {("r-1", None)}
 
 
 async def test_two_windows_of_a_conversation_agree(page: Page, script: Script) -> None:
