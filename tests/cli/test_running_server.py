@@ -1,8 +1,8 @@
 """Commands that use the running server of their home instead of loading the models again."""
 
 import json
-import re
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -93,7 +93,8 @@ def test_a_session_loads_no_model(home: Path, tmp_path: Path) -> None:
     counted = run(home, "cache", "stats")
     counts = re.fullmatch(r"1 hit, (\d+) miss(?:es)?, of which 0 shared a run\n", counted.stdout)
     # A miss that Redis did not hear of is not counted either.
-    assert counts is not None and 1 <= int(counts[1]) <= misses
+    assert counts is not None
+    assert 1 <= int(counts[1]) <= misses
 
     [document] = json.loads(run(home, "documents", "--json").stdout)
     deleted = run(home, "delete", document["id"], "nonsense")
