@@ -1,5 +1,6 @@
 """The debugger's page on the real service."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 import pytest_asyncio
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from tests.page.conftest import Service
 from tests.page.scripted import ask
@@ -112,6 +113,27 @@ async def test_runs_are_filtered_and_what_went_wrong_is_grouped(page: Page, aske
     await expect(page.locator(".summary h1")).to_contain_text("Fidelio")
     await page.go_back()
     await page.get_by_label("Outcome").select_option("")
+    await expect(entries.filter(has_text=QUESTION)).to_have_count(1)
+
+
+async def test_a_slow_answer_about_earlier_filters_changes_nothing(page: Page, asked: Asked) -> None:
+    released = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await released.wait()
+        await route.continue_()
+
+    entries = page.locator(".runs a")
+    await page.route(lambda url: "/api/runs?" in url and "abstained" in url, hold)
+    await page.goto(asked.at("/debug"))
+    await expect(entries.filter(has_text=QUESTION)).to_have_count(1)
+    await page.get_by_label("Outcome").select_option("abstained")
+    async with page.expect_response(lambda response: "/api/runs?" in response.url):
+        await page.get_by_label("Outcome").select_option("")
+    async with page.expect_response(lambda response: "abstained" in response.url) as late:
+        released.set()
+    await (await late.value).finished()
+    await page.evaluate("new Promise((shown) => setTimeout(shown, 200))")
     await expect(entries.filter(has_text=QUESTION)).to_have_count(1)
 
 

@@ -1,4 +1,4 @@
-import { html, useEffect, useState } from "../../vendor/preact-htm.js";
+import { html, useEffect, useRef, useState } from "../../vendor/preact-htm.js";
 import { address, fetchJson } from "../../lib/api.js";
 import { ending, money, time, tone } from "../../lib/figures.js";
 import { useStore } from "../../lib/store.js";
@@ -36,17 +36,21 @@ export function Runs() {
   const [problem, setProblem] = useState("");
   const since = filters.since ?? "7d";
 
+  /** The filters that were chosen last: a slower answer about earlier ones must not take its place. */
+  const latest = useRef(filters);
   /** @param {string | null} after */
   const load = async (after) => {
+    latest.current = filters;
     const query = new URLSearchParams({ since, ...(after && { after }) });
     for (const condition of listConditions(filters)) query.append("where", condition);
     if (filters.workspace) query.set("workspace", filters.workspace);
     try {
       const page = await fetchJson(`/api/runs?${query}`);
+      if (latest.current !== filters) return;
       setList(after ? { ...page, runs: [...list.runs, ...page.runs] } : page);
       setProblem("");
     } catch (error) {
-      setProblem(/** @type {Error} */ (error).message);
+      if (latest.current === filters) setProblem(/** @type {Error} */ (error).message);
     }
   };
   useEffect(() => void load(null), [filters]);
