@@ -480,6 +480,21 @@ def test_words_of_a_page_that_nobody_sees_are_left_out_and_counted() -> None:
     assert (document.text, document.unseen_words) == ("Seen.", 3 * len(styles) + 1)
 
 
+def test_links_around_the_content_are_left_out_where_only_their_name_tells() -> None:
+    links = "".join(f'<li><a href="{name}.html">{name}</a></li>' for name in ("Install", "Usage", "Support"))
+    note = '<div class="sidebar"><p>Closed on Fridays, except in June. See <a href="x.html">hours</a>.</p></div>'
+    menu = '<h2>Lunch menu</h2><div class="menu"><p>Soup</p><p>Bread</p></div>'
+    named = f'<div class="sphinxsidebar"><a href="i.html">Borg 1.2</a><ul>{links}</ul></div>'
+    crumbs = '<ul id="breadcrumbs"><li><a href="/">Home</a> &gt;</li></ul>'
+    content = f"<p>Run it daily.</p><ul>{links}</ul>{note}{menu}"
+    text = read_document("page.html", f"<body>{named}{crumbs}{content}</body>".encode()).text
+    assert "Borg 1.2" not in text
+    assert "Home" not in text
+    assert text.startswith("Run it daily.\n\n- Install\n- Usage\n- Support")
+    assert "Closed on Fridays" in text
+    assert "Soup" in text
+
+
 def test_what_surrounds_the_content_of_a_page_is_left_out() -> None:
     contents = '<ul><li><a href="#a">Doors</a><ul><li><a href="#b">Windows</a></li></ul></li></ul>'
     rest = f'<h1 id="a">Doors<a href="#a">¶</a></h1>{contents}<p>See <a href="#b">windows</a>.<aside>Mind the step.</aside>'

@@ -15,6 +15,13 @@ _NAVIGATION = frozenset({"navigation", "search", "banner", "contentinfo", "menu"
 """Roles of what surrounds the content of a page (WAI-ARIA 1.2, landmarks, and DPUB-ARIA)."""
 _DOCBOOK_NAVIGATION = frozenset({"navheader", "navfooter"})
 """Classes of DocBook's links to the pages before and after, which have no role."""
+_BAR = re.compile(r"sidebar|breadcrumb|pagination|\bnav(?:bar|igation)?\b|\bmenu\b", re.IGNORECASE)
+"""Names that classes and ids of links around the content have in pages without landmarks: those of the unlikely
+candidates of Mozilla's Readability that only name navigation."""
+_BAR_LINKS = 0.7
+"""Share of its letters that stand in links, from which an element of such a name is one: a side bar may hold a note."""
+_MOST_BARS = 50
+"""Elements of such a name in a page that are looked into."""
 _HIDING_STYLE = re.compile(
     r"display\s*:\s*none|visibility\s*:\s*hidden|(?:opacity|font-size)\s*:\s*0(?:\.0*)?(?:[a-z%]{1,4})?\s*(?:;|!|$)"
     r"|(?:left|top|text-indent)\s*:\s*-\d{4,}",
@@ -140,8 +147,23 @@ def _is_contents(node: LexborNode) -> bool:
     return (
         bool(links)
         and all((link.attributes.get("href") or "").startswith("#") for link in links)
-        and len("".join(node.text().split())) == sum(len("".join(link.text().split())) for link in links)
+        and _count_letters(node) == sum(map(_count_letters, links))
     )
+
+
+def _is_named_bar(node: LexborNode) -> bool:
+    attributes = node.attributes
+    return node.tag in _BLOCKS and any(_BAR.search(attributes.get(key) or "") for key in ("class", "id"))
+
+
+def _is_bar(node: LexborNode) -> bool:
+    """Return True for links around the content: an element that is named so and holds hardly anything but links."""
+    letters = _count_letters(node)
+    return letters == 0 or sum(map(_count_letters, node.css("a"))) >= _BAR_LINKS * letters
+
+
+def _count_letters(node: LexborNode) -> int:
+    return sum(map(len, node.text().split()))
 
 
 def _is_label(node: LexborNode) -> bool:
@@ -205,6 +227,7 @@ class _Walk:
         self.preformatted = 0
         self.language = ""
         self.tables = 0
+        self.bars = 0
         self.table = _Table()
         self.opened: list[str] = []
         self.label = ""
@@ -230,6 +253,10 @@ class _Walk:
                 continue
             if (node.tag in _LISTS and not self.lists and _is_contents(node)) or _is_permalink(node):
                 continue
+            if self.bars < _MOST_BARS and _is_named_bar(node):
+                self.bars += 1
+                if _is_bar(node):
+                    continue
             only = path if node.mem_id in around else None
             self._enter(node)
             pending.append((node, True))
