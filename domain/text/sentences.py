@@ -5,7 +5,7 @@ code are units of their own, as `domain/text/blocks.py` reads them.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from sentencex import get_sentence_boundaries
@@ -59,12 +59,20 @@ def split_paragraph(text: str, start: int, end: int, language: str = "en") -> It
     if opening == len(words):
         yield start, end
     position = opening
-    for cut in [*_find_ends(words[opening:], language), len(words) - opening]:
+    for cut in _join_marks(words[opening:], _find_ends(words[opening:], language)):
         piece = words[position : opening + cut]
         first = start if position == opening else start + position + len(piece) - len(piece.lstrip())
         if piece.strip():
             yield first, start + position + len(piece.rstrip())
         position = opening + cut
+
+
+def _join_marks(words: str, ends: Sequence[int]) -> list[int]:
+    """Return the ends of sentences, the last one included, without those that only marks follow: the colon of "did not
+    yet offer zstd.:" is no sentence."""
+    following = [*ends, len(words)][1:]
+    said = [any(map(str.isalnum, words[end:other])) for end, other in zip(ends, following, strict=True)]
+    return [*(end for end, is_said in zip(ends, said, strict=True) if is_said), len(words)]
 
 
 def _cover(kept: re.Match[str]) -> str:

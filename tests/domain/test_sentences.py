@@ -24,6 +24,7 @@ def pieces(text: str) -> list[str]:
         ("Why? Because! Well… Good.", ["Why?", "Because!", "Well… Good."]),
         ("“Stop!” he cried.", ["“Stop!” he cried."]),
         ("他来了。我走了！好", ["他来了。", "我走了！", "好"]),
+        ("It is slow. Old ones did not offer zstd.:", ["It is slow.", "Old ones did not offer zstd.:"]),
         ("the first result . the second result .", ["the first result .", "the second result ."]),
         ("It is so.[1] That too [2]. And this. [3] End.", ["It is so.[1]", "That too [2].", "And this. [3]", "End."]),
     ],
