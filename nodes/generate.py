@@ -35,7 +35,7 @@ from nodes.judgement import within
 from nodes.missing import find_missing_names
 from nodes.neighbours import merge_touching
 from nodes.prompting import Prompt, ask, fit_sources, instruct, show_sources, show_turns, write
-from nodes.quoting import head_quotes, render_quote
+from nodes.quoting import count_words, head_quotes, render_quote
 from nodes.scope import profile_of, scope_of
 from nodes.wording import wording_of
 from nodes.writing import AbstentionListener, AnsweringInput, AnswerWriter, Prose, finish_turn, hold_back
@@ -200,14 +200,14 @@ async def _quote(
         scope=scope_of(state),
         most=knobs.max_sentences,
         typed=state["question"] if before else None,
-        said=len(opening.split()),
+        said=count_words(opening),
     )
     if not quotes:
         reasons: list[Reason] = [NothingQuotable(code="nothing_quotable")]
         writer.write(wording.abstain(reasons))
         return _Result("abstained", reasons, Framing(opening=0, closing=0))
     by_number = {source["number"]: source for source in sources}
-    headings = head_quotes(quotes, by_number, wording, len(opening.split()))
+    headings = head_quotes(quotes, by_number, wording, count_words(opening))
     writer.write(opening)
     for position, (quote, heading) in enumerate(zip(quotes, headings, strict=True)):
         source = by_number[quote.number]

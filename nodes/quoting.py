@@ -1,5 +1,6 @@
 """Renders quoted passages as Markdown."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
@@ -13,6 +14,13 @@ from nodes.wording import Wording
 
 SHORT_ANSWER, LONG_ANSWER = 80, 200
 """Words from which people call an answer too long, to a question for one thing and for several."""
+
+_WORD = re.compile(r"[^\s_]+")
+
+
+def count_words(text: str) -> int:
+    """Return how many words people read in a text. A name such as `max_retries` reads as several."""
+    return len(_WORD.findall(text))
 
 
 def render_quote(quote: Quote, marker: str) -> str:
@@ -30,11 +38,11 @@ def head_quotes(quotes: Sequence[Quote], sources: Mapping[int, Source], wording:
     answer, which has `words` already, that would be too long with them goes without the questions, or without both."""
     names = _name_origins([sources[quote.number] for quote in quotes], wording)
     asked = _once([f"{_clean(quote.asked)}\n\n" if quote.asked else "" for quote in quotes])
-    said = words + sum(len(f"{quote.lead} {quote.text}".split()) + 1 for quote in quotes)
+    said = words + sum(count_words(f"{quote.lead} {quote.text}") + 1 for quote in quotes)
     limit = SHORT_ANSWER if said <= SHORT_ANSWER else LONG_ANSWER
     both = [name + question for name, question in zip(names, asked, strict=True)]
     for headings in (both, names):
-        if said + sum(len(heading.split()) for heading in headings) <= limit:
+        if said + sum(map(count_words, headings)) <= limit:
             return headings
     return [""] * len(quotes)
 

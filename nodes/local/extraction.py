@@ -14,7 +14,7 @@ from domain.text.terms import find_terms
 from nodes.local.reading.questions import read_question
 from nodes.local.reading.scoring import score_units
 from nodes.local.reading.units import Unit
-from nodes.quoting import LONG_ANSWER, SHORT_ANSWER
+from nodes.quoting import LONG_ANSWER, SHORT_ANSWER, count_words
 
 _ADDED = 0.07
 """Probability that a further passage must have."""
@@ -106,7 +106,7 @@ def find_rival(units: Sequence[Unit], shares: Vector, best: Passage) -> Passage 
         other_words, other_numbers = _read_numbers(unit)
         same = len(words & other_words) / len(words | other_words) if other_words else 0.0
         if same >= _SAME and other_numbers and not numbers & other_numbers:
-            return Passage(position, position, len(unit.whole.split()) + 1, float(shares[position]))
+            return Passage(position, position, count_words(unit.whole) + 1, float(shares[position]))
     return None
 
 
@@ -162,7 +162,7 @@ def _find_best(
     most = 0.0
     for first, unit in enumerate(units):
         share = 0.0
-        lead = len(unit.introduction.split())
+        lead = count_words(unit.introduction)
         for last in range(first, len(units)):
             other = last > first and not _goes_on(units[last - 1], units[last])
             if other or any(p.first <= last <= p.last for p in taken):
@@ -190,11 +190,11 @@ def _goes_on(unit: Unit, following: Unit) -> bool:
 def _count_words(units: Sequence[Unit]) -> tuple[list[int], list[int]]:
     """Return how many words each unit has, and how many there are up to its end with what is quoted between units, such
     as bullets and bars. Each block has a marker, which counts as a word."""
-    own = [len(unit.text.split()) + 1 for unit in units]
+    own = [count_words(unit.text) + 1 for unit in units]
     upto = own[:1]
     for before, unit, count in zip(units, units[1:], own[1:], strict=False):
         if unit.source is before.source:
-            count = len(unit.source["text"][before.end : unit.end].split()) + (unit.block != before.block)
+            count = count_words(unit.source["text"][before.end : unit.end]) + (unit.block != before.block)
         upto.append(upto[-1] + count)
     return own, upto
 
