@@ -145,8 +145,8 @@ async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def slow_service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Service]:
-    """A service whose answers take a second and a half."""
-    async with serve_openai(rate=40, length=60) as model:
+    """A service whose answers take four seconds: a page on a busy machine needs one or two to show what goes on."""
+    async with serve_openai(rate=40, length=160) as model:
         home = tmp_path_factory.mktemp("slow")
         async with open_service(home, OPENAI_API_KEY="sk-test", OPENAI_BASE_URL=model.base_url) as service:
             yield service
