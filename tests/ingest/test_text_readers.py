@@ -495,6 +495,17 @@ def test_links_around_the_content_are_left_out_where_only_their_name_tells() -> 
     assert "Soup" in text
 
 
+@pytest.mark.parametrize(
+    "frame", ["<body class=with-sidebar>{}", "<body><div class='page nav-open'><h1>All</h1>{}</div>"]
+)
+def test_a_frame_that_is_named_for_the_bar_within_is_kept(frame: str) -> None:
+    links = "".join(f'<li><a href="{name}.html">{name}</a></li>' for name in ("Install", "Usage", "Support"))
+    page = frame.format(f"<ul>{links}</ul><div class=menu><img alt='Soup and bread'></div>")
+    text = read_document("page.html", page.encode()).text
+    assert "- Install\n- Usage\n- Support" in text
+    assert "Soup and bread" in text
+
+
 def test_what_surrounds_the_content_of_a_page_is_left_out() -> None:
     contents = '<ul><li><a href="#a">Doors</a><ul><li><a href="#b">Windows</a></li></ul></li></ul>'
     rest = f'<h1 id="a">Doors<a href="#a">¶</a></h1>{contents}<p>See <a href="#b">windows</a>.<aside>Mind the step.</aside>'

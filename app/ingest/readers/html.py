@@ -152,14 +152,17 @@ def _is_contents(node: LexborNode) -> bool:
 
 
 def _is_named_bar(node: LexborNode) -> bool:
-    attributes = node.attributes
-    return node.tag in _BLOCKS and any(_BAR.search(attributes.get(key) or "") for key in ("class", "id"))
+    """Return True for an element that is named like links around the content."""
+    if node.tag not in _BLOCKS or node.tag == "body":
+        return False
+    return any(_BAR.search(node.attributes.get(key) or "") for key in ("class", "id"))
 
 
 def _is_bar(node: LexborNode) -> bool:
-    """Return True for links around the content: an element that is named so and holds hardly anything but links."""
-    letters = _count_letters(node)
-    return letters == 0 or sum(map(_count_letters, node.css("a"))) >= _BAR_LINKS * letters
+    """Return True where an element of such a name holds hardly anything but links. One that holds the heading of the
+    page is a frame round all of it, which is named for the bar within."""
+    in_links = sum(map(_count_letters, node.css("a")))
+    return in_links > 0 and in_links >= _BAR_LINKS * _count_letters(node) and node.css_first("h1") is None
 
 
 def _count_letters(node: LexborNode) -> int:
