@@ -5,8 +5,9 @@ code are units of their own, as `domain/text/blocks.py` reads them.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
+from itertools import pairwise
 
 from sentencex import get_sentence_boundaries
 
@@ -59,20 +60,12 @@ def split_paragraph(text: str, start: int, end: int, language: str = "en") -> It
     if opening == len(words):
         yield start, end
     position = opening
-    for cut in _join_marks(words[opening:], _find_ends(words[opening:], language)):
+    for cut in [*_find_ends(words[opening:], language), len(words) - opening]:
         piece = words[position : opening + cut]
         first = start if position == opening else start + position + len(piece) - len(piece.lstrip())
         if piece.strip():
             yield first, start + position + len(piece.rstrip())
         position = opening + cut
-
-
-def _join_marks(words: str, ends: Sequence[int]) -> list[int]:
-    """Return the ends of sentences, the last one included, without those that only marks follow: the colon of "did not
-    yet offer zstd.:" is no sentence."""
-    following = [*ends, len(words)][1:]
-    said = [any(map(str.isalnum, words[end:other])) for end, other in zip(ends, following, strict=True)]
-    return [*(end for end, is_said in zip(ends, said, strict=True) if is_said), len(words)]
 
 
 def _cover(kept: re.Match[str]) -> str:
@@ -91,7 +84,10 @@ def _recall_ends(words: str, language: str) -> tuple[int, ...]:
 
 
 def _cut(words: str, language: str) -> tuple[int, ...]:
-    return tuple(end for found in get_sentence_boundaries(language, words) if (end := found["end_index"]) < len(words))
+    found = (each["end_index"] for each in get_sentence_boundaries(language, words))
+    ends = [*(end for end in found if end < len(words)), len(words)]
+    # Marks alone are no sentence, such as the colon of "did not yet offer zstd.:": they belong to the one before them.
+    return tuple(end for end, following in pairwise(ends) if any(map(str.isalnum, words[end:following])))
 
 
 def _split_runs(text: str, block: Block) -> Iterator[Span]:
