@@ -194,20 +194,21 @@ async def _quote(
     knobs, wording = profile.generate, wording_of(profile, state["language"])
     before = [turn for turn in state["turns"] if turn["run_id"] != state["run_id"]]
     opening = wording.open(low)
+    said = count_words(opening)
     quotes = await context.judges.finder.find(
         state["standalone_question"],
         sources,
         scope=scope_of(state),
         most=knobs.max_sentences,
         typed=state["question"] if before else None,
-        said=count_words(opening),
+        said=said,
     )
     if not quotes:
         reasons: list[Reason] = [NothingQuotable(code="nothing_quotable")]
         writer.write(wording.abstain(reasons))
         return _Result("abstained", reasons, Framing(opening=0, closing=0))
     by_number = {source["number"]: source for source in sources}
-    headings = head_quotes(quotes, by_number, wording, count_words(opening))
+    headings = head_quotes(quotes, by_number, wording, said)
     writer.write(opening)
     for position, (quote, heading) in enumerate(zip(quotes, headings, strict=True)):
         source = by_number[quote.number]

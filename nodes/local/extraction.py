@@ -70,7 +70,7 @@ def choose_passages(units: Sequence[Unit], shares: Vector, most: int, *, several
 
     Where several things are asked for, a list is quoted whole, and the best passage goes on with what follows it.
     """
-    own, upto = _count_words(units)
+    own, upto = _add_up_words(units)
     budget, cost = limit_words(said, several=several), _LONG_COST if several else _BRIEF_COST
     if several:
         shares = _even_out(units, shares)
@@ -187,7 +187,7 @@ def _goes_on(unit: Unit, following: Unit) -> bool:
     return following.source is unit.source and following.heading == unit.heading
 
 
-def _count_words(units: Sequence[Unit]) -> tuple[list[int], list[int]]:
+def _add_up_words(units: Sequence[Unit]) -> tuple[list[int], list[int]]:
     """Return how many words each unit has, and how many there are up to its end with what is quoted between units, such
     as bullets and bars. Each block has a marker, which counts as a word."""
     own = [count_words(unit.text) + 1 for unit in units]
