@@ -109,16 +109,17 @@ class Asking:
             mode=self._profile.name,
             profile=self._profile.model_dump(),
         )
-        config = RunnableConfig(
-            configurable={"thread_id": turn["run_id"]},
-            run_id=UUID(turn["run_id"]),
-            run_name="evaluation",
-            recursion_limit=RECURSION_LIMIT,
-        )
+        thread_id = turn["run_id"]
+        config = _configure(thread_id, turn["run_id"])
         try:
             for earlier in question.before:
                 asked: TurnInput = {**turn, "run_id": str(uuid4()), "question": earlier}
-                await self._graph.ainvoke(asked, config, context=self._services.make_context(), durability="exit")
+                await self._graph.ainvoke(
+                    asked,
+                    _configure(thread_id, asked["run_id"]),
+                    context=self._services.make_context(),
+                    durability="exit",
+                )
             if question.history:
                 turns = await self._converse(turn, question.history, context)
                 await self._graph.aupdate_state(config, {**turn, **blank_question(), "turns": turns}, as_node=LAST)
@@ -132,7 +133,7 @@ class Asking:
             logger.exception("question %s failed unexpectedly", question.id)
             return Outcome(id=question.id, error=f"{type(error).__name__}: {error}")
         finally:
-            await self._saver.adelete_thread(turn["run_id"])
+            await self._saver.adelete_thread(thread_id)
 
     async def _converse(self, turn: TurnInput, history: Sequence[Message], context: Context) -> list[Turn]:
         """Return the conversation as its thread would have saved it. Each earlier question goes through route too."""
@@ -224,6 +225,16 @@ class Asking:
         ids = _distinct(chunk["chunk_id"] for chunk in found)
         passages = await self._services.library.search.read_passages(scope, ids)
         return {p.chunk_id: self._shelf.pages.get((p.document_id, p.page or 0)) for p in passages}
+
+
+def _configure(thread_id: str, run_id: str) -> RunnableConfig:
+    """Return the configuration of one run. Each turn has a run of its own: generate tells by it what is a follow-up."""
+    return RunnableConfig(
+        configurable={"thread_id": thread_id},
+        run_id=UUID(run_id),
+        run_name="evaluation",
+        recursion_limit=RECURSION_LIMIT,
+    )
 
 
 def _distinct(names: Iterable[str | None]) -> list[str]:

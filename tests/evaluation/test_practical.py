@@ -84,6 +84,22 @@ async def test_each_library_is_asked_in_a_workspace_of_its_own(services: Service
     assert "35 euros" in page
 
 
+async def test_a_question_after_another_is_answered_as_a_follow_up(services: Services, tmp_path: Path) -> None:
+    """Steps may take 200 words; a follow-up asks for one thing more and gets 80."""
+    rows: list[dict[str, object]] = [
+        {**QUESTIONS[1], "id": "alone", "question": "How do I open the garage by telephone?", "before": []},
+        {**QUESTIONS[1], "id": "after", "question": "And how do I open it by telephone?"},
+    ]
+    folder = write_set(tmp_path / "firm", rows)
+    calls = "\n".join(f"Call the {n}th number of the list and tell the porter your name and your car." for n in range(4, 14))
+    opening = f"\n## Opening\n\nTo open the garage by telephone, call the porter at night.\n{calls}\n"
+    (folder / "files" / "site" / "parking.md").write_text(PARKING + opening, "utf-8")
+    [each] = read_sets([str(folder)], tmp_path, workspace=None, limit=None)
+    [evaluated] = await evaluate(services, [each], [MODES["standard"]], Options(tmp_path / "out"), lambda *_: None)
+    words = {name: len(outcome.answer.split()) for name, outcome in evaluated.results[0].outcomes.items()}
+    assert words["after"] <= 80 < words["alone"]
+
+
 @pytest.mark.parametrize(
     ("changed", "flaws"),
     [
