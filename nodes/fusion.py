@@ -20,9 +20,9 @@ best candidates of four sets; b to c is the ratio that ranks best."""
 FUSED = (-4.08, 0.91, 4.15)
 """The same without a reranker: a + b * z(fused) + c * cosine similarity."""
 
-RELATED = 0.5
-"""Weight of z(related) beside those of `RERANKED`. More, up to 1.2, suits questions with many answers and costs those
-with one (docs/decisions/06-retrieval-and-fusion.md)."""
+RELATED = 0.8
+"""Weight of z(related) beside those of `RERANKED`. 1.2 suits questions with many answers and costs those with one
+(docs/decisions/06-retrieval-and-fusion.md)."""
 
 EXAMPLES = 5
 """Best candidates that count as examples of what is asked; 3 to 12 rank about as well."""

@@ -151,12 +151,12 @@ def test_every_candidate_needs_a_relevance() -> None:
         choose_examples(["a", "b"], [0.5])
 
 
-def test_merit_is_the_log_odds_and_half_of_what_is_related() -> None:
-    # log-odds 2.197 and 1.386, 0.811 apart; related ones are a deviation above and below the mean: 1.0 apart.
+def test_merit_is_the_log_odds_and_four_fifths_of_what_is_related() -> None:
+    # log-odds 2.197 and 1.386, 0.811 apart; related ones are a deviation above and below the mean: 1.6 apart.
     assert reorder([0.9, 0.8], [0.0, 1.0]) == pytest.approx([0.8, 0.9])
-    # 2.944 and 1.386: 1.56 apart.
-    assert reorder([0.95, 0.8], [0.0, 1.0]) == pytest.approx([0.95, 0.8])
-    # Near the middle the odds, not the values, decide: 0.40 against 1.0.
+    # 3.178 and 1.386: 1.79 apart.
+    assert reorder([0.96, 0.8], [0.0, 1.0]) == pytest.approx([0.96, 0.8])
+    # Near the middle the odds, not the values, decide: 0.40 against 1.6.
     assert reorder([0.5, 0.4], [0.0, 1.0]) == pytest.approx([0.4, 0.5])
 
 
