@@ -6,8 +6,8 @@ judge takes the place of one of them with `dataclasses.replace(judges, grader=Le
 A judge is a frozen dataclass. A field annotated with `Embedder`, `Reader` or `UnitScorer` holds a port that it calls:
 `app/runs/taping.py` records those calls on the run's tape, and a replay answers them from there.
 
-Where a question leans on its conversation, a judge is given two things: `question` with the words that the conversation
-lent it, and `typed` as the user wrote it (None: the same but for its spelling).
+Where a question leans on its conversation, a judge gets it twice: `question` includes words of the conversation, and
+`typed` is what the user wrote. `typed` is None where the two differ in spelling at most.
 """
 
 from collections.abc import Sequence
@@ -56,8 +56,6 @@ class Quote:
     start: int
     end: int
     text: str
-    score: float
-    """Probability that it answers, if anything in the sources does."""
     lead: str = ""
     """The lead-in or the header of the table without which the passage cannot be read, where it stands further up."""
     asked: str = ""
@@ -157,7 +155,7 @@ class SourceGrader(Protocol):
         typed: str | None = None,
         read: bool = True,
     ) -> Grade:
-        """Grade `sources`, which are from `scope` and come most relevant first. Without sources the confidence is 0.
+        """Grade `sources`, which are from `scope` and come most relevant first; there is at least one.
         `read`: a learned reader may be asked."""
         ...
 

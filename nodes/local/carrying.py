@@ -6,31 +6,30 @@ people made of 4,980 questions (`benchmarks/carrying.py`).
 
 import re
 import tomllib
-from collections.abc import Sequence
-from functools import cache
-from math import exp, log
+from collections.abc import Mapping, Sequence
+from math import log
 from pathlib import Path
 
 from domain.text.terms import analyse, content_words
 
-_WEIGHTS = Path(__file__).parent / "data" / "carrying.toml"
-_WORD = re.compile(r"\w[\w'’./-]*")
+_WEIGHTS: Mapping[str, float] = tomllib.loads(
+    (Path(__file__).parent / "data" / "carrying.toml").read_text(encoding="utf-8")
+)["weights"]
+WORD = re.compile(r"\w[\w'’./-]*")
+"""A word as it was written; marks at its end are cut off by those who read it."""
 _END = re.compile(r"[.!?:\n]\s{0,3}$|^\s{0,3}$")
 
 READ = 120
 """Words of an earlier answer that are read."""
 
 
-def weigh_words(question: str, turns: Sequence[tuple[str, str]], *, points_back: bool) -> list[tuple[str, float]]:
-    """Return the words that the question lacks, as they were written, each with the probability that a person would add
-    it, the likeliest first. `turns` are earlier questions with their answers, oldest first; `points_back`: the question
+def rank_words(question: str, turns: Sequence[tuple[str, str]], *, points_back: bool) -> list[str]:
+    """Return the words of the conversation that the question lacks, as they were written: first the one that a person
+    would most probably add. `turns` are earlier questions with their answers, oldest first; `points_back`: the question
     has a word that refers to them."""
-    weights = _read_weights()
-    scored: list[tuple[str, float]] = []
-    for word, features in describe_words(question, turns, points_back=points_back):
-        score = weights["bias"] + sum(weights[name] * value for name, value in features.items())
-        scored.append((word, 1 / (1 + exp(-score))))
-    return sorted(scored, key=lambda pair: -pair[1])
+    described = describe_words(question, turns, points_back=points_back)
+    weighed = [(word, sum(_WEIGHTS[name] * value for name, value in features.items())) for word, features in described]
+    return [word for word, _ in sorted(weighed, key=lambda pair: -pair[1])]
 
 
 def describe_words(
@@ -43,7 +42,7 @@ def describe_words(
     for age, (earlier, answer) in enumerate(reversed(turns)):
         last = age == 0
         for place, text in (("question", earlier), ("answer", answer)):
-            terms = _read_words(text)
+            terms = _find_candidates(text)
             for number, (word, term, is_name) in enumerate(terms):
                 if term in known:
                     continue
@@ -69,19 +68,13 @@ def describe_words(
     return described
 
 
-def _read_words(text: str) -> list[tuple[str, str, bool]]:
+def _find_candidates(text: str) -> list[tuple[str, str, bool]]:
     """Return the meaningful words as written, with their term and True where they are written as a name."""
     read: list[tuple[str, str, bool]] = []
-    for match in list(_WORD.finditer(text))[:READ]:
+    for match in list(WORD.finditer(text))[:READ]:
         word = match[0].rstrip(".'’/-").removesuffix("'s").removesuffix("’s")
         if not content_words(word):
             continue
         opens = _END.search(text, max(0, match.start() - 3), match.start()) is not None
         read.append((word, analyse(word)[0], word[:1].isupper() and not opens))
     return read
-
-
-@cache
-def _read_weights() -> dict[str, float]:
-    weights: dict[str, float] = tomllib.loads(_WEIGHTS.read_text(encoding="utf-8"))["weights"]
-    return weights

@@ -9,12 +9,12 @@ import re
 import tomllib
 from collections.abc import Sequence, Set
 from difflib import SequenceMatcher
-from functools import lru_cache
+from functools import cache
 from math import fsum
 from pathlib import Path
 
 from domain.text.terms import STOP_WORDS
-from nodes.local.words import read_keys, read_words
+from nodes.local.words import read_keys, tokenize
 
 _DATA = Path(__file__).parent / "data" / "en" / "opposites.toml"
 
@@ -32,14 +32,14 @@ SAME_MATTER = 0.75
 """Share of the meaningful words of a question or claim that a sentence must have before an opposite or a denial
 counts."""
 
-FUNCTION_WORD = 0.2
+SEARCHED_FUNCTION_WORD = 0.2
 """Weight of a function word in looking for the nearest sentence; a meaningful word has 1."""
 
 SWAPPED = 0.5
-"""Departure by a word in the place of another, where an opposite has 1: it may be a synonym."""
+"""Departure for a replaced word. It is below the 1 of an opposite, because the new word may be a synonym."""
 
-_OUT, _IN = 2, 3
-"""Limits for one word in the place of another: words of the question, and of the sentence."""
+_MOST_ASKED, _MOST_SAID = 2, 3
+"""Most words of the question, and of the sentence, that count as one word in the place of another."""
 
 
 def find_departure(question: str, sentences: Sequence[str]) -> float:
@@ -76,8 +76,8 @@ def denies(text: str, sentence: str) -> bool:
 
 
 def find_nearest(text: str, sentences: Sequence[str]) -> str:
-    """Return the first of the sentences that have most words of the text; a function word counts `FUNCTION_WORD`."""
-    weights = {key: FUNCTION_WORD if word in STOP_WORDS else 1.0 for word, key in read_words(text)}
+    """Return the first of the sentences that have most words of the text, by weight."""
+    weights = {key: SEARCHED_FUNCTION_WORD if word in STOP_WORDS else 1.0 for word, key in tokenize(text)}
     return max(sentences, key=lambda sentence: fsum(weights.get(key, 0.0) for key in set(read_keys(sentence))))
 
 
@@ -88,15 +88,17 @@ def _has_swap(asked: Sequence[str], said: Sequence[str]) -> bool:
     return any(
         kind == "replace"
         and start > 0
-        and end < min(len(asked), start + _OUT + 1)
-        and other_end < min(len(said), other_start + _IN + 1)
+        and end < len(asked)
+        and other_end < len(said)
+        and end - start <= _MOST_ASKED
+        and other_end - other_start <= _MOST_SAID
         and not missing.isdisjoint(asked[start:end])
         and not unasked.isdisjoint(said[other_start:other_end])
         for kind, start, end, other_start, other_end in SequenceMatcher(None, asked, said, False).get_opcodes()
     )
 
 
-@lru_cache(maxsize=1)
+@cache
 def _read_opposites() -> dict[str, set[str]]:
     """Return the opposites of each key."""
     opposites: dict[str, set[str]] = {}

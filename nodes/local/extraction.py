@@ -1,9 +1,10 @@
 """Finds the passages that answer a question, without a language model: runs of neighbouring units that most probably
 hold the answer."""
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from dataclasses import dataclass, replace
+from itertools import groupby, pairwise
 
 from domain.documents import Source
 from domain.ports.embedding import Vector
@@ -11,7 +12,7 @@ from domain.ports.judgement import Quote
 from domain.ports.unit_scoring import UnitScorer
 from domain.scope import Scope
 from domain.text.terms import find_terms
-from nodes.local.reading.questions import read_question
+from nodes.local.reading.questions import SEVERAL, asks_for
 from nodes.local.reading.scoring import score_units
 from nodes.local.reading.units import Unit
 from nodes.quoting import LONG_ANSWER, SHORT_ANSWER, count_words
@@ -20,7 +21,8 @@ _ADDED = 0.07
 """Probability that a further passage must have."""
 
 _SAME = 0.75
-"""Share of words that two sentences about the same thing have in common: one word in six may be another."""
+"""Least overlap of words (Jaccard) at which two sentences count as saying the same; one word of seven may be
+replaced."""
 
 _BRIEF_COST, _LONG_COST = 0.0025, 0.0005
 """Probability that a further word must bring, where one thing is asked for, and several."""
@@ -45,10 +47,11 @@ class LocalFinder:
         scored = await score_units(question, sources, self.unit_scorer, scope, typed=typed)
         # A follow-up asks for one thing more, unless it only wants the last question answered otherwise.
         asks_more = typed not in (None, question) and question.startswith(typed)
-        several = read_question(typed or question).several and not asks_more
-        passages = choose_passages(scored.units, scored.shares, most, several=several, said=said)
+        several = asks_for(typed or question, *SEVERAL) and not asks_more
+        budget = (LONG_ANSWER if several else SHORT_ANSWER) - said
+        passages = choose_passages(scored.units, scored.shares, most, budget, several=several)
         if passages and (rival := find_rival(scored.units, scored.shares, passages[0])) is not None:
-            passages = add_rival(passages, rival, most, limit_words(said, several=several))
+            passages = add_rival(passages, rival, most, budget)
         return [_quote(scored.units, passage) for passage in passages]
 
 
@@ -64,32 +67,27 @@ class Passage:
     """Probability that it holds the answer, if anything here does."""
 
 
-def choose_passages(units: Sequence[Unit], shares: Vector, most: int, *, several: bool, said: int = 0) -> list[Passage]:
-    """Return at most `most` passages, the best first, that together most probably hold the answer, in an answer that
-    has `said` words already. A single unit may be longer than an answer should be.
+def choose_passages(units: Sequence[Unit], shares: Vector, most: int, budget: int, *, several: bool) -> list[Passage]:
+    """Return at most `most` passages of together at most `budget` words, the best first, that most probably hold the
+    answer. A single unit may be longer.
 
     Where several things are asked for, a list is quoted whole, and the best passage goes on with what follows it.
     """
-    own, upto = _add_up_words(units)
-    budget, cost = limit_words(said, several=several), _LONG_COST if several else _BRIEF_COST
+    added = _count_added_words(units)
+    cost = _LONG_COST if several else _BRIEF_COST
     if several:
         shares = _even_out(units, shares)
     chosen: list[Passage] = []
     while len(chosen) < most:
-        best = _find_best(units, shares, own, upto, budget, cost, chosen)
+        best = _find_best(units, shares, added, budget, cost, chosen)
         if best is None or (chosen and best.share < _ADDED):
             break
         chosen.append(best)
         budget -= best.words
     if not several or not chosen:
         return chosen
-    longer = _extend(units, chosen[0], upto, chosen[0].words + budget)
+    longer = _extend(units, chosen[0], added, chosen[0].words + budget)
     return [longer, *(p for p in chosen[1:] if p.last < longer.first or p.first > longer.last)]
-
-
-def limit_words(said: int, *, several: bool) -> int:
-    """Return how many words may be quoted in an answer that has `said` words already."""
-    return (LONG_ANSWER if several else SHORT_ANSWER) - said
 
 
 def find_rival(units: Sequence[Unit], shares: Vector, best: Passage) -> Passage | None:
@@ -139,39 +137,40 @@ def _even_out(units: Sequence[Unit], shares: Vector) -> Vector:
     return evened
 
 
-def _extend(units: Sequence[Unit], passage: Passage, upto: Sequence[int], budget: int) -> Passage:
+def _extend(units: Sequence[Unit], passage: Passage, added: Sequence[int], budget: int) -> Passage:
     """Return the passage with what follows it under the same heading, in at most `budget` words."""
-    last, before = passage.last, passage.words - upto[passage.last]
-    while last + 1 < len(units) and _goes_on(units[last], units[last + 1]) and before + upto[last + 1] <= budget:
+    last, words = passage.last, passage.words
+    while last + 1 < len(units) and _goes_on(units[last], units[last + 1]) and words + added[last + 1] <= budget:
         last += 1
+        words += added[last]
     while _announces(units[last]) and last > passage.last:
+        words -= added[last]
         last -= 1
-    return Passage(passage.first, last, before + upto[last], passage.share)
+    return replace(passage, last=last, words=words)
 
 
 def _find_best(
     units: Sequence[Unit],
     shares: Vector,
-    own: Sequence[int],
-    upto: Sequence[int],
+    added: Sequence[int],
     budget: int,
     cost: float,
     taken: Sequence[Passage],
 ) -> Passage | None:
     best: Passage | None = None
-    most = 0.0
+    most = -math.inf
     for first, unit in enumerate(units):
         share = 0.0
-        lead = count_words(unit.introduction)
+        count = count_words(unit.introduction) + count_words(unit.text) + 1
         for last in range(first, len(units)):
             other = last > first and not _goes_on(units[last - 1], units[last])
             if other or any(p.first <= last <= p.last for p in taken):
                 break
-            count = lead + own[first] + upto[last] - upto[first]
+            count += added[last] if last > first else 0
             if count > budget and (last > first or taken):
                 break
             share += float(shares[last])
-            if not _announces(units[last]) and (best is None or share - cost * count > most):
+            if not _announces(units[last]) and share - cost * count > most:
                 most = share - cost * count
                 best = Passage(first, last, count, share)
     return best
@@ -187,16 +186,14 @@ def _goes_on(unit: Unit, following: Unit) -> bool:
     return following.source is unit.source and following.heading == unit.heading
 
 
-def _add_up_words(units: Sequence[Unit]) -> tuple[list[int], list[int]]:
-    """Return how many words each unit has, and how many there are up to its end with what is quoted between units, such
-    as bullets and bars. Each block has a marker, which counts as a word."""
-    own = [count_words(unit.text) + 1 for unit in units]
-    upto = own[:1]
-    for before, unit, count in zip(units, units[1:], own[1:], strict=False):
-        if unit.source is before.source:
-            count = count_words(unit.source["text"][before.end : unit.end]) + (unit.block != before.block)
-        upto.append(upto[-1] + count)
-    return own, upto
+def _count_added_words(units: Sequence[Unit]) -> list[int]:
+    """Return by how many words each unit makes a passage longer that ends with the unit before it. Bullets and bars
+    between units count, and so does the marker that each block has."""
+    between = (
+        count_words(unit.source["text"][before.end : unit.end]) + (unit.block != before.block)
+        for before, unit in pairwise(units)
+    )
+    return [0, *between]
 
 
 def _quote(units: Sequence[Unit], passage: Passage) -> Quote:
@@ -210,7 +207,6 @@ def _quote(units: Sequence[Unit], passage: Passage) -> Quote:
         start=source["start"] + start,
         end=source["start"] + last.end,
         text=source["text"][start : last.end],
-        score=passage.share,
         lead=lead,
         asked=first.asked,
     )

@@ -21,10 +21,9 @@ from nodes.local.reading.learned import read_odds
 from nodes.local.reading.scoring import cover, score_units
 
 _WEIGHTS: tuple[float, ...] = (-6.12, 0.46, 1.0, 3.72, -2.87)
-"""Log-odds: intercept, then one weight per sign, of an earlier fit: those of the units are newer. Coverage and
-departure have weights of our own (docs/decisions/10-grading.md): without its paragraph, a public question is put to the
-rest of its own document, which has the question's words and never departs from it; people also ask for what no document
-names."""
+"""Log-odds: intercept, then one weight per sign, of an earlier fit. Those of coverage and departure are set by hand
+(docs/decisions/10-grading.md): a training question without the paragraph that answers it is still compared with its own
+document, which shares its words and never contradicts it, while users also ask about what no document mentions."""
 
 _READ_WEIGHTS: tuple[float, ...] = (-3.66, 0.45, 0.2, 0.14, -2.87, 0.40)
 """The same where a reader has read the sources: the last weight is that of its log-odds. Fitted by
@@ -68,8 +67,6 @@ class LocalGrader:
         typed: str | None = None,
         read: bool = True,
     ) -> Grade:
-        if not sources:
-            return Grade(0.0, content_words(question))
         reader = self.reader if read else None
         signs = await read_signs(question, sources, self.unit_scorer, scope, typed=typed, reader=reader)
         return Grade(estimate_confidence(signs), find_missing(question, sources))

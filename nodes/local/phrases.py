@@ -24,14 +24,17 @@ def read_phrases(language: Language, kind: str, table: str | None = None) -> Map
     """Read the phrases of a kind in a language: those of a table, or those outside of tables."""
     data = _read(language, kind)
     texts = {name: text for name, text in (data[table] if table else data).items() if not isinstance(text, dict)}
-    return {name: _compile(text if isinstance(text, str) else "|".join(text)) for name, text in texts.items()}
+    return {
+        name: re.compile(text if isinstance(text, str) else "|".join(text), re.IGNORECASE)
+        for name, text in texts.items()
+    }
 
 
 @cache
 def read_courtesies() -> re.Pattern[str]:
     """Return the pattern of one courtesy, in any language, with the punctuation after it."""
     texts = [text for language in LANGUAGES for text in _read(language, "talk")["courtesies"]]
-    return _compile(rf"(?:{'|'.join(texts)})(?=$|[\s,.!?;:…)-]){_SEPARATORS}")
+    return re.compile(rf"(?:{'|'.join(texts)})(?=$|[\s,.!?;:…)-]){_SEPARATORS}", re.IGNORECASE)
 
 
 @cache
@@ -52,7 +55,3 @@ def match_whole(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
 
 def _read(language: Language, kind: str) -> dict[str, Any]:
     return tomllib.loads((_DATA / language / f"{kind}.toml").read_text(encoding="utf-8"))
-
-
-def _compile(text: str) -> re.Pattern[str]:
-    return re.compile(text, re.IGNORECASE)

@@ -16,12 +16,12 @@ from domain.state import Turn
 from domain.text.languages import detect_language
 from domain.text.markers import strip_markers
 from domain.text.terms import analyse, content_words
-from nodes.local.carrying import weigh_words
+from nodes.local.carrying import WORD, rank_words
 from nodes.local.phrases import match_whole, read_phrases
 
 OWN_WORDS = 3
-"""With fewer meaningful words before it, a pronoun refers to the conversation; with fewer in all, a fragment does not
-say what it is about (benchmarks/standalone.py)."""
+"""A pronoun with fewer content words before it refers to the conversation. A fragment with fewer content words in total
+is incomplete (benchmarks/standalone.py)."""
 
 CONTEXT_WORDS = 6
 """Words added from the conversation; more would drown the question. Of those that people add, the learned choice holds
@@ -36,8 +36,6 @@ BACKGROUND_WORDS = 8
 
 LONGEST_FRAGMENT = 8
 """Words of a fragment that takes the place of a part of the last question."""
-
-_WORD = re.compile(r"\w[\w'’./-]*")
 
 _SEARCHED = ("needs_retrieval", "about_library")
 """Routes of the turns that are about documents."""
@@ -94,8 +92,7 @@ def make_standalone(question: str, turns: Sequence[Turn]) -> str:
     said = [
         (split_carried(turn["standalone_question"] or turn["question"])[0], _read_statements(turn)) for turn in searched
     ]
-    likeliest = weigh_words(question, said[-CARRYING_TURNS:], points_back=points_back)[:CONTEXT_WORDS]
-    return add_carried(question, [word for word, _ in likeliest])
+    return add_carried(question, rank_words(question, said[-CARRYING_TURNS:], points_back=points_back)[:CONTEXT_WORDS])
 
 
 def _read_statements(turn: Turn) -> str:
@@ -139,11 +136,7 @@ def add_background(question: str, turns: Sequence[Turn]) -> str:
 
 def leans_on_conversation(question: str, phrases: Mapping[str, re.Pattern[str]]) -> bool:
     """Return True where the question cannot be understood without what was said before."""
-    if (
-        phrases["openers"].search(question)
-        or phrases["pointers"].search(question)
-        or phrases["requests"].search(question)
-    ):
+    if any(phrases[name].search(question) for name in ("openers", "pointers", "requests")):
         return True
     if any(_count_words(question[: found.start()]) < OWN_WORDS for found in phrases["pronouns"].finditer(question)):
         return True
@@ -156,5 +149,5 @@ def _count_words(text: str) -> int:
 
 def name_topics(question: str) -> list[str]:
     """Return the meaningful words of a question as written, in order."""
-    words = (word.rstrip(".'’/-") for word in _WORD.findall(question))
+    words = (word.rstrip(".'’/-") for word in WORD.findall(question))
     return [word for word in words if content_words(word)]

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
 
+import numpy as np
+
 from domain.documents import Source
 from domain.ports.judgement import SUPPORTED, Check
 from domain.text.claims import DOCUMENT_NOUN, THE_DOCUMENTS, is_statement
@@ -19,7 +21,7 @@ from domain.text.markers import strip_markers
 from domain.text.sentences import split_sentences
 from domain.text.terms import STOP_WORDS
 from nodes.local.contrast import denies, has_opposite, share_matter
-from nodes.local.words import read_keys, read_words
+from nodes.local.words import read_keys, tokenize
 
 COVERED, TOGETHER = 0.70, 0.60
 """Share of a claim's words that the sources must have, and mean closeness that neighbouring words must have there: the
@@ -57,7 +59,8 @@ _FRAME = re.compile(
 class LocalVerifier:
     """Implements `ClaimVerifier`.
 
-    A claim is judged by its company too: in one sentence words are missing by chance more often than in all of them.
+    The score of a claim also depends on the other claims of the answer, because a single sentence can miss words by
+    chance.
     """
 
     async def verify(self, claims: Sequence[tuple[str, Sequence[Source]]]) -> tuple[list[Check], float]:
@@ -67,9 +70,9 @@ class LocalVerifier:
         texts = [[read[id(source)] for source in cited] for _, cited in claims]
         weighed = [_weigh_evidence(claim, its) for claim, its in zip(stated, texts, strict=True)]
         counted = [evidence for evidence in weighed if evidence is not None]
-        if not counted:
-            return [Check("supported", "It states nothing.", 1.0) for _ in stated], 0.0
-        whole = _score(fmean(each.coverage for each in counted), fmean(each.closeness for each in counted))
+        whole = 0.0
+        if counted:
+            whole = _score(fmean(each.coverage for each in counted), fmean(each.closeness for each in counted))
         checks = [_judge(claim, its, one, whole) for claim, its, one in zip(stated, texts, weighed, strict=True)]
         faulty = sum(bool(each.fault) for each in counted) > len(counted) / 2
         return checks, whole * CONTRADICTED if faulty else whole
@@ -175,17 +178,13 @@ def _judge(claim: str, texts: Sequence[_SourceText], evidence: _Evidence | None,
 
 def _score(coverage: float, closeness: float) -> float:
     """Return the score, 0-1. Support begins at 0.5, where one of the two reaches its bar and the other has passed."""
-    return min(_scale(coverage, COVERED), _scale(min(1.0, closeness), TOGETHER))
-
-
-def _scale(value: float, threshold: float) -> float:
-    """Map 0, `threshold` and 1 to 0, 0.5 and 1, linearly in between."""
-    return 0.5 * value / threshold if value < threshold else 0.5 + 0.5 * (value - threshold) / (1 - threshold)
+    scaled = (np.interp(value, (0, bar, 1), (0, 0.5, 1)) for value, bar in ((coverage, COVERED), (closeness, TOGETHER)))
+    return float(min(scaled))
 
 
 def _find_missing(text: str, given: Set[str]) -> list[str]:
     """Return the meaningful words of the text that are not given."""
-    return [word for word, key in dict(read_words(text)).items() if key not in given | STOP_WORDS]
+    return [word for word, key in dict(tokenize(text)).items() if key not in given | STOP_WORDS]
 
 
 def _join(texts: Sequence[_SourceText]) -> frozenset[str]:

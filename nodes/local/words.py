@@ -18,15 +18,15 @@ _NUMBERS = {
 }
 
 
-def read_words(text: str) -> list[tuple[str, str]]:
-    """Return all words in lower case, each with its key: its stem, itself where it is a function word, and the digits
-    of a number in words."""
+def tokenize(text: str) -> list[tuple[str, str]]:
+    """Return all words of a text in lower case, each with its key: its stem, itself where it is a function word, and
+    the digits of a number in words."""
     return [(word, _find_key(word)) for word in _WORD.findall(text.lower())]
 
 
 def read_keys(text: str) -> list[str]:
     """Return the keys of all words, in order."""
-    return [key for _, key in read_words(text)]
+    return [key for _, key in tokenize(text)]
 
 
 @lru_cache(maxsize=50_000)

@@ -30,7 +30,7 @@ async def test_one_document_is_not_named(services: Services) -> None:
 def test_a_name_is_left_out_where_the_answer_would_be_too_long() -> None:
     sources = {n: make_source("Text.", number=n, document_id=f"d{n}", title="The [1] rules") for n in (1, 2, 3)}
     sources[2]["updated_at"] = "2026-11-22T23:08:46+00:00"
-    quotes = [Quote(number, 0, 5, "word " * 30, 0.5) for number in (1, 2)]
+    quotes = [Quote(number, 0, 5, "word " * 30) for number in (1, 2)]
     german = read_catalogue("de")
     assert head_quotes(quotes, sources, german) == ["#### The rules\n\n", "#### The rules (22.11.2026)\n\n"]
     assert head_quotes(quotes, sources, german, words=12) == ["", ""]
@@ -45,8 +45,8 @@ def test_a_name_is_left_out_where_the_answer_would_be_too_long() -> None:
 def test_a_question_is_written_once_above_its_answers_and_left_out_first() -> None:
     sources = {n: make_source("Text.", number=n, document_id=f"d{n}", title="Rules") for n in (1, 2)}
     german = read_catalogue("de")
-    asked = Quote(1, 0, 5, "word " * 30, 0.5, asked="## Is it?")
+    asked = Quote(1, 0, 5, "word " * 30, asked="## Is it?")
     assert head_quotes([asked, asked], sources, german) == ["## Is it?\n\n", ""]
-    other = Quote(2, 0, 5, "word " * 30, 0.5)
+    other = Quote(2, 0, 5, "word " * 30)
     assert head_quotes([asked, other], sources, german) == ["#### Rules\n\n## Is it?\n\n", "#### Rules\n\n"]
     assert head_quotes([asked, other], sources, german, words=12) == ["#### Rules\n\n", "#### Rules\n\n"]

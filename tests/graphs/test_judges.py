@@ -110,7 +110,7 @@ class LastWords:
     ) -> list[Quote]:
         source = sources[-1]
         start, end = source["end"] - 9, source["end"]
-        return [Quote(source["number"], start, end, source["text"][-9:], 1.0)]
+        return [Quote(source["number"], start, end, source["text"][-9:])]
 
 
 async def test_another_finder_chooses_what_is_quoted(services: Services, library: dict[str, str]) -> None:

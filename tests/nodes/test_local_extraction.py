@@ -8,7 +8,7 @@ from domain.documents import Source
 from domain.ports.judgement import Quote
 from domain.scope import Scope
 from nodes.local.extraction import LocalFinder, Passage, add_rival, choose_passages
-from nodes.local.reading.questions import read_question
+from nodes.local.reading.questions import SEVERAL, asks_for
 from nodes.local.reading.units import Unit, split_units
 from nodes.quoting import LONG_ANSWER, SHORT_ANSWER, render_quote
 from tests.sources import make_source
@@ -79,7 +79,7 @@ async def test_a_question_for_one_thing_gets_a_short_answer(embedder: OnnxEmbedd
 def test_an_answer_stays_short_with_its_markers_and_with_what_it_has_already(said: int) -> None:
     units = split_units(source(1, "\n\n".join(f"Founded in {year}." for year in range(1900, 1960))))
     shares = np.full(len(units), 0.1, dtype=np.float32)
-    [passage] = choose_passages(units, shares, 1, several=False, said=said)
+    [passage] = choose_passages(units, shares, 1, SHORT_ANSWER - said, several=False)
     words = 4 * (passage.last - passage.first + 1)  # with the marker behind each paragraph
     assert words == passage.words == SHORT_ANSWER - said
 
@@ -141,8 +141,7 @@ async def test_german_is_read_too(embedder: OnnxEmbedder) -> None:
     ],
 )
 def test_a_question_shows_what_it_asks_for(question: str, several: bool, amount: bool) -> None:
-    asked = read_question(question)
-    assert (asked.several, asked.amount) == (several, amount)
+    assert (asks_for(question, *SEVERAL), asks_for(question, "amount")) == (several, amount)
 
 
 def test_units_carry_what_they_cannot_be_read_without() -> None:
@@ -187,7 +186,7 @@ def test_a_part_of_code_is_read_and_quoted_as_code() -> None:
     [code, note] = split_units(source(1, "run()\n```\n\nNote: It runs.") | {"lead": "```python"})
     assert (code.kind, code.text, code.introduction) == ("code", "run()\n```", "```python")
     assert (note.kind, note.text) == ("paragraph", "Note: It runs.")
-    unfinished = Quote(1, 0, 5, "run()", 0.5, lead="```python")
+    unfinished = Quote(1, 0, 5, "run()", lead="```python")
     assert render_quote(unfinished, "[1]") == "```python\nrun()\n```\n\n[1]"
 
 
@@ -217,13 +216,14 @@ async def test_a_follow_up_is_answered_briefly(embedder: OnnxEmbedder) -> None:
 def test_a_passage_never_ends_with_what_announces_the_next() -> None:
     units = split_units(source(1, "It opens at nine.\n\nThere are three doors:\n\n## Doors\n\nThe first is red."))
     shares = np.array([0.2, 0.7, 0.1], dtype=np.float32)
-    [passage] = choose_passages(units, shares, 1, several=True)
+    [passage] = choose_passages(units, shares, 1, LONG_ANSWER, several=True)
     assert (passage.first, passage.last) == (0, 0)
 
 
 def test_what_stands_between_units_counts_too() -> None:
     units = split_units(source(1, "\n".join(f"- {'word ' * 10}{n}." for n in range(40))))
-    [passage] = choose_passages(units, np.full(len(units), 1 / len(units), dtype=np.float32), 1, several=True)
+    shares = np.full(len(units), 1 / len(units), dtype=np.float32)
+    [passage] = choose_passages(units, shares, 1, LONG_ANSWER, several=True)
     quoted = units[0].source["text"][units[passage.first].start : units[passage.last].end]
     assert len(quoted.split()) < passage.words <= LONG_ANSWER
 

@@ -85,12 +85,6 @@ async def test_questions_about_other_things_do_not_pass(question: str, embedder:
     assert graded.confidence < 0.4
 
 
-async def test_no_sources_no_confidence(embedder: OnnxEmbedder) -> None:
-    graded = await LocalGrader(make_unit_scorer(embedder)).grade("How long is the warranty?", [], scope=SCOPE)
-    assert graded.confidence == 0
-    assert graded.missing == ["long", "warranty"]
-
-
 async def test_confidence_follows_relevance_and_similarity(embedder: OnnxEmbedder) -> None:
     question = "How many days of leave?"
     weak, relevant, similar = [

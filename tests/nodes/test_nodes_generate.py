@@ -28,10 +28,10 @@ class Finder:
 
     def _quote(self, sentence: int) -> Quote:
         if sentence < 0:
-            return Quote(2, 30, 50, "Members pay nothing.", 0.5)
+            return Quote(2, 30, 50, "Members pay nothing.")
         text = TEXT.split(". ")[sentence].rstrip(".") + "."
         start = 100 + TEXT.index(text)
-        return Quote(1, start, start + len(text), text, 0.9)
+        return Quote(1, start, start + len(text), text)
 
 
 async def quote(embedder: OnnxEmbedder, *sentences: int, **fields: Any) -> tuple[GenerateUpdate, list[Any]]:

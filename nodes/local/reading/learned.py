@@ -14,7 +14,7 @@ from domain.errors import EmbedderUnavailable
 from domain.ports.embedding import Vector
 from domain.ports.reading import Reader
 from domain.text.languages import detect_language
-from nodes.local.reading.questions import read_question
+from nodes.local.reading.questions import asks_for
 from nodes.local.reading.units import Unit
 
 WINDOWS, WINDOW = 5, 800
@@ -24,8 +24,8 @@ _CERTAIN = 6.0
 """Limit of a window's log-odds, either way."""
 
 _ENOUGH = 1.5
-"""Log-odds of a window from which no further one is read: on average 3.6, 2.6 and 4.2 are read in place of 5, at the
-same AUC of confidence (practical set .880, squad2 .765, mtrag .809)."""
+"""The reader stops at the first window with at least these log-odds. It then reads 2.6 to 4.2 windows instead of 5, at
+the same AUC of confidence."""
 
 
 async def read_odds(question: str, units: Sequence[Unit], promise: Vector, reader: Reader) -> float | None:
@@ -34,7 +34,7 @@ async def read_odds(question: str, units: Sequence[Unit], promise: Vector, reade
     and those of yes or no, and for sources in another language than English."""
     if (
         not units
-        or not read_question(question).fact
+        or asks_for(question, "steps", "yes_no")
         or detect_language(units[int(promise.argmax())].source["text"]) not in ("en", None)
     ):
         return None
@@ -61,14 +61,14 @@ def choose_windows(units: Sequence[Unit], promise: Vector) -> list[tuple[int, in
         if best in taken:
             continue
         first = last = best
-        room = WINDOW - _measure(units[best])
+        room = WINDOW - len(_with_lead(units[best]))
         sides = [-1, 1]
         while sides:
             side = sides.pop(0)
             beside = first - 1 if side < 0 else last + 1
             if not 0 <= beside < len(units) or beside in taken or units[beside].source is not units[best].source:
                 continue
-            room -= _measure(units[beside])
+            room -= len(_with_lead(units[beside]))
             if room < 0:
                 break
             first, last = min(first, beside), max(last, beside)
@@ -76,11 +76,6 @@ def choose_windows(units: Sequence[Unit], promise: Vector) -> list[tuple[int, in
         taken.update(range(first, last + 1))
         windows.append((first, last))
     return windows
-
-
-def _measure(unit: Unit) -> int:
-    """Return the characters of a unit with its lead."""
-    return len(_with_lead(unit))
 
 
 def _make_text(units: Sequence[Unit]) -> str:

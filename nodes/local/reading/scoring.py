@@ -21,7 +21,7 @@ from domain.ports.unit_scoring import Closeness, Stretch, UnitScorer
 from domain.scope import Scope
 from domain.text.languages import Language, detect_language
 from domain.text.terms import analyse_in, find_terms
-from nodes.local.reading.questions import read_question
+from nodes.local.reading.questions import asks_for
 from nodes.local.reading.units import Unit, split_units
 
 REMEMBERED = 64
@@ -59,9 +59,9 @@ class ScoredUnits:
 async def score_units(
     question: str, sources: Sequence[Source], unit_scorer: UnitScorer, scope: Scope, *, typed: str | None = None
 ) -> ScoredUnits:
-    """Score the units of the sources, which come from `scope`, most relevant first. Without the scorer, words and
-    sources decide. `typed` is the question as the user wrote it, where `question` carries words of the
-    conversation."""
+    """Score the units of the sources, which come from `scope`, most relevant first. Where the scorer is not available,
+    units are scored by shared words and by the relevance of their source. `typed` is the question as the user wrote it,
+    where `question` carries words of the conversation."""
     described = _describe_sources(
         question,
         typed or question,
@@ -113,13 +113,9 @@ def list_stretches(units: Sequence[Unit]) -> list[Stretch]:
             place=name_place(source["title"], source["heading_path"]),
             units=tuple(unit.spans for unit in of_source),
         )
-        for source, of_source in ((group[0].source, group) for group in _group(units))
+        for of_source in (list(group) for _, group in groupby(units, key=lambda unit: unit.source["number"]))
+        for source in (of_source[0].source,)
     ]
-
-
-def _group(units: Sequence[Unit]) -> list[list[Unit]]:
-    """Return the units by their source, in order."""
-    return [list(group) for _, group in groupby(units, key=lambda unit: unit.source["number"])]
 
 
 def fill_closeness(features: Vector, closeness: Sequence[Closeness | None]) -> None:
@@ -154,9 +150,9 @@ def describe(
     """Return the features of each unit, shape (units, features): closeness of its tokens and of the whole (until they
     are known, the relevance of the source), share of the question's terms that it holds, share that only its context
     holds, relevance of its source, being in the first source, 1 or -1 for having or lacking a figure where one is asked
-    for, share that a neighbour holds, relevance of the chunk that it stands in, 0 for what the source was widened
-    by."""
-    asks_amount = read_question(question).amount
+    for, share that a neighbour holds, relevance of the chunk that was found and holds the unit, 0 for text that
+    was added around it."""
+    asks_amount = asks_for(question, "amount")
     contexts = [frozenset[str]().union(*(find_terms(text, language) for text in unit.context)) for unit in units]
     alike = _find_alike(wanted, frozenset[str]().union(*held, *contexts))
     own = [_cover(wanted, terms, alike) for terms in held]
