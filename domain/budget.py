@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, ConfigDict, Field
 
 from domain.outcome import Limit
-from domain.state import Step
+from domain.state import Step, count_tokens
 
 
 class Budget(BaseModel):
@@ -42,7 +42,7 @@ class Budget(BaseModel):
         if self.seconds is not None and _spent_seconds(steps) >= self.seconds:
             return "seconds"
         usage = [used for step in steps for used in step["usage"]]
-        if self.tokens is not None and sum(u["input_tokens"] + u["output_tokens"] for u in usage) >= self.tokens:
+        if self.tokens is not None and count_tokens(usage) >= self.tokens:
             return "tokens"
         if self.dollars is not None and sum(u["cost"] or 0.0 for u in usage) >= self.dollars:
             return "dollars"

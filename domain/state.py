@@ -61,6 +61,19 @@ class Step(TypedDict):
     usage: list[Usage]
 
 
+def count_tokens(usage: Iterable[Usage]) -> int:
+    """Return the number of tokens that models read and wrote."""
+    return sum(used["input_tokens"] + used["output_tokens"] for used in usage)
+
+
+def sum_timings(steps: Iterable[Step]) -> dict[str, float]:
+    """Return the milliseconds that each node took, all of its executions together."""
+    timings: dict[str, float] = {}
+    for step in steps:
+        timings[step["node"]] = round(timings.get(step["node"], 0.0) + step["ms"], 2)
+    return timings
+
+
 class Degradation(TypedDict):
     """One fallback of a run: something failed or was too expensive, and something else took its place."""
 
@@ -185,7 +198,7 @@ class PerQuestion(TypedDict):
     outcome: Outcome | None
     """None until there is an answer."""
     outcome_reasons: list[Reason]
-    """Why the outcome is no plain `answered`; empty for small talk and refusals too."""
+    """Why the outcome is not a plain `answered`; empty for small talk and refusals too."""
     framing: Framing
     """The parts of `answer` that claim nothing."""
     answer: str

@@ -42,29 +42,29 @@ from nodes.verify import verify
 
 AnswerGraph = CompiledStateGraph[AnswerState, Context, TurnInput, AnswerState]
 
-LOCAL = 15.0
+STEP_SECONDS = 15.0
 """Seconds for a step's own work: a search, or the local judgement that replaces a model's."""
-WRITING = 300.0
+WRITING_SECONDS = 300.0
 """Seconds that a model may take to write an answer, as long as it is not silent."""
 
 RECURSION_LIMIT = 200
 """The most steps of a run; more would be a loop. Each of at most five retries takes four steps. A failed answerer takes
-two, and so does each of at most six times that the sources are halved because they are too long."""
+two. Sources that are too long are halved, at most six times, which takes two steps each."""
 
-LAST = "abstain"
+FINAL_NODE = "abstain"
 """Node name under which we write a complete state ourselves; its only edge leads to END."""
 
 # LangGraph's default policy retries our input errors but no timeouts. Nodes that write to the reader are not retried,
 # because the reader would see the beginning twice.
-AGAIN = RetryPolicy(max_attempts=2, initial_interval=0.1, retry_on=(Unavailable, NodeTimeoutError))
-ONCE = RetryPolicy(max_attempts=1)
+RETRY_ONCE = RetryPolicy(max_attempts=2, initial_interval=0.1, retry_on=(Unavailable, NodeTimeoutError))
+NO_RETRY = RetryPolicy(max_attempts=1)
 
 
 def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, model_timeout: float = 60) -> AnswerGraph:
     """Compile the graph. Pass the context on every call, on resume too: it is not checkpointed.
 
     A step waits `model_timeout` seconds for a language model's judgement, or for its next word. The step's own time
-    limit is `LOCAL` seconds later, so that it can go on without the model.
+    limit is `STEP_SECONDS` later, so that it can go on without the model.
     """
     graph = StateGraph(AnswerState, context_schema=Context, input_schema=TurnInput)
 
@@ -84,25 +84,25 @@ def build_answer_graph(checkpointer: BaseCheckpointSaver[Any] | None = None, mod
             name,
             instrument(nodes[name], nodes),
             input_schema=AnswerState,
-            timeout=TimeoutPolicy(run_timeout=model_seconds + LOCAL, idle_timeout=idle),
+            timeout=TimeoutPolicy(run_timeout=model_seconds + STEP_SECONDS, idle_timeout=idle),
             retry_policy=retry,
         )
 
-    writing, idle = max(WRITING, model_timeout), model_timeout + LOCAL
-    add("route", route, AGAIN, model_timeout)
-    add("converse", converse, ONCE, writing, idle)
-    add("decline", decline, ONCE)
-    add("describe", describe, ONCE)
-    add("ask_back", ask_back, ONCE)
-    add("retrieve", retrieve, AGAIN, model_timeout)
-    add("rerank", rerank, AGAIN, model_timeout)
-    add("grade", grade, AGAIN, model_timeout)
-    add("reformulate", reformulate, AGAIN, model_timeout)
-    add("generate", generate, ONCE, writing, idle)
-    add("degrade", degrade, AGAIN)
-    add("verify", verify, ONCE, model_timeout)
-    add("reconcile", reconcile, ONCE, model_timeout)
-    add("abstain", abstain, ONCE)
+    writing, idle = max(WRITING_SECONDS, model_timeout), model_timeout + STEP_SECONDS
+    add("route", route, RETRY_ONCE, model_timeout)
+    add("converse", converse, NO_RETRY, writing, idle)
+    add("decline", decline, NO_RETRY)
+    add("describe", describe, NO_RETRY)
+    add("ask_back", ask_back, NO_RETRY)
+    add("retrieve", retrieve, RETRY_ONCE, model_timeout)
+    add("rerank", rerank, RETRY_ONCE, model_timeout)
+    add("grade", grade, RETRY_ONCE, model_timeout)
+    add("reformulate", reformulate, RETRY_ONCE, model_timeout)
+    add("generate", generate, NO_RETRY, writing, idle)
+    add("degrade", degrade, RETRY_ONCE)
+    add("verify", verify, NO_RETRY, model_timeout)
+    add("reconcile", reconcile, NO_RETRY, model_timeout)
+    add("abstain", abstain, NO_RETRY)
 
     graph.add_edge(START, "route")
     branch(

@@ -1,4 +1,4 @@
-"""Which steps notice a change of the state: the one place that knows what affects which node.
+"""Lists the state fields and profile settings that each node and each edge depends on.
 
 Fields of the state are read off the nodes' declared inputs and updates. The knobs that a node reads, and what its edge
 decides by, are listed here; `tests/graphs/test_effects.py` compares the lists with what runs really read.
@@ -15,6 +15,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from langgraph.graph import END, START
 
 from graphs.answer import AnswerGraph
+from graphs.node import list_fields
 
 PROFILE = "profile"
 
@@ -42,8 +43,6 @@ KNOBS: Mapping[str, frozenset[str]] = {
 }
 """The knobs that each node reads; a group stands for all of its knobs. Every node also minds the budget of seconds,
 dollars and tokens."""
-
-_OF_ALL = frozenset({"budget"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +109,7 @@ def _name_knobs(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = ""
 def reads(node: str, change: str) -> bool:
     """Return True where the node's function reads the field or knob, named as `find_difference` names it."""
     if change.startswith(f"{PROFILE}."):
-        return _is_among(change.removeprefix(f"{PROFILE}."), KNOBS[node] | _OF_ALL)
+        return _is_among(change.removeprefix(f"{PROFILE}."), KNOBS[node] | {"budget"})
     return change in _read_types(node)[0]
 
 
@@ -217,10 +216,4 @@ def _read_types(node: str) -> tuple[frozenset[str], frozenset[str]]:
     hints = get_type_hints(getattr(import_module(f"nodes.{node}"), node))
     returned = hints["return"]
     updates = get_args(returned) if get_origin(returned) in (Union, UnionType) else (returned,)
-    return frozenset(_list_fields(hints["state"])), frozenset.intersection(
-        *(frozenset(_list_fields(update)) for update in updates)
-    )
-
-
-def _list_fields(declared: Any) -> Iterable[str]:
-    return [*declared.__required_keys__, *declared.__optional_keys__]
+    return list_fields(hints["state"]), frozenset.intersection(*map(list_fields, updates))

@@ -21,6 +21,11 @@ class NodeResult:
     ms: float
 
 
+def list_fields(declared: Any) -> frozenset[str]:
+    """Return the fields of a TypedDict."""
+    return frozenset(declared.__required_keys__ | declared.__optional_keys__)
+
+
 @dataclass(frozen=True)
 class Node:
     """A step's function and its time limit for a language model.
@@ -37,8 +42,7 @@ class Node:
     @cached_property
     def reads(self) -> frozenset[str]:
         """The state fields that the function declares as its input."""
-        declared = get_type_hints(self.function)["state"]
-        return frozenset(declared.__required_keys__ | declared.__optional_keys__)
+        return list_fields(get_type_hints(self.function)["state"])
 
     async def execute(self, state: Mapping[str, Any], runtime: Runtime[Context]) -> NodeResult:
         """Run the function with the models of the run's mode. Usage and warnings go into the context's ledger, even if

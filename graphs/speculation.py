@@ -33,7 +33,8 @@ STEPS_AHEAD: ContextVar[int] = ContextVar("steps_ahead", default=0)
 _JUDGED = ("route", "grade")
 
 _SURENESS = frozenset({"confidence", "level", "missing"})
-"""Fields in which grade rates sources that suffice. They do not change generate's prompt; generate passes them on."""
+"""Fields that grade sets and generate only copies. Once the confidence is sufficient, they do not change generate's
+prompt."""
 
 
 @asynccontextmanager

@@ -10,7 +10,6 @@ from domain.outcome import (
     BudgetSpent,
     Framing,
     LowConfidence,
-    MissingWords,
     NothingFound,
     Outcome,
     Reason,
@@ -20,7 +19,7 @@ from domain.question import split_carried
 from domain.state import Level, Step, Turn
 from domain.text.terms import analyse, find_terms
 from nodes.context import Context
-from nodes.missing import find_missing_names
+from nodes.missing import list_missing
 from nodes.scope import profile_of
 from nodes.titles import read_titles
 from nodes.wording import wording_of
@@ -79,8 +78,7 @@ async def _find_reasons(state: AbstainInput, context: Context) -> list[Reason]:
     ]
     if state["sources"]:
         reasons.append(LowConfidence(code="low_confidence", confidence=state["confidence"]))
-        if words := find_missing_names(state["question"], state["missing"]):
-            reasons.append(MissingWords(code="missing_words", words=words))
+        reasons += list_missing(state["question"], state["missing"])
     breach = profile.budget.find_breach(state["steps"])
     if breach is not None and state["retries"] < profile.grade.max_retries:
         reasons.append(BudgetSpent(code="over_budget", limit=breach))

@@ -17,7 +17,6 @@ from domain.outcome import (
     ANSWERS,
     Framing,
     LowConfidence,
-    MissingWords,
     ModelAbstained,
     NothingQuotable,
     Outcome,
@@ -32,13 +31,13 @@ from domain.text.markers import render_marker
 from nodes.answerers import LOCAL, find_model, list_answerers
 from nodes.context import Context, Ledger
 from nodes.judgement import within
-from nodes.missing import find_missing_names
+from nodes.missing import list_missing
 from nodes.neighbours import merge_touching
-from nodes.prompting import Prompt, ask, fit_sources, instruct, show_sources, show_turns, write
+from nodes.prompting import Prompt, ask_about, fit_sources, instruct, show_turns, write
 from nodes.quoting import count_words, head_quotes, render_quote
 from nodes.scope import profile_of, scope_of
 from nodes.wording import wording_of
-from nodes.writing import AbstentionListener, AnsweringInput, AnswerWriter, Prose, finish_turn, hold_back
+from nodes.writing import AbstentionListener, AnsweringInput, AnswerWriter, Prose, discard, finish_turn
 
 PROMPT = """You answer questions from a team's documents. What you may say is what the numbered sources say.
 
@@ -122,7 +121,7 @@ async def generate(state: GenerateInput, runtime: Runtime[Context]) -> GenerateU
         shown = [cite(source, statements=[state["standalone_question"]]) for source in sources]
         runtime.stream_writer(Sources(type="sources", citations=shown))
     draft = state["answer"]
-    writer = AnswerWriter(hold_back if draft else runtime.stream_writer)
+    writer = AnswerWriter(discard if draft else runtime.stream_writer)
     low: list[Reason] = []
     if state["confidence"] < profile.grade.sufficient:
         low = [LowConfidence(code="low_confidence", confidence=state["confidence"])]
@@ -215,16 +214,10 @@ async def _quote(
         marker = render_marker(quote.number, source["chunk_id"], knobs.citation_style)
         writer.write(("\n\n" if position else "") + heading + render_quote(quote, marker))
         writer.cite(cite(source, [(each.start, each.end) for each in quotes if each.number == quote.number]))
-    reasons = [*low, *_find_missing(state)]
+    reasons = [*low, *list_missing(state["question"], state["missing"])]
     closing = wording.close(reasons)
     writer.write(closing)
     return _Result(judge_answer(reasons), reasons, Framing(opening=len(opening), closing=len(closing)))
-
-
-def _find_missing(state: GenerateInput) -> list[Reason]:
-    """Return a reason where the question has names or numbers that no source mentions."""
-    words = find_missing_names(state["question"], state["missing"])
-    return [MissingWords(code="missing_words", words=words)] if words else []
 
 
 async def _write_with_model(
@@ -294,7 +287,6 @@ def _write_prompt(state: GenerateInput, sources: Sequence[Source], profile: Prof
     checked = CHECKED if profile.verify else ""
     added = knobs.system_instructions
     instructions = write(INSTRUCTIONS, instructions=added) if added else ""
-    question = state["standalone_question"]
     return [
         instruct(
             PROMPT,
@@ -305,9 +297,5 @@ def _write_prompt(state: GenerateInput, sources: Sequence[Source], profile: Prof
             instructions=instructions,
         ),
         *show_turns(state["turns"], knobs.remembered_turns),
-        ask(
-            "{sources}\n\nQuestion: {question}",
-            sources=show_sources(sources, knobs.source_label),
-            question=question,
-        ),
+        ask_about(sources, state["standalone_question"], knobs.source_label),
     ]

@@ -17,7 +17,7 @@ from domain.state import Attempt, Level, Turn
 from nodes.context import Context
 from nodes.fusion import weigh_by_rank
 from nodes.judgement import ask_or_none
-from nodes.prompting import ask, instruct, show_sources
+from nodes.prompting import ask_about, instruct
 from nodes.rerank import is_reranked
 from nodes.scope import profile_of, scope_of
 
@@ -140,8 +140,5 @@ def _read_score(source: Source, *, reranked: bool) -> float:
 
 
 async def _ask_model(model: ChatModel, question: str, sources: list[Source], context: Context) -> Grading:
-    messages = [
-        instruct(PROMPT),
-        ask("{sources}\n\nQuestion: {question}", sources=show_sources(sources), question=question),
-    ]
+    messages = [instruct(PROMPT), ask_about(sources, question)]
     return await model.judge(messages, Grading, context.ledger)

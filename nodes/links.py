@@ -16,8 +16,8 @@ FROM = 3
 """Best passages whose mentions are followed; later ones led nowhere new. They stay ahead of the linked passages."""
 
 LINKED = 2
-"""The most linked passages that become sources: those at least as relevant as the least relevant candidate. A mention
-in passing ("United States") usually is not. As many others follow behind the sources."""
+"""The most linked passages that become sources. They must be at least as relevant as the least relevant candidate;
+after a mention in passing ("United States") they usually are not. As many others follow behind the sources."""
 
 _LONGEST = 8
 """The most words of a title that is recognised in a text."""
@@ -29,13 +29,9 @@ Ranking = list[tuple[Passage, float]]
 """Passages with their relevance, best first."""
 
 
-def find_names(text: str) -> list[str]:
-    """Return every run of up to eight words that begins with a capital or a digit, once, in order. Most are no titles;
-    the library knows which are."""
-    return list(dict.fromkeys(_cut_names(text)))
-
-
-def _cut_names(text: str) -> Iterator[str]:
+def find_names(text: str) -> Iterator[str]:
+    """Yield every run of up to eight words that begins with a capital or a digit. Most are no titles; the library knows
+    which are."""
     words = list(_WORD.finditer(text))
     for first, word in enumerate(words):
         if not (word.group()[0].isupper() or word.group()[0].isdigit()):

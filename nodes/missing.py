@@ -3,9 +3,16 @@
 import re
 from collections.abc import Iterable
 
+from domain.outcome import MissingWords, Reason
 from domain.text.terms import content_words
 
 _WORDS = re.compile(r"[^\W_]+(?:[-'’.][^\W_]+)*")
+
+
+def list_missing(question: str, missing: Iterable[str]) -> list[Reason]:
+    """Return the reason that lists the missing names and numbers of the question; empty where none is missing."""
+    words = find_missing_names(question, missing)
+    return [MissingWords(code="missing_words", words=words)] if words else []
 
 
 def find_missing_names(question: str, missing: Iterable[str]) -> list[str]:

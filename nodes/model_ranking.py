@@ -6,7 +6,7 @@ from domain.documents import Source
 from domain.ports.models import ChatModel
 from nodes.context import Context
 from nodes.judgement import ask_or_none
-from nodes.prompting import ask, instruct, show_sources
+from nodes.prompting import ask_about, instruct
 
 PROMPT = """You judge how well each of the numbered sources answers a question.
 
@@ -44,8 +44,5 @@ async def rank(question: str, sources: list[Source], context: Context) -> list[f
 
 
 async def _ask_model(model: ChatModel, question: str, sources: list[Source], context: Context) -> Ranking:
-    messages = [
-        instruct(PROMPT),
-        ask("{sources}\n\nQuestion: {question}", sources=show_sources(sources), question=question),
-    ]
+    messages = [instruct(PROMPT), ask_about(sources, question)]
     return await model.judge(messages, Ranking, context.ledger)

@@ -68,6 +68,11 @@ def ask(template: str, **fields: object) -> Message:
     return Message("user", str(write(template, **fields)))
 
 
+def ask_about(sources: Sequence[Source], question: str, label: SourceLabel = "tag") -> Message:
+    """Return the user message that shows the sources and then asks the question."""
+    return ask("{sources}\n\nQuestion: {question}", sources=show_sources(sources, label), question=question)
+
+
 def show_turns(turns: Sequence[Turn], most: int) -> list[Message]:
     """Return the last `most` turns as messages of user and assistant."""
     shown = turns[-most:] if most else []

@@ -23,7 +23,7 @@ from nodes.prompting import ask, instruct, number_lines, show_sources
 from nodes.scope import profile_of
 from nodes.verify import check_claims
 from nodes.wording import wording_of
-from nodes.writing import AnsweringInput, AnswerWriter, Prose, cite_statements, finish_turn, hold_back
+from nodes.writing import AnsweringInput, AnswerWriter, Prose, cite_statements, discard, finish_turn
 
 PROMPT = """An answer contains claims that its sources do not support. Rewrite each listed claim as one sentence that
 the sources do support, with the source's number in square brackets, or give an empty string where they support
@@ -172,7 +172,7 @@ async def _check_rewrites(
     """Return the rewrites that the sources they cite support, by the start of the claim."""
     repairs: dict[int, str] = {}
     for claim, rewrite in zip(unsupported, rewrites, strict=False):
-        written = AnswerWriter(hold_back)
+        written = AnswerWriter(discard)
         prose = Prose(written, state["question"], state["sources"], style)
         prose.feed(rewrite)
         prose.finish()

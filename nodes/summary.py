@@ -20,8 +20,9 @@ LONGEST = 45
 """Words of a quote; a longer sentence is passed over where there is another."""
 
 OPENING, AMOUNT, FIGURE, NAMED, NESTED = 1.0, 1.6, 0.4, 0.6, 0.15
-"""Worth of a sentence that opens its section, that holds an amount of money or a share, another figure, of each word of
-the subject that it holds and the document's name does not, and what each heading above its section takes off."""
+"""Weights of a sentence: OPENING if it is the first of its section, AMOUNT for money or a percentage, FIGURE for
+another number, NAMED for each word of the subject in it that is not in the title. NESTED is subtracted for each heading
+level above it."""
 
 AGAIN = 0.5
 """Factor by which a further sentence of a section is worth less than the one before it."""
@@ -82,7 +83,7 @@ def name_section(section: Section, title: str) -> str:
 
 
 def summarise(sections: Sequence[Section], subject: str) -> list[Extract]:
-    """Choose the sentences, items and rows that are worth most a word, at most `WORDS` words in all."""
+    """Choose the sentences, items and rows with the most worth per word, at most `WORDS` words in all."""
     named = {term for section in sections[:1] for term in analyse(section.passage.title)}
     asked = set(analyse(subject)) - named
     headings = [len(name_section(section, section.passage.title).split()) + 2 for section in sections]

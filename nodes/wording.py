@@ -62,17 +62,10 @@ class Lists(_Texts):
 
 
 class Origin(_Texts):
-    """The texts that say which document is quoted, and of which date, where several are."""
+    """The texts that name the quoted document and its date, where several documents are quoted."""
 
     document: str
     date: str
-
-
-class Conclusion(_Texts):
-    """The texts of conclusions."""
-
-    yes: str
-    no: str
 
 
 class Library(_Texts):
@@ -142,7 +135,6 @@ class Wording(_Texts):
     correction: Correction
     lists: Lists
     origin: Origin
-    conclusion: Conclusion
     library: Library
     question: Question
     warnings: Warnings

@@ -48,7 +48,7 @@ class AnswerWriter:
         self._emit(Correction(type="correction", reason=reason, answer=text, citations=citations))
 
 
-def hold_back(event: Any) -> None:
+def discard(event: Any) -> None:
     """Drop the event: an emitter for drafts, which nobody reads."""
 
 

@@ -15,7 +15,7 @@ from domain.errors import AskgraphError, StateError
 from domain.ports.judgement import Judges
 from domain.ports.models import TokenCounter
 from domain.profile import Profile
-from graphs.answer import LAST, AnswerGraph
+from graphs.answer import FINAL_NODE, AnswerGraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,5 +71,5 @@ def _find_start(bundle: Bundle) -> Start:
     require_steps(steps)
     step = steps[find_taped(steps)]
     require_current(step.values)
-    after = step.forked_as or LAST if step.node == "fork" else step.node
+    after = step.forked_as or FINAL_NODE if step.node == "fork" else step.node
     return Start(bundle.run.record.thread_id, step.checkpoint_id, step.number, dict(step.values), after, step.forked_to)

@@ -20,6 +20,8 @@ from app.drawing.layout import (
 SCALE = 4
 """Pixels per unit of length while drawing. Pillow does not smooth lines, so the image is then halved: the two pixels
 per unit that remain are sharp on screens of high density."""
+_CURVE_STEPS = 12
+"""Straight pieces that a rounded corner is drawn with."""
 PAPER, INK, SOFT, LINE, ACCENT, FILL = "#ffffff", "#1c2126", "#4b545c", "#8a9299", "#0a5a68", "#e3eff0"
 
 
@@ -59,7 +61,7 @@ def _join(route: list[list[Point]]) -> list[Point]:
     return [point for part in route for point in _smooth(part)]
 
 
-def _smooth(points: list[Point], steps: int = 12) -> list[Point]:
+def _smooth(points: list[Point]) -> list[Point]:
     """Return the line with rounded corners: quadratic Bézier curves from midpoint to midpoint."""
     if len(points) < 3:
         return points
@@ -68,8 +70,8 @@ def _smooth(points: list[Point], steps: int = 12) -> list[Point]:
         start = middle_of(points[index - 1], points[index]) if index > 1 else points[0]
         end = middle_of(points[index], points[index + 1]) if index < len(points) - 2 else points[-1]
         (ax, ay), (bx, by), (cx, cy) = start, points[index], end
-        for step in range(1, steps + 1):
-            t = step / steps
+        for step in range(1, _CURVE_STEPS + 1):
+            t = step / _CURVE_STEPS
             curve.append(
                 (
                     (1 - t) ** 2 * ax + 2 * t * (1 - t) * bx + t * t * cx,

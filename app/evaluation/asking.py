@@ -22,9 +22,19 @@ from domain.errors import AskgraphError
 from domain.outcome import find_claimed
 from domain.profile import Profile
 from domain.scope import Scope
-from domain.state import AnswerState, Route, Turn, TurnInput, add_costs, blank_question, remember
+from domain.state import (
+    AnswerState,
+    Route,
+    Turn,
+    TurnInput,
+    add_costs,
+    blank_question,
+    count_tokens,
+    remember,
+    sum_timings,
+)
 from domain.text.markers import strip_markers
-from graphs.answer import LAST, RECURSION_LIMIT, build_answer_graph
+from graphs.answer import FINAL_NODE, RECURSION_LIMIT, build_answer_graph
 from nodes.context import Context
 from nodes.route import route
 
@@ -122,7 +132,9 @@ class Asking:
                 )
             if question.history:
                 turns = await self._converse(turn, question.history, context)
-                await self._graph.aupdate_state(config, {**turn, **blank_question(), "turns": turns}, as_node=LAST)
+                await self._graph.aupdate_state(
+                    config, {**turn, **blank_question(), "turns": turns}, as_node=FINAL_NODE
+                )
             return await self._run(question, turn, config, context)
         except AskgraphError as error:
             return Outcome(id=question.id, error=error.message)
@@ -177,9 +189,6 @@ class Asking:
         def rank(found: Mapping[str, Any]) -> list[str]:
             return _distinct(names.get(chunk["chunk_id"]) for chunk in (*found["sources"], *found["candidates"]))
 
-        timings: dict[str, float] = {}
-        for step in state["steps"]:
-            timings[step["node"]] = round(timings.get(step["node"], 0.0) + step["ms"], 2)
         usage = [used for step in state["steps"] for used in step["usage"]]
         return Outcome(
             id=question.id,
@@ -200,9 +209,9 @@ class Asking:
             ranking=rank(state),
             first_ranking=rank(first) if first else [],
             retries=state["retries"],
-            timings={**timings, "total": round(total_ms, 2)},
+            timings={**sum_timings(state["steps"]), "total": round(total_ms, 2)},
             calls=sum(used["calls"] for used in usage),
-            tokens=sum(used["input_tokens"] + used["output_tokens"] for used in usage),
+            tokens=count_tokens(usage),
             cost=add_costs(used["cost"] for used in usage),
             warnings=_distinct(warning for step in state["steps"] for warning in step["warnings"]),
         )
@@ -211,7 +220,7 @@ class Asking:
         if not state["citations"]:
             return None
         said = strip_markers(state["answer"][slice(*find_claimed(state["answer"], state["framing"]))])
-        embedder = self._services.library.sentences
+        embedder = self._services.library.local_embedder
         [vector] = await embedder.embed_passages([said])
         return round(float(vector @ await embedder.embed_query(question.question)), 4)
 

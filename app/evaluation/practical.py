@@ -3,7 +3,8 @@
 The rules are those of `practical.py` beside the public set, which asks a running server.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from statistics import fmean
 
 from app.evaluation.asking import Outcome
 from app.evaluation.facts import find_facts, fold
@@ -48,11 +49,6 @@ def list_flaws(question: Question, outcome: Outcome) -> list[str]:
 def score_usefulness(pairs: Sequence[tuple[Question, Outcome]]) -> dict[str, float]:
     """Return `useful`, the share of useful answers; and `facts_shown`, the share of the answerable questions all of
     whose facts are among the shown sources."""
-    metrics = {"useful": _mean(is_useful(question, outcome) for question, outcome in pairs)} if pairs else {}
+    metrics = {"useful": fmean(is_useful(question, outcome) for question, outcome in pairs)} if pairs else {}
     shown = [outcome.facts_shown for question, outcome in pairs if question.answerable and question.must]
-    return {**metrics, "facts_shown": _mean(shown)} if shown else metrics
-
-
-def _mean(values: Iterable[bool]) -> float:
-    listed = list(values)
-    return sum(listed) / len(listed)
+    return {**metrics, "facts_shown": fmean(shown)} if shown else metrics

@@ -10,7 +10,8 @@ def find_recall(grades: Mapping[str, int], ranking: Sequence[str], depth: int) -
     Manning, Raghavan & Schütze, Introduction to Information Retrieval (2008), section 8.3. Grades are 0 or more, and a
     document is relevant from grade 1 on; at least one must be.
     """
-    return sum(grades.get(doc, 0) > 0 for doc in ranking[:depth]) / _count_relevant(grades)
+    relevant = {doc for doc, grade in grades.items() if grade > 0}
+    return sum(doc in relevant for doc in ranking[:depth]) / len(relevant)
 
 
 def find_precision(grades: Mapping[str, int], ranking: Sequence[str], depth: int) -> float:
@@ -41,7 +42,3 @@ def find_ndcg(grades: Mapping[str, int], ranking: Sequence[str], depth: int) -> 
 
 def _discount(gains: Sequence[int]) -> float:
     return sum(gain / log2(rank + 1) for rank, gain in enumerate(gains, 1))
-
-
-def _count_relevant(grades: Mapping[str, int]) -> int:
-    return sum(grade > 0 for grade in grades.values())

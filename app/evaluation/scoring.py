@@ -6,8 +6,9 @@ A metric is left out if the set lacks what it needs: without judged documents th
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 import numpy as np
 
@@ -114,7 +115,7 @@ def _locate(question: Question, outcome: Outcome) -> str:
 
 def average(rows: Collection[Metrics]) -> Metrics:
     """Return the mean of each metric over the rows."""
-    return {name: _mean(row[name] for row in rows) for name in next(iter(rows), {})}
+    return {name: fmean(row[name] for row in rows) for name in next(iter(rows), {})}
 
 
 def score_rankings(
@@ -149,13 +150,13 @@ def score_answers(pairs: Sequence[Pair]) -> Metrics:
     """
     metrics: Metrics = {}
     if answerable := [o for q, o in pairs if q.answerable]:
-        metrics["answered"] = _mean(o.answered for o in answerable)
+        metrics["answered"] = fmean(o.answered for o in answerable)
     known = [(q, o) for q, o in pairs if q.answerable and q.answers and q.answers_known]
     if known:
-        metrics["answer_em"] = _mean(max(_exact(a, text_of(o)) for a in q.answers) for q, o in known)
-        metrics["answer_f1"] = _mean(max(_overlap(a, text_of(o)) for a in q.answers) for q, o in known)
+        metrics["answer_em"] = fmean(max(_exact(a, text_of(o)) for a in q.answers) for q, o in known)
+        metrics["answer_f1"] = fmean(max(_overlap(a, text_of(o)) for a in q.answers) for q, o in known)
     if retrieved := [(q, o) for q, o in known if q.grades.keys() & set(o.sources)]:
-        metrics["contains_gold"] = _mean(contains_gold(q, o) for q, o in retrieved)
+        metrics["contains_gold"] = fmean(contains_gold(q, o) for q, o in retrieved)
     return metrics
 
 
@@ -211,8 +212,8 @@ def score_citations(pairs: Sequence[Pair]) -> Metrics:
         recalls.append(len(set(hits)) / len(spans))
         if outcome.citations:
             precisions.append(len(hits) / len(outcome.citations))
-    metrics = {"citation_recall": _mean(recalls)}
-    return {"citation_precision": _mean(precisions), **metrics} if precisions else metrics
+    metrics = {"citation_recall": fmean(recalls)}
+    return {"citation_precision": fmean(precisions), **metrics} if precisions else metrics
 
 
 def score_abstention(pairs: Sequence[Pair]) -> Metrics:
@@ -228,8 +229,8 @@ def score_abstention(pairs: Sequence[Pair]) -> Metrics:
     unanswerable = [o for q, o in judged if not q.answerable]
     if unanswerable and len(unanswerable) < len(judged):
         if abstained:
-            metrics["abstention_precision"] = _mean(abstained)
-        metrics["abstention_recall"] = _mean(not o.answered for o in unanswerable)
+            metrics["abstention_precision"] = fmean(abstained)
+        metrics["abstention_recall"] = fmean(not o.answered for o in unanswerable)
         metrics["abstention_auc"] = area([o.confidence for _, o in judged], [bool(q.answerable) for q, _ in judged])
     if bins := find_reliability(pairs):
         total = sum(each.questions for each in bins)
@@ -284,7 +285,7 @@ def area(scores: Sequence[float], positive: Sequence[bool]) -> float:
 def score_relevance(pairs: Sequence[Pair]) -> Metrics:
     """Return the mean cosine of questions and their answers, by the embedding model that ships."""
     known = [o.relevance for _, o in pairs if o.relevance is not None]
-    return {"answer_relevance": _mean(known)} if known else {}
+    return {"answer_relevance": fmean(known)} if known else {}
 
 
 def list_routes(each: EvaluationSet, pairs: Sequence[Pair]) -> list[tuple[Route, Route]]:
@@ -303,7 +304,7 @@ def score_routing(routes: Sequence[tuple[Route, Route]]) -> Metrics:
         of_class = sum(wanted == name for wanted, _ in routes)
         metrics[f"routing_recall.{name}"] = hits / of_class
         f1s.append(2 * hits / (of_class + sum(went == name for _, went in routes)))
-    return metrics | {"routing_macro_f1": _mean(f1s)} if f1s else {}
+    return metrics | {"routing_macro_f1": fmean(f1s)} if f1s else {}
 
 
 def count_routes(routes: Sequence[tuple[Route, Route]]) -> dict[str, dict[str, int]]:
@@ -318,7 +319,7 @@ def count_routes(routes: Sequence[tuple[Route, Route]]) -> dict[str, dict[str, i
 def score_off_topic(pairs: Sequence[Pair]) -> Metrics:
     """Return the share of off-topic requests that were not answered from the documents."""
     stopped = [not o.answered for q, o in pairs if ROUTES[q.type] == "out_of_scope" and o.error is None]
-    return {"off_topic_stopped": _mean(stopped)} if stopped else {}
+    return {"off_topic_stopped": fmean(stopped)} if stopped else {}
 
 
 def score_retries(pairs: Sequence[Pair]) -> Metrics:
@@ -349,7 +350,7 @@ def score_verification(rows: Sequence[tuple[str, str | None, Outcome]]) -> Metri
         passed = [bool(o.verdict) for good, o in judged if good]
         caught = [not o.verdict for good, o in judged if not good]
         if passed and caught:
-            metrics[f"verification_balanced_accuracy.{kind}"] = (_mean(passed) + _mean(caught)) / 2
+            metrics[f"verification_balanced_accuracy.{kind}"] = (fmean(passed) + fmean(caught)) / 2
             metrics[f"verification_auc.{kind}"] = area([o.support or 0.0 for _, o in judged], [g for g, _ in judged])
     return metrics
 
@@ -372,8 +373,3 @@ def score_cost(outcomes: Sequence[Outcome]) -> Metrics:
     cost = add_costs(outcome.cost for outcome in outcomes)
     metrics = {"calls": float(sum(o.calls for o in outcomes)), "tokens": float(sum(o.tokens for o in outcomes))}
     return metrics if cost is None else {**metrics, "cost": float(cost)}
-
-
-def _mean(values: Iterable[float]) -> float:
-    listed = list(values)
-    return sum(listed) / len(listed)

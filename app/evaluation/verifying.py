@@ -9,11 +9,12 @@ from app.evaluation.scoring import LABELS
 from app.evaluation.sets import CorpusDocument, EvaluationSet, Question
 from app.wiring.services import Services
 from domain.citations import cite
-from domain.documents import Source
+from domain.documents import Passage, Source
 from domain.errors import AskgraphError
 from domain.outcome import Framing
 from domain.ports.judgement import SUPPORTED
 from domain.text.sentences import split_sentences
+from nodes.sourcing import make_source
 from nodes.verify import VerifyInput, verify
 
 
@@ -82,19 +83,5 @@ def mark(response: str, sources: int) -> str:
 
 
 def _make_source(number: int, document: CorpusDocument) -> Source:
-    return Source(
-        number=number,
-        chunk_id=document.id,
-        chunk_index=0,
-        document_id=document.id,
-        title=document.title,
-        heading_path=[],
-        text=document.text,
-        start=0,
-        end=len(document.text),
-        page=None,
-        lines=[],
-        score=1.0,
-        dense=None,
-        lexical=None,
-    )
+    passage = Passage(document.id, 0, document.id, document.title, document.text, 0, len(document.text))
+    return make_source(number, passage, score=1.0)

@@ -38,8 +38,9 @@ class _Piece:
 
 @dataclass(frozen=True, slots=True)
 class _Atom:
-    """Text that is not cut: a block, or a part of one that is too long. `lead` is what it cannot be read without, from
-    further up. One that leads belongs to what follows. `block` is the start of the block that was cut."""
+    """Text that is not cut: a block, or a part of one that is too long. `lead` is earlier text that is needed to
+    understand it, such as a table header. `leads` is true for a heading or lead-in, which stays with the next atom.
+    `block` is the start of the block that was cut."""
 
     start: int
     end: int
@@ -158,8 +159,8 @@ def _find_lines(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _find_lead(text: str, block: Block, label: Span | None) -> str:
-    """Return what the further parts of a block are read with: lead-in, caption and header with the latest label, or the
-    fence of code."""
+    """Return the `lead` of the further parts of a block: the fence of code, or lead-in, caption and header with the
+    latest label."""
     if block.kind == "code":
         return text[block.start : block.end].split("\n", 1)[0][:_MOST_LEAD]
     spans = [span for span in (block.lead, label) if span]

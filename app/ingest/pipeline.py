@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from app.ingest.chunking import SIZE, split
+from app.ingest.chunking import split
 from app.ingest.files import find_files, load, report_bad_name, report_failure
 from app.ingest.parser_workers import ParserWorkers
 from app.ingest.preparation import prepare
@@ -52,7 +52,6 @@ class Ingestion:
         workers: ParserWorkers,
         *,
         backlog: EmbeddingBacklog | None = None,
-        chunk_size: int = SIZE,
         max_bytes: int = MAX_BYTES,
     ) -> None:
         """Without a `backlog`, no document is stored before it is embedded."""
@@ -61,7 +60,6 @@ class Ingestion:
         self._encoder = encoder
         self._cache = cache
         self._workers = workers
-        self._chunk_size = chunk_size
         self._max_bytes = max_bytes
 
     async def add(
@@ -78,16 +76,15 @@ class Ingestion:
         later: bool = False,
         on_stage: Callable[[IngestionProgress], None] = lambda _: None,
     ) -> DocumentReport:
-        """Add a file, or replace what `source` held before; only chunks that are not stored are embedded. Unless
-        `arrival` says when it came, it comes now. With `later`, a worker embeds them, and the document is found by
-        its words until then.
+        """Add a file, or replace what `source` held before; only chunks that are not stored are embedded. With
+        `later`, a worker embeds them, and the document is found by its words until then. Without an `arrival`, the file
+        has arrived now.
 
         The document's metadata becomes what the file has in itself, with `metadata` on top. Its groups become `groups`,
-        or stay as they are with None. Content that is known
-        already, from this source, or from another one with the same metadata, is left alone: the report is
-        ``unchanged`` and names the document that has it. Where only the metadata differs, only that is stored. A file
-        that cannot be read gives a report with status ``failed``; one of whose source a later file was stored
-        meanwhile, ``superseded``.
+        or stay as they are with None. Content that is known already, from this source, or from another one with the
+        same metadata, is left alone: the report is ``unchanged`` and names the document that has it. Where only the
+        metadata differs, only that is stored. The report of a file that cannot be read is ``failed``. It is
+        ``superseded`` if a later file was stored for the same source meanwhile.
 
         Raises `DatabaseUnavailable`, `EmbedderUnavailable` and `Draining`.
         """
@@ -124,7 +121,6 @@ class Ingestion:
                     data,
                     media_type=media_type,
                     max_bytes=self._max_bytes,
-                    chunk_size=self._chunk_size,
                 ),
                 len(data),
                 lambda done, total: on_stage(IngestionProgress("reading", done, total)),
@@ -162,7 +158,7 @@ class Ingestion:
             and (report := await self._keep_known(workspace_id, source, existing, arrival, parsed.metadata))
         ):
             return report
-        chunks = await asyncio.to_thread(split, parsed, size=self._chunk_size)
+        chunks = await asyncio.to_thread(split, parsed)
         content = DocumentContent(source, content_hash, parsed, chunks, {}, arrival, parsed.metadata)
         return await self._keep(workspace_id, content, existing, None)
 
@@ -206,7 +202,7 @@ class Ingestion:
     async def _keep_known(
         self, workspace_id: str, source: str, known: Document, arrival: Arrival, metadata: Metadata
     ) -> DocumentReport | None:
-        """The report of content that `known` has; None where it has to be read after all."""
+        """Return the report of content that `known` has already; None where the file has to be read after all."""
         report = DocumentReport(source, "unchanged", known.id, known.title, known.pages, known.chunks)
         if known.source != source:
             note = f"The library has the same content as {known.source}."
@@ -266,7 +262,7 @@ class Ingestion:
         groups: Sequence[str] | None,
         progress: Progress | None,
     ) -> list[DocumentReport]:
-        """The report of each, in order."""
+        """Return the report of each file, in order."""
         free = asyncio.Semaphore(AT_ONCE)
         # Files that say the same take turns, so that the first of them is the one that is kept.
         turns: defaultdict[bytes, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -319,7 +315,7 @@ class Ingestion:
     async def _embed(
         self, source: str, parsed: ParsedDocument, chunks: Sequence[Chunk], progress: Progress | None
     ) -> dict[str, ChunkVectors]:
-        """Vectors by content hash; what the document says repeatedly is embedded once."""
+        """Return the vectors by content hash. Text that the document repeats is embedded once."""
         # In a thread: spelling the 2,000 chunks of a table of 5,000 columns takes a second.
         texts = await asyncio.to_thread(_spell, parsed, chunks)
         hashes = list(texts)
@@ -334,7 +330,7 @@ class Ingestion:
 
 
 def _spell(parsed: ParsedDocument, chunks: Sequence[Chunk]) -> dict[str, str]:
-    """What the embedding model reads of each chunk, by content hash."""
+    """Return the text that the embedding model reads of each chunk, by content hash."""
     return {
         chunk.content_hash: embedding_text(parsed.title, chunk.heading_path, chunk.text, chunk.lead) for chunk in chunks
     }

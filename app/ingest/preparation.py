@@ -9,12 +9,10 @@ MAX_CHUNKS = 100_000
 """Three times as many as the longest text has ordinarily."""
 
 
-def prepare(
-    source: str, data: bytes, *, media_type: str | None, max_bytes: int, chunk_size: int
-) -> tuple[ParsedDocument, list[Chunk]]:
+def prepare(source: str, data: bytes, *, media_type: str | None, max_bytes: int) -> tuple[ParsedDocument, list[Chunk]]:
     """Parse a file and split its text. Raises `DocumentError`."""
     parsed = read_document(source, data, media_type=media_type, max_bytes=max_bytes)
-    chunks = split(parsed, size=chunk_size)
+    chunks = split(parsed)
     if len(chunks) > MAX_CHUNKS:
         raise OversizedDocument(
             f"The text has {len(chunks):,} sections and passages; {MAX_CHUNKS:,} are the limit. Split it."

@@ -1,4 +1,4 @@
-"""How runs ended, and in what two endings differ: the one comparison for what-if tables, diffs and many runs."""
+"""How runs ended, and how two endings differ: the one comparison for what-if tables, diffs and many runs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -6,7 +6,7 @@ from typing import Any, Literal
 from typing_extensions import TypedDict
 
 from domain.documents import Citation, name_place
-from domain.state import Step, add_costs
+from domain.state import Step, add_costs, count_tokens, sum_timings
 
 Aspect = Literal["outcome", "answer", "citations", "verdict"]
 """What may flip."""
@@ -38,7 +38,7 @@ class Ending(TypedDict):
 
 
 class Compared(TypedDict):
-    """In what an ending differs from another one."""
+    """How an ending differs from another one."""
 
     flipped: list[Aspect]
     gained: list[CitedPlace]
@@ -95,15 +95,13 @@ def compare(one: Ending, other: Ending) -> Compared:
 
 def sum_costs(steps: Sequence[Step]) -> Costs:
     """Sum up what a run's steps took."""
-    by_node: dict[str, float] = {}
-    for step in steps:
-        by_node[step["node"]] = round(by_node.get(step["node"], 0.0) + step["ms"], 2)
+    by_node = sum_timings(steps)
     usage = [used for step in steps for used in step["usage"]]
     return Costs(
         ms=round(sum(by_node.values()), 2),
         by_node=by_node,
         calls=sum(used["calls"] for used in usage),
-        tokens=sum(used["input_tokens"] + used["output_tokens"] for used in usage),
+        tokens=count_tokens(usage),
         cost=add_costs(used["cost"] for used in usage),
     )
 

@@ -14,7 +14,7 @@ from app.runs.graph_pass import GraphPass
 from app.runs.run_config import locate_states
 from domain.errors import StateError
 from domain.state import TurnInput
-from graphs.answer import LAST, AnswerGraph
+from graphs.answer import FINAL_NODE, AnswerGraph
 from graphs.effects import Beginning
 
 
@@ -45,12 +45,12 @@ async def begin_thread(graph: AnswerGraph, thread_id: str, start: Start, **metad
     values = start.values
     updates = [StateUpdate(dict(values), start.after)]
     if start.forced is not None:
-        updates = [StateUpdate(Command(update=dict(values), goto=start.forced), LAST)]  # type: ignore[arg-type]
+        updates = [StateUpdate(Command(update=dict(values), goto=start.forced), FINAL_NODE)]  # type: ignore[arg-type]
     elif start.after == START:
         # LangGraph takes only the input from the start; the rest of the state is written beside it.
         given = {key: values[key] for key in TurnInput.__annotations__}
         updates = [
-            StateUpdate({key: value for key, value in values.items() if key not in given}, LAST),
+            StateUpdate({key: value for key, value in values.items() if key not in given}, FINAL_NODE),
             StateUpdate(given, START),
         ]
     place = locate_states(values["scope"]["workspace_id"], thread_id)

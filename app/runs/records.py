@@ -10,7 +10,7 @@ from domain.documents import Citation
 from domain.events import Done, Event, Failed
 from domain.ports.models import ModelUsage
 from domain.runs import RunRecord, Shown, StepTime, Withdrawal
-from domain.state import AnswerState, Step, Turn, TurnInput, Usage, add_costs, blank_question
+from domain.state import AnswerState, Step, Turn, TurnInput, Usage, add_costs, blank_question, sum_timings
 from graphs.instrumentation import file_usage
 from graphs.prompts import find_versions
 from nodes.writing import finish_turn
@@ -57,7 +57,7 @@ def make_done(
         stopped=stopped,
         usage=usage,
         cost=_sum_cost(usage),
-        timings=_sum_timings(state["steps"], total_ms),
+        timings=_list_timings(state["steps"], total_ms),
         warnings=_list_warnings(state["steps"]),
         answered_by=state["answered_by"],
         degraded=state["degraded"],
@@ -104,7 +104,7 @@ def make_record(
         citations=state["citations"],
         usage=usage,
         cost=_sum_cost(usage),
-        timings=_sum_timings(state["steps"], total_ms),
+        timings=_list_timings(state["steps"], total_ms),
         warnings=_list_warnings(state["steps"]),
         error=_name_fault(ended),
         forked_from=forked_from,
@@ -227,11 +227,8 @@ def _list_warnings(steps: Sequence[Step]) -> list[str]:
     return list(dict.fromkeys(warning for step in steps for warning in step["warnings"]))
 
 
-def _sum_timings(steps: Sequence[Step], total_ms: float) -> dict[str, float]:
-    timings: dict[str, float] = {}
-    for step in steps:
-        timings[step["node"]] = round(timings.get(step["node"], 0.0) + step["ms"], 2)
-    return {**timings, "total": round(total_ms, 2)}
+def _list_timings(steps: Sequence[Step], total_ms: float) -> dict[str, float]:
+    return {**sum_timings(steps), "total": round(total_ms, 2)}
 
 
 def _sum_cost(usage: Sequence[Usage]) -> float | None:

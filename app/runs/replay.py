@@ -46,7 +46,7 @@ from domain.runs import RunRecord
 from domain.scope import Scope
 from domain.state import AnswerState
 from domain.tapes import TapeUse
-from graphs.answer import LAST, AnswerGraph
+from graphs.answer import FINAL_NODE, AnswerGraph
 from graphs.effects import INCIDENTAL, find_difference, find_first, find_reachable, find_unnoticed
 
 
@@ -342,6 +342,6 @@ async def _find_origin(graph: AnswerGraph, workspace_id: str, snapshot: StateSna
         return str(known)
     forked_from = json.loads(str((snapshot.metadata or {}).get("forked_from", "{}")))
     if not forked_from:
-        return LAST
+        return FINAL_NODE
     origin = await _read_checkpoint(graph, workspace_id, forked_from["thread_id"], forked_from["checkpoint_id"])
     return await _find_origin(graph, workspace_id, origin)

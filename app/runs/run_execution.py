@@ -23,7 +23,7 @@ from app.support.spans import span
 from domain.errors import AskgraphError, Unavailable
 from domain.events import Done, Failed
 from domain.runs import Lease, RunRecord, RunState, Shown
-from domain.state import AnswerState
+from domain.state import AnswerState, count_tokens
 from domain.tapes import Tape
 from nodes.writing import finish_turn
 
@@ -203,10 +203,10 @@ class RunExecution:
         return kept
 
     async def _count_usage(self, record: RunRecord) -> None:
-        """Count for its caller what the run has used: before they see its end, after which they may ask again."""
+        """Count the run's usage towards its caller's limits, before they see its end and may ask again."""
         # Of a run that an older version accepted it is not known who asked.
         if self.request.caller:
-            tokens = sum(used["input_tokens"] + used["output_tokens"] for used in record.usage)
+            tokens = count_tokens(record.usage)
             await self._parts.limits.end_run(self.request.caller, record.run_id, tokens, record.cost or 0.0)
 
     def _make_record(self, ended: Done | Failed, state: AnswerState) -> tuple[RunRecord, bytes | None, Shown]:

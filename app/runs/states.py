@@ -18,7 +18,7 @@ from app.runs.state_upgrades import UPGRADES
 from domain.errors import StateError
 from domain.profile import Profile
 from domain.state import STATE_VERSION, AnswerState, blank_question, gather_scope
-from graphs.answer import LAST, AnswerGraph
+from graphs.answer import FINAL_NODE, AnswerGraph
 
 MIGRATED = "migrated"
 """Metadata key of a state that was upgraded to today's version."""
@@ -105,7 +105,7 @@ async def bring_up_to_date(graph: AnswerGraph, workspace_id: str, thread_id: str
     if not snapshot.values or version >= STATE_VERSION:
         return snapshot
     # Save it under the name of the node that made it, so that the same edges follow; none follow a turn that has ended.
-    node: str | None = LAST
+    node: str | None = FINAL_NODE
     if snapshot.tasks:
         # If a step's writes were stored but not the state after it, the values include these writes.
         node = next((task.name for task in snapshot.tasks if task.result is not None), None)

@@ -8,7 +8,7 @@ from langgraph.types import StateSnapshot
 
 from app.runs.run_config import configure_run, locate_states
 from domain.state import AnswerState
-from graphs.answer import LAST, AnswerGraph
+from graphs.answer import FINAL_NODE, AnswerGraph
 
 
 class ThreadStates:
@@ -41,7 +41,7 @@ class ThreadStates:
         """
         config = configure_run(thread_id, state, attempt=attempt, **metadata)
         with self.translating_errors():
-            await self.graph.aupdate_state(config, cast("dict[str, object]", state), as_node=LAST)
+            await self.graph.aupdate_state(config, cast("dict[str, object]", state), as_node=FINAL_NODE)
 
     async def flush(self, thread_id: str) -> None:
         """Return once every process can read all states of the thread.

@@ -52,7 +52,7 @@ class LibraryServices:
     search: PostgresLibrary | PgVectorStoreLibrary
     embedder: Embedder
     """Embeds documents and queries."""
-    sentences: OnnxEmbedder
+    local_embedder: OnnxEmbedder
     """The model that ships, for local judgement and late interaction; the same object as `embedder` by default."""
     ingestion: Ingestion
     parsers: ParserWorkers
@@ -122,7 +122,7 @@ async def open_library(
             documents=documents,
             search=search,
             embedder=embedder,
-            sentences=local,
+            local_embedder=local,
             ingestion=Ingestion(
                 documents,
                 encoder,

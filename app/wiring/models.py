@@ -59,7 +59,7 @@ async def open_models(
             rerankers=rerankers.rerankers,
             tokens=O200kCounter(),
             judges=build_local_judges(
-                library.sentences, LateInteractionUnitScorer(library.sentences, library.search), reader
+                library.local_embedder, LateInteractionUnitScorer(library.local_embedder, library.search), reader
             ),
             checks={**chat.checks, **rerankers.checks},
             parts=chat.parts,
@@ -88,7 +88,7 @@ class _Rerankers:
 async def _open_rerankers(
     settings: Settings, modes: Mapping[str, Profile], prices: PriceTable, library: LibraryServices
 ) -> AsyncIterator[_Rerankers]:
-    opened = _Rerankers({"local": LateInteractionReranker(library.sentences, library.search)})
+    opened = _Rerankers({"local": LateInteractionReranker(library.local_embedder, library.search)})
     async with AsyncExitStack() as stack:
         if settings.cross_encoder is not None:
             cross_encoder = await asyncio.to_thread(OnnxCrossEncoder.load, settings.cross_encoder)

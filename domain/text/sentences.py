@@ -29,18 +29,18 @@ abbreviations that the library takes for the end of a sentence."""
 _LINE = re.compile(r"[^\n]+")
 
 
-def split_sentences(text: str, language: str | None = None) -> list[Span]:
+def split_sentences(text: str) -> list[Span]:
     """Return the sentences of `text` as (start, end), in order, without overlap and without surrounding white space.
 
     A heading, a table row and a block of code count as one sentence each. An item begins one, marker included. Only
-    white space lies outside the spans. `language` is an ISO 639 code; without one it is detected.
+    white space lies outside the spans.
     """
-    language = language or detect_language(text) or "en"
+    language = detect_language(text) or "en"
     return [span for block in read_blocks(text) for span in split_block(text, block, language)]
 
 
 def split_block(text: str, block: Block, language: str = "en") -> Iterator[Span]:
-    """Yield the sentences of one block of `text`, as `split_sentences` does."""
+    """Yield the sentences of one block of `text`, as `split_sentences` does. `language` is an ISO 639 code."""
     if block.kind in ("heading", "code"):
         yield block.start, block.end
         return
@@ -91,7 +91,7 @@ def _cut(words: str, language: str) -> tuple[int, ...]:
 
 
 def _split_runs(text: str, block: Block) -> Iterator[Span]:
-    """Yield what no sentence of the block goes across: paragraphs, items, rows, lines with breaks that are meant, and
+    """Yield the stretches of a block that no sentence crosses: paragraphs, items, rows, lines that end on purpose, and
     code within an item."""
     run: list[tuple[int, int, str]] = []
     fence = ""

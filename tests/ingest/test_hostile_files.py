@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("parser_processes")
 
 
 def read(name: str) -> "partial[tuple[ParsedDocument, list[Chunk]]]":
-    return partial(prepare, name, FILES[name](), media_type=None, max_bytes=50_000_000, chunk_size=500)
+    return partial(prepare, name, FILES[name](), media_type=None, max_bytes=50_000_000)
 
 
 async def test_hostile_files_are_read(parsers: ParserWorkers) -> None:

@@ -27,7 +27,7 @@ STUCK = partial(time.sleep, 600)
 
 
 def read(data: bytes) -> "partial[tuple[ParsedDocument, list[Chunk]]]":
-    return partial(prepare, "notes.md", data, media_type=None, max_bytes=10_000, chunk_size=500)
+    return partial(prepare, "notes.md", data, media_type=None, max_bytes=10_000)
 
 
 def list_processes() -> set[int]:

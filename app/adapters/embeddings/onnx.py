@@ -46,7 +46,6 @@ WEIGHTS = "weights"
 """Name under which the graph refers to the package's file."""
 
 REMEMBERED_QUERIES = 256
-REMEMBERED_SENTENCES = 1024
 REMEMBERED_PLACES = 2048
 """Chunks of which the places of tokens are kept, about 1 kB each; finding them takes .15 ms."""
 
@@ -57,8 +56,8 @@ _Places = NDArray[np.int32]
 class OnnxEmbedder:
     """An `Embedder` and a `TokenEmbedder`.
 
-    Runs in worker threads, one for queries and others for passages, so that neither the event loop nor a question waits
-    for ingestion. It remembers recent queries and sentences, because several steps of a turn embed the same ones.
+    Runs in worker threads, one for questions and others for ingestion, so that neither the event loop nor a question
+    waits for ingestion. It remembers recent questions, because several steps of a turn embed the same one.
     """
 
     name = "all-MiniLM-L6-v2-onnx-int8"
@@ -78,7 +77,6 @@ class OnnxEmbedder:
                 self._is_word[index] = False
         self._recalled: dict[str, _Encoded] = {}
         self._locate = lru_cache(maxsize=REMEMBERED_PLACES)(self._find_words)
-        self._sentences: dict[str, Vector] = {}
         self._queries = ThreadPoolExecutor(1, thread_name_prefix="embed-query")
         self._passages = ThreadPoolExecutor(workers, thread_name_prefix="embed-passages")
 
@@ -118,15 +116,11 @@ class OnnxEmbedder:
         return tokens
 
     async def embed_passages(self, texts: Sequence[str], sink: UsageSink | None = None) -> Vector:
-        known = {text: self._sentences[text] for text in texts if text in self._sentences}
-        new = [text for text in dict.fromkeys(texts) if text not in known]
-        # A question waits for these few sentences, so they go ahead of ingestion.
-        async for position, pooled, _, _ in self._stream(new, self._queries, 1):
-            known[new[position]] = pooled
-        self._sentences |= known
-        for oldest in list(self._sentences)[:-REMEMBERED_SENTENCES]:
-            del self._sentences[oldest]
-        return np.array([known[text] for text in texts], dtype=np.float32).reshape(len(texts), self.dimension)
+        vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
+        # In the thread for questions: a caller waits for these texts, so they go ahead of ingestion.
+        async for position, pooled, _, _ in self._stream(texts, self._queries, 1):
+            vectors[position] = pooled
+        return vectors
 
     def locate_words(self, text: str) -> _Places:
         """Return where in `text` each token begins that has a token vector, in the order of the vectors."""
@@ -172,7 +166,7 @@ class OnnxEmbedder:
         del self._locate, self._session
 
     async def _embed_query(self, text: str) -> _Encoded:
-        # A turn asks four times for one question. In the thread it would wait there for the runs of other questions.
+        # A turn asks four times for one question. In the thread it would wait for the runs of other questions.
         if (known := self._recalled.get(text)) is not None:
             return known
         return await asyncio.get_running_loop().run_in_executor(self._queries, self._encode_query, text)

@@ -4,17 +4,18 @@ from datetime import timedelta
 
 from app.adapters.redis.connection import RedisServer
 
+_TTL = timedelta(days=30)
+
 
 class RedisConversations:
     """A `ConversationIndex`. `namespace` identifies the database that holds the threads."""
 
-    def __init__(self, redis: RedisServer, namespace: str, ttl: timedelta = timedelta(days=30)) -> None:
+    def __init__(self, redis: RedisServer, namespace: str) -> None:
         self._redis = redis
         self._namespace = namespace
-        self._ttl = ttl
 
     async def find(self, key: str) -> str | None:
-        """Return what is remembered."""
+        """Return the place that is remembered for the key."""
 
         async def get() -> bytes | str | None:
             return await self._redis.client.get(self._locate(key))
@@ -23,15 +24,15 @@ class RedisConversations:
         return place.decode() if isinstance(place, bytes) else place
 
     async def remember(self, key: str, place: str) -> None:
-        """Remember it for a while."""
+        """Remember the place for a while."""
 
         async def put() -> bool:
-            return bool(await self._redis.client.set(self._locate(key), place, ex=self._ttl))
+            return bool(await self._redis.client.set(self._locate(key), place, ex=_TTL))
 
         await self._redis.attempt(put)
 
     async def forget(self, key: str) -> None:
-        """Delete it."""
+        """Forget the place."""
 
         async def delete() -> int:
             return int(await self._redis.client.delete(self._locate(key)))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from app.ingest.readers.assembly import Assembly, clean, squeeze
 from app.ingest.readers.grids import add_table, check_cells
 from domain.documents import ParsedDocument
+from domain.text.surrogates import join_surrogates
 
 MAX_DEPTH = 1000
 """Nested groups whose formatting is kept apart; deeper ones share it."""
@@ -264,7 +265,7 @@ class _Reader:
         if self._paragraph.is_in_table and self._words:
             self._words.append(" ")  # several paragraphs of a cell
             return
-        text = clean(_join_surrogates("".join(self._words)))
+        text = clean(join_surrogates("".join(self._words)))
         lines = "\n".join(filter(None, map(squeeze, text.split("\n"))))
         marker = squeeze("".join(self._marker))
         self._words.clear()
@@ -321,7 +322,3 @@ def _check_encoding(name: str) -> str | None:
         return codecs.lookup(name).name
     except LookupError:
         return None
-
-
-def _join_surrogates(text: str) -> str:
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
