@@ -21,7 +21,7 @@ import sentencex
 from tokenizers import Tokenizer
 
 from training.encoding import Encoder, Example, Passage
-from training.made import NAME, Neighbours, Opposites, as_typed, exchange, holds, words
+from training.made import NAME, Neighbours, Opposites, as_typed, ask_whether, exchange, holds, words
 from training.tables import make_tables
 
 LICENSED_READING = {
@@ -52,6 +52,9 @@ LICENSED_ENTAILMENT = {
     "wice": 1400,
     "bump": 300,
 }
+
+WHETHER = {"contractnli": 3200, "fever_part": 4000, "fever_symmetric": 1100, "fool_me_twice": 2600, "check_covid": 700}
+"""Sets whose claims are asked as questions for yes or no, and the most claims used."""
 
 ENTAILMENT_LABELS = {"supported": 0, "refuted": 1, "unsupported": 2}
 NOT_SUPPORTED = 3
@@ -132,7 +135,7 @@ class Examples:
     def all(self) -> list[Example]:
         examples = [
             e
-            for part in (self.reading(), self.tables(), self.relevance(), self.entailment())
+            for part in (self.reading(), self.tables(), self.relevance(), self.whether(), self.entailment())
             for e in part
             if e is not None
         ]
@@ -271,6 +274,44 @@ class Examples:
             return None
         example.answerable = answerable
         if answerable and not example.good:
+            example.units = []
+        return example
+
+    def whether(self) -> Iterator[Example | None]:
+        """Claims asked as questions for yes or no. Evidence that supports or refutes the claim answers, and that of
+        another claim about the same subject does not."""
+        rng = self.rng
+        for name, rows in self._rows("entailment", WHETHER, lambda row: row["evidence"]).items():
+            about: dict[str, list[dict[str, Any]]] = defaultdict(list)
+            for row in rows:
+                about[" ".join(row["claim"].split()[:2])].append(row)
+            for row in rows[: WHETHER[name]]:
+                asked = ask_whether(row["claim"], rng)
+                if asked is None:
+                    continue
+                yield self._whether(name, asked, row["evidence"], int(row["label"] != "unsupported"))
+                rest = [
+                    other
+                    for other in about[" ".join(row["claim"].split()[:2])]
+                    if other["evidence"] != row["evidence"] and other["claim"] != row["claim"]
+                ]
+                if rest and name != "contractnli":
+                    yield self._whether(name, asked, rng.choice(rest)["evidence"], 0)
+
+    def _whether(self, name: str, asked: str, evidence: str, answerable: int) -> Example | None:
+        passage = Passage("", [evidence[a:b] for a, b in split_units(evidence)])
+        if not passage.units:
+            return None
+        example = self.encoder.encode(
+            as_typed(asked, self.rng),
+            passage,
+            self.rng,
+            spans=False,
+            source=name,
+            kind="whether",
+            answerable=answerable,
+        )
+        if example is not None:
             example.units = []
         return example
 

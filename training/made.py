@@ -91,6 +91,25 @@ def as_typed(question: str, rng: random.Random) -> str:
     return question
 
 
+_AUXILIARY = re.compile(
+    r"((?:\S+ ){1,8}?)"
+    r"(is|are|was|were|can|could|will|would|shall|should|may|must|(?:has|have|had)(?= (?:been|\w+ed)\b)) "
+    r"((?:not )?)(.+?)[.\s]*"
+)
+_ARTICLE = re.compile(r"(?:The|A|An|This|These|There|It|He|She|They|All|Some|Many) ")
+
+
+def ask_whether(claim: str, rng: random.Random) -> str | None:
+    """The claim as a question for yes or no: its auxiliary verb comes first. None where it has none near its start.
+    A "not" stays in every second question, because the same passage decides both."""
+    if (match := _AUXILIARY.fullmatch(claim)) is None:
+        return None
+    subject, auxiliary, denial, rest = match.groups()
+    if opening := _ARTICLE.match(subject):
+        subject = opening[0].lower() + subject[opening.end() :]
+    return f"{auxiliary.capitalize()} {subject}{denial if rng.random() < 0.5 else ''}{rest}?"
+
+
 def holds(passage: list[str], answers: list[dict[str, Any]]) -> bool:
     text = " ".join(passage).lower()
     return any(answer["text"].lower() in text for answer in answers)

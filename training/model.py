@@ -129,6 +129,31 @@ def load_minilm(model: Reader, path: Path) -> None:
         put(layer.norm.bias, tensors[f"{at}.output.LayerNorm.bias"])
 
 
+def load_reader(model: Reader, path: Path) -> None:
+    """Fill `model` from the calibrated ONNX file at `path`, whose matrices are 7-bit numbers with a scale per column.
+    Of the answers per token, which that file lacks, the model keeps its own."""
+    tensors = {tensor.name: numpy_helper.to_array(tensor) for tensor in onnx.load(str(path)).graph.initializer}
+    suffix = "_quantized"
+    matrices = [
+        name.removesuffix(suffix) for name in tensors if name.startswith("onnx::MatMul") and name.endswith(suffix)
+    ]
+    names = [f"layers.{n}.{part}.weight" for n in range(LAYERS) for part in ("qkv", "attended", "up", "down")]
+    stored = dict(zip(names, sorted(matrices, key=lambda name: int(name.split("_")[1])), strict=True)) | {
+        name: f"{name}_Transposed" for name in ("pair_inner.weight", "pair_head.weight")
+    }
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name.startswith("token_head."):
+                continue
+            if name in stored:
+                value = (tensors[stored[name] + suffix].astype(np.float32) * tensors[f"{stored[name]}_scale"]).T
+            elif name in tensors:
+                value = tensors[name]
+            else:
+                value = tensors[f"{name}_q"].astype(np.float32) * tensors[f"{name}_scale"]
+            parameter.copy_(torch.from_numpy(np.array(value, dtype=np.float32)))
+
+
 def load_checkpoint(run: Path) -> Reader:
     """The averaged weights of the last checkpoint in the folder `run`, ready to read."""
     model = Reader(0.0)

