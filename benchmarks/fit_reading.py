@@ -36,12 +36,12 @@ from domain.ports.library import Library
 from domain.ports.reading import Reader
 from domain.scope import Scope
 from domain.text.terms import find_terms
-from nodes.fusion import blend
 from nodes.local.grading import read_signs
 from nodes.local.reading.scoring import WEIGHTS, describe, fill_closeness, list_stretches, weigh_terms
 from nodes.local.reading.units import split_units
-from nodes.neighbours import SPARE, widen_sources
-from nodes.sourcing import make_source
+from nodes.shared.fusion import blend
+from nodes.shared.neighbours import SPARE, widen_sources
+from nodes.shared.sourcing import make_source
 from training.data import is_held_out
 
 ARTICLES = ("squad2_train_part", "squad1_train_part", "squadshifts_new_wiki")

@@ -19,9 +19,9 @@ from benchmarks.retrieval import KNOBS, LEG, SCOPE, Corpus, Query, load_corpus, 
 from domain.documents import Match
 from domain.ports.library import Library
 from domain.state import Turn
-from nodes.fusion import blend, fuse
-from nodes.legs import score_across_legs
 from nodes.local.standalone import add_background, make_standalone
+from nodes.shared.fusion import blend, fuse
+from nodes.shared.search import score_across_legs
 
 
 def read_turns(query: Query) -> list[Turn]:

@@ -1,7 +1,7 @@
 """Outcomes of questions, and the reasons for them.
 
-Nodes decide both and keep them in the state. `nodes/wording.py` alone makes prose of them, so that no code reads prose
-to find out what happened.
+Nodes decide both and keep them in the state. `nodes/shared/wording.py` alone makes prose of them, so that no code
+reads prose to find out what happened.
 """
 
 from collections.abc import Sequence

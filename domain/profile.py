@@ -12,6 +12,7 @@ from domain.budget import Budget
 from domain.errors import UnknownMode
 from domain.model_names import ModelName
 from domain.state import REMEMBERED_TURNS
+from domain.text.complexity import is_complex
 from domain.text.languages import Language
 
 CitationStyle = Literal["number", "source", "citation", "chunk"]
@@ -80,6 +81,10 @@ class RerankKnobs(_Knobs):
     mmr_lambda: float | None = Field(None, ge=0, le=1)
     """Maximal marginal relevance: 1 weighs relevance alone, 0 only the difference from sources already chosen. None:
     off; keep the most relevant."""
+
+    def applies_to(self, question: str) -> bool:
+        """Return True where this question's candidates are reranked."""
+        return self.method != "none" and (not self.only_complex or is_complex(question))
 
 
 class GradeKnobs(_Knobs):

@@ -47,3 +47,12 @@ def split_carried(question: str) -> tuple[str, str]:
     """Return the question as typed, and the words that `add_carried` put behind it."""
     match = _CARRIED.search(question)
     return (question[: match.start()], match[1]) if match else (question, "")
+
+
+def is_tried(query: str, tried: Sequence[str]) -> bool:
+    """Return True where the query equals one of those tried, apart from case, white space and final marks."""
+    return _level(query) in map(_level, tried)
+
+
+def _level(query: str) -> str:
+    return " ".join(query.casefold().split()).rstrip(" ?.!")

@@ -26,7 +26,6 @@ from graphs.instrumentation import instrument
 from graphs.node import Node
 from nodes.abstain import abstain
 from nodes.ask_back import ask_back
-from nodes.context import Context
 from nodes.converse import converse
 from nodes.decline import decline
 from nodes.degrade import degrade
@@ -38,6 +37,7 @@ from nodes.reformulate import reformulate
 from nodes.rerank import rerank
 from nodes.retrieve import retrieve
 from nodes.route import route
+from nodes.shared.context import Context
 from nodes.verify import verify
 
 AnswerGraph = CompiledStateGraph[AnswerState, Context, TurnInput, AnswerState]

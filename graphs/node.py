@@ -9,8 +9,8 @@ from typing import Any, get_type_hints
 
 from langgraph.runtime import Runtime
 
-from nodes.context import Context
-from nodes.scope import profile_of
+from nodes.shared.context import Context
+from nodes.shared.scope import profile_of
 
 
 @dataclass(frozen=True, slots=True)

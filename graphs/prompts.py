@@ -9,7 +9,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from domain.state import Step
-from nodes import converse, expansion, generate, grade, model_ranking, reconcile, reformulate, route, verify
+from nodes import converse, generate, grade, reconcile, reformulate, route, verify
+from nodes.shared import expansion, model_ranking
 
 _PROMPTS: Mapping[str, Sequence[str]] = {
     "route": [route.PROMPT],

@@ -18,12 +18,12 @@ from domain.outcome import (
 from domain.question import split_carried
 from domain.state import Level, Step, Turn
 from domain.text.terms import analyse, find_terms
-from nodes.context import Context
-from nodes.missing import list_missing
-from nodes.scope import profile_of
-from nodes.titles import read_titles
-from nodes.wording import wording_of
-from nodes.writing import AnsweringInput, AnswerWriter, finish_turn
+from nodes.shared.context import Context
+from nodes.shared.missing import list_missing
+from nodes.shared.scope import profile_of
+from nodes.shared.titles import read_titles
+from nodes.shared.wording import wording_of
+from nodes.shared.writing import AnsweringInput, AnswerWriter, finish_turn
 
 _NEAREST = 3
 """Places that an abstention names."""

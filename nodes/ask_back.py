@@ -12,11 +12,11 @@ from typing_extensions import TypedDict
 from domain.documents import Source, name_place
 from domain.outcome import Ambiguous, Choice, Framing, Outcome, Reason
 from domain.state import Level, Turn
-from nodes.answerers import LOCAL
-from nodes.context import Context
-from nodes.scope import profile_of
-from nodes.wording import wording_of
-from nodes.writing import AnsweringInput, AnswerWriter, finish_turn
+from nodes.shared.answerers import LOCAL
+from nodes.shared.context import Context
+from nodes.shared.scope import profile_of
+from nodes.shared.wording import wording_of
+from nodes.shared.writing import AnsweringInput, AnswerWriter, finish_turn
 
 _MOST = 5
 """Choices that are offered."""

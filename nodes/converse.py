@@ -8,13 +8,13 @@ from typing_extensions import TypedDict
 from domain.outcome import Outcome
 from domain.ports.models import ChatModel
 from domain.state import Turn
-from nodes.answerers import LOCAL
-from nodes.context import Context
-from nodes.judgement import ask_or_none
-from nodes.prompting import ask, instruct, show_list, show_turns, write
-from nodes.scope import profile_of
-from nodes.titles import read_titles
-from nodes.writing import AnsweringInput, AnswerWriter, Prose, finish_turn
+from nodes.shared.answerers import LOCAL
+from nodes.shared.context import Context
+from nodes.shared.judgement import ask_or_none
+from nodes.shared.prompting import ask, instruct, show_list, show_turns, write
+from nodes.shared.scope import profile_of
+from nodes.shared.titles import read_titles
+from nodes.shared.writing import AnsweringInput, AnswerWriter, Prose, finish_turn
 
 PROMPT = """You are askgraph, which answers questions from a team's documents and cites them. The user makes small
 talk or asks about you. Reply in one or two friendly sentences, in their language. State no facts about the world or

@@ -5,9 +5,9 @@ from typing_extensions import TypedDict
 
 from domain.outcome import Outcome
 from domain.state import Turn
-from nodes.context import Context
-from nodes.titles import read_titles
-from nodes.writing import AnsweringInput, AnswerWriter, finish_turn
+from nodes.shared.context import Context
+from nodes.shared.titles import read_titles
+from nodes.shared.writing import AnsweringInput, AnswerWriter, finish_turn
 
 _TITLES_SHOWN = 5
 

@@ -15,9 +15,9 @@ from domain.documents import Source
 from domain.errors import ContextTooLong, OverBudget, UnsupportedAnswer
 from domain.events import Sources
 from domain.state import Degradation, Failure, Step
-from nodes.answerers import LOCAL, find_next, list_answerers, name_answerer
-from nodes.context import Context
-from nodes.scope import profile_of
+from nodes.shared.answerers import LOCAL, find_next, list_answerers, name_answerer
+from nodes.shared.context import Context
+from nodes.shared.scope import profile_of
 
 
 class DegradeInput(TypedDict):

@@ -16,14 +16,14 @@ from domain.profile import CitationStyle
 from domain.state import Level, Turn
 from domain.text.hyperlinks import strip_links
 from domain.text.markers import render_marker, strip_markers
-from nodes.answerers import LOCAL
-from nodes.context import Context
-from nodes.scope import profile_of, scope_of
-from nodes.sourcing import make_source
-from nodes.subjects import find_subject, read_document
-from nodes.summary import Extract, clean_item, name_section, summarise
-from nodes.wording import wording_of
-from nodes.writing import AnsweringInput, AnswerWriter, finish_turn
+from nodes.shared.answerers import LOCAL
+from nodes.shared.context import Context
+from nodes.shared.scope import profile_of, scope_of
+from nodes.shared.sourcing import make_source
+from nodes.shared.subjects import find_subject, read_document
+from nodes.shared.summary import Extract, clean_item, name_section, summarise
+from nodes.shared.wording import wording_of
+from nodes.shared.writing import AnsweringInput, AnswerWriter, finish_turn
 
 _LISTED = 40
 """Titles that a list names."""

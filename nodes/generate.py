@@ -28,16 +28,16 @@ from domain.ports.models import ChatModel
 from domain.profile import Profile
 from domain.state import Degradation, Failure, Level, Turn
 from domain.text.markers import render_marker
-from nodes.answerers import LOCAL, find_model, list_answerers
-from nodes.context import Context, Ledger
-from nodes.judgement import within
-from nodes.missing import list_missing
-from nodes.neighbours import merge_touching
-from nodes.prompting import Prompt, ask_about, fit_sources, instruct, show_turns, write
-from nodes.quoting import count_words, head_quotes, render_quote
-from nodes.scope import profile_of, scope_of
-from nodes.wording import wording_of
-from nodes.writing import AbstentionListener, AnsweringInput, AnswerWriter, Prose, discard, finish_turn
+from nodes.shared.answerers import LOCAL, find_model, list_answerers
+from nodes.shared.context import Context, Ledger
+from nodes.shared.judgement import within
+from nodes.shared.missing import list_missing
+from nodes.shared.neighbours import merge_touching
+from nodes.shared.prompting import Prompt, ask_about, fit_sources, instruct, show_turns, write
+from nodes.shared.quoting import count_words, head_quotes, render_quote
+from nodes.shared.scope import profile_of, scope_of
+from nodes.shared.wording import wording_of
+from nodes.shared.writing import AbstentionListener, AnsweringInput, AnswerWriter, Prose, discard, finish_turn
 
 PROMPT = """You answer questions from a team's documents. What you may say is what the numbered sources say.
 

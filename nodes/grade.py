@@ -14,12 +14,11 @@ from domain.documents import Candidate, Source
 from domain.ports.models import ChatModel
 from domain.scope import ScopeJson
 from domain.state import Attempt, Level, Turn
-from nodes.context import Context
-from nodes.fusion import weigh_by_rank
-from nodes.judgement import ask_or_none
-from nodes.prompting import ask_about, instruct
-from nodes.rerank import is_reranked
-from nodes.scope import profile_of, scope_of
+from nodes.shared.context import Context
+from nodes.shared.fusion import weigh_by_rank
+from nodes.shared.judgement import ask_or_none
+from nodes.shared.prompting import ask_about, instruct
+from nodes.shared.scope import profile_of, scope_of
 
 PROMPT = """You judge whether sources from a team's documents contain the answer to a question.
 
@@ -101,7 +100,7 @@ async def _judge(state: GradeInput, context: Context) -> Attempt:
         return attempt
     profile = profile_of(state)
     if profile.grade.formula == "weighted":
-        reranked = is_reranked(question, profile.rerank)
+        reranked = profile.rerank.applies_to(question)
         confidence = weigh_by_rank([_read_score(source, reranked=reranked) for source in sources])
         return attempt | {"confidence": round(confidence, 4)}
     grading: Grading | None = None

@@ -16,14 +16,14 @@ from domain.ports.models import ChatModel
 from domain.profile import CitationStyle
 from domain.state import Failure, Level, Turn
 from domain.text.markers import find_markers
-from nodes.answerers import LOCAL
-from nodes.context import Context
-from nodes.judgement import ask_or_none
-from nodes.prompting import ask, instruct, number_lines, show_sources
-from nodes.scope import profile_of
-from nodes.verify import check_claims
-from nodes.wording import wording_of
-from nodes.writing import AnsweringInput, AnswerWriter, Prose, cite_statements, discard, finish_turn
+from nodes.shared.answerers import LOCAL
+from nodes.shared.claims import check_claims
+from nodes.shared.context import Context
+from nodes.shared.judgement import ask_or_none
+from nodes.shared.prompting import ask, instruct, number_lines, show_sources
+from nodes.shared.scope import profile_of
+from nodes.shared.wording import wording_of
+from nodes.shared.writing import AnsweringInput, AnswerWriter, Prose, cite_statements, discard, finish_turn
 
 PROMPT = """An answer contains claims that its sources do not support. Rewrite each listed claim as one sentence that
 the sources do support, with the source's number in square brackets, or give an empty string where they support

@@ -1,6 +1,5 @@
 """reformulate: write another query for what was missing, never one that was tried already."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -10,12 +9,13 @@ from typing_extensions import TypedDict
 from domain.documents import Candidate, Source
 from domain.ports.models import ChatModel
 from domain.profile import RetrievalKnobs
+from domain.question import is_tried
 from domain.state import Attempt
-from nodes.context import Context
-from nodes.expansion import LONGEST
-from nodes.judgement import ask_or_none
-from nodes.prompting import ask, instruct, show_list
-from nodes.scope import profile_of
+from nodes.shared.context import Context
+from nodes.shared.expansion import LONGEST
+from nodes.shared.judgement import ask_or_none
+from nodes.shared.prompting import ask, instruct, show_list
+from nodes.shared.scope import profile_of
 
 PROMPT = """A search over a team's documents did not find enough to answer a question. Write one different search
 query that may find it: use other words for the same thing, spell out abbreviations, or ask for the part that is
@@ -112,15 +112,6 @@ def _find_background(state: ReformulateInput) -> str:
     first = state["queries_tried"][0] if state["queries_tried"] else ""
     asked = state["standalone_question"]
     return first.removeprefix(asked) if first.startswith(asked) else ""
-
-
-def is_tried(query: str, tried: Sequence[str]) -> bool:
-    """Return True where the query equals one of those tried, apart from case, white space and final marks."""
-    return _level(query) in map(_level, tried)
-
-
-def _level(query: str) -> str:
-    return " ".join(query.casefold().split()).rstrip(" ?.!")
 
 
 async def _ask_model(model: ChatModel, state: ReformulateInput, context: Context) -> list[str]:

@@ -11,17 +11,16 @@ from domain.documents import Candidate, FoundSpan, Passage, Source
 from domain.errors import EmbedderUnavailable, ModelError, ModelUnavailable
 from domain.profile import RerankKnobs
 from domain.scope import Scope, ScopeJson
-from domain.text.complexity import is_complex
-from nodes.context import Context
-from nodes.diversity import diversify
-from nodes.fusion import blend, choose_examples, favour, reorder
-from nodes.links import find_linked, place_linked
-from nodes.model_ranking import rank
-from nodes.neighbours import SPARE, widen_sources
-from nodes.optional import query_or_default
-from nodes.retrieve import search
-from nodes.scope import profile_of, scope_of
-from nodes.sourcing import make_source
+from nodes.shared.context import Context
+from nodes.shared.diversity import diversify
+from nodes.shared.fusion import blend, choose_examples, favour, reorder
+from nodes.shared.links import find_linked, place_linked
+from nodes.shared.model_ranking import rank
+from nodes.shared.neighbours import SPARE, widen_sources
+from nodes.shared.optional import query_or_default
+from nodes.shared.scope import profile_of, scope_of
+from nodes.shared.search import search
+from nodes.shared.sourcing import make_source
 
 
 class RerankInput(TypedDict):
@@ -102,11 +101,6 @@ async def rerank(state: RerankInput, runtime: Runtime[Context]) -> RerankUpdate:
     )
 
 
-def is_reranked(question: str, knobs: RerankKnobs) -> bool:
-    """Return True where the profile reranks this question's candidates."""
-    return knobs.method != "none" and (not knobs.only_complex or is_complex(question))
-
-
 async def _look_and_score(
     knobs: RerankKnobs,
     scope: Scope,
@@ -151,7 +145,7 @@ async def _score(
     context: Context,
 ) -> list[float] | None:
     """Return the reranker's scores; None to keep the order of the search."""
-    if not is_reranked(question, knobs):
+    if not knobs.applies_to(question):
         return None
     if knobs.method == "model":
         shown = [_show(n, passage, candidates[passage.chunk_id], 0.0) for n, passage in enumerate(passages, 1)]

@@ -4,26 +4,23 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
-from domain.documents import Candidate, Match
-from domain.errors import EmbedderUnavailable
-from domain.ports.embedding import Vector
+from domain.documents import Candidate
 from domain.profile import RetrievalKnobs
 from domain.scope import Scope, ScopeJson
 from domain.text.abbreviations import add_other_forms
 from domain.text.languages import Language, detect_language
 from domain.text.spelling import correct
-from nodes.abbreviations import spell_out
-from nodes.context import Context
-from nodes.expansion import expand, fuse_rankings
-from nodes.fusion import fuse, prefer
-from nodes.legs import score_across_legs
-from nodes.optional import query_or_default
-from nodes.scope import profile_of, scope_of
-from nodes.wording import Wording, wording_of
+from nodes.shared.abbreviations import spell_out
+from nodes.shared.context import Context
+from nodes.shared.expansion import expand, fuse_rankings
+from nodes.shared.fusion import prefer
+from nodes.shared.optional import query_or_default
+from nodes.shared.scope import profile_of, scope_of
+from nodes.shared.search import search
+from nodes.shared.wording import Wording, wording_of
 
 
 class RetrieveInput(TypedDict):
@@ -99,41 +96,6 @@ def _part_query(state: RetrieveInput) -> tuple[str, str]:
         if state["query"].startswith(f"{asked} "):
             return asked, state["query"].removeprefix(asked)
     return state["query"], ""
-
-
-async def search(core: str, background: str, scope: Scope, knobs: RetrievalKnobs, context: Context) -> list[Candidate]:
-    """Return what the query finds. `background`, the words appended to the question, counts half: a mean of two
-    embeddings, and of two BM25 sums (docs/decisions/09-queries.md)."""
-    texts = [core, core + background] if background else [core]
-    words = " ".join(texts)
-
-    async def search_dense() -> tuple[Vector | None, Sequence[Match]]:
-        try:
-            embeddings = [await context.embedder.embed_query(text, context.ledger) for text in texts]
-            mean = np.mean(embeddings, axis=0)
-            embedding = mean / np.linalg.norm(mean)
-            return embedding, await context.library.search_dense(scope, embedding, knobs.leg_limit)
-        except EmbedderUnavailable as error:
-            context.ledger.warn(f"Searched by words only: {error.message}")
-            return None, []
-
-    async def search_lexical() -> Sequence[Match]:
-        if knobs.fusion == "dense":
-            return []
-        return await context.library.search_lexical(scope, words, knobs.leg_limit)
-
-    (embedding, dense), lexical = await asyncio.gather(search_dense(), search_lexical())
-    if embedding is None:
-        if knobs.fusion == "dense":
-            lexical = await context.library.search_lexical(scope, words, knobs.leg_limit)
-    elif lexical and knobs.fusion != "rrf":  # which looks at ranks, not at scores
-        dense, lexical = await query_or_default(
-            score_across_legs(dense, lexical, scope, embedding, words, context.library),
-            (dense, lexical),
-            context.ledger,
-            "What only one search found was not scored by the other",
-        )
-    return fuse(dense, lexical, knobs)
 
 
 async def _warn_of_unembedded(state: RetrieveInput, wording: Wording, scope: Scope, context: Context) -> None:

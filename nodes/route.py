@@ -21,12 +21,12 @@ from domain.scope import Scope
 from domain.state import PerQuestion, Turn, TurnInput, blank_question, read_turns
 from domain.text.languages import Language, detect_language
 from domain.text.terms import analyse
-from nodes.context import Context
-from nodes.judgement import ask_or_none
-from nodes.optional import query_or_default
-from nodes.prompting import ask, instruct, show_list, show_turns
-from nodes.scope import profile_of, scope_of
-from nodes.titles import read_titles
+from nodes.shared.context import Context
+from nodes.shared.judgement import ask_or_none
+from nodes.shared.optional import query_or_default
+from nodes.shared.prompting import ask, instruct, show_list, show_turns
+from nodes.shared.scope import profile_of, scope_of
+from nodes.shared.titles import read_titles
 
 PROMPT = """You prepare questions for a search over a team's documents.
 

@@ -12,7 +12,7 @@ from app.runs.taping import Player, fill
 from app.runs.thread_states import ThreadStates
 from domain.state import AnswerState
 from graphs.answer import AnswerGraph
-from nodes.context import Context
+from nodes.shared.context import Context
 
 
 @dataclass(frozen=True, slots=True)

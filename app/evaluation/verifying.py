@@ -14,7 +14,7 @@ from domain.errors import AskgraphError
 from domain.outcome import Framing
 from domain.ports.judgement import SUPPORTED
 from domain.text.sentences import split_sentences
-from nodes.sourcing import make_source
+from nodes.shared.sourcing import make_source
 from nodes.verify import VerifyInput, verify
 
 

@@ -27,8 +27,8 @@ from domain.runs import Lease
 from domain.state import REMEMBERED_TURNS, AnswerState, Turn, TurnInput, blank_question, read_turns
 from domain.streams import StreamedEvent
 from domain.tapes import Call
-from nodes.context import Context
-from nodes.scope import scope_of
+from nodes.shared.context import Context
+from nodes.shared.scope import scope_of
 
 logger = logging.getLogger("askgraph.runs")
 

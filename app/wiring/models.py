@@ -20,8 +20,8 @@ from domain.ports.judgement import Judges
 from domain.ports.models import TokenCounter
 from domain.ports.reranking import Reranker
 from domain.profile import Profile
-from nodes.context import Models, Tier
 from nodes.local.judges import build_local_judges
+from nodes.shared.context import Models, Tier
 
 logger = logging.getLogger("askgraph.wiring")
 

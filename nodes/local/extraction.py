@@ -15,7 +15,7 @@ from domain.text.terms import find_terms
 from nodes.local.reading.questions import SEVERAL, asks_for
 from nodes.local.reading.scoring import score_units
 from nodes.local.reading.units import Unit
-from nodes.quoting import LONG_ANSWER, SHORT_ANSWER, count_words
+from nodes.shared.quoting import LONG_ANSWER, SHORT_ANSWER, count_words
 
 _ADDED = 0.07
 """Probability that a further passage must have."""

@@ -6,7 +6,7 @@ from typing import cast
 
 from domain.text.languages import Language
 from nodes.local.phrases import read_phrases
-from nodes.wording import Reply, read_catalogue
+from nodes.shared.wording import Reply, read_catalogue
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import pytest
 
 from app.runs.requests import Ask, collect
 from app.wiring.services import Services
-from nodes import fusion
+from nodes.shared import fusion
 
 CAUSE = "The sensors of the Falke fail because brine corrodes the copper contacts."
 KIN = "Copper contacts in brine: what corrodes them."

@@ -10,7 +10,7 @@ from graphs import prompts
 
 def test_every_prompt_beside_a_node_is_counted() -> None:
     counted = {text for texts in prompts._PROMPTS.values() for text in texts}
-    for module in pkgutil.iter_modules(nodes.__path__, "nodes."):
+    for module in pkgutil.walk_packages(nodes.__path__, "nodes."):
         for name, value in vars(importlib.import_module(module.name)).items():
             if name.endswith("PROMPT") and isinstance(value, str):
                 assert value in counted, f"{module.name}.{name}"

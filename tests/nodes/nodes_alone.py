@@ -8,8 +8,8 @@ from langgraph.runtime import Runtime
 from domain.profile import Profile
 from domain.scope import DEFAULT_SCOPE
 from domain.state import blank_question
-from nodes.context import Context, Models
 from nodes.local.judges import build_local_judges
+from nodes.shared.context import Context, Models
 from tests.unit_scorers import make_unit_scorer
 
 

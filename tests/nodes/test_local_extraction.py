@@ -10,7 +10,7 @@ from domain.scope import Scope
 from nodes.local.extraction import LocalFinder, Passage, add_rival, choose_passages
 from nodes.local.reading.questions import SEVERAL, asks_for
 from nodes.local.reading.units import Unit, split_units
-from nodes.quoting import LONG_ANSWER, SHORT_ANSWER, render_quote
+from nodes.shared.quoting import LONG_ANSWER, SHORT_ANSWER, render_quote
 from tests.sources import make_source
 from tests.unit_scorers import DownUnitScorer, make_unit_scorer
 

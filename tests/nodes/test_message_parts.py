@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from domain.ports.models import Message
-from nodes.prompting import (
+from nodes.shared.prompting import (
     Shown,
     ask,
     disarm,

@@ -4,7 +4,7 @@ from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.outcome import Framing
 from domain.ports.judgement import SUPPORTED
 from nodes.local.verification import LocalVerifier
-from nodes.verify import check_claims
+from nodes.shared.claims import check_claims
 from tests.sources import make_source
 
 SOURCES = [

@@ -21,17 +21,17 @@ from domain.scope import Scope
 from domain.state import Turn, blank_question
 from domain.text.injections import gives_orders
 from graphs import prompts
-from nodes import prompting
-from nodes.context import Context, Models
 from nodes.converse import converse
-from nodes.expansion import expand
 from nodes.generate import generate
 from nodes.grade import grade
 from nodes.local.judges import build_local_judges
-from nodes.model_ranking import rank
 from nodes.reconcile import reconcile
 from nodes.reformulate import reformulate
 from nodes.route import route
+from nodes.shared import prompting
+from nodes.shared.context import Context, Models
+from nodes.shared.expansion import expand
+from nodes.shared.model_ranking import rank
 from nodes.verify import verify
 from tests.sources import make_source
 from tests.unit_scorers import make_unit_scorer

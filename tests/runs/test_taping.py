@@ -16,8 +16,8 @@ from domain.ports.models import TokenCounter
 from domain.ports.reading import Reader
 from domain.ports.unit_scoring import UnitScorer
 from domain.tapes import Tape
-from nodes.context import Context
 from nodes.local.judges import build_local_judges
+from nodes.shared.context import Context
 
 NO_CALLS = (TokenCounter,)
 """What depends on nothing but its arguments, and is asked again in a replay."""

@@ -8,8 +8,9 @@ import pytest_asyncio
 from app.adapters.chat.openai import OpenAIChat
 from domain.documents import Source
 from domain.ports.models import Message
+from domain.question import is_tried
 from nodes import generate, grade, reconcile, reformulate, route, verify
-from nodes.prompting import show_sources
+from nodes.shared.prompting import show_sources
 from tests.asking import ABSTENTION
 from tests.contracts.chat_model import Sink
 from tests.sources import make_source
@@ -65,7 +66,7 @@ async def test_reformulates_into_something_new(model: OpenAIChat) -> None:
     tried = ["How long is the notice period?", "long notice period"]
     lines = [f"Question: {tried[0]}", "Queries tried:", *(f"- {query}" for query in tried), "Missing: unknown"]
     messages = [Message("system", reformulate.PROMPT), Message("user", "\n".join(lines))]
-    assert not reformulate.is_tried((await model.judge(messages, reformulate.Reformulation, Sink())).query, tried)
+    assert not is_tried((await model.judge(messages, reformulate.Reformulation, Sink())).query, tried)
 
 
 async def answer(model: OpenAIChat, question: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from domain.documents import Candidate, Passage
 from domain.errors import EmbedderUnavailable
 from domain.scope import Scope
-from nodes.context import Context
+from nodes.shared.context import Context
 
 FROM = 3
 """Best passages whose mentions are followed; later ones led nowhere new. They stay ahead of the linked passages."""

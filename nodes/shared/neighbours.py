@@ -17,7 +17,7 @@ from domain.scope import Scope
 from domain.text.blocks import find_fence, find_item, read_blocks
 from domain.text.sentences import split_sentences
 from domain.text.tables import is_row
-from nodes.sourcing import make_line
+from nodes.shared.sourcing import make_line
 
 BUDGET = 1500
 """The characters to which a source grows."""

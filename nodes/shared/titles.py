@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from domain.errors import Unavailable
-from nodes.context import Context
-from nodes.scope import scope_of
+from nodes.shared.context import Context
+from nodes.shared.scope import scope_of
 
 
 async def read_titles(state: Mapping[str, Any], context: Context, limit: int) -> list[str] | None:

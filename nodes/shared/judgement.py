@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 from domain.errors import AskgraphError, ModelError, ModelTimeout, ModelUnavailable, OverBudget
 from domain.ports.models import ChatModel
 from domain.state import Degradation
-from nodes.answerers import LOCAL
-from nodes.context import Ledger
+from nodes.shared.answerers import LOCAL
+from nodes.shared.context import Ledger
 
 Answer = TypeVar("Answer")
 

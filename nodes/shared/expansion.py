@@ -11,9 +11,9 @@ from pydantic import BaseModel, Field
 from domain.documents import Candidate
 from domain.ports.models import ChatModel
 from domain.profile import RetrievalKnobs
-from nodes.context import Context
-from nodes.judgement import ask_or_none
-from nodes.prompting import ask, instruct
+from nodes.shared.context import Context
+from nodes.shared.judgement import ask_or_none
+from nodes.shared.prompting import ask, instruct
 
 QUERIES_PROMPT = """You help to search a team's documents. Write {count} search queries that may find what answers the
 question. Let each look at it differently: other words for the same thing, abbreviations spelt out, or one part of a

@@ -10,7 +10,7 @@ from domain.text.blocks import find_unclosed, read_blocks
 from domain.text.hyperlinks import strip_links
 from domain.text.markers import strip_markers
 from domain.text.tables import is_row, is_rule, split_cells
-from nodes.wording import Wording
+from nodes.shared.wording import Wording
 
 SHORT_ANSWER, LONG_ANSWER = 80, 200
 """Words from which people call an answer too long, to a question for one thing and for several."""

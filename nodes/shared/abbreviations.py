@@ -4,8 +4,8 @@ import asyncio
 
 from domain.scope import Scope
 from domain.text.abbreviations import find_abbreviations, list_abbreviations
-from nodes.context import Context
-from nodes.optional import query_or_default
+from nodes.shared.context import Context
+from nodes.shared.optional import query_or_default
 
 _PASSAGES = 50
 """Passages with the abbreviation in which its long form is looked for, best first."""

@@ -3,7 +3,7 @@ without a model."""
 
 from domain.ports.models import ChatModel
 from domain.profile import GenerateKnobs
-from nodes.context import Models
+from nodes.shared.context import Models
 
 LOCAL = "local"
 _OWN = "model"

@@ -5,7 +5,7 @@ from collections.abc import Awaitable
 from typing import TypeVar
 
 from domain.errors import DatabaseUnavailable
-from nodes.context import Ledger
+from nodes.shared.context import Ledger
 
 Result = TypeVar("Result")
 

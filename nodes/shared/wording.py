@@ -1,6 +1,6 @@
 """Prose for outcomes: the only place where an outcome's reasons become text.
 
-Each language is a file of `nodes/catalogue`. To add one, add its file, its words in `domain/text/data` and
+Each language is a file of `nodes/shared/catalogue`. To add one, add its file, its words in `domain/text/data` and
 `nodes/local/data`, and its name to `domain.text.languages.Language`.
 """
 

@@ -12,9 +12,9 @@ from domain.profile import RetrievalKnobs
 from domain.scope import Scope
 from domain.text.languages import LANGUAGES, read_words
 from domain.text.terms import analyse
-from nodes.context import Context
-from nodes.retrieve import search
-from nodes.summary import Section, join_sections
+from nodes.shared.context import Context
+from nodes.shared.search import search
+from nodes.shared.summary import Section, join_sections
 
 CHUNKS_READ = 200
 """Chunks of a document that are read."""

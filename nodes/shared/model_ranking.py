@@ -4,9 +4,9 @@ from pydantic import BaseModel, Field
 
 from domain.documents import Source
 from domain.ports.models import ChatModel
-from nodes.context import Context
-from nodes.judgement import ask_or_none
-from nodes.prompting import ask_about, instruct
+from nodes.shared.context import Context
+from nodes.shared.judgement import ask_or_none
+from nodes.shared.prompting import ask_about, instruct
 
 PROMPT = """You judge how well each of the numbered sources answers a question.
 

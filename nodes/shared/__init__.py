@@ -1,0 +1,1 @@
+"""What several steps use: searching, prompting, quoting, wording."""
