@@ -76,8 +76,8 @@ class Gold:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """The units of a question's sources: features (units, weights), which of them answer, coverage, similarity and,
-    with a reader, its log-odds, and whether the question's document is held out."""
+    """The units of a question's sources: features (units, weights), which of them answer, coverage, similarity, number
+    of words and, with a reader, its log-odds, and whether the question's document is held out."""
 
     features: _Floats
     answers: NDArray[np.bool_]
@@ -177,7 +177,7 @@ async def _describe(
         for unit in units
     ]
     held_out = crc32(gold.document_id.encode()) % 3 == 0
-    known: tuple[float, ...] = (signs.covered, signs.similarity)
+    known: tuple[float, ...] = (signs.covered, signs.similarity, signs.words)
     if signs.answered is not None:
         known += (signs.answered,)
     return Example(features.astype(float), np.array(answers), known, held_out)
@@ -222,12 +222,15 @@ def measure_units(examples: Sequence[Example], weights: _Floats) -> tuple[float,
     return float(np.mean(first)), float(np.mean(reciprocal)), float(np.mean(share))
 
 
-def fit_confidence(examples: Sequence[Example], weights: _Floats, steps: int = 20_000, rate: float = 0.02) -> _Floats:
-    """Return intercept and weights of merit, coverage and similarity."""
+def fit_confidence(examples: Sequence[Example], weights: _Floats, steps: int = 50) -> _Floats:
+    """Return intercept and weights of merit, coverage, similarity, number of words and, where one read, the reader, of
+    greatest likelihood, by Newton's method."""
     rows, held = _list_signs(examples, weights)
     found = np.zeros(rows.shape[1])
     for _ in range(steps):
-        found += rate * ((held - 1 / (1 + np.exp(-rows @ found))) @ rows / len(rows))
+        expected = 1 / (1 + np.exp(-rows @ found))
+        curvature = (rows * (expected * (1 - expected))[:, None]).T @ rows
+        found += np.linalg.solve(curvature, rows.T @ (held - expected))
     return found
 
 
@@ -269,11 +272,11 @@ async def main() -> None:
 
 
 async def _fit_with_reader(path: str, embedder: OnnxEmbedder, reader: OnnxCrossEncoder) -> None:
-    examples = [each for each in await read_examples(path, embedder, reader) if len(each.signs) == 3]
+    examples = [each for each in await read_examples(path, embedder, reader) if len(each.signs) == 4]
     reader.close()
     seen, unseen = [each for each in examples if not each.held_out], [each for each in examples if each.held_out]
     weights = WEIGHTS.astype(float)
-    for name, signs in (("without", slice(2)), ("with", slice(3))):
+    for name, signs in (("without", slice(3)), ("with", slice(4))):
         some, others = ([replace(each, signs=each.signs[signs]) for each in part] for part in (seen, unseen))
         fitted = fit_confidence(some, weights)
         print(f"{name} the reader: AUC {measure_confidence(others, weights, fitted):.3f} of", len(others))

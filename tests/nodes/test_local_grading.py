@@ -85,6 +85,16 @@ async def test_questions_about_other_things_do_not_pass(question: str, embedder:
     assert graded.confidence < 0.4
 
 
+async def test_a_long_question_is_not_punished_for_its_words_nor_an_endless_one_believed() -> None:
+    """One unit holds fewer of the words of a long question, whether it answers or not."""
+    short, long, endless = [
+        (await read_signs(question, [source(HANDBOOK[5])], DownUnitScorer(), SCOPE)).words
+        for question in ("Lunch?", "When can I have lunch if I come late?", "lunch " * 300)
+    ]
+    assert (short, long, endless) == (1, 9, 20)
+    assert estimate_confidence(Signs(6, 0.5, 0.4, words=long)) > estimate_confidence(Signs(6, 0.5, 0.4, words=short))
+
+
 async def test_confidence_follows_relevance_and_similarity(embedder: OnnxEmbedder) -> None:
     question = "How many days of leave?"
     weak, relevant, similar = [
