@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -95,6 +96,6 @@ def test_windows_grow_round_the_most_promising_units() -> None:
 
 
 def test_what_the_reader_says_moves_the_confidence() -> None:
-    signs = {"merit": 5.0, "covered": 0.8, "similarity": 0.6}
-    sure, unsure = (estimate_confidence(Signs(**signs, answered=odds)) for odds in (3.0, -3.0))
-    assert sure > estimate_confidence(Signs(**signs)) > unsure
+    signs = Signs(merit=5.0, covered=0.8, similarity=0.6)
+    sure, unsure = (estimate_confidence(replace(signs, answered=odds)) for odds in (3.0, -3.0))
+    assert sure > estimate_confidence(signs) > unsure
