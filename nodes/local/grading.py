@@ -20,12 +20,12 @@ from nodes.local.contrast import find_departure
 from nodes.local.reading.learned import read_odds
 from nodes.local.reading.scoring import cover, score_units
 
-_WEIGHTS: tuple[float, ...] = (-6.66, 0.46, 1.0, 3.72, -2.87, 0.06)
+_WEIGHTS: tuple[float, ...] = (-6.54, 0.46, 1.0, 3.72, -2.87, 0.06)
 """Log-odds: intercept, then one weight per sign, of an earlier fit. Those of coverage and departure are set by hand
 (docs/decisions/10-grading.md): a training question without the paragraph that answers it is still compared with its own
 document, which shares its words and never contradicts it, while users also ask about what no document mentions."""
 
-_READ_WEIGHTS: tuple[float, ...] = (-4.20, 0.45, 0.2, 0.14, -2.87, 0.06, 0.40)
+_READ_WEIGHTS: tuple[float, ...] = (-4.08, 0.45, 0.2, 0.14, -2.87, 0.06, 0.40)
 """The same where a reader has read the sources: the last weight is that of its log-odds. Fitted by
 `benchmarks/fit_reading.py` on documents that the reader was not trained on. The intercept has ln(3/2) added: three of
 five questions that people ask are answerable, of those of the fit every second."""
@@ -49,7 +49,7 @@ class Signs:
     """Cosine of the question with the best source; where that is not known, with its nearest unit."""
     departure: float = 0.0
     """From `find_departure`, for the nearest sentence."""
-    words: int = 9
+    words: int = 7
     """Number of words of the question. The more it has, the fewer of them one unit holds, whether it answers or not."""
     answered: float | None = None
     """Log-odds of the reader that the best of the most promising passages holds the answer; None where nothing was
