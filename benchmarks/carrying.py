@@ -37,13 +37,13 @@ def pair_turns(history: list[dict[str, str]]) -> list[tuple[str, str]]:
     return turns
 
 
-def fit(rows: np.ndarray, labels: np.ndarray, rounds: int = 400) -> np.ndarray:
-    """Fit a logistic regression by Newton's method with a little ridge."""
+def fit_logistic(rows: np.ndarray, labels: np.ndarray, *, ridge: float) -> np.ndarray:
+    """Return the weights of a logistic regression, by Newton's method. `ridge` keeps them small."""
     weights = np.zeros(rows.shape[1])
-    for _ in range(min(rounds, 30)):
+    for _ in range(30):
         p = 1 / (1 + np.exp(-rows @ weights))
-        gradient = rows.T @ (labels - p) - 0.5 * weights
-        hessian = (rows * (p * (1 - p))[:, None]).T @ rows + 0.5 * np.eye(rows.shape[1])
+        gradient = rows.T @ (labels - p) - ridge * weights
+        hessian = (rows * (p * (1 - p))[:, None]).T @ rows + ridge * np.eye(rows.shape[1])
         step = np.linalg.solve(hessian, gradient)
         weights += step
         if np.abs(step).max() < 1e-6:
@@ -71,7 +71,7 @@ def main() -> None:
     kept = [d for d in data if not d[0] and d[2]]
     rows = np.concatenate([matrix(words) for _, _, words, _, _ in kept])
     labels = np.array([analyse(word)[0] in taken for _, taken, words, _, _ in kept for word, _ in words], float)
-    weights = fit(rows, labels)
+    weights = fit_logistic(rows, labels, ridge=0.5)
     for name, weight in zip(("bias", *FEATURES), weights, strict=True):
         print(f"{name:24s} {weight:6.2f}")
 

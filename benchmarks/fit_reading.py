@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from app.adapters.rerankers.cross_encoder import OnnxCrossEncoder
 from app.adapters.rerankers.unit_scorer import LateInteractionUnitScorer
+from benchmarks.carrying import fit_logistic
 from benchmarks.retrieval import SCOPE, Corpus, make_corpus
 from domain.documents import FoundSpan, Passage, Source
 from domain.ports.library import Library
@@ -222,16 +223,11 @@ def measure_units(examples: Sequence[Example], weights: _Floats) -> tuple[float,
     return float(np.mean(first)), float(np.mean(reciprocal)), float(np.mean(share))
 
 
-def fit_confidence(examples: Sequence[Example], weights: _Floats, steps: int = 50) -> _Floats:
+def fit_confidence(examples: Sequence[Example], weights: _Floats) -> _Floats:
     """Return intercept and weights of merit, coverage, similarity, number of words and, where one read, the reader, of
-    greatest likelihood, by Newton's method."""
+    greatest likelihood."""
     rows, held = _list_signs(examples, weights)
-    found = np.zeros(rows.shape[1])
-    for _ in range(steps):
-        expected = 1 / (1 + np.exp(-rows @ found))
-        curvature = (rows * (expected * (1 - expected))[:, None]).T @ rows
-        found += np.linalg.solve(curvature, rows.T @ (held - expected))
-    return found
+    return fit_logistic(rows, held, ridge=0.0)
 
 
 def measure_confidence(examples: Sequence[Example], weights: _Floats, found: _Floats) -> float:

@@ -122,6 +122,28 @@ def among(passage: Passage, distractor: list[str], rng: random.Random) -> Passag
     return Passage(passage.title, distractor + passage.units, answer, {n + by for n in passage.good})
 
 
+def group_by_subject(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """The rows by the first two words of their claim, which mostly name its subject."""
+    about: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        about[find_subject(row)].append(row)
+    return about
+
+
+def find_subject(row: dict[str, Any]) -> str:
+    return " ".join(row["claim"].split()[:2])
+
+
+def draw_other_evidence(row: dict[str, Any], about: dict[str, list[dict[str, Any]]], rng: random.Random) -> str | None:
+    """The evidence of another claim about the subject of `row`; None where there is none."""
+    others = [
+        other
+        for other in about[find_subject(row)]
+        if other["evidence"] != row["evidence"] and other["claim"] != row["claim"]
+    ]
+    return rng.choice(others)["evidence"] if others else None
+
+
 class Examples:
     """Examples of the three kinds of rows. `held_out` yields those of the documents kept apart instead."""
 
@@ -282,21 +304,14 @@ class Examples:
         another claim about the same subject does not."""
         rng = self.rng
         for name, rows in self._rows("entailment", WHETHER, lambda row: row["evidence"]).items():
-            about: dict[str, list[dict[str, Any]]] = defaultdict(list)
-            for row in rows:
-                about[" ".join(row["claim"].split()[:2])].append(row)
+            about = group_by_subject(rows)
             for row in rows[: WHETHER[name]]:
                 asked = ask_whether(row["claim"], rng)
                 if asked is None:
                     continue
                 yield self._whether(name, asked, row["evidence"], int(row["label"] != "unsupported"))
-                rest = [
-                    other
-                    for other in about[" ".join(row["claim"].split()[:2])]
-                    if other["evidence"] != row["evidence"] and other["claim"] != row["claim"]
-                ]
-                if rest and name != "contractnli":
-                    yield self._whether(name, asked, rng.choice(rest)["evidence"], 0)
+                if name != "contractnli" and (evidence := draw_other_evidence(row, about, rng)) is not None:
+                    yield self._whether(name, asked, evidence, 0)
 
     def _whether(self, name: str, asked: str, evidence: str, answerable: int) -> Example | None:
         passage = Passage("", [evidence[a:b] for a, b in split_units(evidence)])
@@ -326,22 +341,11 @@ class Examples:
                 yield self._entailment(name, "claim", row["claim"], row["evidence"], label)
         # Evidence about the claim's subject that does not settle it, which the fact-checking sets lack.
         facts = sets.get("fever_part", [])
-        about: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        for row in facts:
-            about[" ".join(row["claim"].split()[:2])].append(row)
+        about = group_by_subject(facts)
         for row in facts[: LICENSED_ENTAILMENT["fever_part"] // 2]:
-            rest = [
-                r
-                for r in about[" ".join(row["claim"].split()[:2])]
-                if r["evidence"] != row["evidence"] and r["claim"] != row["claim"]
-            ]
-            if rest:
+            if (evidence := draw_other_evidence(row, about, rng)) is not None:
                 yield self._entailment(
-                    "fever_part",
-                    "exchanged",
-                    row["claim"],
-                    rng.choice(rest)["evidence"],
-                    ENTAILMENT_LABELS["unsupported"],
+                    "fever_part", "exchanged", row["claim"], evidence, ENTAILMENT_LABELS["unsupported"]
                 )
 
     def _entailment(self, name: str, kind: str, claim: str, evidence: str, label: int) -> Example | None:

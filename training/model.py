@@ -81,14 +81,15 @@ class Reader(nn.Module):
             part.requires_grad_(False)
 
 
+def put(parameter: nn.Parameter | Tensor, value: NDArray[np.float32]) -> None:
+    with torch.no_grad():
+        parameter.copy_(torch.from_numpy(np.array(value, dtype=np.float32)))
+
+
 def load_minilm(model: Reader, path: Path) -> None:
     """Fill the encoder of `model` from the int8 ONNX file at `path`; its matrices carry a scale per column."""
     graph = onnx.load(str(path)).graph
     tensors = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
-
-    def put(parameter: nn.Parameter | Tensor, value: NDArray[np.float32]) -> None:
-        with torch.no_grad():
-            parameter.copy_(torch.from_numpy(np.array(value, dtype=np.float32)))
 
     def dequantise(name: str) -> NDArray[np.float32]:
         return tensors[f"{name}_q"].astype(np.float32) * tensors[f"{name}_scale"].astype(np.float32)
@@ -141,17 +142,15 @@ def load_reader(model: Reader, path: Path) -> None:
     stored = dict(zip(names, sorted(matrices, key=lambda name: int(name.split("_")[1])), strict=True)) | {
         name: f"{name}_Transposed" for name in ("pair_inner.weight", "pair_head.weight")
     }
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if name.startswith("token_head."):
-                continue
-            if name in stored:
-                value = (tensors[stored[name] + suffix].astype(np.float32) * tensors[f"{stored[name]}_scale"]).T
-            elif name in tensors:
-                value = tensors[name]
-            else:
-                value = tensors[f"{name}_q"].astype(np.float32) * tensors[f"{name}_scale"]
-            parameter.copy_(torch.from_numpy(np.array(value, dtype=np.float32)))
+    for name, parameter in model.named_parameters():
+        if name.startswith("token_head."):
+            continue
+        if name in stored:
+            put(parameter, (tensors[stored[name] + suffix].astype(np.float32) * tensors[f"{stored[name]}_scale"]).T)
+        elif name in tensors:
+            put(parameter, tensors[name])
+        else:
+            put(parameter, tensors[f"{name}_q"].astype(np.float32) * tensors[f"{name}_scale"])
 
 
 def load_checkpoint(run: Path) -> Reader:

@@ -31,7 +31,7 @@ _READ_WEIGHTS: tuple[float, ...] = (-4.08, 0.45, 0.2, 0.14, -2.87, 0.06, 0.40)
 five questions that people ask are answerable, of those of the fit every second."""
 
 _MOST_WORDS = 20
-"""Words of a question that are counted; of the questions of the fit one in fifty has more."""
+"""Words of a question that are counted; of the questions of the fit one in five hundred has more."""
 
 _READ = 3
 """Number of sources in which the nearest sentence is looked for."""
