@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
-from app.adapters.postgres.library.bm25 import count_terms, plan_search, weigh_chunk
+from app.adapters.postgres.library.bm25 import plan_search, weigh_chunk, weigh_query
 from app.adapters.postgres.library.feedback import weigh_marking_terms
 from app.adapters.rerankers.late_interaction import LateInteractionEncoder, LateInteractionReranker
 from app.ingest.chunking import split
@@ -109,17 +109,17 @@ class Corpus:
         return [self._match(int(i), score) for i, score in zip(chunk_ids, scores, strict=True)]
 
     async def score_lexical(self, scope: Scope, query: str, chunk_ids: Sequence[str]) -> list[Match]:
-        return self._score(self._weigh(count_terms(scope.workspace_id, query)), chunk_ids)
+        return self._score(self._weigh(weigh_query(scope.workspace_id, query)), chunk_ids)
 
     async def score_related(
         self, scope: Scope, query: str, examples: Mapping[str, float], chunk_ids: Sequence[str]
     ) -> list[Match]:
-        own = count_terms(scope.workspace_id, query)
+        own = weigh_query(scope.workspace_id, query)
         impacts = {chunk_id: self._impacts[int(chunk_id)] for chunk_id in examples}
-        terms = Counter({term: 1 for chunk in impacts.values() for term in chunk if term not in own})
+        terms = {term: 1.0 for chunk in impacts.values() for term in chunk if term not in own}
         return self._score(weigh_marking_terms(impacts, examples, self._weigh(terms)), chunk_ids)
 
-    def _weigh(self, terms: Counter[int]) -> dict[int, float]:
+    def _weigh(self, terms: Mapping[int, float]) -> dict[int, float]:
         plan = plan_search(terms, len(self.passages), self._frequencies)
         return {} if plan is None else dict(zip(plan.weights.indices(), plan.weights.values(), strict=True))
 

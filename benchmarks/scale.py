@@ -30,7 +30,7 @@ from psycopg import AsyncCursor
 
 from app.adapters.embedded import open_servers
 from app.adapters.postgres.library import dense, lexical
-from app.adapters.postgres.library.bm25 import count_terms, plan_search
+from app.adapters.postgres.library.bm25 import plan_search, weigh_query
 from app.adapters.postgres.library.ids import parse_ids
 from app.adapters.postgres.pool import ALL_WORKSPACES, Pool, borrow, open_pool, open_session
 from app.runs.requests import Ask
@@ -253,7 +253,7 @@ class Bench:
 
     async def search_lexical_exactly(self, scope: Scope, question: Question) -> list[float]:
         """Return the scores of the best by BM25 over every chunk."""
-        terms = count_terms(scope.workspace_id, question.text)
+        terms = weigh_query(scope.workspace_id, question.text)
         # In a transaction, which has no time limit.
         async with open_session(self.pool, scope.workspace_id, transaction=True) as session:
             counts = await session.fetch(lexical.COUNT_TERMS, terms=sorted(terms), document_ids=None)

@@ -67,7 +67,8 @@ def _read_word(word: str) -> tuple[tuple[str, ...], ...]:
         return ((word.replace(",", "")[:_LONGEST],),)
     if _DECIMAL.fullmatch(word):
         return ((word[:_LONGEST],),)
-    parts = tuple(p[:_LONGEST] for p in _PARTS.findall(word.removesuffix("'s")) if p not in STOP_WORDS)
+    word = word.removesuffix("'s")
+    parts = tuple(p[:_LONGEST] for p in _PARTS.findall(word) if p not in STOP_WORDS)
     if _DIGIT.search(word):
         # Dots stay in a compound, because version 2.1 is not 21. Hyphens and the like go: IL-6 is IL6.
         return ((re.sub(r"[^\w.]|_", "", word)[:_LONGEST], *parts),)
@@ -88,6 +89,16 @@ def analyse(text: str) -> list[str]:
     """Return the text's index terms, stemmed, in order and with repeats. The same for passages and queries of any
     language, because an index is asked in all of them."""
     return list(chain.from_iterable(map(_stem_word, _WORD.findall(fold(text)))))
+
+
+def weigh_query_terms(query: str) -> dict[str, float]:
+    """Return how much each index term of a query counts: one for each mention of its word. The terms of a compound
+    share the one, because else a code such as WS-400, which is three terms, outweighs the words beside it."""
+    weights: dict[str, float] = {}
+    for terms in _split(query):
+        for term in map(_stem, terms):
+            weights[term] = weights.get(term, 0.0) + 1 / len(terms)
+    return weights
 
 
 @lru_cache(maxsize=200_000)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.text.terms import STOP_WORDS, analyse, analyse_in, content_words
+from domain.text.terms import STOP_WORDS, analyse, analyse_in, content_words, weigh_query_terms
 
 
 @pytest.mark.parametrize(
@@ -44,6 +44,13 @@ def test_content_words_are_not_stemmed_and_keep_codes_whole() -> None:
         "reader",
         "last",
     ]
+
+
+def test_the_terms_of_a_compound_count_as_one_word_together() -> None:
+    weights = weigh_query_terms("warranty of the WS-400 and the state-of-the-art WS-400A's warranty")
+    assert weights == pytest.approx(
+        {"warranti": 2, "ws": 2 / 3, "ws400": 1 / 3, "400": 1 / 3, "ws400a": 1 / 3, "400a": 1 / 3, "state": 1, "art": 1}
+    )
 
 
 def test_every_content_word_is_found_by_its_own_terms() -> None:

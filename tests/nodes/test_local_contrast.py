@@ -66,6 +66,11 @@ def test_a_word_in_anothers_place_is_found(question: str, swapped: bool) -> None
     assert find_departure(question, [sentence]) == SWAPPED * swapped
 
 
+def test_one_word_in_common_makes_no_other_a_replacement() -> None:
+    calibrates = "This procedure describes how the laboratory calibrates the sensor head."
+    assert find_departure("How often must the barometer be calibrated?", [calibrates]) == 0
+
+
 def test_meaningful_words_decide_which_sentence_is_nearest() -> None:
     question = "What is the time of the tide?"
     sentences = ["It is of the kind.", "The tide turns by the hour given.", "Eels swim."]

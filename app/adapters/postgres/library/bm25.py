@@ -9,6 +9,7 @@ Robertson & Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -16,7 +17,7 @@ from itertools import repeat
 
 from pgvector.psycopg import SparseVector  # type: ignore[import-untyped]
 
-from domain.text.terms import analyse
+from domain.text.terms import analyse, weigh_query_terms
 
 K1 = 1.2
 B = 0.75
@@ -74,20 +75,21 @@ class LexicalQuery:
     weights: SparseVector
 
 
-def count_terms(workspace_id: str, query: str) -> Counter[int]:
-    """Count each term of a query by term id."""
-    return Counter(term_id(workspace_id, term) for term in analyse(query))
+def weigh_query(workspace_id: str, query: str) -> dict[int, float]:
+    """Return how much each term of a query counts, by term id."""
+    return {term_id(workspace_id, term): weight for term, weight in weigh_query_terms(query).items()}
 
 
 def plan_search(
-    terms: Counter[int], chunks: int, frequencies: dict[int, int], share: float = 1.0
+    terms: Mapping[int, float], chunks: int, frequencies: dict[int, int], share: float = 1.0
 ) -> LexicalQuery | None:
     """Plan the search of a workspace of `chunks` chunks for `terms`. Returns None if no chunk holds any of them.
 
-    `frequencies` gives the number of chunks that hold each term, `share` the part of the chunks that is in scope.
-    The rarest terms whose postings together stay within the number of candidates select them: a chunk that holds only
-    more common terms scores lower, unless it holds several. Those with the next term and another one are therefore
-    added while there is room. If even the rarest term is too common, a candidate must hold another term as well.
+    `terms` says how much each counts, `frequencies` gives the number of chunks that hold each, `share` the part of the
+    chunks that is in scope. The rarest terms whose postings together stay within the number of candidates select them:
+    a chunk that holds only more common terms scores lower, unless it holds several. Those with the next term and
+    another one are therefore added while there is room. If even the rarest term is too common, a candidate must hold
+    another term as well.
     """
     known = sorted((term for term in terms if frequencies.get(term, 0) > 0), key=lambda term: frequencies[term])
     if not known:

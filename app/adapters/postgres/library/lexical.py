@@ -1,6 +1,6 @@
 """Lexical search: BM25 over the terms of the chunks. `bm25` turns texts and queries into numbers."""
 
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import LiteralString
@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pgvector.psycopg import SparseVector  # type: ignore[import-untyped]
 
-from app.adapters.postgres.library.bm25 import CANDIDATES, TERM_IDS, count_terms, plan_search
+from app.adapters.postgres.library.bm25 import CANDIDATES, TERM_IDS, plan_search, weigh_query
 from app.adapters.postgres.library.feedback import weigh_marking_terms
 from app.adapters.postgres.library.filters import FilteredDocuments
 from app.adapters.postgres.library.ids import join_ids, keep_documents
@@ -112,7 +112,7 @@ class LexicalSearch:
         self._weights: OrderedDict[tuple[str, str], tuple[UUID | None, SparseVector]] = OrderedDict()
 
     async def search_lexical(self, scope: Scope, query: str, limit: int) -> list[Match]:
-        terms = count_terms(scope.workspace_id, query)
+        terms = weigh_query(scope.workspace_id, query)
         if not terms:
             return []
         async with open_session(self._pool, scope) as session:
@@ -148,14 +148,14 @@ class LexicalSearch:
                 corpus, weights = known
                 if matches := await _score(session, document_ids, chunk_ids, weights, corpus):
                     return matches
-            terms = count_terms(scope.workspace_id, query)
+            terms = weigh_query(scope.workspace_id, query)
             counts = await _count(session, terms, None)
             return await _score(session, document_ids, chunk_ids, _weigh(terms, counts.chunks, counts.frequencies))
 
     async def score_related(
         self, scope: Scope, query: str, examples: Mapping[str, float], chunk_ids: Sequence[str]
     ) -> list[Match]:
-        own = count_terms(scope.workspace_id, query)
+        own = weigh_query(scope.workspace_id, query)
         async with open_session(self._pool, scope) as session:
             rows = await session.fetch(_READ_IMPACTS, chunk_ids=join_ids(examples))
             impacts = {
@@ -165,7 +165,7 @@ class LexicalSearch:
             }
             frequencies = {row["term"]: row["chunks"] for row in rows if row["chunk_id"] is None}
             chunks = frequencies.pop(None, 0)
-            terms = Counter({term: 1 for term in frequencies if term not in own})
+            terms = {term: 1.0 for term in frequencies if term not in own}
             weights = weigh_marking_terms(impacts, examples, _weigh(terms, chunks, frequencies))
             return await _score(session, await self._filtered.find(session, scope), chunk_ids, weights)
 
@@ -195,8 +195,8 @@ async def _count(session: Session, terms: Iterable[int], document_ids: str | Non
     return _Counts(frequencies.pop(None, 0), frequencies.pop(-1), frequencies, corpus)
 
 
-def _weigh(terms: Counter[int], chunks: int, frequencies: dict[int, int]) -> dict[int, float]:
-    """Return the inverse document frequency of each term that the workspace knows, times its count in the query."""
+def _weigh(terms: Mapping[int, float], chunks: int, frequencies: dict[int, int]) -> dict[int, float]:
+    """Return the inverse document frequency of each term that the workspace knows, times what it counts."""
     plan = plan_search(terms, chunks, frequencies)
     return {} if plan is None else dict(zip(plan.weights.indices(), plan.weights.values(), strict=True))
 
