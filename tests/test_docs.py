@@ -66,7 +66,7 @@ def test_decisions_and_measurements_are_listed_in_their_index() -> None:
 def test_records_that_code_names_exist() -> None:
     """A comment that refers to a record or to figures names a file that exists."""
     for folder in FOLDERS:
-        for file in (ROOT / folder).rglob("*.py"):
+        for file in (each for ending in ("py", "toml") for each in (ROOT / folder).rglob(f"*.{ending}")):
             for name in re.findall(r"docs/(?:decisions|measurements)/[\w-]+\.md", file.read_text("utf-8")):
                 assert (ROOT / name).exists(), f"{file.relative_to(ROOT)} names {name}"
 
