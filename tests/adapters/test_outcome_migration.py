@@ -10,6 +10,7 @@ from psycopg.types.json import Jsonb
 
 from app.adapters.embedded import Servers
 from app.adapters.postgres.migrations import upgrade
+from tests.conftest import create_database
 
 CITATION = {"marker": 1}
 NOTHING = "The documents do not answer this."
@@ -79,14 +80,9 @@ BLANK = {
 @pytest_asyncio.fixture
 async def old_url(servers: Servers) -> AsyncIterator[str]:
     """A database as the version before 0015 left it."""
-    assert servers.database_url
-    name = Identifier("before_outcomes")
-    async with await AsyncConnection.connect(servers.database_url, autocommit=True) as connection:
-        await connection.execute(SQL("CREATE DATABASE {}").format(name))
-        url = servers.database_url.replace("@/askgraph?", "@/before_outcomes?")
+    async with create_database(servers, "template1") as url:
         await upgrade(url, "0014")
         yield url
-        await connection.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(name))
 
 
 async def insert(connection: AsyncConnection, table: str, row: dict[str, Any]) -> None:

@@ -12,7 +12,6 @@ from langchain_core.embeddings import Embeddings
 from langchain_postgres import PGEngine, PGVectorStore
 from psycopg import AsyncConnection
 from psycopg.conninfo import make_conninfo
-from psycopg.sql import SQL, Identifier
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from app.adapters.embedded import Servers
@@ -30,6 +29,7 @@ from domain.errors import ConfigurationError, DatabaseUnavailable
 from domain.ports.embedding import Vector
 from domain.ports.models import UsageSink
 from domain.scope import Scope
+from tests.conftest import create_database
 from tests.contracts.corpus import store, vector_of
 
 
@@ -42,12 +42,8 @@ async def fetch_value(url: str, query: Any) -> Any:
 @pytest_asyncio.fixture
 async def bare_url(servers: Servers) -> AsyncIterator[str]:
     """An empty database."""
-    assert servers.database_url
-    name = Identifier("bare")
-    async with await AsyncConnection.connect(servers.database_url, autocommit=True) as connection:
-        await connection.execute(SQL("CREATE DATABASE {}").format(name))
-        yield servers.database_url.replace("@/askgraph?", "@/bare?")
-        await connection.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(name))
+    async with create_database(servers, "template1") as url:
+        yield url
 
 
 async def test_upgrading_from_the_first_migration_keeps_the_data(bare_url: str) -> None:
